@@ -1,0 +1,273 @@
+"""What the supervisor tells its clients. These models document every `--json` shape.
+
+All are frozen values. Times are seconds since the epoch (`…_at`) or durations in seconds (`…_s`),
+memory is in bytes. `None` means "unknown" or "does not apply".
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+PROTOCOL_VERSION = 1
+"""Raised when a client of the previous version would misunderstand a message."""
+
+KnobScalar = bool | int | float | str | None
+"""What a knob can hold. Lists and tables are edited in the file itself."""
+
+
+class ComponentState(StrEnum):
+    """Where a component is in its life. `docs`: the transition function is in `core/lifecycle.py`."""
+
+    STOPPED = "stopped"
+    """Never started, or stopped on request."""
+    WAITING = "waiting"
+    """Asked to run, held back: `reason` says by what (a dependency, a port)."""
+    STARTING = "starting"
+    """The process runs, its readiness probe has not succeeded yet."""
+    READY = "ready"
+    STOPPING = "stopping"
+    EXITED = "exited"
+    """A job that ended with code 0."""
+    FAILED = "failed"
+    """Ended by itself with an error, never became ready, or could not be started."""
+
+
+ALIVE_STATES = frozenset({ComponentState.STARTING, ComponentState.READY, ComponentState.STOPPING})
+"""States in which a process exists."""
+
+
+class Value(BaseModel):
+    """Base of every message: frozen, unknown keys ignored so that a newer supervisor can add some."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class ComponentStatus(Value):
+    """One component, as the supervisor sees it now."""
+
+    id: str
+    kind: Literal["service", "job"] = "job"
+    state: ComponentState = ComponentState.STOPPED
+    stalled: bool = False
+    reason: str | None = None
+    """Why it is not running, or what it waits for, in words."""
+    pid: int | None = None
+    attempt: int | None = None
+    """Number of the newest start, counted from 1."""
+    exit_code: int | None = None
+    signal: str | None = None
+    """Name of the signal that ended it, such as `SIGKILL`."""
+    started_at: float | None = None
+    uptime_s: float | None = None
+    log: str | None = None
+    """Path of the newest attempt's output file."""
+    port: int | None = None
+    gpus: tuple[int, ...] = ()
+    facts: tuple[str, ...] = ()
+    """Short texts for the pane title, most important first: `step 12`, `4.1 s/step`."""
+
+
+class Progress(Value):
+    """The headline figures of a run, read from its metrics."""
+
+    step: int | None = None
+    """Steps completed."""
+    max_steps: int | None = None
+    reward: float | None = None
+    """Mean reward of the newest step."""
+    rewards: tuple[float, ...] = ()
+    """Mean reward per step, oldest first, at most the last 200."""
+    tokens_per_s: float | None = None
+    step_time_s: float | None = None
+    """Median of the recent steps."""
+    eta_s: float | None = None
+
+
+class Status(Value):
+    """`rltui status --json`."""
+
+    experiment: str
+    state: Literal["running", "stopped"]
+    framework: str
+    output_dir: str
+    step: int | None = None
+    max_steps: int | None = None
+    reward: float | None = None
+    components: tuple[ComponentStatus, ...] = ()
+    done: bool = False
+    """Every job has ended with code 0 and every service is ready or stopped on request."""
+    title: str = ""
+    """The framework's or layout's name for people, such as `tinyrl (embedded)`."""
+    config_files: tuple[str, ...] = ()
+    workspace: str = ""
+    """Folder the components run in."""
+    progress: Progress = Progress()
+
+
+class Problem(Value):
+    """Something wrong or doubtful with a config."""
+
+    severity: Literal["error", "warning", "hint"] = "error"
+    key: str | None = None
+    """Dotted path, such as `orchestrator.batch_size`."""
+    message: str
+    """Names the rule, the knobs with their values, and the nearest valid values."""
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+
+
+class KnobInfo(Value):
+    """One row of the knob table."""
+
+    key: str
+    file: str
+    value: Any = None
+    """What the file holds, or the default where the file does not set it."""
+    default: Any = None
+    running: Any = None
+    """What the living readers were started with; `None` also when nothing runs: see `is_running`."""
+    is_set: bool = False
+    """The file sets it (else `value` is the default)."""
+    is_running: bool = False
+    """A reader is alive, so `running` is meaningful."""
+    kind: Literal["int", "float", "bool", "str", "enum"] = "str"
+    nullable: bool = False
+    choices: tuple[str, ...] = ()
+    bounds: tuple[float | None, float | None] = (None, None)
+    """Smallest and largest allowed value, inclusive."""
+    unit: str = ""
+    readers: tuple[str, ...] = ()
+    """Components that read it at their start."""
+    help: str = ""
+
+    @property
+    def changed(self) -> bool:
+        """The file differs from what runs."""
+        return self.is_running and self.running != self.value
+
+
+class KnobTable(Value):
+    """`rltui knobs --json`."""
+
+    files: tuple[str, ...] = ()
+    knobs: tuple[KnobInfo, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    """What is wrong with the files as they are now."""
+
+
+class Lost(Value):
+    """What a plan throws away."""
+
+    steps: int = 0
+    """Completed steps since the checkpoint that the restarted components resume from."""
+    resume_step: int | None = None
+    """Step they resume after; `None` means from the beginning."""
+
+
+class Plan(Value):
+    """What a start, stop, restart or edit would do: `--plan`, `--dry-run`, and the dialog in the TUI."""
+
+    action: Literal["start", "stop", "restart", "set"] = "restart"
+    diff: str = ""
+    """Unified diff of the config files, empty where nothing is edited."""
+    stop: tuple[str, ...] = ()
+    """In the order they stop."""
+    start: tuple[str, ...] = ()
+    """In the order they start."""
+    keep: tuple[str, ...] = ()
+    """Alive now and left alone."""
+    reasons: tuple[str, ...] = ()
+    lost: Lost = Lost()
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def blocked(self) -> bool:
+        """An error forbids it."""
+        return any(problem.severity == "error" for problem in self.problems)
+
+
+class GpuProcess(Value):
+    """A process that holds memory on a device."""
+
+    pid: int
+    used_bytes: int | None = None
+    name: str = ""
+    experiment: str | None = None
+    component: str | None = None
+    estimated: bool = False
+
+
+class GpuDevice(Value):
+    """One reading of one device."""
+
+    index: int
+    uuid: str = ""
+    name: str = ""
+    total_bytes: int | None = None
+    used_bytes: int | None = None
+    free_bytes: int | None = None
+    reserved_bytes: int | None = None
+    utilization: float | None = None
+    """0–1."""
+    power_w: float | None = None
+    temperature_c: float | None = None
+    processes: tuple[GpuProcess, ...] = ()
+    problem: str | None = None
+    """Why this device cannot be read, in words."""
+
+
+class GpuReport(Value):
+    """`rltui gpus --json`."""
+
+    available: bool
+    reason: str | None = None
+    """Why there is nothing to show, in words, where `available` is false."""
+    driver: str | None = None
+    devices: tuple[GpuDevice, ...] = ()
+    sampled_at: float | None = None
+
+
+class JournalEntry(Value):
+    """A line of `journal.jsonl`."""
+
+    at: float
+    kind: str
+    """`start`, `ready`, `exit`, `stop`, `edit`, `plan`, `alert`, `supervisor` …"""
+    text: str
+    """The event in words."""
+    component: str | None = None
+    attempt: int | None = None
+    data: dict[str, Any] = {}
+
+
+class Alert(Value):
+    """Something a person should notice."""
+
+    severity: Literal["error", "warning", "information"]
+    title: str
+    text: str
+    component: str | None = None
+
+
+class ErrorReply(Value):
+    """A refused request; becomes an `RltuiError` again on the client's side."""
+
+    exit_code: int = 1
+    title: str
+    details: tuple[str, ...] = ()
+    hint: str = ""
+
+
+EventKind = Literal["status", "gpus", "knobs", "journal", "alert"]
+EVENT_MODELS: dict[EventKind, type[Value]] = {
+    "status": Status,
+    "gpus": GpuReport,
+    "knobs": KnobTable,
+    "journal": JournalEntry,
+    "alert": Alert,
+}
+"""What a subscriber receives: one of each first (journal and alert only as they happen), then changes."""

@@ -1,0 +1,68 @@
+"""Errors a user sees: what happened, where, and what to do about it."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit codes of the command line; part of its contract."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    INVALID_CONFIG = 3
+    CONFLICT = 4
+    COMPONENT_FAILED = 5
+    INTERRUPTED = 130
+
+
+class RltuiError(Exception):
+    """An expected failure. It is shown in words, never as a traceback.
+
+    `title` says what happened in one line, `details` adds evidence (a line each), `hint` says what to do.
+    """
+
+    exit_code: ExitCode = ExitCode.FAILED
+
+    def __init__(self, title: str, *, details: tuple[str, ...] | list[str] = (), hint: str = "") -> None:
+        super().__init__(title)
+        self.title = title
+        self.details = tuple(details)
+        self.hint = hint
+
+    def __str__(self) -> str:
+        lines = [self.title, *(f"  {line}" for line in self.details)]
+        if self.hint:
+            lines.append(f"→ {self.hint}")
+        return "\n".join(lines)
+
+
+class UsageError(RltuiError):
+    """The command was asked for something that does not make sense."""
+
+    exit_code = ExitCode.USAGE
+
+
+class ConfigError(RltuiError):
+    """A config or layout file is missing, malformed or breaks a rule. Nothing was written."""
+
+    exit_code = ExitCode.INVALID_CONFIG
+
+
+class ConflictError(RltuiError):
+    """Something else holds what is needed: a name, a port, an output folder, a changed file."""
+
+    exit_code = ExitCode.CONFLICT
+
+
+class ComponentFailedError(RltuiError):
+    """A component died or never became ready."""
+
+    exit_code = ExitCode.COMPONENT_FAILED
+
+
+ERROR_TYPES: dict[ExitCode, type[RltuiError]] = {
+    kind.exit_code: kind for kind in (RltuiError, UsageError, ConfigError, ConflictError, ComponentFailedError)
+}
+"""From the exit code that travels over the API back to the error class."""
