@@ -63,6 +63,7 @@ class ComponentFailedError(RltuiError):
 
 
 ERROR_TYPES: dict[ExitCode, type[RltuiError]] = {
-    kind.exit_code: kind for kind in (RltuiError, UsageError, ConfigError, ConflictError, ComponentFailedError)
+    kind.exit_code: kind
+    for kind in (RltuiError, UsageError, ConfigError, ConflictError, ComponentFailedError)
 }
 """From the exit code that travels over the API back to the error class."""

@@ -1,0 +1,144 @@
+"""The layout file: which components make an experiment, how they start and stop, what the screen shows."""
+
+from __future__ import annotations
+
+import signal
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+ComponentId = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
+
+
+class Section(BaseModel):
+    """Base of the tables in a layout: frozen, unknown keys are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Ready(Section):
+    """When a component counts as ready. Without a probe: as soon as its process runs."""
+
+    http: str | None = None
+    """A URL that answers with status 200."""
+    tcp: str | None = None
+    """`host:port` that accepts connections."""
+    log: str | None = None
+    """A regular expression that a line of its output matches."""
+    file: str | None = None
+    """A path that exists."""
+    timeout_s: float = Field(default=600.0, gt=0)
+    """A component that is not ready by then has failed, and is stopped."""
+
+    @model_validator(mode="after")
+    def _one_probe(self) -> Ready:
+        probes = [name for name in ("http", "tcp", "log", "file") if getattr(self, name) is not None]
+        if len(probes) != 1:
+            named = ", ".join(probes) or "none"
+            raise ValueError(f"set exactly one of http, tcp, log, file (set: {named})")
+        return self
+
+
+class Stop(Section):
+    """How a component is asked to end."""
+
+    signal: str = "SIGTERM"
+    grace_s: float = Field(default=20.0, ge=0)
+    """After this the whole tree gets SIGTERM, and seconds later SIGKILL."""
+
+    @field_validator("signal")
+    @classmethod
+    def _known_signal(cls, name: str) -> str:
+        if name not in signal.Signals.__members__:
+            raise ValueError(f"unknown signal {name!r}; use a name such as SIGTERM or SIGINT")
+        return name
+
+
+class ComponentSpec(Section):
+    """One supervised process tree."""
+
+    id: ComponentId
+    command: tuple[str, ...] = Field(min_length=1)
+    """Argument list, never a shell line. `{name}` is filled from the framework; an argument that is
+    nothing but one placeholder may become several arguments, or none."""
+    kind: Literal["service", "job"] = "job"
+    """A service must not exit by itself; a job may end with code 0."""
+    cwd: str = "{workspace}"
+    env: dict[str, str] = {}
+    gpus: str = ""
+    """Comma-separated device indices, for the memory view; usually `{gpus.<id>}`."""
+    port: str = ""
+    """TCP port it listens on; must be free before it starts. Usually `{port.<id>}`."""
+    after: tuple[ComponentId, ...] = ()
+    """Waits until these services are ready and these jobs are done."""
+    creates: str = ""
+    """A path this job makes. Where it exists already, the job is not run."""
+    ready: Ready | None = None
+    stop: Stop = Stop()
+    logs: tuple[str, ...] = ()
+    """Log files it writes besides its own output."""
+
+
+class Screen(Section):
+    """What the overview shows."""
+
+    columns: tuple[tuple[str, ...], ...] = ()
+    """Component ids and the panels `gpus` and `knobs`, top to bottom; empty: all components left, panels right."""
+    widths: tuple[str, ...] = ()
+    """One Textual size per column, such as `2fr`."""
+
+
+class Layout(Section):
+    """A whole layout file."""
+
+    title: str = ""
+    framework: str = "generic"
+    component: tuple[ComponentSpec, ...] = Field(min_length=1)
+    screen: Screen = Screen()
+
+    @model_validator(mode="after")
+    def _references_exist(self) -> Layout:
+        ids = [spec.id for spec in self.component]
+        if repeated := sorted({name for name in ids if ids.count(name) > 1}):
+            raise ValueError(f"component id {repeated[0]!r} is used more than once")
+        for spec in self.component:
+            if unknown := [name for name in spec.after if name not in ids]:
+                raise ValueError(
+                    f"component {spec.id!r} waits for unknown {unknown[0]!r}; known: {', '.join(ids)}"
+                )
+        if self.screen.widths and len(self.screen.widths) != len(self.screen.columns):
+            raise ValueError(
+                f"screen.widths has {len(self.screen.widths)} entries, screen.columns {len(self.screen.columns)}"
+            )
+        panels = {*ids, "gpus", "knobs"}
+        for column in self.screen.columns:
+            if strange := [name for name in column if name not in panels]:
+                raise ValueError(
+                    f"screen.columns names unknown {strange[0]!r}; known: {', '.join(sorted(panels))}"
+                )
+        self.start_order()
+        return self
+
+    def start_order(self) -> tuple[str, ...]:
+        """Component ids so that each comes behind all it waits for.
+
+        Raises:
+            ValueError: if components wait for each other in a circle.
+        """
+        order: list[str] = []
+        waiting = {spec.id: set(spec.after) for spec in self.component}
+        while waiting:
+            free = [name for name, needs in waiting.items() if needs <= set(order)]
+            if not free:
+                raise ValueError(f"components wait for each other in a circle: {', '.join(waiting)}")
+            order.extend(free)
+            for name in free:
+                del waiting[name]
+        return tuple(order)
+
+    def __getitem__(self, component_id: str) -> ComponentSpec:
+        """The component of that id; `KeyError` where there is none."""
+        for spec in self.component:
+            if spec.id == component_id:
+                return spec
+        raise KeyError(component_id)

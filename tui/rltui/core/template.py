@@ -1,0 +1,50 @@
+"""Fill `{name}` placeholders in layout values. Values are never parsed again and never reach a shell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from rltui.errors import ConfigError
+
+TemplateValue = str | tuple[str, ...]
+_PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_.-]*)\}")
+
+
+def render(text: str, values: Mapping[str, TemplateValue], *, where: str) -> str:
+    """Fill every placeholder of `text` with a single value.
+
+    Raises:
+        ConfigError: for an unknown placeholder; `where` names the layout and key.
+    """
+    return _PLACEHOLDER.sub(lambda match: _single(_lookup(match[1], values, where), match[1], where), text)
+
+
+def render_arguments(
+    arguments: tuple[str, ...], values: Mapping[str, TemplateValue], *, where: str
+) -> tuple[str, ...]:
+    """Fill an argument list. An argument that is one placeholder with a tuple value is spliced in."""
+    filled: list[str] = []
+    for argument in arguments:
+        whole = _PLACEHOLDER.fullmatch(argument)
+        value = _lookup(whole[1], values, where) if whole else ""
+        if isinstance(value, tuple):
+            filled.extend(value)
+        else:
+            filled.append(render(argument, values, where=where))
+    return tuple(filled)
+
+
+def _lookup(name: str, values: Mapping[str, TemplateValue], where: str) -> TemplateValue:
+    if name not in values:
+        raise ConfigError(
+            f"{where}: unknown placeholder {{{name}}}",
+            hint=f"known here: {', '.join('{' + known + '}' for known in sorted(values))}",
+        )
+    return values[name]
+
+
+def _single(value: TemplateValue, name: str, where: str) -> str:
+    if isinstance(value, tuple):
+        raise ConfigError(f"{where}: {{{name}}} holds several arguments and must stand alone in the list")
+    return value

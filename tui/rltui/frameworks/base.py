@@ -1,0 +1,126 @@
+"""What a framework module answers. A module is one frozen `Framework` value plus pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rltui.core.api import Problem
+from rltui.core.knobs import Knob
+from rltui.core.template import TemplateValue
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """One parsed TOML file. `path` is absolute."""
+
+    role: str
+    """What the file is to its framework: `rl`, `sft` …"""
+    path: str
+    data: Mapping[str, Any]
+
+
+ConfigFiles = Mapping[str, ConfigFile]
+"""By role."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What the command templates need besides the config."""
+
+    workspace: str
+    """Absolute folder in which components run."""
+    output_dir: str
+    """Absolute."""
+    python: str
+    """Interpreter of rltui itself."""
+    resume_step: int | None = None
+    """Checkpoint to continue from; `None` starts from the beginning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A figure that follows from the config, such as prompts per step."""
+
+    name: str
+    value: float | int | str | None
+    unit: str = ""
+    text: str = ""
+    """The arithmetic in words: `128 rollouts / 16 per example = 8 prompts per step`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A figure for a pane's title, from the metrics file. `template` is filled with the value: `{:.1f} s/step`."""
+
+    component: str
+    metric: str
+    template: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    """Where a run's files appear, relative to the output folder."""
+
+    metrics: str = "metrics.jsonl"
+    """JSONL rows with `step` and `time`; several rows a step, the last value of a key wins."""
+    checkpoints: str = "checkpoints"
+    """Folder of `step_<N>` folders."""
+    checkpoint_marker: str = "STABLE"
+    """File that makes a checkpoint complete."""
+    artifacts: tuple[str, ...] = ("metrics.jsonl", "checkpoints", "rollouts", "broadcasts", "weights")
+    """Any of these means: this folder holds an earlier run."""
+    stale_after_resume: tuple[str, ...] = ()
+    """Folders of `step_<N>` folders that must not outlive a resume: those beyond the step are moved aside."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricNames:
+    """Keys of the headline figures in the metrics file."""
+
+    reward: str = "train/agg/effective/agent/reward/mean"
+    trainer_step: str = "loss/mean"
+    """Present in the row that the trainer writes when a step is complete."""
+    tokens_per_s: str = "perf/throughput"
+    step_time: str = "time/step"
+
+
+def no_problems(files: ConfigFiles) -> tuple[Problem, ...]:
+    """A framework without rules."""
+    del files
+    return ()
+
+
+def nothing_derived(files: ConfigFiles) -> tuple[Derived, ...]:
+    """A framework without derived figures."""
+    del files
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """Everything we know of one RL framework in one of its generations."""
+
+    id: str
+    title: str
+    layout: str
+    """Name of the shipped layout that runs it."""
+    roles: Callable[[Mapping[str, Any]], str | None]
+    """The role of a parsed file, `None` if it is none of this framework's: detection."""
+    template_values: Callable[[ConfigFiles, RunContext], Mapping[str, TemplateValue]]
+    """Values for the layout's placeholders, `config.<role>`, `port.<component>`, `gpus.<component>` among them."""
+    knobs: tuple[Knob, ...] = ()
+    check: Callable[[ConfigFiles], tuple[Problem, ...]] = no_problems
+    """Types, bounds, unknown keys and cross-knob rules. `Problem.file` is the file's path."""
+    derive: Callable[[ConfigFiles], tuple[Derived, ...]] = nothing_derived
+    companions: Mapping[str, str] = field(default_factory=dict)
+    """Further files that are read when they lie beside the config: role → file name."""
+    restart_together: Sequence[tuple[frozenset[str], frozenset[str], str]] = ()
+    """(if any of these restarts, these restart too, because …), applied until nothing changes."""
+    output_dir: Callable[[ConfigFiles], str | None] = lambda files: None
+    """The output folder that the config names, relative to the workspace."""
+    max_steps: Callable[[ConfigFiles], int | None] = lambda files: None
+    files: RunFiles = RunFiles()
+    metrics: MetricNames = MetricNames()
+    facts: tuple[Fact, ...] = ()
