@@ -168,6 +168,22 @@ class Lost(Value):
     """Step they resume after; `None` means from the beginning."""
 
 
+class Request(Value):
+    """What a client wants done. Sent to be planned first, then, unchanged, to be carried out."""
+
+    action: Literal["start", "stop", "restart", "set"]
+    components: tuple[str, ...] = ()
+    """Empty means all (for `set`: none)."""
+    edits: dict[str, Any] = {}
+    """Dotted key to new value, for `set`; `None` removes the key from the file."""
+    restart: bool = False
+    """For `set`: also restart the components that read the changed knobs."""
+    kill: bool = False
+    """For `stop`: end the whole tree at once, without grace."""
+    resume: Literal["latest", "scratch"] = "latest"
+    """Whether restarted trainers continue from the newest complete checkpoint or from the beginning."""
+
+
 class Plan(Value):
     """What a start, stop, restart or edit would do: `--plan`, `--dry-run`, and the dialog in the TUI."""
 

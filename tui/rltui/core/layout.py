@@ -83,7 +83,8 @@ class Screen(Section):
     """What the overview shows."""
 
     columns: tuple[tuple[str, ...], ...] = ()
-    """Component ids and the panels `gpus` and `knobs`, top to bottom; empty: all components left, panels right."""
+    """Component ids and the panels `gpus` and `knobs`, top to bottom.
+    Empty: all components left, panels right."""
     widths: tuple[str, ...] = ()
     """One Textual size per column, such as `2fr`."""
 
@@ -108,7 +109,8 @@ class Layout(Section):
                 )
         if self.screen.widths and len(self.screen.widths) != len(self.screen.columns):
             raise ValueError(
-                f"screen.widths has {len(self.screen.widths)} entries, screen.columns {len(self.screen.columns)}"
+                f"screen.widths has {len(self.screen.widths)} entries, "
+                f"screen.columns {len(self.screen.columns)}"
             )
         panels = {*ids, "gpus", "knobs"}
         for column in self.screen.columns:

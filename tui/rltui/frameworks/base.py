@@ -52,11 +52,12 @@ class Derived:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A figure for a pane's title, from the metrics file. `template` is filled with the value: `{:.1f} s/step`."""
+    """A figure for a pane's title, from the metrics file."""
 
     component: str
     metric: str
     template: str
+    """Filled with the value: `{:.1f} s/step`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,11 @@ def nothing_derived(files: ConfigFiles) -> tuple[Derived, ...]:
     return ()
 
 
+def nothing_configured(files: ConfigFiles) -> None:
+    """A framework whose config does not say."""
+    del files
+
+
 @dataclass(frozen=True, slots=True)
 class Framework:
     """Everything we know of one RL framework in one of its generations."""
@@ -109,7 +115,7 @@ class Framework:
     roles: Callable[[Mapping[str, Any]], str | None]
     """The role of a parsed file, `None` if it is none of this framework's: detection."""
     template_values: Callable[[ConfigFiles, RunContext], Mapping[str, TemplateValue]]
-    """Values for the layout's placeholders, `config.<role>`, `port.<component>`, `gpus.<component>` among them."""
+    """Values for the layout's placeholders: `config.<role>`, `port.<component>`, `gpus.<component>` …"""
     knobs: tuple[Knob, ...] = ()
     check: Callable[[ConfigFiles], tuple[Problem, ...]] = no_problems
     """Types, bounds, unknown keys and cross-knob rules. `Problem.file` is the file's path."""
@@ -118,9 +124,9 @@ class Framework:
     """Further files that are read when they lie beside the config: role → file name."""
     restart_together: Sequence[tuple[frozenset[str], frozenset[str], str]] = ()
     """(if any of these restarts, these restart too, because …), applied until nothing changes."""
-    output_dir: Callable[[ConfigFiles], str | None] = lambda files: None
+    output_dir: Callable[[ConfigFiles], str | None] = nothing_configured
     """The output folder that the config names, relative to the workspace."""
-    max_steps: Callable[[ConfigFiles], int | None] = lambda files: None
+    max_steps: Callable[[ConfigFiles], int | None] = nothing_configured
     files: RunFiles = RunFiles()
     metrics: MetricNames = MetricNames()
     facts: tuple[Fact, ...] = ()

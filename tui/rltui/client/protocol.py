@@ -1,0 +1,49 @@
+"""What the UI needs of an experiment. The real one talks to a supervisor, tests bring their own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from rltui.core.api import Alert, GpuReport, JournalEntry, KnobTable, Plan, Request, Status
+
+Event = Status | GpuReport | KnobTable | JournalEntry | Alert
+"""A pushed message: a new whole value replaces the older one of its type."""
+
+
+class LogSource(Protocol):
+    """Lines of one log file, shown by a log pane; see `services/log_file.py`."""
+
+    def close(self) -> None:
+        """Give the file back."""
+        ...
+
+
+class Experiment(Protocol):
+    """One experiment as its clients see it. All calls may raise `RltuiError`."""
+
+    name: str
+
+    def events(self) -> AsyncIterator[Event]:
+        """Current values first (status, gpus, knobs), then every change. Ends when the supervisor ends."""
+        ...
+
+    async def plan(self, request: Request) -> Plan:
+        """What `request` would do. No side effects."""
+        ...
+
+    async def execute(self, request: Request) -> Plan:
+        """Do it, and return the plan that is being carried out, once it has begun."""
+        ...
+
+    async def knobs(self) -> KnobTable:
+        """The knob table, read afresh from the files."""
+        ...
+
+    def open_log(self, path: str) -> LogSource:
+        """Open the output of an attempt (`ComponentStatus.log`)."""
+        ...
+
+    async def aclose(self) -> None:
+        """Hang up; nothing stops."""
+        ...
