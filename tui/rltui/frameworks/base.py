@@ -8,6 +8,7 @@ from typing import Any
 
 from rltui.core.api import Problem
 from rltui.core.knobs import Knob
+from rltui.core.metrics import MetricNames
 from rltui.core.template import TemplateValue
 
 
@@ -74,17 +75,6 @@ class RunFiles:
     """Any of these means: this folder holds an earlier run."""
     stale_after_resume: tuple[str, ...] = ()
     """Folders of `step_<N>` folders that must not outlive a resume: those beyond the step are moved aside."""
-
-
-@dataclass(frozen=True, slots=True)
-class MetricNames:
-    """Keys of the headline figures in the metrics file."""
-
-    reward: str = "train/agg/effective/agent/reward/mean"
-    trainer_step: str = "loss/mean"
-    """Present in the row that the trainer writes when a step is complete."""
-    tokens_per_s: str = "perf/throughput"
-    step_time: str = "time/step"
 
 
 def no_problems(files: ConfigFiles) -> tuple[Problem, ...]:

@@ -1,0 +1,86 @@
+"""Metric rows folded into the figures of a run. Pure; rows come from a JSONL file."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rltui.core.api import Progress
+
+HISTORY = 200
+"""Steps kept for the sparkline."""
+RECENT = 10
+"""Steps that the step time and the time left are estimated from."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricNames:
+    """Keys of the headline figures in the metrics file."""
+
+    reward: str = "train/agg/effective/agent/reward/mean"
+    trainer_step: str = "loss/mean"
+    """A key that only the trainer's row of a completed step has."""
+    tokens_per_s: str = "perf/throughput"
+    step_time: str = "time/step"
+
+
+@dataclass(slots=True)
+class MetricSeries:
+    """Last value per (step, key): after a resume, repeated steps overwrite the earlier ones.
+
+    A row whose step lies before the newest means that the run resumed: what lies beyond it is void.
+    """
+
+    names: MetricNames
+    steps: dict[int, dict[str, float]] = field(default_factory=dict)
+    completed: int = 0
+    """Steps that the trainer has completed."""
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Take in one row. Rows without a step, and values that are no numbers, are ignored."""
+        step = row.get("step")
+        if not isinstance(step, int):
+            return
+        values = {
+            key: float(value)
+            for key, value in row.items()
+            if key not in ("step", "time") and isinstance(value, (int, float)) and not isinstance(value, bool)
+        }
+        if self.names.trainer_step in values:
+            if step <= self.completed:
+                self._rewind(step)
+            self.completed = step
+        self.steps.setdefault(step, {}).update(values)
+        for old in sorted(self.steps)[:-HISTORY]:
+            del self.steps[old]
+
+    def _rewind(self, step: int) -> None:
+        for later in [known for known in self.steps if known > step + 1]:
+            del self.steps[later]
+
+    def newest(self, key: str) -> float | None:
+        """Value of the highest step that has it."""
+        for step in sorted(self.steps, reverse=True):
+            if (value := self.steps[step].get(key)) is not None:
+                return value
+        return None
+
+    def progress(self, max_steps: int | None) -> Progress:
+        """The headline figures as of now."""
+        head = self.names
+        ordered = [self.steps[step] for step in sorted(self.steps)]
+        rewards = tuple(row[head.reward] for row in ordered if head.reward in row)
+        times = [row[head.step_time] for row in ordered if head.step_time in row][-RECENT:]
+        step_time = statistics.median(times) if times else None
+        left = max(0, max_steps - self.completed) if max_steps is not None else None
+        return Progress(
+            step=self.completed,
+            max_steps=max_steps,
+            reward=rewards[-1] if rewards else None,
+            rewards=rewards,
+            tokens_per_s=self.newest(head.tokens_per_s),
+            step_time_s=step_time,
+            eta_s=left * step_time if left is not None and step_time is not None else None,
+        )

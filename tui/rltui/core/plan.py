@@ -1,0 +1,160 @@
+"""Which components a request stops, starts and keeps, in which order and why. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rltui.core.api import ComponentState, Lost, Plan, Request
+from rltui.core.layout import Layout
+from rltui.core.lifecycle import Life
+
+RestartRule = tuple[frozenset[str], frozenset[str], str]
+"""If any of the first restarts, the second restart too, because …"""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a plan is made from."""
+
+    layout: Layout
+    lives: Mapping[str, Life]
+    rules: Sequence[RestartRule]
+    completed_steps: int
+    resume_step: int | None
+    """Newest complete checkpoint, `None` where there is none or the start is from scratch."""
+    is_made: Callable[[str], bool]
+    """Whether what this job creates exists already."""
+
+    def busy(self, component: str) -> bool:
+        """It runs, or is about to."""
+        return self.lives[component].busy
+
+
+def make_plan(request: Request, situation: Situation, *, readers: Mapping[str, Sequence[str]]) -> Plan:
+    """The plan for `request`. `readers`: edited key → components that read it (for `set`)."""
+    if request.action == "stop":
+        return _plan_stop(request, situation)
+    if request.action == "set":
+        wanted, reasons = _readers_to_restart(readers, situation)
+    else:
+        wanted = list(request.components) or [spec.id for spec in situation.layout.component]
+        reasons = []
+    if request.action == "start":
+        wanted = [name for name in wanted if not situation.busy(name)]
+    return _plan_restart(request, wanted, reasons, situation)
+
+
+def _readers_to_restart(
+    readers: Mapping[str, Sequence[str]], situation: Situation
+) -> tuple[list[str], list[str]]:
+    wanted: list[str] = []
+    reasons: list[str] = []
+    for key, components in readers.items():
+        concerned = [
+            name
+            for name in components
+            if name in situation.lives
+            and (situation.busy(name) or situation.lives[name].state is ComponentState.FAILED)
+        ]
+        wanted.extend(concerned)
+        if concerned:
+            reasons.append(f"{key} is read by {_and(concerned)} at start")
+        elif components:
+            reasons.append(f"{key} is read by {_and(components)} at its next start; nothing to restart")
+    return wanted, reasons
+
+
+def _plan_restart(request: Request, wanted: list[str], reasons: list[str], situation: Situation) -> Plan:
+    if not wanted:
+        return _ordered(request, set(), set(), reasons, situation)
+    chosen = set(wanted)
+    _pull_in_partners(chosen, reasons, situation)
+    _pull_in_dependencies(chosen, reasons, situation)
+    for name in sorted(chosen):
+        if situation.is_made(name) and not (request.action == "restart" and name in request.components):
+            chosen.discard(name)
+            reasons.append(f"{name} is not run: {situation.layout[name].creates} is there already")
+    stop = {name for name in chosen if situation.busy(name)}
+    return _ordered(request, stop, chosen, reasons, situation)
+
+
+def _pull_in_partners(chosen: set[str], reasons: list[str], situation: Situation) -> None:
+    """Apply the framework's rules until nothing changes.
+
+    A one-way rule concerns only what runs; partners that need each other always come together.
+    """
+    changed = True
+    while changed:
+        changed = False
+        for causes, effects, why in situation.rules:
+            hit = causes & chosen
+            mutual = any(causes <= back and effects <= there for there, back, _ in situation.rules)
+            new = {
+                name
+                for name in effects - chosen
+                if name in situation.lives and (mutual or situation.busy(name))
+            }
+            if hit and new:
+                chosen |= new
+                reasons.append(f"{_and(sorted(new))} with {_and(sorted(hit))}: {why}")
+                changed = True
+
+
+def _pull_in_dependencies(chosen: set[str], reasons: list[str], situation: Situation) -> None:
+    for name in reversed(situation.layout.start_order()):
+        if name not in chosen:
+            continue
+        for needed in situation.layout[name].after:
+            if needed not in chosen and not _is_met(needed, situation):
+                chosen.add(needed)
+                reasons.append(f"{needed} first: {name} needs it")
+
+
+def _is_met(name: str, situation: Situation) -> bool:
+    life = situation.lives[name]
+    return life.busy or life.state is ComponentState.EXITED or situation.is_made(name)
+
+
+def _plan_stop(request: Request, situation: Situation) -> Plan:
+    chosen = set(request.components or [spec.id for spec in situation.layout.component])
+    reasons: list[str] = []
+    for name in situation.layout.start_order():
+        needs = [need for need in situation.layout[name].after if need in chosen]
+        if name not in chosen and needs and situation.busy(name):
+            chosen.add(name)
+            reasons.append(f"{name} too: it needs {_and(needs)}")
+    stop = {name for name in chosen if situation.busy(name)}
+    return _ordered(request, stop, set(), reasons, situation)
+
+
+def _ordered(
+    request: Request,
+    stop: Collection[str],
+    start: Collection[str],
+    reasons: Iterable[str],
+    situation: Situation,
+) -> Plan:
+    order = situation.layout.start_order()
+    keep = [name for name in order if situation.busy(name) and name not in stop]
+    return Plan(
+        action=request.action,
+        stop=tuple(name for name in reversed(order) if name in stop),
+        start=tuple(name for name in order if name in start),
+        keep=tuple(keep),
+        reasons=tuple(reasons),
+        lost=_lost(request, stop, start, situation),
+    )
+
+
+def _lost(request: Request, stop: Collection[str], start: Collection[str], situation: Situation) -> Lost:
+    """Steps are lost only where a job of the run is ended or begun again."""
+    jobs = {spec.id for spec in situation.layout.component if spec.kind == "job" and not spec.creates}
+    if not jobs & (set(stop) | set(start)):
+        return Lost()
+    resume = situation.resume_step if request.resume == "latest" else None
+    return Lost(steps=max(0, situation.completed_steps - (resume or 0)), resume_step=resume)
+
+
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

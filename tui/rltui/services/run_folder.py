@@ -1,0 +1,98 @@
+"""A run's output folder: is it used, what can be resumed, what must be moved aside. Nothing is deleted."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from rltui.errors import RltuiError
+from rltui.frameworks.base import RunFiles
+
+STATE_FOLDER = ".rltui"
+"""rltui's own folder inside an output folder."""
+_STEP = re.compile(r"step_(\d+)$")
+
+
+class RunFolder:
+    """The output folder `path` of a framework that lays its files out as `files` says."""
+
+    def __init__(self, path: Path, files: RunFiles) -> None:
+        self.path = path
+        self._files = files
+
+    @property
+    def metrics(self) -> Path:
+        """The metrics file, which may not exist yet."""
+        return self.path / self._files.metrics
+
+    def artifacts(self) -> list[str]:
+        """Names of what an earlier run left here."""
+        return [name for name in self._files.artifacts if (self.path / name).exists()]
+
+    def checkpoints(self) -> list[int]:
+        """Steps of the complete checkpoints, ascending."""
+        folder = self.path / self._files.checkpoints
+        return sorted(
+            step for step, entry in _steps(folder) if (entry / self._files.checkpoint_marker).exists()
+        )
+
+    def latest_checkpoint(self) -> int | None:
+        """Step of the newest complete checkpoint."""
+        return max(self.checkpoints(), default=None)
+
+    def move_stale_aside(self, resume_step: int | None) -> Path | None:
+        """Before a start: move files that the resumed processes must not see.
+
+        Resuming: `step_<N>` entries beyond the step, in the folders the framework names. From the beginning:
+        everything an earlier run left. Returns the folder they went to, or `None` where there was nothing.
+
+        Raises:
+            RltuiError: if they cannot be moved.
+        """
+        if resume_step is None:
+            stale = [self.path / name for name in self.artifacts()]
+        else:
+            stale = [
+                entry
+                for name in self._files.stale_after_resume
+                for step, entry in _steps(self.path / name)
+                if step > resume_step
+            ]
+        if not stale:
+            return None
+        aside = self._new_archive()
+        for entry in stale:
+            target = aside / entry.relative_to(self.path)
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                entry.rename(target)
+            except OSError as error:
+                raise RltuiError(f"cannot move {entry} aside: {error.strerror}") from error
+        return aside
+
+    def _new_archive(self) -> Path:
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        folder = self.path / STATE_FOLDER / "archive"
+        for number in range(1, 1000):
+            candidate = folder / (stamp if number == 1 else f"{stamp}-{number}")
+            if not candidate.exists():
+                return candidate
+        raise RltuiError(f"too many archived runs in {folder}", hint="remove the ones you do not need")
+
+
+def next_free(path: Path) -> Path:
+    """`path` with the smallest number from 2 on that does not exist: `outputs/reverse-text-2`."""
+    number = 2
+    while (candidate := path.with_name(f"{path.name}-{number}")).exists():
+        number += 1
+    return candidate
+
+
+def _steps(folder: Path) -> Iterator[tuple[int, Path]]:
+    if not folder.is_dir():
+        return
+    for entry in folder.iterdir():
+        if match := _STEP.search(entry.name):
+            yield int(match[1]), entry
