@@ -1,0 +1,193 @@
+"""What rltui keeps of an experiment in `<output_dir>/.rltui/`, and the user's list of experiments."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+import tomllib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import tomlkit
+
+from rltui import paths
+from rltui.errors import ConfigError, ConflictError, RltuiError
+from rltui.services.run_folder import STATE_FOLDER
+
+NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")
+_ATTEMPT = re.compile(r"attempt-(\d+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentRecord:
+    """What makes an experiment. All paths are absolute."""
+
+    name: str
+    output_dir: str
+    workspace: str
+    config_files: tuple[str, ...]
+    layout_file: str
+    framework: str
+    created_at: float
+
+    @property
+    def tag(self) -> str:
+        """What its processes carry as `RLTUI_EXPERIMENT`: unlike the name, never used twice on a box."""
+        return f"{self.name}@{self.output_dir}"
+
+
+class ControlFolder:
+    """`<output_dir>/.rltui`: record, journal, attempts."""
+
+    def __init__(self, output_dir: Path) -> None:
+        self.path = output_dir / STATE_FOLDER
+        self.record_file = self.path / "experiment.toml"
+        self.journal_file = self.path / "journal.jsonl"
+        self.intent_file = self.path / "intent.json"
+        self.lock_file = self.path / "supervisor.lock"
+        self.supervisor_log = self.path / "supervisor.log"
+
+    def attempts(self, component: str) -> list[int]:
+        """Numbers of its attempts, ascending."""
+        folder = self.path / "components" / component
+        if not folder.is_dir():
+            return []
+        return sorted(int(match[1]) for entry in folder.iterdir() if (match := _ATTEMPT.search(entry.name)))
+
+    def attempt_dir(self, component: str, attempt: int) -> Path:
+        """Folder of one start."""
+        return self.path / "components" / component / f"attempt-{attempt}"
+
+    def log_file(self, component: str, attempt: int) -> Path:
+        """stdout and stderr of one start."""
+        return self.attempt_dir(component, attempt) / "output.log"
+
+    def new_attempt(self, component: str) -> int:
+        """Make the folder of the next attempt and return its number, counted from 1.
+
+        Raises:
+            RltuiError: if the folder cannot be made.
+        """
+        number = (self.attempts(component) or [0])[-1] + 1
+        make_folder(self.attempt_dir(component, number))
+        return number
+
+    def write_record(self, record: ExperimentRecord) -> None:
+        """Write `experiment.toml` and put the experiment on the user's list.
+
+        Raises:
+            RltuiError: if a folder or file cannot be written.
+        """
+        make_folder(self.path)
+        write_atomically(self.record_file, tomlkit.dumps(asdict(record)).encode())
+        listed = _list_dir() / record.name
+        make_folder(listed.parent)
+        write_atomically(listed, record.output_dir.encode())
+
+    def read_record(self) -> ExperimentRecord | None:
+        """The record, `None` where there is none.
+
+        Raises:
+            ConfigError: if it is damaged.
+        """
+        try:
+            data = tomllib.loads(self.record_file.read_text())
+            return ExperimentRecord(**{**data, "config_files": tuple(data["config_files"])})
+        except FileNotFoundError:
+            return None
+        except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+            raise ConfigError(f"{self.record_file} is damaged: {error}", hint="remove it and run `up` again") from error
+
+    def write_intent(self, wanted: tuple[str, ...]) -> None:
+        """Remember which components are waiting to start, should the supervisor die now."""
+        write_atomically(self.intent_file, json.dumps({"waiting": list(wanted)}).encode())
+
+    def read_intent(self) -> tuple[str, ...]:
+        """Components that were waiting to start."""
+        try:
+            return tuple(json.loads(self.intent_file.read_bytes())["waiting"])
+        except (FileNotFoundError, ValueError, KeyError):
+            return ()
+
+
+def known_experiments() -> list[ExperimentRecord]:
+    """All experiments on the user's list whose folder is still there, newest first."""
+    records = []
+    folder = _list_dir()
+    for entry in folder.iterdir() if folder.is_dir() else ():
+        record = ControlFolder(Path(entry.read_text())).read_record()
+        if record is not None and record.name == entry.name:
+            records.append(record)
+    return sorted(records, key=lambda record: record.created_at, reverse=True)
+
+
+def find_experiment(name: str) -> ExperimentRecord | None:
+    """The experiment of that name, if it is on the list and its folder is still there."""
+    listed = _list_dir() / name
+    if not NAME_PATTERN.fullmatch(name) or not listed.is_file():
+        return None
+    return ControlFolder(Path(listed.read_text())).read_record()
+
+
+def new_record(
+    *, name: str, output_dir: Path, workspace: Path, config_files: list[Path], layout_file: Path, framework: str
+) -> ExperimentRecord:
+    """A record for a new experiment.
+
+    Raises:
+        ConfigError: for a name that does not suit files and tmux.
+        ConflictError: if the name belongs to an experiment in another folder.
+    """
+    if not NAME_PATTERN.fullmatch(name):
+        raise ConfigError(
+            f"the experiment name {name!r} does not suit", hint="use letters, digits, - and _, at most 48, with -n NAME"
+        )
+    other = find_experiment(name)
+    if other is not None and other.output_dir != str(output_dir):
+        raise ConflictError(
+            f"the name {name} is taken by the experiment in {other.output_dir}", hint="choose another with -n NAME"
+        )
+    return ExperimentRecord(
+        name=name,
+        output_dir=str(output_dir),
+        workspace=str(workspace),
+        config_files=tuple(map(str, config_files)),
+        layout_file=str(layout_file),
+        framework=framework,
+        created_at=time.time(),
+    )
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and its parents.
+
+    Raises:
+        RltuiError: naming the folder and what the system said.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RltuiError(
+            f"cannot make the folder {folder}: {error.strerror}", hint="choose another with -o OUTPUT_DIR"
+        ) from error
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file of rltui's own as a whole.
+
+    Raises:
+        RltuiError: naming the file and what the system said; the old content is still there.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise RltuiError(f"cannot write {path}: {error.strerror}", hint="is the disk full?") from error
+
+
+def _list_dir() -> Path:
+    return paths.state_dir() / "experiments"
