@@ -1,0 +1,111 @@
+"""From the raw bytes of a log line to text that is safe to show.
+
+Colours survive as spans. Every other escape sequence, control character, bidirectional override and invisible
+character is dropped, so that nothing a log contains can act on the terminal or disguise other text.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass
+
+from rltui.core.levels import Level, detect_level
+from rltui.core.sgr import PLAIN, SgrStyle, apply_sgr
+
+TAB_COLUMNS = 8
+
+_INVISIBLE = (
+    "\x00-\x08\x0a-\x1f\x7f-\x9f"  # C0 without the tab, DEL, C1
+    "\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\ufe00-\ufe0f\ufeff\ufff9-\ufffb\ud800-\udfff"
+    "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e01ef"
+)
+"""Categories Cc, Cf, Zl, Zp and Cs, and the variation selectors, whose width terminals disagree on."""
+
+_DIRTY = re.compile(f"[\t{_INVISIBLE}]")
+_TOKEN = re.compile(
+    r"(?:\x1b\[|\x9b)(?P<sgr>[0-9;:]*)m"
+    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # other control sequences, also cut ones
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x18\x1a\x1b\x80-\x9f]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS
+    r"|\x1b[ -/]*[0-Z\\^-~]?"  # what is left of ESC: two or three characters, or cut
+    r"|(?P<tabs>\t+)"
+    f"|[{_INVISIBLE}]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of a line from index `start` up to but not including `stop`, and its look."""
+
+    start: int
+    stop: int
+    style: SgrStyle
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line as shown: printable text, its coloured pieces in order, and its level where it names one."""
+
+    text: str
+    spans: tuple[Span, ...]
+    level: Level | None
+
+
+def parse_line(raw: str) -> Line:
+    """Sanitise one decoded line. Brackets and other markup in it stay literal text."""
+    if _DIRTY.search(raw) is None:
+        return Line(raw, (), detect_level(raw))
+    text, spans = _sanitise(raw)
+    return Line(text, spans, detect_level(text))
+
+
+def plain_text(raw: str) -> str:
+    """Return the text of one decoded line as `parse_line` would show it, for searching and printing."""
+    return raw if _DIRTY.search(raw) is None else _sanitise(raw)[0]
+
+
+def decode_line(data: bytes, *, complete: bool = True) -> str:
+    """Decode one line, with U+FFFD for invalid UTF-8, and fold carriage returns.
+
+    Of a progress bar redrawn with carriage returns, only the last state that shows something is returned.
+    `complete=False` says that `data` may end inside a character, whose bytes are then left out.
+    """
+    text, _ = codecs.utf_8_decode(data, "replace", complete)
+    return fold_redraws(text) if "\r" in text else text
+
+
+def fold_redraws(text: str) -> str:
+    """Return the last piece between carriage returns that has visible text, or an empty string."""
+    for piece in reversed(text.split("\r")):
+        if plain_text(piece).strip():
+            return piece
+    return ""
+
+
+def _sanitise(raw: str) -> tuple[str, tuple[Span, ...]]:
+    pieces: list[str] = []
+    spans: list[Span] = []
+    style = PLAIN
+    length = 0
+    position = 0
+
+    def put(piece: str) -> None:
+        nonlocal length
+        if not piece:
+            return
+        if style is not PLAIN:
+            spans.append(Span(length, length + len(piece), style))
+        pieces.append(piece)
+        length += len(piece)
+
+    for token in _TOKEN.finditer(raw):
+        put(raw[position : token.start()])
+        position = token.end()
+        if (parameters := token["sgr"]) is not None:
+            style = apply_sgr(style, parameters)
+            style = PLAIN if style == PLAIN else style
+        elif tabs := token["tabs"]:
+            put(" " * (len(tabs) * TAB_COLUMNS - length % TAB_COLUMNS))
+    put(raw[position:])
+    return "".join(pieces), tuple(spans)
