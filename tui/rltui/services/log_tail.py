@@ -1,0 +1,92 @@
+"""Printing logs: the last lines of a file, and new ones as they come."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event
+
+from rltui.core.line_filter import LineFilter
+from rltui.core.lines import decode_line, plain_text
+from rltui.core.log_source import Change
+from rltui.errors import RltuiError
+from rltui.services.growing_file import GrowingFile
+from rltui.services.log_file import LogFile
+
+CHUNK_BYTES = 1024 * 1024
+"""Read at a time. Also the longest line: what goes on beyond it counts as another line."""
+FOLLOW_INTERVAL_S = 0.1
+
+
+def tail_lines(path: Path, count: int, line_filter: LineFilter | None = None) -> list[str]:
+    """Return the last `count` lines that pass, oldest first, sanitised and without colour.
+
+    Without a filter the cost depends on `count`, with one the whole file is read.
+
+    Raises:
+        RltuiError: The file does not exist or cannot be read.
+    """
+    stream = _LineStream(path, count, line_filter or LineFilter())
+    lines = deque(stream.drain(), maxlen=count)
+    lines.extend(stream.finish())
+    return list(lines)
+
+
+def follow_lines(path: Path, count: int, stop: Event, line_filter: LineFilter | None = None) -> Iterator[str]:
+    """Yield the last `count` lines that pass and then new ones, until `stop` is set.
+
+    Blocks in between. A truncated or replaced file is read from its start. An unfinished line comes with its
+    newline, or when `stop` is set.
+
+    Raises:
+        RltuiError: The file does not exist or cannot be read.
+    """
+    stream = _LineStream(path, count, line_filter or LineFilter())
+    yield from deque(stream.drain(), maxlen=count)
+    while not stop.wait(FOLLOW_INTERVAL_S):
+        yield from stream.drain()
+    yield from stream.finish()
+
+
+class _LineStream:
+    """Lines of a growing file in order, beginning early enough to yield `count` of them."""
+
+    def __init__(self, path: Path, count: int, line_filter: LineFilter) -> None:
+        self._file = GrowingFile(path)
+        if self._file.problem or not path.exists():
+            raise RltuiError(f"cannot read {path}", details=(self._file.problem or "no such file",))
+        self._filter = line_filter
+        self._offset = _offset_from_end(path, count) if line_filter.is_open else 0
+        self._rest = b""
+
+    def drain(self) -> Iterator[str]:
+        """Yield complete lines up to the present end of the file."""
+        if self._file.look() is Change.RESET:
+            self._offset, self._rest = 0, b""
+        while chunk := self._file.read(self._offset, CHUNK_BYTES):
+            self._offset += len(chunk)
+            *lines, self._rest = (self._rest + chunk).split(b"\n")
+            yield from self._passing(lines)
+            if len(self._rest) >= CHUNK_BYTES:
+                yield from self.finish()
+
+    def finish(self) -> Iterator[str]:
+        """Yield the unfinished line, if there is one."""
+        rest, self._rest = self._rest, b""
+        yield from self._passing([rest] if rest else [])
+
+    def _passing(self, lines: list[bytes]) -> Iterator[str]:
+        for data in lines:
+            text = plain_text(decode_line(data))
+            if self._filter.accepts(text):
+                yield text
+
+
+def _offset_from_end(path: Path, count: int) -> int:
+    log = LogFile(path)
+    while log.stop - log.start < count and log.load_older():
+        pass
+    offset = log.offset(max(log.start, min(log.stop - count, log.complete_stop)))
+    log.close()
+    return offset
