@@ -6,7 +6,6 @@ import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from rltui.core.api import JournalEntry
 
@@ -19,13 +18,21 @@ class Journal:
     A disk that is full does not stop anything: the entry still reaches the listeners, and the log says so.
     """
 
-    def __init__(self, path: Path, *, clock: Callable[[], float], listener: Callable[[JournalEntry], None]) -> None:
+    def __init__(
+        self, path: Path, *, clock: Callable[[], float], listener: Callable[[JournalEntry], None]
+    ) -> None:
         self._path = path
         self._clock = clock
         self._listener = listener
 
     def add(
-        self, kind: str, text: str, *, component: str | None = None, attempt: int | None = None, **data: Any
+        self,
+        kind: str,
+        text: str,
+        *,
+        component: str | None = None,
+        attempt: int | None = None,
+        **data: object,
     ) -> JournalEntry:
         """Record an event that happened now."""
         entry = JournalEntry(
@@ -38,6 +45,6 @@ class Journal:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            logger.error("cannot write the journal %s: %s", self._path, error.strerror)  # noqa: TRY400
+            logger.error("cannot write the journal %s: %s", self._path, error.strerror)
         self._listener(entry)
         return entry

@@ -1,5 +1,5 @@
 # pathlib costs two megabytes:
-# ruff: noqa: PTH
+# ruff: noqa: PTH100, PTH103, PTH104, PTH115, PTH118, PTH120, PTH123, PTH208
 """Runs one attempt of a component and outlives everything but SIGKILL.
 
     python -I -S shim.py ATTEMPT_DIR

@@ -61,7 +61,7 @@ class ControlFolder:
         return self.path / "components" / component / f"attempt-{attempt}"
 
     def log_file(self, component: str, attempt: int) -> Path:
-        """stdout and stderr of one start."""
+        """What one start printed, stdout and stderr."""
         return self.attempt_dir(component, attempt) / "output.log"
 
     def new_attempt(self, component: str) -> int:
@@ -98,7 +98,9 @@ class ControlFolder:
         except FileNotFoundError:
             return None
         except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
-            raise ConfigError(f"{self.record_file} is damaged: {error}", hint="remove it and run `up` again") from error
+            raise ConfigError(
+                f"{self.record_file} is damaged: {error}", hint="remove it and run `up` again"
+            ) from error
 
     def write_intent(self, wanted: tuple[str, ...]) -> None:
         """Remember which components are waiting to start, should the supervisor die now."""
@@ -132,7 +134,13 @@ def find_experiment(name: str) -> ExperimentRecord | None:
 
 
 def new_record(
-    *, name: str, output_dir: Path, workspace: Path, config_files: list[Path], layout_file: Path, framework: str
+    *,
+    name: str,
+    output_dir: Path,
+    workspace: Path,
+    config_files: list[Path],
+    layout_file: Path,
+    framework: str,
 ) -> ExperimentRecord:
     """A record for a new experiment.
 
@@ -142,12 +150,14 @@ def new_record(
     """
     if not NAME_PATTERN.fullmatch(name):
         raise ConfigError(
-            f"the experiment name {name!r} does not suit", hint="use letters, digits, - and _, at most 48, with -n NAME"
+            f"the experiment name {name!r} does not suit",
+            hint="use letters, digits, - and _, at most 48, with -n NAME",
         )
     other = find_experiment(name)
     if other is not None and other.output_dir != str(output_dir):
         raise ConflictError(
-            f"the name {name} is taken by the experiment in {other.output_dir}", hint="choose another with -n NAME"
+            f"the name {name} is taken by the experiment in {other.output_dir}",
+            hint="choose another with -n NAME",
         )
     return ExperimentRecord(
         name=name,

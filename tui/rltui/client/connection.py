@@ -1,0 +1,90 @@
+"""The UI's connection to a supervisor: typed, asynchronous, and coming back after the supervisor was killed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from rltui import paths
+from rltui.client import launch
+from rltui.client.protocol import Event, LogSource
+from rltui.client.wire import SupervisorGoneError, check_hello, result_of
+from rltui.core.api import EVENT_MODELS, KnobTable, Plan, Request
+from rltui.core.layout import Screen
+from rltui.services import layout_files
+from rltui.services.experiment_files import ExperimentRecord
+from rltui.services.log_file import LogFile
+
+LINE_LIMIT = 64 << 20
+"""Longest answer, in bytes."""
+
+
+class SupervisedExperiment:
+    """`Experiment` over the socket. Each call has its own short connection; events have one of their own."""
+
+    def __init__(self, record: ExperimentRecord) -> None:
+        self.name = record.name
+        self._record = record
+        self.screen: Screen = layout_files.load(Path(record.layout_file)).screen
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Current values, then changes. Ends when the supervisor does; the next call starts another."""
+        reader, writer = await self._open()
+        try:
+            writer.write(b'{"id":0,"method":"subscribe"}\n')
+            await writer.drain()
+            while line := await reader.readline():
+                message = json.loads(line)
+                if (model := EVENT_MODELS.get(message["event"])) is not None:
+                    yield model.model_validate(message["data"])  # type: ignore[misc]
+        finally:
+            writer.close()
+
+    async def plan(self, request: Request) -> Plan:
+        """What `request` would do."""
+        return Plan.model_validate(await self._call("plan", request.model_dump()))
+
+    async def execute(self, request: Request) -> Plan:
+        """Do it."""
+        return Plan.model_validate(await self._call("execute", request.model_dump()))
+
+    async def knobs(self) -> KnobTable:
+        """The knob table, read afresh."""
+        return KnobTable.model_validate(await self._call("knobs", {}))
+
+    def open_log(self, path: str) -> LogSource:
+        """Open the output of an attempt."""
+        return LogFile(Path(path))
+
+    async def aclose(self) -> None:
+        """Nothing is kept open between calls."""
+
+    async def _call(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        reader, writer = await self._open()
+        try:
+            request = {"id": 1, "method": method, "params": params}
+            writer.write(json.dumps(request).encode() + b"\n")
+            await writer.drain()
+            return result_of(_message(await reader.readline()))
+        finally:
+            writer.close()
+
+    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        path = paths.socket_path(self.name)
+        try:
+            reader, writer = await asyncio.open_unix_connection(path, limit=LINE_LIMIT)
+        except OSError:
+            await asyncio.to_thread(launch.start_supervisor, self._record)
+            reader, writer = await asyncio.open_unix_connection(path, limit=LINE_LIMIT)
+        check_hello(_message(await reader.readline()))
+        return reader, writer
+
+
+def _message(line: bytes) -> dict[str, Any]:
+    if not line:
+        raise SupervisorGoneError("the supervisor ended while it was asked")
+    message: dict[str, Any] = json.loads(line)
+    return message

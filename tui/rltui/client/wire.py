@@ -1,0 +1,111 @@
+"""A blocking connection to a supervisor, for the command line. Light: the start of `rltui status` counts."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rltui.errors import ERROR_TYPES, ExitCode, RltuiError
+
+PROTOCOL_VERSION = 1
+"""As in `core/api.py`, which is too heavy to be imported here; a test compares them."""
+CONNECT_TIMEOUT_S = 5.0
+
+
+class SupervisorGoneError(RltuiError):
+    """Nobody listens on the experiment's socket, or the supervisor died while we waited."""
+
+
+class Wire:
+    """One connection; a context manager.
+
+    Raises:
+        SupervisorGoneError: if nobody listens.
+        RltuiError: if the supervisor is of another version.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.settimeout(CONNECT_TIMEOUT_S)
+        try:
+            self._socket.connect(str(path))
+            self._file = self._socket.makefile("rb")
+            check_hello(self._read())
+        except OSError as error:
+            self._socket.close()
+            raise SupervisorGoneError(f"no supervisor listens on {path}") from error
+        self._next_id = 0
+
+    def call(
+        self, method: str, params: dict[str, Any] | None = None, *, timeout_s: float | None = None
+    ) -> dict[str, Any]:
+        """Ask and wait for the answer, for ever where `timeout_s` is `None`.
+
+        Raises:
+            RltuiError: what the supervisor refused it with.
+        """
+        self._next_id += 1
+        self._socket.settimeout(timeout_s)
+        request = {"id": self._next_id, "method": method, "params": params or {}}
+        self._socket.sendall(json.dumps(request).encode() + b"\n")
+        return result_of(self._read())
+
+    def events(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Subscribe: (kind, value), the current state first. Ends when the supervisor does."""
+        self._socket.settimeout(None)
+        self._socket.sendall(b'{"id":0,"method":"subscribe"}\n')
+        while line := self._file.readline():
+            message = json.loads(line)
+            yield message["event"], message["data"]
+
+    def close(self) -> None:
+        """Hang up."""
+        self._file.close()
+        self._socket.close()
+
+    def __enter__(self) -> Wire:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _read(self) -> dict[str, Any]:
+        line = self._file.readline()
+        if not line:
+            raise SupervisorGoneError("the supervisor ended while it was asked")
+        message: dict[str, Any] = json.loads(line)
+        return message
+
+
+def check_hello(message: dict[str, Any]) -> None:
+    """Refuse a supervisor that speaks otherwise.
+
+    Raises:
+        RltuiError: naming both versions and what to do.
+    """
+    theirs = message.get("protocol")
+    if theirs != PROTOCOL_VERSION:
+        raise RltuiError(
+            f"the supervisor speaks protocol {theirs}, this rltui {PROTOCOL_VERSION}",
+            hint=f"end it (components go on): kill {message.get('pid')} — the next command starts a new one",
+        )
+
+
+def result_of(message: dict[str, Any]) -> dict[str, Any]:
+    """The result of an answer.
+
+    Raises:
+        RltuiError: if it is a refusal, as the class that its exit code stands for.
+    """
+    if "error" not in message:
+        result: dict[str, Any] = message["result"]
+        return result
+    reply = message["error"]
+    kind = ERROR_TYPES.get(ExitCode(reply["exit_code"]), RltuiError)
+    raise kind(reply["title"], details=reply["details"], hint=reply["hint"])

@@ -1,0 +1,88 @@
+"""`python -m rltui.daemon OUTPUT_DIR`: the supervisor of the experiment that lies there."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TextIO
+
+from rltui import paths
+from rltui.daemon.api_server import ApiServer
+from rltui.daemon.samplers import follow_config, follow_metrics, sample_gpus
+from rltui.daemon.supervisor import Supervisor
+from rltui.errors import ConflictError, RltuiError
+from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.tmux_host import TmuxHost
+
+logger = logging.getLogger("rltui.daemon")
+
+
+def main() -> int:
+    """Run until told to shut down."""
+    output_dir = Path(sys.argv[1])
+    control = ControlFolder(output_dir)
+    logging.basicConfig(
+        filename=control.supervisor_log, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        record = control.read_record()
+        if record is None:
+            raise RltuiError(f"{control.record_file} is missing")
+        with control.lock_file.open("w") as lock:
+            _lock(lock, record)
+            asyncio.run(_supervise(record))
+    except RltuiError as error:
+        logger.error("%s", error)
+        print(error, file=sys.stderr)
+        return int(error.exit_code)
+    except Exception:
+        logger.exception("the supervisor failed; components go on, and the next client starts a new one")
+        raise
+    return 0
+
+
+def _lock(lock: TextIO, record: ExperimentRecord) -> None:
+    """One supervisor per experiment. The lock ends with the process, however it ends."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ConflictError(f"{record.name} has a supervisor already") from None
+
+
+async def _supervise(record: ExperimentRecord) -> None:
+    supervisor = Supervisor(record, tmux=TmuxHost(paths.TMUX_SOCKET))
+    server = ApiServer(supervisor, paths.socket_path(record.name))
+    supervisor.adopt()
+    await server.open()
+    loop = asyncio.get_running_loop()
+    leave = asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, leave.set)
+    print(f"supervisor of {record.name}: pid {os.getpid()}, {record.output_dir}", flush=True)
+    loops = [
+        asyncio.create_task(work(supervisor), name=work.__name__)
+        for work in (follow_metrics, follow_config, sample_gpus)
+    ]
+    ends = [
+        asyncio.create_task(server.shutdown_requested.wait(), name="shutdown"),
+        asyncio.create_task(leave.wait(), name="SIGTERM"),
+    ]
+    try:
+        done, _ = await asyncio.wait([*ends, *loops], return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()  # a loop never returns: this raises what it died of
+    finally:
+        for task in (*loops, *ends):
+            task.cancel()
+        await server.close()
+    if server.shutdown_requested.is_set():
+        await supervisor.close_terminal()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,193 @@
+"""The supervisor's API: one JSON document per line over a unix socket.
+
+Request `{"id", "method", "params"}`; answer `{"id", "result"}` or `{"id", "error": ErrorReply}`. After
+`subscribe`, changes arrive as `{"event": kind, "data": …}` until the client hangs up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from rltui.core.api import PROTOCOL_VERSION, ErrorReply, Request, Value
+from rltui.daemon.supervisor import Supervisor
+from rltui.errors import RltuiError, UsageError
+
+logger = logging.getLogger(__name__)
+
+LINE_LIMIT = 4 << 20
+"""Longest request, in bytes."""
+_UCRED = struct.Struct("3i")
+"""`struct ucred` of unix(7): pid, uid, gid."""
+
+
+class ApiServer:
+    """Serves one supervisor on the socket `path`."""
+
+    def __init__(self, supervisor: Supervisor, path: Path) -> None:
+        self._supervisor = supervisor
+        self._path = path
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+        self.shutdown_requested = asyncio.Event()
+        self._methods: dict[str, Callable[[dict[str, Any]], Awaitable[Value]]] = {
+            "status": self._status,
+            "knobs": self._knobs,
+            "gpus": self._gpus,
+            "plan": self._plan,
+            "execute": self._execute,
+            "shutdown": self._shutdown,
+        }
+
+    async def open(self) -> None:
+        """Listen. A socket left by a dead supervisor is replaced: the caller holds the experiment's lock."""
+        self._path.unlink(missing_ok=True)
+        mask = os.umask(0o177)
+        try:
+            self._server = await asyncio.start_unix_server(self._accept, path=self._path, limit=LINE_LIMIT)
+        finally:
+            os.umask(mask)
+
+    async def close(self) -> None:
+        """Hang up on everybody and remove the socket."""
+        if self._server is not None:
+            self._server.close()
+        for task in self._connections:
+            task.cancel()
+        if self._connections:
+            await asyncio.wait(self._connections, timeout=2.0)
+        self._path.unlink(missing_ok=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is None or _peer_uid(writer) != os.getuid():
+            writer.close()
+            return
+        self._connections.add(task)
+        try:
+            await _Connection(self, reader, writer).serve()
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as error:
+            logger.info("a client was dropped: %s", error)
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def answer(self, method: str, params: dict[str, Any]) -> Value:
+        """Carry out one request.
+
+        Raises:
+            RltuiError: if it is refused.
+        """
+        handler = self._methods.get(method)
+        if handler is None:
+            raise UsageError(
+                f"this supervisor knows no method {method!r}", hint="it may be of an older version"
+            )
+        return await handler(params)
+
+    async def stream(self, send: Callable[[bytes], Awaitable[None]]) -> None:
+        """Send the current state, then every change, until `send` fails."""
+        subscription = self._supervisor.broadcast.subscribe(self._supervisor.current_state())
+        try:
+            async for kind, data in subscription:
+                await send(b'{"event":"%s","data":%s}\n' % (kind.encode(), data))
+        finally:
+            self._supervisor.broadcast.unsubscribe(subscription)
+
+    async def _status(self, params: dict[str, Any]) -> Value:
+        del params
+        self._supervisor.progress.poll()
+        return self._supervisor.status()
+
+    async def _knobs(self, params: dict[str, Any]) -> Value:
+        del params
+        return self._supervisor.knobs()
+
+    async def _gpus(self, params: dict[str, Any]) -> Value:
+        del params
+        return self._supervisor.gpus
+
+    async def _plan(self, params: dict[str, Any]) -> Value:
+        return self._supervisor.plan(_request(params))
+
+    async def _execute(self, params: dict[str, Any]) -> Value:
+        return await self._supervisor.execute(_request(params))
+
+    async def _shutdown(self, params: dict[str, Any]) -> Value:
+        del params
+        await self._supervisor.shut_down()
+        self.shutdown_requested.set()
+        return self._supervisor.status()
+
+
+class _Connection:
+    """One client. Requests are answered in order; events are interleaved."""
+
+    def __init__(self, server: ApiServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._server = server
+        self._reader = reader
+        self._writer = writer
+        self._streaming: asyncio.Task[None] | None = None
+
+    async def serve(self) -> None:
+        """Until the client hangs up."""
+        hello = {"hello": "rltui", "protocol": PROTOCOL_VERSION, "pid": os.getpid()}
+        await self._send(json.dumps(hello).encode() + b"\n")
+        try:
+            while line := await self._reader.readline():
+                await self._handle(line)
+        finally:
+            if self._streaming is not None:
+                self._streaming.cancel()
+
+    async def _handle(self, line: bytes) -> None:
+        request_id: object = None
+        try:
+            message = json.loads(line)
+            request_id, method = message["id"], message["method"]
+            if method == "subscribe":
+                self._streaming = asyncio.create_task(self._server.stream(self._send), name="stream")
+                return
+            result = await self._server.answer(method, message.get("params") or {})
+        except RltuiError as error:
+            reply = ErrorReply(
+                exit_code=int(error.exit_code), title=error.title, details=error.details, hint=error.hint
+            )
+            await self._reply(request_id, "error", reply)
+        except (ValueError, KeyError, TypeError, ValidationError) as error:
+            reply = ErrorReply(exit_code=2, title=f"a request that cannot be understood: {error}")
+            await self._reply(request_id, "error", reply)
+        else:
+            await self._reply(request_id, "result", result)
+
+    async def _reply(self, request_id: object, kind: str, value: Value) -> None:
+        head = f'{{"id":{json.dumps(request_id)},"{kind}":'
+        await self._send(head.encode() + value.model_dump_json().encode() + b"}\n")
+
+    async def _send(self, data: bytes) -> None:
+        self._writer.write(data)
+        await self._writer.drain()
+
+
+def _request(params: dict[str, Any]) -> Request:
+    try:
+        return Request.model_validate(params)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UsageError(f"request: {where}: {first['msg']}") from error
+
+
+def _peer_uid(writer: asyncio.StreamWriter) -> int:
+    connection: socket.socket = writer.get_extra_info("socket")
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+    return int(_UCRED.unpack(credentials)[1])

@@ -1,0 +1,98 @@
+"""Layout and config put together: what exactly to run for a component, on which port, on which GPUs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rltui.core.layout import Layout, Ready
+from rltui.core.template import TemplateValue, render, render_arguments
+from rltui.errors import ConfigError
+from rltui.frameworks.base import ConfigFiles, Framework, RunContext
+from rltui.services.experiment_files import ExperimentRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A component's layout entry with every placeholder filled in."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str]
+    """What the layout adds to the user's environment."""
+    ready: Ready | None
+    port: int | None
+
+
+class Recipe:
+    """Fills the layout of `record` with the values of a config. Raises `ConfigError` where it cannot."""
+
+    def __init__(self, record: ExperimentRecord, layout: Layout, framework: Framework) -> None:
+        self._record = record
+        self._layout = layout
+        self._framework = framework
+
+    def launch(self, component: str, files: ConfigFiles, *, resume_step: int | None) -> Launch:
+        """What to run for `component` with the config `files`."""
+        spec = self._layout[component]
+        values = self._values(files, resume_step)
+        where = self._where(component)
+        port = render(spec.port, values, where=where)
+        return Launch(
+            argv=render_arguments(spec.command, values, where=where),
+            cwd=render(spec.cwd, values, where=where),
+            env={key: render(value, values, where=where) for key, value in spec.env.items()},
+            ready=_filled(spec.ready, values, where) if spec.ready is not None else None,
+            port=port_number(port, where) if port else None,
+        )
+
+    def port(self, component: str, files: ConfigFiles) -> int | None:
+        """The TCP port that `component` will listen on."""
+        text = self._one(component, self._layout[component].port, files)
+        return port_number(text, self._where(component)) if text else None
+
+    def gpus(self, component: str, files: ConfigFiles) -> tuple[int, ...]:
+        """Indices of the devices it is given; empty where the config does not say."""
+        text = self._one(component, self._layout[component].gpus, files)
+        return tuple(int(part) for part in text.split(",") if part.strip().isdigit())
+
+    def creates(self, component: str, files: ConfigFiles) -> Path | None:
+        """What this job makes, `None` for any other component."""
+        text = self._layout[component].creates
+        if not text:
+            return None
+        return Path(self._record.workspace) / self._one(component, text, files)
+
+    def _one(self, component: str, text: str, files: ConfigFiles) -> str:
+        return render(text, self._values(files, None), where=self._where(component)) if text else ""
+
+    def _values(self, files: ConfigFiles, resume_step: int | None) -> Mapping[str, TemplateValue]:
+        context = RunContext(
+            workspace=self._record.workspace,
+            output_dir=self._record.output_dir,
+            python=sys.executable,
+            resume_step=resume_step,
+        )
+        return self._framework.template_values(files, context)
+
+    def _where(self, component: str) -> str:
+        return f"{self._record.layout_file}: component {component!r}"
+
+
+def _filled(ready: Ready, values: Mapping[str, TemplateValue], where: str) -> Ready:
+    """The probe with its placeholders filled. A log pattern is a regular expression and stays as it is."""
+    texts = {name: text for name in ("http", "tcp", "file") if (text := getattr(ready, name)) is not None}
+    return ready.model_copy(update={name: render(text, values, where=where) for name, text in texts.items()})
+
+
+def port_number(text: str, where: str) -> int:
+    """A port from a filled-in layout value.
+
+    Raises:
+        ConfigError: if it is none.
+    """
+    if text.isdigit() and 0 < int(text) < 65536:
+        return int(text)
+    raise ConfigError(f"{where}: port is {text!r}, which is no port number", hint="use 1 to 65535")

@@ -1,0 +1,77 @@
+"""Loops that look at the world: metrics and config files by the clock, GPUs in a thread of their own."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from rltui.core import gpu
+from rltui.daemon.supervisor import Supervisor
+from rltui.services import processes
+from rltui.services.nvml import NvmlReader
+
+METRICS_INTERVAL_S = 0.5
+CONFIG_INTERVAL_S = 1.0
+GPU_INTERVAL_S = 1.0
+GPU_INTERVAL_UNWATCHED_S = 10.0
+GPU_INTERVAL_ABSENT_S = 30.0
+"""Where there is no GPU: a driver may be loaded later."""
+
+
+async def follow_metrics(supervisor: Supervisor) -> None:
+    """Publish the status when the metrics file has grown."""
+    while True:
+        if supervisor.progress.poll():
+            supervisor.publish_status()
+        await asyncio.sleep(METRICS_INTERVAL_S)
+
+
+async def follow_config(supervisor: Supervisor) -> None:
+    """Publish the knobs when a config file was changed by somebody else."""
+    seen = _stamps(supervisor)
+    while True:
+        await asyncio.sleep(CONFIG_INTERVAL_S)
+        stamps = _stamps(supervisor)
+        if stamps != seen:
+            seen = stamps
+            supervisor.publish_knobs()
+
+
+def _stamps(supervisor: Supervisor) -> list[tuple[int, int] | None]:
+    stamps: list[tuple[int, int] | None] = []
+    for name in supervisor.record.config_files:
+        try:
+            info = Path(name).stat()
+        except OSError:
+            stamps.append(None)
+        else:
+            stamps.append((info.st_mtime_ns, info.st_ino))
+    return stamps
+
+
+async def sample_gpus(supervisor: Supervisor) -> None:
+    """Publish a reading per second while somebody looks."""
+    reader = NvmlReader()
+    loop = asyncio.get_running_loop()
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="nvml") as thread:
+        while True:
+            report = await loop.run_in_executor(thread, reader.read)
+            supervisor.publish_gpus(gpu.attribute(report, _owners(supervisor)))
+            await asyncio.sleep(_gpu_pause(supervisor, available=report.available))
+
+
+def _gpu_pause(supervisor: Supervisor, *, available: bool) -> float:
+    if not available:
+        return GPU_INTERVAL_ABSENT_S
+    return GPU_INTERVAL_S if len(supervisor.broadcast) else GPU_INTERVAL_UNWATCHED_S
+
+
+def _owners(supervisor: Supervisor) -> dict[int, tuple[str, str]]:
+    """Pid → (experiment, component) for everything below our shims."""
+    owners: dict[int, tuple[str, str]] = {}
+    for name, runner in supervisor.runners.items():
+        if runner.life.alive and runner.record is not None and runner.record.pid is not None:
+            for pid in (runner.record.pid, *(item.pid for item in processes.descendants(runner.record.pid))):
+                owners[pid] = (supervisor.record.name, name)
+    return owners
