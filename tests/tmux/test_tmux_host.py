@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.waiting import retry_until
+
+from rltui.errors import ConflictError, RltuiError
+from rltui.services import tmux_host
+from rltui.services.tmux_host import TmuxHost, session_name
+
+pytestmark = pytest.mark.tmux
+
+TELL = (
+    "import json, os, sys; from pathlib import Path;"
+    "told = Path(sys.argv[1]); part = told.with_suffix('.part');"
+    "part.write_text(json.dumps({'argv': sys.argv[2:], 'cwd': os.getcwd(), 'env': dict(os.environ)}));"
+    "part.rename(told)"
+)
+"""A program that writes how it was called."""
+
+NASTY = [
+    "sp ace", "q'u\"o`te", "$HOME", ";", "a;", "b\\;", "new\nline", "-dash", "--", "#{pane_id}", "#S", "%H%%",
+    "##", "", "é", "\t", "~", "*", "a=b", "{", "\\",
+]  # fmt: skip
+
+
+def tell(folder: Path, *words: str) -> list[str]:
+    return [sys.executable, "-c", TELL, str(folder / "told"), *words]
+
+
+def told(folder: Path) -> dict:
+    retry_until((folder / "told").exists)
+    return json.loads((folder / "told").read_text())
+
+
+def start(host: TmuxHost, session: str = "s", **env: str) -> None:
+    host.start_supervisor(session, ["sleep", "1000"], cwd="/", env=env)
+
+
+def test_asking_without_a_server_finds_nothing(host: TmuxHost) -> None:
+    assert host.list_windows("s") == ()
+    assert host.list_sessions() == ()
+    assert not host.has_session("s")
+    host.kill_session("s")
+    host.display_message("s", "hello")
+
+
+def test_start_supervisor_makes_window_zero(host: TmuxHost) -> None:
+    window = host.start_supervisor("s", ["sleep", "1000"], cwd="/", env={})
+    assert host.list_windows("s") == (window,)
+    assert window.name == "supervisor"
+    assert not window.dead
+    assert host.has_session("s")
+    assert Path(f"/proc/{window.pane_pid}/cmdline").read_text() == "sleep\x001000\x00"
+
+
+def test_start_supervisor_twice_is_a_conflict(host: TmuxHost) -> None:
+    start(host)
+    with pytest.raises(ConflictError):
+        start(host)
+    assert len(host.list_windows("s")) == 1
+
+
+def test_nasty_words_arrive_unchanged(host: TmuxHost, tmp_path: Path) -> None:
+    folder = tmp_path / "a #{pane_id} ##S %H;"
+    folder.mkdir()
+    start(host)
+    host.start_window("s", "talk #S;", tell(tmp_path, *NASTY), cwd=str(folder))
+    assert told(tmp_path)["argv"] == NASTY
+    assert told(tmp_path)["cwd"] == str(folder)
+    assert host.list_windows("s")[1].name == "talk #S;"
+
+
+@pytest.mark.parametrize("name", ["my prog", "a$b", "x;", "-q"])
+def test_a_lone_word_is_no_shell_line(host: TmuxHost, tmp_path: Path, name: str) -> None:
+    program = tmp_path / name
+    program.write_text(f"#!/bin/sh\ntouch '{tmp_path}/ran'\n")
+    program.chmod(0o755)
+    start(host)
+    host.start_window("s", "w", [str(program)], cwd="/")
+    retry_until((tmp_path / "ran").exists)
+
+
+def test_environment_is_the_callers_and_stays_out_of_ps(
+    host: TmuxHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OLD", "first shell")
+    start(host, "first")
+    monkeypatch.delenv("OLD")
+    monkeypatch.setenv("FRESH", "from the caller")
+    monkeypatch.setenv("RLTUI_EXPERIMENT", "outer")
+    secret = "s3cret; #{pane_id} %H\nline"
+    host.start_supervisor("second", tell(tmp_path), cwd="/", env={"TOKEN": secret})
+    env = told(tmp_path)["env"]
+    assert (env["TOKEN"], env["FRESH"]) == (secret, "from the caller")
+    assert not {"OLD", "RLTUI_EXPERIMENT"} & env.keys()
+    assert (os.environ["RLTUI_EXPERIMENT"], os.environ.get("TOKEN")) == ("outer", None)
+    command_lines = subprocess.run(["ps", "axww", "-o", "args"], check=True, capture_output=True, text=True)
+    assert "s3cret" not in command_lines.stdout
+
+
+def test_windows_inherit_the_sessions_environment(host: TmuxHost, tmp_path: Path) -> None:
+    start(host, CHOSEN="yes")
+    host.start_window("s", "w", tell(tmp_path), cwd="/")
+    assert told(tmp_path)["env"]["CHOSEN"] == "yes"
+
+
+def test_a_big_environment_passes(host: TmuxHost, tmp_path: Path) -> None:
+    host.start_supervisor("s", tell(tmp_path), cwd="/", env={f"V{i:04}": "x" * 100 for i in range(4000)})
+    env = told(tmp_path)["env"]
+    assert all(env[f"V{i:04}"] == "x" * 100 for i in range(4000))
+
+
+def test_dead_window_stays_and_is_replaced(host: TmuxHost) -> None:
+    start(host)
+    first = host.start_window("s", "trainer", ["true"], cwd="/")
+    retry_until(lambda: host.list_windows("s")[1].dead)
+    second = host.start_window("s", "trainer", ["sleep", "1000"], cwd="/")
+    assert first.id != second.id
+    assert [window for window in host.list_windows("s") if window.name == "trainer"] == [second]
+
+
+def test_living_window_is_not_replaced(host: TmuxHost) -> None:
+    start(host)
+    window = host.start_window("s", "trainer", ["sleep", "1000"], cwd="/")
+    with pytest.raises(ConflictError):
+        host.start_window("s", "trainer", ["sleep", "1000"], cwd="/")
+    assert host.list_windows("s")[1:] == (window,)
+
+
+def test_a_supervisor_that_ends_at_once_leaves_nothing(host: TmuxHost) -> None:
+    host.start_supervisor("s", ["true"], cwd="/", env={})
+    retry_until(lambda: not host.list_sessions())
+
+
+def test_windows_of_other_sessions_are_not_listed(host: TmuxHost) -> None:
+    start(host, "run")
+    start(host, "run-2")
+    host.start_window("run-2", "w", ["sleep", "1000"], cwd="/")
+    assert len(host.list_windows("run")) == 1
+    host.kill_session("run")
+    assert host.list_sessions() == ("run-2",)
+
+
+def test_a_refusal_names_the_tmux_command(host: TmuxHost) -> None:
+    start(host)
+    with pytest.raises(RltuiError, match="new-window") as caught:
+        host.start_window("nope", "w", ["true"], cwd="/")
+    assert "can't find session: nope" in str(caught.value)
+    with pytest.raises(RltuiError, match="16 KiB"):
+        host.start_window("s", "w", ["x" * 20_000], cwd="/")
+
+
+def test_attach_shows_the_window_from_within_tmux(host: TmuxHost) -> None:
+    start(host)
+    host.start_window("s", "w", ["sh", "-c", "echo here-I-am; sleep 1000"], cwd="/")
+    argv = host.attach_argv("s", "w")
+    leader, follower = pty.openpty()
+    env = {**os.environ, "TMUX": "/tmp/users-own,1,0", "TERM": "xterm"}
+    client = subprocess.Popen(argv, stdin=follower, stdout=follower, stderr=follower, env=env)
+    os.close(follower)
+    shown = b""
+    try:
+        while b"here-I-am" not in shown:
+            shown += os.read(leader, 4096)
+        host.display_message("s", "100% #{pane_id}")
+        while b"100% #{pane_id}" not in shown:
+            shown += os.read(leader, 4096)
+    finally:
+        client.kill()
+        client.wait()
+        os.close(leader)
+    with pytest.raises(RltuiError, match="no window"):
+        host.attach_argv("s", "absent")
+
+
+def test_check_accepts_this_tmux(host: TmuxHost) -> None:
+    host.check()
+
+
+@pytest.mark.parametrize(
+    ("version", "accepted"),
+    [
+        ("2.9", False),
+        ("3.1c", False),
+        ("3.2", True),
+        ("3.2a", True),
+        ("3.7b", True),
+        ("next-3.8", True),
+        ("master", True),
+    ],
+)
+def test_check_judges_versions(
+    host: TmuxHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, accepted: bool
+) -> None:
+    (tmp_path / "tmux").write_text(f"#!/bin/sh\necho tmux {version}\n")
+    (tmp_path / "tmux").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    if accepted:
+        host.check()
+    else:
+        with pytest.raises(RltuiError, match=version):
+            host.check()
+
+
+def test_check_says_that_tmux_is_missing(
+    host: TmuxHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", str(tmp_path))
+        with pytest.raises(RltuiError, match="not installed"):
+            host.check()
+        with pytest.raises(RltuiError, match="not installed"):
+            host.list_windows("s")
+
+
+@pytest.mark.parametrize("name", ["a", "reverse-text", "A_b-9"])
+def test_session_name_keeps_plain_names(name: str) -> None:
+    assert session_name(name) == name
+
+
+def test_session_name_keeps_names_apart() -> None:
+    names = ["a.b", "a:b", "a_b", "a b", "-a", "a", "ü", "", "x" * 300, "x" * 301, "=a", "@1", "$1"]
+    sessions = [session_name(name) for name in names]
+    assert len(set(sessions)) == len(names)
+    assert not any(set(session) & set(".:") or session.startswith("-") for session in sessions)
+
+
+def test_programs_cannot_rename_their_window_or_touch_the_clipboard(host: TmuxHost) -> None:
+    start(host)
+    host.start_window("s", "w", ["printf", "\\033kevil\\033\\\\done"], cwd="/")
+    retry_until(lambda: host.list_windows("s")[1].dead)
+    assert host.list_windows("s")[1].name == "w"
+    assert ("-s", "set-clipboard", "off") in tmux_host.SERVER_OPTIONS

@@ -1,0 +1,25 @@
+"""Waiting for something that another process does, with a bound."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def retry_until(probe: Callable[[], T], *, timeout_s: float = 10.0, interval_s: float = 0.02) -> T:
+    """The first true value of `probe`.
+
+    Raises:
+        TimeoutError: It stayed false for `timeout_s`; names the last value.
+    """
+    deadline = time.monotonic() + timeout_s
+    while True:
+        value = probe()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"still {value!r} after {timeout_s} s")
+        time.sleep(interval_s)

@@ -1,0 +1,308 @@
+"""The private tmux server that keeps supervisor and shims alive when a connection drops.
+
+One server per user (`tmux -L NAME -f /dev/null`), one session per experiment, window 0 the supervisor, one
+window per component. The user's own tmux server, options and environment are never touched.
+
+Every call blocks for about 2 ms on a tmux client: call from one executor thread, not from the event loop.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import libtmux
+from libtmux.common import get_version, get_version_str, has_lt_version
+from libtmux.exc import LibTmuxException, TmuxCommandNotFound
+
+from rltui.errors import ConflictError, RltuiError
+
+MINIMUM_VERSION = "3.2"
+"""First with `new-window -e`, `list-panes -f` and exact `=` targets as used here."""
+SUPERVISOR_WINDOW = "supervisor"
+INSTALL_HINT = (
+    "Install it with `apt install tmux`, `dnf install tmux` or `conda install -c conda-forge tmux`."
+)
+
+SERVER_OPTIONS: tuple[tuple[str, ...], ...] = (
+    ("-s", "set-clipboard", "off"),  # a log line with OSC 52 must not reach the clipboard
+    ("-g", "destroy-unattached", "off"),
+    ("-g", "detach-on-destroy", "on"),
+    ("-g", "history-limit", "5000"),
+    ("-g", "update-environment", ""),
+    ("-g", "status-left", ""),
+    ("-g", "status-right", " #{session_name} · ctrl+b d leaves, nothing stops "),
+    ("-g", "status-right-length", "80"),
+    ("-wg", "allow-rename", "off"),
+    ("-wg", "automatic-rename", "off"),
+    ("-wg", "remain-on-exit", "on"),
+)
+"""Set before every new session, on the private server only."""
+
+SERVER_VARIABLES = frozenset(
+    {
+        "HOME",
+        "LANG",
+        "LC_ALL",
+        "LC_CTYPE",
+        "LOGNAME",
+        "PATH",
+        "SHELL",
+        "TERM",
+        "TMPDIR",
+        "TMUX_TMPDIR",
+        "USER",
+    }
+)
+"""All that the server itself inherits: what it starts with reaches every later session, so a GPU list or a
+component's tag from the shell of the first start must not be among it."""
+OUTER_VARIABLES = frozenset({"TMUX", "TMUX_PANE", "RLTUI_EXPERIMENT", "RLTUI_COMPONENT", "RLTUI_ATTEMPT"})
+"""Say where rltui was called from: the user's own tmux, or a component of another experiment."""
+
+
+class TmuxWindow(NamedTuple):
+    """A window as tmux sees it."""
+
+    id: str
+    """Unique on the server, such as `@3`."""
+    name: str
+    pane_pid: int
+    """What tmux started: the supervisor or a shim."""
+    dead: bool
+    """It ended and the window was kept. Tells nothing about the exit code: tmux 3.3a often has none."""
+
+
+class TmuxHost:
+    """The experiments' terminals. Not thread-safe; any number of hosts may share a server.
+
+    Every method raises `RltuiError`, naming the tmux command, when tmux refuses.
+    """
+
+    def __init__(self, socket_name: str) -> None:
+        self.socket_name = socket_name
+        self._server = libtmux.Server(socket_name=socket_name, config_file="/dev/null")
+
+    def check(self) -> None:
+        """Raises `RltuiError` where tmux is missing or too old."""
+        get_version.cache_clear()
+        get_version_str.cache_clear()
+        try:
+            too_old = has_lt_version(MINIMUM_VERSION)
+        except TmuxCommandNotFound:
+            raise RltuiError("tmux is not installed", hint=INSTALL_HINT) from None
+        except LibTmuxException as error:
+            raise RltuiError(
+                "tmux does not tell its version", details=[str(error)], hint=INSTALL_HINT
+            ) from None
+        if too_old:
+            raise RltuiError(
+                f"tmux {get_version_str()} is too old, {MINIMUM_VERSION} or newer is needed",
+                hint=INSTALL_HINT,
+            )
+
+    def start_supervisor(
+        self, session: str, argv: Sequence[str], *, cwd: str, env: Mapping[str, str]
+    ) -> TmuxWindow:
+        """Create the session with window 0 running `argv`.
+
+        This process's environment plus `env` becomes the session's, for later windows too. It travels over
+        tmux's socket (`update-environment`), not as `-e` arguments, which everyone can read in `ps`.
+
+        Raises:
+            ConflictError: The session exists.
+        """
+        if self.has_session(session):
+            raise ConflictError(f"tmux session {session!r} exists already")
+        create = ("new-session", "-d", "-s", session, "-n", SUPERVISOR_WINDOW, "-x", "200", "-y", "50")
+        place = ("-c", _literal(cwd), "-P", "-F", _WINDOW_FORMAT, "--")
+        *ahead, names = _update_environment(os.environ.keys() - OUTER_VARIABLES | env.keys())
+        self._run(("start-server",), _EXIT_EMPTY_OFF, variables=SERVER_VARIABLES)
+        try:
+            self._run(*(("set-option", *option) for option in SERVER_OPTIONS))
+            for command in ahead:
+                self._run(command)
+            lines = self._run(
+                names,
+                (*create, *place, *_executed(argv)),
+                ("set-option", "-g", "update-environment", ""),
+                ("set-option", "-w", "-t", f"={session}:0", "remain-on-exit", "off"),
+                env=env,
+            )
+        finally:
+            self._run(_EXIT_EMPTY_ON)
+        return _parse_window(lines[0])
+
+    def start_window(self, session: str, window: str, argv: Sequence[str], *, cwd: str) -> TmuxWindow:
+        """Run `argv`, without a shell, in a new window that stays when it ends; replaces dead namesakes.
+
+        Raises:
+            ConflictError: A living window has that name.
+        """
+        namesakes = [other for other in self.list_windows(session) if other.name == window]
+        if any(not other.dead for other in namesakes):
+            raise ConflictError(f"tmux window {window!r} of session {session!r} is still running")
+        place = (
+            "-t",
+            f"={session}:",
+            "-n",
+            _literal(window),
+            "-c",
+            _literal(cwd),
+            "-P",
+            "-F",
+            _WINDOW_FORMAT,
+        )
+        replaced = [("kill-window", "-t", other.id) for other in namesakes]
+        lines = self._run(("new-window", "-d", *place, "--", *_executed(argv)), *replaced)
+        return _parse_window(lines[0])
+
+    def list_windows(self, session: str) -> tuple[TmuxWindow, ...]:
+        """In the order they were made; empty where the session or the server does not exist."""
+        lines = self._ask("list-panes", "-a", "-F", f"#{{session_name}} {_WINDOW_FORMAT}")
+        return tuple(
+            _parse_window(line.removeprefix(f"{session} "))
+            for line in lines
+            if line.startswith(f"{session} ")
+        )
+
+    def list_sessions(self) -> tuple[str, ...]:
+        """Names of all sessions; empty where no server runs."""
+        return tuple(self._ask("list-sessions", "-F", "#{session_name}"))
+
+    def has_session(self, session: str) -> bool:
+        return session in self.list_sessions()
+
+    def kill_session(self, session: str) -> None:
+        """End the session's windows. Its processes get SIGHUP, which shims ignore: end those first."""
+        if self.has_session(session):
+            self._run(("kill-session", "-t", f"={session}"))
+
+    def attach_argv(self, session: str, window: str) -> list[str]:
+        """Command that shows the window in this terminal, also from within another tmux.
+
+        Raises:
+            RltuiError: There is no such window.
+        """
+        for candidate in self.list_windows(session):
+            if candidate.name == window:
+                target = f"={session}:{candidate.id}"
+                tmux = ["tmux", "-L", self.socket_name, "-f", "/dev/null", "attach-session", "-t", target]
+                return ["env", "-u", "TMUX", *tmux]
+        raise RltuiError(
+            f"tmux session {session!r} has no window {window!r}",
+            hint="`rltui start` makes one for a component.",
+        )
+
+    def display_message(self, session: str, text: str) -> None:
+        """Show one line to everyone attached to the session; nothing where nobody is."""
+        for client in self._ask("list-clients", "-t", f"={session}", "-F", "#{client_name}"):
+            self._run(("display-message", "-c", client, "--", _literal(text)))
+
+    def _ask(self, *command: str) -> list[str]:
+        """Output lines; none where the server or the session is not there, which is no error when asking."""
+        try:
+            return self._run(command)
+        except RltuiError as error:
+            if any(sign in str(error) for sign in _NOT_THERE):
+                return []
+            raise
+
+    def _run(
+        self,
+        *commands: Sequence[str],
+        variables: frozenset[str] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> list[str]:
+        """Run tmux commands in one client, with nothing between them, and return the output lines.
+
+        The client gets this process's environment, of it only `variables` where given, and `env`.
+        """
+        words = [word for command in commands for word in (*map(_escaped, command), ";")][:-1]
+        try:
+            with _client_environment(variables, env or {}):
+                result = self._server.cmd(*words)
+        except TmuxCommandNotFound:
+            raise RltuiError("tmux is not installed", hint=INSTALL_HINT) from None
+        except OSError as error:
+            raise RltuiError(f"cannot run tmux: {error.strerror}") from error
+        if result.returncode != 0 or result.stderr:
+            names = ", ".join(dict.fromkeys(command[0] for command in commands))
+            raise RltuiError(f"tmux {names} failed", details=result.stderr, hint=_hint_for(result.stderr))
+        return result.stdout
+
+
+_WINDOW_FORMAT = "#{window_id} #{pane_pid} #{pane_dead} #{window_name}"
+_NOT_THERE = ("no server running", "error connecting", "can't find session", "no sessions", "no current")
+_EXIT_EMPTY_OFF = ("set-option", "-s", "exit-empty", "off")
+_EXIT_EMPTY_ON = ("set-option", "-s", "exit-empty", "on")
+_MAX_NAME = 48
+_MAX_NAMES_BYTES = 8000
+"""Half of what tmux takes in one command (16 KiB), the rest is for the command beside it."""
+
+
+def session_name(experiment: str) -> str:
+    """The tmux session of an experiment: a different one for each name, letters, digits, `_` and `-` only.
+
+    tmux itself turns `.` and `:` into `_`, which lets two experiments meet in one session.
+    """
+    readable = re.sub(r"[^A-Za-z0-9_-]", "_", experiment)[:_MAX_NAME].lstrip("-")
+    if readable == experiment:
+        return experiment
+    return f"{readable}-{hashlib.sha256(experiment.encode()).hexdigest()[:6]}"
+
+
+def _parse_window(line: str) -> TmuxWindow:
+    window_id, pane_pid, dead, name = line.split(" ", 3)
+    return TmuxWindow(window_id, name, int(pane_pid), dead == "1")
+
+
+def _literal(text: str) -> str:
+    """Text that tmux would expand as a format."""
+    return text.replace("#", "##")
+
+
+def _update_environment(variables: Set[str]) -> list[tuple[str, ...]]:
+    """Commands that make the next session take these over from its client, in pieces that tmux accepts.
+
+    By name, since a pattern takes only its first match (3.3a, `environ_update`).
+    """
+    names = " ".join(sorted(name for name in variables if re.fullmatch(r"\w+", name, re.ASCII)))
+    pieces = textwrap.wrap(names, _MAX_NAMES_BYTES, break_long_words=False, break_on_hyphens=False)
+    return [("set-option", "-ga", "update-environment", piece) for piece in pieces or [""]]
+
+
+def _executed(argv: Sequence[str]) -> tuple[str, ...]:
+    """A lone word would be run by a shell, several are executed (`spawn.c`), so one gets `env` before it."""
+    return ("env", *argv) if len(argv) == 1 else tuple(argv)
+
+
+def _escaped(word: str) -> str:
+    """A `;` at the end of a word would end the command (`cmd_parse_from_arguments`)."""
+    return f"{word[:-1]}\\;" if word.endswith(";") else word
+
+
+def _hint_for(stderr: Sequence[str]) -> str:
+    if any("too long" in line for line in stderr):
+        return "tmux takes at most 16 KiB of arguments and variables together: pass less."
+    return ""
+
+
+@contextmanager
+def _client_environment(variables: frozenset[str] | None, env: Mapping[str, str]) -> Iterator[None]:
+    """Change this process's environment for one call: libtmux has no other way to choose the client's."""
+    before = dict(os.environ)
+    for name in before:
+        if name in OUTER_VARIABLES or (variables is not None and name not in variables):
+            del os.environ[name]
+    os.environ.update(env)
+    try:
+        yield
+    finally:
+        os.environ.update(before)
+        for name in env.keys() - before.keys():
+            del os.environ[name]
