@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import copy
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rltui.core import tomldoc
+from rltui.core.toml_values import format_key, format_value, split_key
+from rltui.errors import ConfigError
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted([*ROOT.glob("tests/data/toml/*.toml"), *ROOT.glob("examples/**/*.toml")])
+TEXTS = {path.name: path.read_bytes().decode() for path in FILES}
+VARIANTS = {
+    **TEXTS,
+    **{f"crlf-{name}": text.replace("\n", "\r\n") for name, text in TEXTS.items()},
+    **{f"bom-{name}": "\ufeff" + text for name, text in TEXTS.items()},
+    **{f"unterminated-{name}": text.rstrip("\n") for name, text in TEXTS.items()},
+}
+
+
+def load(text: str) -> dict[str, Any]:
+    return tomllib.loads(text.removeprefix("\ufeff"))
+
+
+def scalars(data: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    children = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else None
+    if children is None:
+        yield path, data
+        return
+    for key, value in children:
+        yield from scalars(value, (*path, str(key)))
+
+
+def tables(data: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield path
+    for key, value in data.items():
+        if isinstance(value, dict):
+            yield from tables(value, (*path, key))
+
+
+def changed(data: dict[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    new = copy.deepcopy(data)
+    at: Any = new
+    for key in path[:-1]:
+        at = at[int(key)] if isinstance(at, list) else at.setdefault(key, {})
+    last: Any = int(path[-1]) if isinstance(at, list) else path[-1]
+    if value is None:
+        del at[last]
+    else:
+        at[last] = value
+    return new
+
+
+def kept(old: str, new: str) -> tuple[int, int]:
+    """Length of the common start and, behind it, of the common end."""
+    limit = min(len(old), len(new))
+    start = next((i for i in range(limit) if old[i] != new[i]), limit)
+    end = next((i for i in range(limit - start) if old[-1 - i] != new[-1 - i]), limit - start)
+    return start, end
+
+
+def check_replacement(text: str, path: tuple[str, ...]) -> None:
+    new = tomldoc.edit(text, {format_key(path): "§new§"})
+    assert load(new) == changed(load(text), path, "§new§")
+    start = new.index('"§new§"') if '"§new§"' in new else new.index("'§new§'")
+    end = len(new) - start - len('"§new§"')
+    assert new[:start] == text[:start]
+    assert new[len(new) - end :] == text[len(text) - end :]
+    old_value = text[start : len(text) - end]
+    assert old_value == old_value.strip()
+    tomllib.loads(f"x = {old_value}")
+
+
+def check_insertion(text: str, path: tuple[str, ...]) -> None:
+    new = tomldoc.edit(text, {format_key(path): 7})
+    assert load(new) == changed(load(text), path, 7)
+    start, end = kept(text, new)
+    assert start + end == len(text), "more than one place was touched"
+    assert new.count("\n") - text.count("\n") <= 3
+    assert ("\r\n" in text) == ("\r\n" in new) and new.replace("\r\n", "").count("\n") == text.replace(
+        "\r\n", ""
+    ).count("\n") + (0 if "\r\n" in text else new.count("\n") - text.count("\n"))
+
+
+def check_removal(text: str, path: tuple[str, ...]) -> None:
+    new = tomldoc.edit(text, {format_key(path): None})
+    start, end = kept(text, new)
+    assert start + end == len(new), "more than one place was touched"
+    assert path not in dict(scalars(load(new)))
+    assert len(list(scalars(load(new)))) == len(list(scalars(load(text)))) - 1
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_edit_replaces_only_the_bytes_of_the_value(name: str) -> None:
+    for path, _ in scalars(load(VARIANTS[name])):
+        check_replacement(VARIANTS[name], path)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_edit_to_the_same_value_changes_nothing(name: str) -> None:
+    text = VARIANTS[name]
+    for path, value in scalars(load(text)):
+        if isinstance(value, bool | int | float | str):
+            assert tomldoc.edit(text, {format_key(path): value}) == text
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_absent_keys_are_added_in_one_place(name: str) -> None:
+    data = load(VARIANTS[name])
+    for table in tables(data):
+        check_insertion(VARIANTS[name], (*table, "zz"))
+        check_insertion(VARIANTS[name], (*table, "zz", "new table", "leaf"))
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_removing_takes_out_one_place(name: str) -> None:
+    for path, _ in scalars(load(VARIANTS[name])):
+        if not any(part.isdecimal() for part in path):
+            check_removal(VARIANTS[name], path)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_locate_finds_every_key(name: str) -> None:
+    lines = VARIANTS[name].removeprefix("\ufeff").split("\n")
+    for path, _ in scalars(load(VARIANTS[name])):
+        place = tomldoc.locate(VARIANTS[name], format_key(path))
+        assert place is not None
+        line, column = place
+        if not path[-1].isdecimal():
+            assert path[-1].split(".")[0].split(" ")[0] in lines[line - 1][column - 1 :]
+
+
+SECTIONS = st.sampled_from(
+    ["k{0} = {1}  # c", "d{0}.a.b = {1}", "\n[t{0}]\nx = {1}", "i{0} = {{ a = {1}, b = {1} }}",
+     "\n# above\n[t{0}.sub]\n\n  y={1}", "\n[[arr{0}]]\nz = {1}\n[arr{0}.in]\nq.r = {1}"]
+)  # fmt: skip
+VALUES = st.sampled_from(
+    ["1_000", "1e-5", '"a#b"', "'[x]'", "true", '"""\n[a]\n"""', "1979-05-27 07:32:00", "-0.5"]
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(SECTIONS, VALUES), max_size=8), st.booleans(), st.data())
+def test_any_document_is_edited_in_place(
+    parts: list[tuple[str, str]], crlf: bool, data: st.DataObject
+) -> None:
+    text = "\n".join(part.format(number, value) for number, (part, value) in enumerate(parts)) + "\n"
+    if crlf:
+        text = text.replace("\n", "\r\n")
+    content = load(text)
+    paths = [path for path, _ in scalars(content)]
+    if paths:
+        check_replacement(text, data.draw(st.sampled_from(paths)))
+    check_insertion(text, (*data.draw(st.sampled_from(list(tables(content)))), "zz"))
+
+
+@pytest.mark.parametrize(
+    ("before", "key", "value", "after"),
+    [
+        ("[a]\nx=1\n\n[b]\n", "a.y", 2, "[a]\nx=1\ny=2\n\n[b]\n"),
+        ("  [a]\n  x = 1 # c\n", "a.y", True, "  [a]\n  x = 1 # c\n  y = true\n"),
+        ("[a]\nx = {}\n", "a.x.y", 2, "[a]\nx = { y = 2 }\n"),
+        ("[a]\nx = { z = 1 }\n", "a.x.y", 2, "[a]\nx = { z = 1, y = 2 }\n"),
+        ("o.lr = 1\n[b]\n", "o.wd", 2, "o.lr = 1\no.wd = 2\n[b]\n"),
+        ("[o]\nb = 1\n\n[z]\n", "o.s.t", 2, "[o]\nb = 1\n\n[o.s]\nt = 2\n\n[z]\n"),
+        ("# about\n\n[z]\n", "n", 2, "# about\n\nn = 2\n\n[z]\n"),
+        ("", "a.n", 2, "[a]\nn = 2\n"),
+        ("x = 'a' # c\n", "x", "b", "x = 'b' # c\n"),
+        ("x = 'a'\n", "x", "it's", 'x = "it\'s"\n'),
+        ("x = { a = 1, b = 2 }\n", "x.a", None, "x = { b = 2 }\n"),
+        ("x = { a = 1, b = 2 }\n", "x.b", None, "x = { a = 1 }\n"),
+        ("x = { a = 1 }\n", "x.a", None, "x = {}\n"),
+        ("a = 1\nb = 2 # gone\n", "b", None, "a = 1\n"),
+    ],
+)
+def test_edit_examples(before: str, key: str, value: Any, after: str) -> None:
+    assert tomldoc.edit(before, {key: value}) == after
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "words"),
+    [
+        ("[a]\nx = 1\n", "a", "a is a table"),
+        ("a = [1]\n", "a", "a holds a list or table"),
+        ("a = 1\n", "a.b", "a is not a table"),
+        ("[[a]]\nx = 1\n", "a.y.z", "below an array of tables"),
+    ],
+)
+def test_edit_refuses_what_is_no_scalar(text: str, key: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        tomldoc.edit(text, {key: 1})
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(3e-6, "3e-6"), (1e20, "1e20"), (0.5, "0.5"), (True, "true"), (64, "64"), ('a"b\x7f', '"a\\"b\\u007f"')],
+)
+def test_format_value(value: Any, text: str) -> None:
+    assert format_value(value) == text
+    assert tomllib.loads(f"x = {text}")["x"] == value
+
+
+def test_syntax_errors_show_the_place() -> None:
+    with pytest.raises(tomldoc.TomlSyntaxError) as caught:
+        tomldoc.parse("a = 1\nname = qwen\x1b\n", "rl.toml")
+    assert str(caught.value).startswith("rl.toml:2:")
+    with pytest.raises(tomldoc.TomlSyntaxError) as caught:
+        tomldoc.parse("a = 1\nname = qwen\n", "rl.toml")
+    assert (caught.value.line, caught.value.column) == (2, 8)
+    assert caught.value.details == ("2 | name = qwen", "           ^")
+    assert caught.value.hint == 'text needs quotes: "qwen"'
+
+
+@pytest.mark.parametrize(
+    "text", ["a =", "[a", 'x = "', "a = 1\n\n[b]\nx = [1,\n\n", "x = " + "[" * 5000, "=\r\n"]
+)
+def test_parse_turns_every_error_into_words(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"f\.toml:\d+:\d+: \w"):
+        tomldoc.parse(text, "f.toml")
+
+
+def test_split_key_reads_quotes() -> None:
+    assert split_key('a."b.c".0') == ("a", "b.c", "0")
+    for wrong in ("", "a.", "a..b", ".a"):
+        with pytest.raises(ConfigError):
+            split_key(wrong)
+
+
+@pytest.mark.bench
+def test_bench_edit_of_500_lines() -> None:
+    import time
+
+    text = "".join(f"[table{n}]\n# comment\nkey = {n} # why\nother = 'x'\n\n" for n in range(100))
+    times = []
+    for n in range(50):
+        start = time.perf_counter()
+        tomldoc.edit(text, {"table99.key": n + 1000})
+        times.append(time.perf_counter() - start)
+    print(f"edit of {text.count(chr(10))} lines: median {sorted(times)[25] * 1e3:.2f} ms")

@@ -1,0 +1,100 @@
+"""From what a person types (`KEY=VALUE`) to a knob and a typed value."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rltui.core.api import KnobScalar
+from rltui.core.knobs import Knob, shown
+from rltui.core.suggest import did_you_mean
+from rltui.errors import ConfigError, UsageError
+
+_UNSET = frozenset({"none", "null", "unset", "default"})
+
+
+def split_assignment(text: str) -> tuple[str, str]:
+    """`KEY=VALUE` in two.
+
+    Raises:
+        UsageError: if there is no `=` or no key.
+    """
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise UsageError(f"{text!r} is not KEY=VALUE", hint="for example orchestrator.batch_size=64")
+    return key.strip(), value.strip()
+
+
+def find_knob(knobs: Sequence[Knob], name: str) -> Knob:
+    """The knob of that name, or the only one whose name ends with it (`batch_size`, `optim.lr`).
+
+    Raises:
+        ConfigError: if none fits (with the closest name), or several (with all of them).
+    """
+    wanted = name.replace("-", "_")
+    named = {knob.name: knob for knob in knobs}
+    if exact := named.get(name) or named.get(wanted):
+        return exact
+    fitting = [known for known in named if known.endswith(f".{wanted}")]
+    if len(fitting) == 1:
+        return named[fitting[0]]
+    if fitting:
+        raise ConfigError(f"{name} could be {_listed(fitting)}", hint="write the whole name")
+    hint = did_you_mean(name, [*named, *(known.rpartition(".")[2] for known in named)])
+    raise ConfigError(f"unknown knob {name}", hint=hint or "rltui knobs lists all of them")
+
+
+def parse_value(knob: Knob, text: str) -> KnobScalar:
+    """A typed value: TOML syntax, text also without quotes; `unset` (or `none`) removes the key.
+
+    Raises:
+        ConfigError: if the type or a bound is wrong; the message names the knob and what it takes.
+    """
+    if text.lower() in _UNSET and text not in knob.choices:
+        return None
+    return checked(knob, _literal(knob, text))
+
+
+def checked(knob: Knob, value: Any) -> KnobScalar:
+    """The value as the knob's own type.
+
+    Raises:
+        ConfigError: if the type or a bound is wrong.
+    """
+    if value is None:
+        return None
+    if fault := knob.fault(value):
+        raise ConfigError(fault)
+    if knob.kind == "float":
+        return float(value)
+    return value  # type: ignore[no-any-return]
+
+
+def resolve_edits(knobs: Sequence[Knob], edits: Mapping[str, Any]) -> dict[Knob, KnobScalar]:
+    """Names and values as clients send them, checked. Text is read like typed text.
+
+    Raises:
+        ConfigError: for an unknown or ambiguous name, a wrong value, or one knob set twice.
+    """
+    resolved: dict[Knob, KnobScalar] = {}
+    for name, value in edits.items():
+        knob = find_knob(knobs, name)
+        if knob in resolved:
+            raise ConfigError(f"{knob.name} is set twice", hint="give each knob once")
+        resolved[knob] = parse_value(knob, value) if isinstance(value, str) else checked(knob, value)
+    return resolved
+
+
+def _literal(knob: Knob, text: str) -> Any:
+    quoted = text[:1] in ("'", '"')
+    if knob.kind in ("str", "enum") and not quoted:
+        return text
+    try:
+        return tomllib.loads(f"value = {text}\n")["value"]
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{knob.name} must be {knob.expected}, not {shown(text)}") from error
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"

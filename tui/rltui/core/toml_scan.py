@@ -1,0 +1,155 @@
+"""Where keys and values lie in a TOML text. Expects text that `tomllib` accepts; offsets count characters."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, field
+
+KeyPath = tuple[str, ...]
+"""Keys from the root down; a whole number picks an element of an array (of tables)."""
+
+BOM = "\ufeff"
+
+_BLANK = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)+")
+_KEY = re.compile(r"""[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'""")
+_DOT = re.compile(r"[ \t]*\.[ \t]*")
+_EQUALS = re.compile(r"[ \t]*=[ \t]*")
+_SPACES = re.compile(r"[ \t]*")
+_SCALAR = re.compile(
+    r'"""(?:\\.|[^\\])*?"""(?:"{0,2})'
+    r"|'''.*?'''(?:'{0,2})"
+    r'|"(?:[^"\\\n]|\\.)*"'
+    r"|'[^'\n]*'"
+    r"|\d{4}-\d{2}-\d{2} \d{2}[^\s,\]}#]*"  # a date and a time, separated by a space
+    r"|[^\s,\]}#]+",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A `key = value`."""
+
+    path: KeyPath
+    start: int
+    """Where the key begins."""
+    key_end: int
+    value_start: int
+    value_end: int
+    inline: bool
+    """Inside an inline table or an array."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A `[header]`, or the root before the first one, with the entries below it."""
+
+    path: KeyPath
+    start: int
+    end: int
+    """End of the header's closing bracket; 0 or behind the BOM for the root."""
+    is_element: bool = False
+    """Opened by `[[…]]`: one element of an array of tables."""
+    entries: list[Entry] = field(default_factory=list)
+    """In the order of the text; entries of an inline table come before the entry that holds them."""
+
+
+def scan(text: str) -> list[Section]:
+    """The sections of a valid TOML text, root first."""
+    return _Scanner(text).sections()
+
+
+def line_and_column(text: str, offset: int) -> tuple[int, int]:
+    """Both counted from 1; a byte order mark does not count."""
+    line_start = text.rfind("\n", 0, offset) + 1
+    if line_start == 0 and text.startswith(BOM):
+        line_start = len(BOM)
+    return text.count("\n", 0, offset) + 1, offset - line_start + 1
+
+
+class _Scanner:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._array_lengths: dict[KeyPath, int] = {}
+
+    def sections(self) -> list[Section]:
+        text, at = self._text, len(BOM) if self._text.startswith(BOM) else 0
+        found = [Section((), at, at)]
+        while (at := self._skip(_BLANK, at)) < len(text):
+            if text[at] == "[":
+                found.append(self._header(at))
+                at = found[-1].end
+            else:
+                at = self._entry(at, found[-1].path, found[-1].entries, inline=False)
+        return found
+
+    def _skip(self, pattern: re.Pattern[str], at: int) -> int:
+        match = pattern.match(self._text, at)
+        return match.end() if match else at
+
+    def _header(self, start: int) -> Section:
+        is_array = self._text.startswith("[[", start)
+        at = self._skip(_SPACES, start + (2 if is_array else 1))
+        keys, at = self._key(at)
+        end = self._skip(_SPACES, at) + (2 if is_array else 1)
+        return Section(self._resolve(keys, opens_element=is_array), start, end, is_array)
+
+    def _resolve(self, keys: tuple[str, ...], *, opens_element: bool) -> KeyPath:
+        """Put in the index of the newest element wherever a key names an array of tables."""
+        path: KeyPath = ()
+        for depth, key in enumerate(keys, start=1):
+            path += (key,)
+            if opens_element and depth == len(keys):
+                self._array_lengths[path] = self._array_lengths.get(path, 0) + 1
+            if path in self._array_lengths:
+                path += (str(self._array_lengths[path] - 1),)
+        return path
+
+    def _key(self, at: int) -> tuple[tuple[str, ...], int]:
+        keys: list[str] = []
+        while match := _KEY.match(self._text, at):
+            keys.append(_unquoted(match[0]))
+            at = match.end()
+            if not (dot := _DOT.match(self._text, at)):
+                break
+            at = dot.end()
+        return tuple(keys), at
+
+    def _entry(self, start: int, table: KeyPath, entries: list[Entry], *, inline: bool) -> int:
+        keys, key_end = self._key(start)
+        value_start = self._skip(_EQUALS, key_end)
+        path = table + keys
+        value_end = self._value(value_start, path, entries)
+        entries.append(Entry(path, start, key_end, value_start, value_end, inline))
+        return value_end
+
+    def _value(self, at: int, path: KeyPath, entries: list[Entry]) -> int:
+        """The end of the value that begins at `at`; inner entries are recorded."""
+        opening = self._text[at]
+        if opening not in "[{":
+            match = _SCALAR.match(self._text, at)
+            return match.end() if match else at
+        closing = "]" if opening == "[" else "}"
+        at, index = self._skip(_BLANK, at + 1), 0
+        while self._text[at] != closing:
+            if opening == "{":
+                at = self._entry(at, path, entries, inline=True)
+            else:
+                at = self._element(at, (*path, str(index)), entries)
+            at = self._skip(_BLANK, at)
+            if self._text[at] == ",":
+                at = self._skip(_BLANK, at + 1)
+            index += 1
+        return at + 1
+
+    def _element(self, start: int, path: KeyPath, entries: list[Entry]) -> int:
+        end = self._value(start, path, entries)
+        entries.append(Entry(path, start, start, start, end, inline=True))
+        return end
+
+
+def _unquoted(key: str) -> str:
+    if key[0] == '"':
+        return str(tomllib.loads(f"key = {key}")["key"])
+    return key[1:-1] if key[0] == "'" else key
