@@ -1,5 +1,5 @@
 # pathlib costs two megabytes:
-# ruff: noqa: PTH100, PTH103, PTH104, PTH115, PTH118, PTH120, PTH123, PTH208
+# ruff: noqa: PTH100, PTH103, PTH104, PTH108, PTH115, PTH118, PTH120, PTH123, PTH208
 """Runs one attempt of a component and outlives everything but SIGKILL.
 
     python -I -S shim.py ATTEMPT_DIR
@@ -37,6 +37,8 @@ IGNORED = (signal.SIGHUP, signal.SIGPIPE, signal.SIGQUIT, signal.SIGTSTP, signal
 
 CANNOT_RUN = 127
 """Exit code of a component that could not be started, as shells have it."""
+RESERVED_BYTES = 1024
+"""What the last record can be longer than the first."""
 TREE_INTERVAL_S = 2.0
 FULL_SCAN_EVERY = 30
 """Scans between two that forget who is a stranger, should a stranger's pid have been reused in between."""
@@ -212,6 +214,7 @@ class Record:
 
     def __init__(self, folder: str, values: dict[str, object]) -> None:
         self.values = values
+        self._reserve = os.path.join(folder, "attempt.reserve")
         self.problem: str | None = None
         """Why the last write failed."""
         self._path = os.path.join(folder, "attempt.json")
@@ -231,6 +234,26 @@ class Record:
             self.problem = f"cannot write {self._path}: {error.strerror}"
         else:
             self._written, self.problem = text, None
+
+    def save_last(self) -> None:
+        """Write the outcome, even on a full disk: a checkpoint that fills it is a common way to end."""
+        self.save()
+        with contextlib.suppress(OSError):  # no reserve, or a folder gone read-only: nothing more can be done
+            if self.problem is not None:
+                with open(self._reserve, "r+", encoding="utf-8") as file:
+                    file.write(json.dumps(self.values))
+                    file.truncate()
+                os.rename(self._reserve, self._path)
+            else:
+                os.unlink(self._reserve)
+
+    def reserve_room(self) -> None:
+        """Occupy the blocks that `save_last` overwrites if it must."""
+        with (
+            contextlib.suppress(OSError),
+            open(self._reserve, "w", encoding="utf-8") as file,
+        ):  # as good as it gets
+            file.write(" " * (len(json.dumps(self.values)) + RESERVED_BYTES))
 
     def _replace(self, text: str, *, durable: bool) -> None:
         temporary = f"{self._path}.tmp"
@@ -344,6 +367,7 @@ class Shim:
         else:
             values.update(pid=self._main, pid_start=start_ticks(self._main), session=self._main)
         self._record.save()
+        self._record.reserve_room()
 
     def _tick(self, now: float) -> None:
         if now >= self._next_tree:
@@ -450,7 +474,7 @@ class Shim:
     def _finish(self) -> None:
         values = self._record.values
         values.update(state="exited", descendants=[], ended_at=values["ended_at"] or time.time())
-        self._record.save()
+        self._record.save_last()
         if self._pane is not None:
             how = values["error"] or (f"ended by {values['signal']}" if values["signal"] else None)
             how = how or f"exited {values['exit_code']}"

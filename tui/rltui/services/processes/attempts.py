@@ -1,0 +1,184 @@
+"""What a shim wrote about its attempt, and what of it still lives without a shim."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from rltui.services.processes.identity import (
+    PROC,
+    ProcessId,
+    ProcessStat,
+    boot_identity,
+    command_line,
+    is_alive,
+    living_processes,
+    read_stat,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    """`attempt.json`, as `daemon/shim.py` writes it."""
+
+    experiment: str
+    component: str
+    attempt: int
+    """Counted from 1."""
+    state: Literal["running", "exited"]
+    boot: str
+    """See `boot_identity`. The pids mean nothing under another one."""
+    shim: ProcessId | None
+    main: ProcessId | None
+    """What was started; None where that failed."""
+    session: int | None
+    argv: tuple[str, ...]
+    cwd: str
+    log: str
+    started_at: float
+    ended_at: float | None
+    """When the main process ended; its descendants may outlast it until `state` is `exited`."""
+    exit_code: int | None
+    signal: str | None
+    """Name of the signal that ended it, such as `SIGKILL`."""
+    error: str | None
+    """Why it could not be started, in words."""
+    stop_requested: bool
+    """The main process was told to stop before it ended."""
+    descendants: tuple[ProcessId, ...]
+    """At most about 2 s old."""
+
+    @property
+    def is_of_this_boot(self) -> bool:
+        """Its pids can be looked up here: same machine, no reboot, same container."""
+        return self.boot == boot_identity()
+
+    @property
+    def is_supervised(self) -> bool:
+        """Its shim lives."""
+        return self.shim is not None and self.is_of_this_boot and is_alive(self.shim)
+
+
+def read_attempt(folder: Path) -> AttemptRecord | None:
+    """None where there is no record yet, or none that can be understood."""
+    try:
+        return _parse(json.loads((folder / "attempt.json").read_bytes()))
+    except (OSError, ValueError, KeyError, TypeError):  # no file, half a file, or another version's
+        return None
+
+
+def _parse(values: dict[str, Any]) -> AttemptRecord:
+    return AttemptRecord(
+        experiment=str(values["experiment"]),
+        component=str(values["component"]),
+        attempt=int(values["attempt"]),
+        state="exited" if values["state"] == "exited" else "running",
+        boot=str(values["boot"]),
+        shim=_process(values["shim_pid"], values["shim_start"]),
+        main=_process(values["pid"], values["pid_start"]),
+        session=values["session"],
+        argv=tuple(values["argv"]),
+        cwd=str(values["cwd"]),
+        log=str(values["log"]),
+        started_at=float(values["started_at"]),
+        ended_at=values["ended_at"],
+        exit_code=values["exit_code"],
+        signal=values["signal"],
+        error=values["error"],
+        stop_requested=bool(values["stop_requested"]),
+        descendants=tuple(ProcessId(item["pid"], item["start"]) for item in values["descendants"]),
+    )
+
+
+def _process(pid: int | None, start: int | None) -> ProcessId | None:
+    return None if pid is None or start is None else ProcessId(pid, start)
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """A living process of an experiment that no shim takes care of."""
+
+    id: ProcessId
+    component: str | None
+    attempt: int | None
+    evidence: Literal["session", "recorded", "environment"]
+    """How it was recognised; never by its name."""
+    command: str
+    """Its command line or title, for people."""
+
+
+def leftovers(
+    experiment: str, records: Iterable[AttemptRecord], *, exclude: Collection[ProcessId] = ()
+) -> list[Leftover]:
+    """Processes of `experiment` that outlived their shim, by pid.
+
+    `records` are its attempts, of any age; those whose shim lives are left to it. `exclude` names processes
+    to spare with everything below them, such as the supervisor. This process and its parents are spared, too.
+
+    The tag in the environment finds what left its session before it was recorded. It is no proof of absence:
+    `setproctitle` (vLLM, prime-rl) overwrites it.
+    """
+    known = [record for record in records if record.is_of_this_boot]
+    shims = {record.shim for record in known if record.is_supervised}
+    dead = [record for record in known if record.shim not in shims]
+    living = {stat.id.pid: stat for stat in living_processes()}
+    above = _with_parents(os.getpid(), living)
+    cared_for = {*exclude, *shims, living[os.getpid()].id}
+    strays = (
+        stat
+        for pid, stat in sorted(living.items())
+        if stat.id not in above and not (_with_parents(pid, living) & cared_for)
+    )
+    recognised = (_recognise(stat, experiment, dead) for stat in strays)
+    return [leftover for leftover in recognised if leftover is not None]
+
+
+def _with_parents(pid: int, living: dict[int, ProcessStat]) -> set[ProcessId]:
+    """The process itself, its parent, and so on."""
+    chain: set[ProcessId] = set()
+    while pid in living and living[pid].id not in chain:
+        chain.add(living[pid].id)
+        pid = living[pid].parent
+    return chain
+
+
+def _recognise(stat: ProcessStat, experiment: str, dead: list[AttemptRecord]) -> Leftover | None:
+    pid = stat.id.pid
+    for record in dead:
+        if stat.id in (record.main, *record.descendants):
+            return Leftover(stat.id, record.component, record.attempt, "recorded", command_line(pid))
+        if _is_in_session(stat, record):
+            return Leftover(stat.id, record.component, record.attempt, "session", command_line(pid))
+    tags = _tags(pid)
+    if tags.get("RLTUI_EXPERIMENT") != experiment:
+        return None
+    attempt = tags.get("RLTUI_ATTEMPT", "")
+    number = int(attempt) if attempt.isdecimal() else None
+    return Leftover(stat.id, tags.get("RLTUI_COMPONENT"), number, "environment", command_line(pid))
+
+
+def _is_in_session(stat: ProcessStat, record: AttemptRecord) -> bool:
+    """A session's number is not reused while a member lives, and members are younger than its leader.
+
+    An attempt that ended with its shim's blessing had no member left, so the number may be anyone's by now.
+    """
+    if record.main is None or stat.session != record.session or record.state == "exited":
+        return False
+    leader = read_stat(record.main.pid)
+    return stat.id.start >= record.main.start and (leader is None or leader.id == record.main)
+
+
+def _tags(pid: int) -> dict[str, str]:
+    """`RLTUI_…` of its environment at start; empty for other users' processes."""
+    try:
+        entries = (PROC / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:  # gone, or not ours to read
+        return {}
+    pairs = (
+        entry.decode(errors="replace").partition("=") for entry in entries if entry.startswith(b"RLTUI_")
+    )
+    return {name: value for name, _, value in pairs}
