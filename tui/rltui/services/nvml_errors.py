@@ -1,0 +1,81 @@
+"""NVML's return codes, and what to tell a person about them.
+
+Codes are those of `nvmlReturn_t` in NVIDIA's `nvml.h`.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class NvmlCode(IntEnum):
+    """Return codes with a meaning for a monitor."""
+
+    UNINITIALIZED = 1
+    NOT_SUPPORTED = 3
+    NO_PERMISSION = 4
+    DRIVER_NOT_LOADED = 9
+    TIMEOUT = 10
+    LIBRARY_NOT_FOUND = 12
+    FUNCTION_NOT_FOUND = 13
+    GPU_IS_LOST = 15
+    RESET_REQUIRED = 16
+    OPERATING_SYSTEM = 17
+    LIB_RM_VERSION_MISMATCH = 18
+    IN_USE = 19
+    ARGUMENT_VERSION_MISMATCH = 25
+    NOT_READY = 27
+    GPU_NOT_FOUND = 28
+    UNKNOWN = 999
+
+
+DEVICE_GONE = frozenset({NvmlCode.UNINITIALIZED, NvmlCode.GPU_IS_LOST, NvmlCode.RESET_REQUIRED})
+"""No further call on the same handle can succeed."""
+
+ABSENT_CALL = frozenset(
+    {NvmlCode.NOT_SUPPORTED, NvmlCode.FUNCTION_NOT_FOUND, NvmlCode.ARGUMENT_VERSION_MISMATCH}
+)
+"""This driver or this card does not have the call. An older form of it may work."""
+
+NO_DEVICES = "no NVIDIA GPU on this machine: the driver is there and lists none"
+ALL_FAILED = "no GPU can be read"
+NO_BINDING = "the Python package nvidia-ml-py is missing or broken: reinstall rltui"
+
+_SESSION_REASONS: dict[int, str] = {
+    NvmlCode.NO_PERMISSION: "no permission to use the NVIDIA driver: check the rights of /dev/nvidia*, "
+    "or the container's device rules",
+    NvmlCode.DRIVER_NOT_LOADED: "NVIDIA driver not loaded: it is installed, its kernel module is not running",
+    NvmlCode.TIMEOUT: "the NVIDIA driver did not answer in time",
+    NvmlCode.LIBRARY_NOT_FOUND: "no NVIDIA driver here (libnvidia-ml.so.1 not found)",
+    NvmlCode.FUNCTION_NOT_FOUND: "the NVIDIA driver is too old to be read",
+    NvmlCode.GPU_IS_LOST: "a GPU fell off the bus, and the driver answers no more: reboot",
+    NvmlCode.RESET_REQUIRED: "a GPU needs a reset before the driver answers again",
+    NvmlCode.OPERATING_SYSTEM: "the operating system blocks the NVIDIA driver (cgroup or seccomp)",
+    NvmlCode.LIB_RM_VERSION_MISMATCH: "the NVIDIA driver's library and kernel module differ in version, "
+    "as after an update: reboot",
+    NvmlCode.IN_USE: "the NVIDIA driver is busy",
+    NvmlCode.NOT_READY: "the NVIDIA driver is still starting",
+    NvmlCode.GPU_NOT_FOUND: NO_DEVICES,
+    NvmlCode.UNKNOWN: "the NVIDIA driver reports an unknown error: "
+    "in a container its devices were probably revoked, recreate it",
+}
+
+_DEVICE_PROBLEMS: dict[int, str] = {
+    NvmlCode.NO_PERMISSION: "no permission to read this GPU: check the container's device rules",
+    NvmlCode.TIMEOUT: "did not answer in time",
+    NvmlCode.GPU_IS_LOST: "lost: it fell off the bus (see Xid in dmesg); needs a reboot",
+    NvmlCode.RESET_REQUIRED: "needs a reset",
+    NvmlCode.OPERATING_SYSTEM: "blocked by the operating system (cgroup or seccomp)",
+    NvmlCode.IN_USE: "busy",
+    NvmlCode.UNKNOWN: "the driver reports an unknown error",
+}
+
+
+def session_reason(code: int) -> str:
+    """Why NVML as a whole cannot be read, and what to do, in one line."""
+    return _SESSION_REASONS.get(code, f"the NVIDIA driver reports error {code}")
+
+
+def device_problem(code: int) -> str:
+    """Why one device cannot be read, in a few words."""
+    return _DEVICE_PROBLEMS.get(code, f"cannot be read: NVML error {code}")
