@@ -1,0 +1,144 @@
+"""Every action, once: bindings, footer, help and palette are derived from this table.
+
+A new action is a row here and the `action_…` method it names on the screen or widget of its scope.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from textual.binding import Binding, BindingType
+
+
+class Scope(StrEnum):
+    """Who carries out an action; the value is the heading in the help."""
+
+    GLOBAL = "Everywhere"
+    COMPONENTS = "Components"
+    KNOBS = "Knobs"
+    KNOB_TABLE = "In the knob table"
+    EDITOR = "In the knob editor"
+    DIALOG = "In dialogs"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing a person can do."""
+
+    id: str
+    """Stable: keymaps name it."""
+    keys: str
+    """Textual key names, comma-separated; the first one is shown."""
+    name: str
+    """Method name without `action_`."""
+    label: str
+    """One or two words for the footer."""
+    help: str
+    """A sentence for help and palette."""
+    scope: Scope
+    footer: bool = False
+    palette: bool = True
+    """May be offered in the palette, when it makes sense."""
+
+    @property
+    def method(self) -> str:
+        """The action's name without parameters."""
+        return self.name.partition("(")[0]
+
+
+_G, _C, _K = Scope.GLOBAL, Scope.COMPONENTS, Scope.KNOBS
+_T, _E, _D = Scope.KNOB_TABLE, Scope.EDITOR, Scope.DIALOG
+
+ACTIONS: tuple[Action, ...] = (
+    Action("help", "question_mark", "show_help", "help", "Show all keys and what the symbols mean", _G, True),
+    Action("palette", "colon", "command_palette", "command", "Find any action by name", _G, True, False),
+    Action("component.start", "s", "start_component", "start", "Start the selected component", _C, True),
+    Action("component.stop", "x", "stop_component", "stop", "Stop the selected component, plan first", _C, True),
+    Action(
+        "component.restart", "r", "restart_component", "restart",
+        "Restart the selected component and what must restart with it, plan first", _C, True,
+    ),
+    Action(
+        "component.restart-menu", "R", "restart_menu", "restart…",
+        "Choose what to restart: set or all, from checkpoint or from scratch", _C,
+    ),
+    Action("component.kill", "X", "kill_component", "kill", "Kill the selected component's whole tree at once", _C),
+    Action("component.start-all", "S", "start_all", "start all", "Start everything, plan first", _C),
+    Action("component.stop-all", "D", "stop_all", "stop all", "Stop everything, plan first", _C),
+    Action("component.next", "j", "select_next", "next", "Select the next component", _C, False, False),
+    Action("component.previous", "k", "select_previous", "previous", "Select the previous component", _C, False, False),
+    Action("component.inference", "i", "focus_component('inference')", "inference", "Go to inference", _C),
+    Action(
+        "component.orchestrator", "o", "focus_component('orchestrator')", "orchestrator", "Go to orchestrator", _C
+    ),
+    Action("component.trainer", "t", "focus_component('trainer')", "trainer", "Go to trainer", _C),
+    Action("component.attach", "a", "attach_component", "attach", "Attach to the raw terminal of the component", _C),
+    Action("knob.edit", "e", "edit_knob", "edit", "Edit the knob under the cursor", _K, True),
+    Action(
+        "knob.apply", "A", "apply_knobs", "apply",
+        "Restart what reads the changed knobs, so that the changes count", _K, True,
+    ),
+    Action("knob.focus", "c", "focus_knobs", "knobs", "Go to the knobs", _K),
+    Action("gpu.focus", "d", "focus_gpus", "GPUs", "Go to the GPUs", _G),
+    Action("pane.next", "tab", "focus_next_pane", "next pane", "Go to the next pane", _G, False, False),
+    Action("pane.previous", "shift+tab", "focus_previous_pane", "previous pane", "Go to the previous pane", _G,
+           False, False),
+    Action("pane.zoom", "z", "zoom", "zoom", "Give the pane the whole screen, and back", _G, True),
+    Action("pane.back", "escape", "back", "back", "Back from zoom to all panes", _G, False, False),
+    Action("alert.last", "exclamation_mark", "last_alert", "alert", "Show the newest alert again", _G),
+    Action("theme", "ctrl+t", "change_theme", "theme", "Change the colours", _G),
+    Action("detach", "q", "detach", "detach", "Leave; everything keeps running", _G, True),
+    Action("interrupt", "ctrl+c", "explain_interrupt", "interrupt", "Stops nothing: says how to leave", _G,
+           False, False),
+    Action("knob-table.down", "down,j", "cursor(1)", "down", "Next knob", _T, False, False),
+    Action("knob-table.up", "up,k", "cursor(-1)", "up", "Previous knob", _T, False, False),
+    Action("knob-table.page-down", "pagedown,ctrl+d", "page(1)", "page down", "A page down", _T, False, False),
+    Action("knob-table.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up", _T, False, False),
+    Action("knob-table.first", "home,g", "cursor_to_end(False)", "first", "First knob", _T, False, False),
+    Action("knob-table.last", "end,G", "cursor_to_end(True)", "last", "Last knob", _T, False, False),
+    Action("knob-table.edit", "enter", "edit", "edit", "Edit the knob under the cursor", _T, False, False),
+    Action("editor.write", "enter", "write", "write", "Write the file, restart nothing", _E, True, False),
+    Action(
+        "editor.write-restart", "ctrl+r", "write_and_restart", "write + restart",
+        "Write the file and restart what reads the knob", _E, True, False,
+    ),
+    Action("editor.more", "up", "step(1)", "more", "One step up, or the choice before", _E, False, False),
+    Action("editor.less", "down", "step(-1)", "less", "One step down, or the next choice", _E, False, False),
+    Action("editor.double", "asterisk", "scale(2)", "×2", "Twice the number", _E, False, False),
+    Action("editor.halve", "slash", "scale(0.5)", "÷2", "Half the number", _E, False, False),
+    Action("dialog.yes", "y", "yes", "yes", "Do it", _D, False, False),
+    Action("dialog.no", "escape,n", "no", "no", "Leave things as they are", _D, False, False),
+    Action("dialog.other", "left,right", "other", "other", "The other button; enter presses it", _D, False, False),
+)  # fmt: skip
+
+FOOTER_RANKS = {action.id: rank for rank, action in enumerate(ACTIONS) if action.footer}
+BY_METHOD = {action.method: action for action in ACTIONS}
+
+
+def bindings(*scopes: Scope) -> list[BindingType]:
+    """Textual bindings of the actions of these scopes."""
+    return [
+        Binding(
+            action.keys, action.name, action.label, show=action.footer, tooltip=action.help, id=action.id
+        )
+        for action in ACTIONS
+        if action.scope in scopes
+    ]
+
+
+def in_scope(scope: Scope) -> tuple[Action, ...]:
+    """The actions of one scope, in the order of the table."""
+    return tuple(action for action in ACTIONS if action.scope is scope)
+
+
+_KEY_NAMES = {
+    "question_mark": "?", "colon": ":", "exclamation_mark": "!", "escape": "esc", "asterisk": "*", "slash": "/",
+    "pagedown": "pgdn", "pageup": "pgup", "left_square_bracket": "[", "right_square_bracket": "]",
+    "ampersand": "&", "up": "↑", "down": "↓", "left": "←", "right": "→", "dollar_sign": "$",
+}  # fmt: skip
+
+
+def key_text(keys: str) -> str:
+    """Keys as a person reads them: `?`, `j / ↓`."""
+    return " / ".join(_KEY_NAMES.get(key.strip(), key.strip()) for key in keys.split(","))

@@ -1,0 +1,111 @@
+"""Text from outside, made safe, and figures in words. Pure functions."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+_ESCAPE_SEQUENCES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movements
+    r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # OSC: titles, links, clipboard
+    r"|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f])[^\x1b\x9c]*(?:\x1b\\|\x9c)?"  # DCS, SOS, PM, APC
+    r"|\x1b[ -/]*[0-~]?"
+)
+_CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_SPARKS = "▁▂▃▄▅▆▇█"
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+GIB = 1024**3
+
+
+def clean(text: str) -> str:
+    """`text` without escape sequences and controls; line feeds stay, tabs become spaces."""
+    return _CONTROLS.sub("", _ESCAPE_SEQUENCES.sub("", text.replace("\t", "    ")))
+
+
+def clean_line(text: str) -> str:
+    """As `clean`, on one line."""
+    return clean(text).replace("\n", " ").strip()
+
+
+def duration(seconds: float) -> str:
+    """Two figures at most: `41s`, `1m40s`, `41m`, `2h05m`, `3d04h`."""
+    whole = max(0, int(seconds))
+    minutes, rest = divmod(whole, 60)
+    hours, minutes_left = divmod(minutes, 60)
+    days, hours_left = divmod(hours, 24)
+    if days:
+        return f"{days}d{hours_left:02d}h"
+    if hours:
+        return f"{hours}h{minutes_left:02d}m"
+    if minutes >= 10:
+        return f"{minutes}m"
+    if minutes:
+        return f"{minutes}m{rest:02d}s"
+    return f"{rest}s"
+
+
+def age(seconds: float) -> str:
+    """As `duration`, but without seconds above a minute, so that a title stays put."""
+    return duration(seconds if seconds < 60 else seconds // 60 * 60).removesuffix("00s")
+
+
+def rate(per_second: float) -> str:
+    """`640`, `8.2k`, `12k`, `1.1M`."""
+    for limit, suffix in ((1e6, "M"), (1e3, "k")):
+        if per_second >= limit:
+            scaled = per_second / limit
+            return f"{scaled:.1f}{suffix}" if scaled < 10 else f"{scaled:.0f}{suffix}"
+    return f"{per_second:.0f}"
+
+
+def gib(size_bytes: int) -> str:
+    """`71.2`, or `141` from a hundred on."""
+    value = size_bytes / GIB
+    return f"{value:.0f}" if value >= 99.95 else f"{value:.1f}"
+
+
+def sparkline(values: tuple[float, ...], width: int) -> str:
+    """The newest `width` values as blocks, scaled to what is shown. Gaps (NaN) are spaces."""
+    shown = values[-width:] if width > 0 else ()
+    finite = [value for value in shown if math.isfinite(value)]
+    if not finite:
+        return ""
+    low, high = min(finite), max(finite)
+    span = high - low
+    top = len(_SPARKS) - 1
+    return "".join(
+        " " if not math.isfinite(value) else _SPARKS[round((value - low) / span * top) if span else top // 2]
+        for value in shown
+    )
+
+
+def progress_bar(fraction: float, width: int) -> tuple[str, str]:
+    """The filled and the empty part of a bar, `width` cells together."""
+    eighths = round(min(1.0, max(0.0, fraction)) * width * 8)
+    full, part = divmod(eighths, 8)
+    filled = "█" * full + (_EIGHTHS[part] if part else "")
+    return filled, "░" * (width - len(filled))
+
+
+def value_text(value: Any) -> str:
+    """A knob's value as a person writes it."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:g}".replace("e-0", "e-").replace("e+0", "e+")
+    return clean_line(str(value))
+
+
+def listed(names: tuple[str, ...] | list[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def shortened(text: str, width: int) -> str:
+    """At most `width` characters, the last one an ellipsis where something was cut."""
+    return text if len(text) <= width else text[: max(0, width - 1)] + "…"

@@ -1,0 +1,80 @@
+"""The top line: what runs, how far it is, how well it does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual.content import Content
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from rltui.core.api import Status
+from rltui.ui.states import SEPARATOR, experiment_look
+from rltui.ui.text import clean_line, duration, progress_bar, rate, sparkline
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of the line. Where the line is too narrow, the part of the highest rank goes first."""
+
+    rank: int
+    spans: tuple[tuple[str, str], ...]
+
+    @property
+    def width(self) -> int:
+        """Cells, including the separator in front."""
+        return 3 + sum(len(text) for text, _ in self.spans)
+
+
+def header_parts(status: Status, *, bar_width: int) -> list[Part]:
+    """All that could be said, in the order of the line."""
+    look = experiment_look(status)
+    progress = status.progress
+    step = status.step if progress.step is None else progress.step
+    max_steps = status.max_steps if progress.max_steps is None else progress.max_steps
+    reward = status.reward if progress.reward is None else progress.reward
+    parts = [
+        Part(0, ((clean_line(status.experiment), "bold"),)),
+        Part(6, ((clean_line(status.title or status.framework), ""),)),
+        Part(1, ((f"{look.symbol} {look.word}", f"bold {look.style}"),)),
+    ]
+    if step is not None:
+        parts.append(Part(1, ((f"step {step}" + (f"/{max_steps}" if max_steps else ""), ""),)))
+        if max_steps:
+            filled, empty = progress_bar(step / max_steps, bar_width)
+            percent = f" {100 * min(step, max_steps) // max_steps} %"
+            parts.append(Part(7, ((filled, "$primary"), (empty, "$text-muted"), (percent, ""))))
+    if progress.eta_s is not None and not status.done:
+        parts.append(Part(3, (("ETA ", "$text-muted"), (duration(progress.eta_s), ""))))
+    if reward is not None:
+        parts.append(Part(2, (("reward ", "$text-muted"), (f"{reward:.2f}", "bold"))))
+        if graph := sparkline(progress.rewards, 12):
+            parts.append(Part(5, ((graph, "$text-success"),)))
+    if progress.tokens_per_s is not None:
+        parts.append(Part(4, ((f"{rate(progress.tokens_per_s)} tok/s", ""),)))
+    return parts
+
+
+def header_line(status: Status, width: int) -> Content:
+    """As much of the header as fits `width` cells."""
+    name = " rltui "
+    parts = header_parts(status, bar_width=max(8, min(24, width // 8)))
+    while len(parts) > 1 and len(name) + sum(part.width for part in parts) > width:
+        parts.remove(max(parts, key=lambda part: part.rank))
+    spans: list[tuple[str, str]] = [(name, "bold $accent")]
+    for position, part in enumerate(parts):
+        spans.append(SEPARATOR if position else (" ", ""))
+        spans.extend(part.spans)
+    return Content.assemble(*spans)
+
+
+class HeaderBar(Widget):
+    """Shows the newest `status`."""
+
+    status: reactive[Status | None] = reactive(None)
+
+    def render(self) -> Content:
+        """One line, whatever the width."""
+        if self.status is None:
+            return Content.assemble((" rltui ", "bold $accent"), (" connecting…", "$text-muted"))
+        return header_line(self.status, self.size.width)
