@@ -12,6 +12,9 @@ from rltui.errors import RltuiError
 TMUX_SOCKET = os.environ.get("RLTUI_TMUX_SOCKET", "rltui")
 """Name of the private tmux server, `tmux -L <name>`. Tests and second installations set their own."""
 
+STATE_FOLDER = ".rltui"
+"""rltui's own folder inside an output folder."""
+
 
 def shipped_dir(name: str) -> Path:
     """`layouts` or `examples`: inside an installed wheel, or in the checkout."""

@@ -1,4 +1,4 @@
-"""The UI's connection to a supervisor: typed, asynchronous, and coming back after the supervisor was killed."""
+"""The UI's connection to a supervisor: typed, asynchronous, back again after the supervisor was killed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any
 
 from rltui import paths
 from rltui.client import launch
-from rltui.client.protocol import Event, LogSource
+from rltui.client.protocol import Event
 from rltui.client.wire import SupervisorGoneError, check_hello, result_of
 from rltui.core.api import EVENT_MODELS, KnobTable, Plan, Request
 from rltui.core.layout import Screen
+from rltui.core.log_source import LogSource
 from rltui.services import layout_files
 from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.log_file import LogFile

@@ -31,16 +31,14 @@ def is_alive(record: ExperimentRecord) -> bool:
 
 def has_living_components(record: ExperimentRecord) -> bool:
     """A component of it runs, with or without a supervisor."""
-    from rltui.services import processes  # noqa: PLC0415  (not needed while a supervisor answers)
+    from rltui.services import processes  # not needed while a supervisor answers
 
     control = ControlFolder(Path(record.output_dir))
     folder = control.path / "components"
     for entry in folder.iterdir() if folder.is_dir() else ():
         attempts = control.attempts(entry.name)
         attempt = processes.read_attempt(control.attempt_dir(entry.name, attempts[-1])) if attempts else None
-        if attempt is not None and any(
-            process is not None and processes.is_alive(process) for process in (attempt.shim, attempt.process)
-        ):
+        if attempt is not None and (attempt.is_supervised or attempt.living_main is not None):
             return True
     return False
 
@@ -90,7 +88,7 @@ def start_supervisor(record: ExperimentRecord) -> None:
     Raises:
         RltuiError: if tmux is missing or too old, or the supervisor dies; its last words are in the details.
     """
-    from rltui.services.tmux_host import SUPERVISOR_WINDOW, TmuxHost, session_name  # noqa: PLC0415  (libtmux takes 0.1 s to import)
+    from rltui.services.tmux_host import SUPERVISOR_WINDOW, TmuxHost, session_name  # libtmux takes 0.1 s to import
 
     tmux = TmuxHost(paths.TMUX_SOCKET)
     tmux.check()

@@ -6,17 +6,10 @@ from collections.abc import AsyncIterator
 from typing import Protocol
 
 from rltui.core.api import Alert, GpuReport, JournalEntry, KnobTable, Plan, Request, Status
+from rltui.core.log_source import LogSource
 
 Event = Status | GpuReport | KnobTable | JournalEntry | Alert
 """A pushed message: a new whole value replaces the older one of its type."""
-
-
-class LogSource(Protocol):
-    """Lines of one log file, shown by a log pane; see `services/log_file.py`."""
-
-    def close(self) -> None:
-        """Give the file back."""
-        ...
 
 
 class Experiment(Protocol):

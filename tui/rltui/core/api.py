@@ -119,6 +119,12 @@ class Problem(Value):
     line: int | None = None
     column: int | None = None
 
+    @property
+    def text(self) -> str:
+        """`file:line:column: message`, as far as known."""
+        place = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
+        return f"{place}: {self.message}" if place else self.message
+
 
 class KnobInfo(Value):
     """One row of the knob table."""
@@ -204,6 +210,26 @@ class Plan(Value):
     def blocked(self) -> bool:
         """An error forbids it."""
         return any(problem.severity == "error" for problem in self.problems)
+
+
+class DerivedValue(Value):
+    """A figure that follows from a config."""
+
+    name: str
+    value: float | int | str | None
+    unit: str = ""
+    text: str = ""
+    """The arithmetic in words."""
+
+
+class Check(Value):
+    """`rltui check --json`."""
+
+    valid: bool
+    framework: str
+    layout: str = ""
+    problems: tuple[Problem, ...] = ()
+    derived: tuple[DerivedValue, ...] = ()
 
 
 class GpuProcess(Value):

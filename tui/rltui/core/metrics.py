@@ -50,13 +50,15 @@ class MetricSeries:
         }
         if self.names.trainer_step in values:
             if step <= self.completed:
-                self._rewind(step)
+                self.rewind(step)
             self.completed = step
         self.steps.setdefault(step, {}).update(values)
         for old in sorted(self.steps)[:-HISTORY]:
             del self.steps[old]
 
-    def _rewind(self, step: int) -> None:
+    def rewind(self, step: int) -> None:
+        """The run goes on behind `step`. What the trainer had completed after it is void."""
+        self.completed = min(self.completed, step)
         for later in [known for known in self.steps if known > step + 1]:
             del self.steps[later]
 

@@ -15,7 +15,6 @@ from rltui.core.api import ComponentState, ComponentStatus
 from rltui.core.layout import ComponentSpec, Ready
 from rltui.core.lifecycle import (
     Ended,
-    ExitInfo,
     Held,
     Life,
     LifeEvent,
@@ -29,6 +28,7 @@ from rltui.core.lifecycle import (
 from rltui.daemon.recipe import Launch
 from rltui.errors import RltuiError
 from rltui.services import processes
+from rltui.services.attempt_life import ended_life, exit_info
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord, write_atomically
 from rltui.services.probes import Probe
 
@@ -124,14 +124,11 @@ class ComponentRunner:
         self.record = processes.read_attempt(self._attempt_dir)
         if self.record is None:
             return
-        waiting = Life(kind=self.spec.kind, state=ComponentState.WAITING, epoch=1)
         if self._main_process() is None and self._shim_process() is None:
             # Old news: it has been told when it happened, or nobody can tell any more.
-            self.life = advance(
-                advance(waiting, Spawned(epoch=1, ready=True)), Ended(epoch=1, exit=self._exit_info())
-            )
+            self.life = ended_life(self.spec.kind, self.record)
             return
-        self.life = waiting
+        self.life = Life(kind=self.spec.kind, state=ComponentState.WAITING, epoch=1)
         launch = self._launch_of_attempt()
         self.port = launch.port
         self._advance(Spawned(epoch=1, ready=launch.ready is None))
@@ -141,6 +138,12 @@ class ComponentRunner:
     def log(self) -> Path | None:
         """Output of the newest attempt."""
         return None if self.attempt is None else self.around.control.log_file(self.spec.id, self.attempt)
+
+    @property
+    def pid(self) -> int | None:
+        """Of the main process, while there is one."""
+        main = self.record.main if self.record is not None else None
+        return main.pid if main is not None and self.life.alive else None
 
     def status(self, *, facts: tuple[str, ...], gpus: tuple[int, ...]) -> ComponentStatus:
         """The component as clients see it."""
@@ -153,7 +156,7 @@ class ComponentRunner:
             kind=self.spec.kind,
             state=life.state,
             reason=life.reason,
-            pid=record.pid if record is not None and life.alive else None,
+            pid=self.pid,
             attempt=self.attempt,
             exit_code=life.exit.code if life.exit else None,
             signal=life.exit.signal if life.exit else None,
@@ -247,7 +250,7 @@ class ComponentRunner:
             if probing is not None:
                 probing.cancel()
         self.record = processes.read_attempt(self._attempt_dir) or self.record
-        self._advance(Ended(epoch=epoch, exit=self._exit_info()))
+        self._advance(Ended(epoch=epoch, exit=exit_info(self.record)))
 
     async def _wait_for_end(self) -> None:
         if (shim := self._shim_process()) is not None:
@@ -280,8 +283,9 @@ class ComponentRunner:
 
     async def _end_leftovers(self) -> None:
         records = [self.record] if self.record is not None else []
-        found = processes.leftovers(self.around.record.tag, records, component=self.spec.id)
-        await processes.end_processes([item.process for item in found], grace_s=self.spec.stop.grace_s)
+        found = processes.leftovers(self.around.record.tag, records)
+        own = [leftover.id for leftover in found if leftover.component == self.spec.id]
+        await processes.end_processes(own, grace_s=self.spec.stop.grace_s)
 
     async def _until_ended(self) -> None:
         while self.life.alive:
@@ -294,10 +298,10 @@ class ComponentRunner:
         return self.around.control.attempt_dir(self.spec.id, self.attempt or 0)
 
     def _shim_process(self) -> processes.ProcessId | None:
-        return _living(self.record.shim) if self.record is not None else None
+        return self.record.shim if self.record is not None and self.record.is_supervised else None
 
     def _main_process(self) -> processes.ProcessId | None:
-        return _living(self.record.process) if self.record is not None else None
+        return self.record.living_main if self.record is not None else None
 
     def _launch_of_attempt(self) -> Launch:
         """What the running attempt was started with, from its own spec."""
@@ -314,20 +318,9 @@ class ComponentRunner:
             port=spec.get("port"),
         )
 
-    def _exit_info(self) -> ExitInfo:
-        record = self.record
-        if record is None or record.state != "exited":
-            return ExitInfo()
-        return ExitInfo(
-            code=record.exit_code, signal=record.signal, error=record.error, on_request=record.stop_requested
-        )
-
     def _advance(self, event: LifeEvent) -> None:
         before = self.life
         self.life = advance(before, event)
         if self.life is not before and self.life != before:
             self.around.life_changed(self, before)
 
-
-def _living(process: processes.ProcessId | None) -> processes.ProcessId | None:
-    return process if process is not None and processes.is_alive(process) else None

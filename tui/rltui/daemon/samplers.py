@@ -71,7 +71,7 @@ def _owners(supervisor: Supervisor) -> dict[int, tuple[str, str]]:
     """Pid → (experiment, component) for everything below our shims."""
     owners: dict[int, tuple[str, str]] = {}
     for name, runner in supervisor.runners.items():
-        if runner.life.alive and runner.record is not None and runner.record.pid is not None:
-            for pid in (runner.record.pid, *(item.pid for item in processes.descendants(runner.record.pid))):
+        if (main := runner.pid) is not None:
+            for pid in (main, *(process.pid for process in processes.descendants(main))):
                 owners[pid] = (supervisor.record.name, name)
     return owners

@@ -93,9 +93,9 @@ class Supervisor:
         left = processes.leftovers(self.record.tag, records)
         if left:
             self.journal.add(
-                "stop", f"ending {len(left)} leftover processes", pids=[item.pid for item in left]
+                "stop", f"ending {len(left)} leftover processes", pids=[item.id.pid for item in left]
             )
-            await processes.end_processes([item.process for item in left], grace_s=5.0)
+            await processes.end_processes([item.id for item in left], grace_s=5.0)
         self.journal.add("supervisor", "stopped: no process is left")
 
     async def close_terminal(self) -> None:
@@ -394,7 +394,7 @@ class Supervisor:
                 text,
                 component=name,
                 attempt=runner.attempt,
-                pid=runner.record.pid if runner.record else None,
+                pid=runner.pid,
                 exit_code=life.exit.code if life.exit else None,
                 signal=life.exit.signal if life.exit else None,
             )
@@ -437,20 +437,13 @@ def _refuse_blocked(plan: Plan) -> None:
     errors = [problem for problem in plan.problems if problem.severity == "error"]
     if not errors:
         return
-    lines = [_place(problem) + problem.message for problem in errors]
+    lines = [problem.text for problem in errors]
     if all(problem.key == "port" for problem in errors):
         raise ConflictError(
             lines[0], details=lines[1:], hint="end that process, or change the port in the config"
         )
     title = lines[0] if len(lines) == 1 else f"{len(lines)} errors in the config"
     raise ConfigError(title, details=lines if len(lines) > 1 else (), hint="nothing was written or started")
-
-
-def _place(problem: Problem) -> str:
-    if not problem.file:
-        return ""
-    spots = [str(spot) for spot in (problem.line, problem.column) if spot is not None]
-    return ":".join([problem.file, *spots]) + ": "
 
 
 def _describe(plan: Plan) -> str:

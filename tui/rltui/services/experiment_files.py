@@ -10,11 +10,8 @@ import tomllib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import tomlkit
-
 from rltui import paths
 from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.services.run_folder import STATE_FOLDER
 
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")
 _ATTEMPT = re.compile(r"attempt-(\d+)$")
@@ -42,7 +39,7 @@ class ControlFolder:
     """`<output_dir>/.rltui`: record, journal, attempts."""
 
     def __init__(self, output_dir: Path) -> None:
-        self.path = output_dir / STATE_FOLDER
+        self.path = output_dir / paths.STATE_FOLDER
         self.record_file = self.path / "experiment.toml"
         self.journal_file = self.path / "journal.jsonl"
         self.intent_file = self.path / "intent.json"
@@ -80,6 +77,8 @@ class ControlFolder:
         Raises:
             RltuiError: if a folder or file cannot be written.
         """
+        import tomlkit  # takes 30 ms, which `status` need not pay
+
         make_folder(self.path)
         write_atomically(self.record_file, tomlkit.dumps(asdict(record)).encode())
         listed = _list_dir() / record.name

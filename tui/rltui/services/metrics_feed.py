@@ -29,6 +29,8 @@ class MetricsFeed:
         try:
             stat = os.stat(self.path)  # noqa: PTH116  (one system call on the idle path)
         except OSError:
+            self.restarted = self._inode is not None
+            self._inode = None
             return
         if stat.st_ino != self._inode or stat.st_size < self._offset:
             self.restarted = self._inode is not None

@@ -7,11 +7,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from rltui import paths
 from rltui.errors import RltuiError
 from rltui.frameworks.base import RunFiles
 
-STATE_FOLDER = ".rltui"
-"""rltui's own folder inside an output folder."""
 _STEP = re.compile(r"step_(\d+)$")
 
 
@@ -74,7 +73,7 @@ class RunFolder:
 
     def _new_archive(self) -> Path:
         stamp = time.strftime("%Y%m%d-%H%M%S")
-        folder = self.path / STATE_FOLDER / "archive"
+        folder = self.path / paths.STATE_FOLDER / "archive"
         for number in range(1, 1000):
             candidate = folder / (stamp if number == 1 else f"{stamp}-{number}")
             if not candidate.exists():

@@ -62,6 +62,11 @@ class AttemptRecord:
         """Its shim lives."""
         return self.shim is not None and self.is_of_this_boot and is_alive(self.shim)
 
+    @property
+    def living_main(self) -> ProcessId | None:
+        """Its main process, if that lives, with or without the shim."""
+        return self.main if self.main is not None and self.is_of_this_boot and is_alive(self.main) else None
+
 
 def read_attempt(folder: Path) -> AttemptRecord | None:
     """None where there is no record yet, or none that can be understood."""

@@ -1,0 +1,7 @@
+"""`python -m rltui`."""
+
+import sys
+
+from rltui.cli import main
+
+sys.exit(main())

@@ -1,0 +1,161 @@
+"""Arguments of every command. `handler` names the module in `rltui.cli` and the function that carries it out."""
+
+from __future__ import annotations
+
+import argparse
+
+from rltui import __version__
+
+DESCRIPTION = """\
+Manage reinforcement-learning experiments on this box: inference, orchestrator and trainer,
+each in a pane, kept alive in tmux. Closing the terminal stops nothing.
+
+  rltui CONFIG…     open an experiment (attach if it runs, else create it and ask before starting)
+  rltui             attach to the experiment that runs
+  rltui demo        a real small run on this machine's CPU, no GPU needed
+"""
+EPILOG = """\
+exit codes: 0 done, 1 failed, 2 usage, 3 invalid config (nothing written),
+            4 conflict (file changed, name, port or folder taken), 5 a component failed, 130 interrupted
+"""
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """Parse a command line. Without a command, the arguments are those of `open`."""
+    parser, commands = _build()
+    if not argv or (argv[0] not in commands and argv[0] not in ("-h", "--help", "--version")):
+        argv = ["open", *argv]
+    return parser.parse_args(argv)
+
+
+def _build() -> tuple[argparse.ArgumentParser, frozenset[str]]:
+    parser = argparse.ArgumentParser(
+        prog="rltui",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"rltui {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for add in (_add_running, _add_processes, _add_config, _add_looking, _add_box):
+        add(commands)
+    return parser, frozenset(commands.choices)
+
+
+Commands = argparse._SubParsersAction  # noqa: SLF001  (argparse has no public name for it)
+
+
+def _command(
+    commands: Commands[argparse.ArgumentParser], name: str, handler: str, text: str
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    module, _, function = handler.partition(":")
+    parser.set_defaults(handler=(module, function))
+    return parser
+
+
+def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
+    opening = _command(commands, "open", "opening:open_experiment", "open an experiment in the TUI")
+    opening.add_argument("config", nargs="*", metavar="CONFIG", help="TOML file of the run")
+    _add_creation(opening)
+    demo = _command(commands, "demo", "opening:demo", "a real small run on the CPU, in the TUI")
+    demo.add_argument("-o", "--output-dir", metavar="DIR", help="folder of the demo (default: outputs/demo)")
+    demo.add_argument("--no-tui", action="store_true", help="start it headless, like `up`")
+    up = _command(commands, "up", "running:up", "start an experiment headless; returns when all is ready")
+    up.add_argument("config", nargs="+", metavar="CONFIG", help="TOML file of the run")
+    _add_creation(up)
+    up.add_argument("--only", metavar="C,…", help="start only these components (and what they need)")
+    up.add_argument("--no-wait", action="store_true", help="return at once")
+    up.add_argument("--timeout", type=float, metavar="S", help="give up waiting after S seconds")
+    _add_json(up)
+    down = _command(commands, "down", "running:down", "stop everything; leaves no process behind")
+    _add_name(down, positional=True)
+    _add_json(down)
+    listing = _command(commands, "ls", "running:list_experiments", "list the experiments, running or not")
+    _add_json(listing)
+    status = _command(commands, "status", "status:show_status", "components, step and reward")
+    _add_name(status, positional=True)
+    _add_json(status)
+
+
+def _add_processes(commands: Commands[argparse.ArgumentParser]) -> None:
+    for name, text in (
+        ("start", "start components (all, where none is named) and what they need"),
+        ("stop", "stop components and what depends on them"),
+        ("restart", "restart components, and those that must restart with them"),
+    ):
+        parser = _command(commands, name, "processes:change", text)
+        parser.set_defaults(action=name)
+        parser.add_argument("component", nargs="*", metavar="C", help="component id")
+        parser.add_argument("--plan", action="store_true", help="only print what would be done")
+        parser.add_argument("--yes", action="store_true", help="do not ask")
+        parser.add_argument("--wait", action="store_true", help="return when it is ready or done")
+        if name != "stop":
+            parser.add_argument("--from-scratch", action="store_true", help="do not resume from a checkpoint")
+        else:
+            parser.add_argument("--kill", action="store_true", help="no grace: end the whole tree at once")
+        _add_name(parser)
+        _add_json(parser)
+    attach = _command(commands, "attach", "looking:attach", "show the raw tmux pane (leave it with ctrl-b d)")
+    attach.add_argument("component", metavar="C", help="component id, or supervisor")
+    _add_name(attach)
+
+
+def _add_config(commands: Commands[argparse.ArgumentParser]) -> None:
+    knobs = _command(commands, "knobs", "config:show_knobs", "every knob: value, default, bounds, readers")
+    _add_name(knobs)
+    _add_json(knobs)
+    edit = _command(commands, "set", "config:set_knobs", "edit the TOML; prints the diff and the restart set")
+    edit.add_argument("edit", nargs="+", metavar="KEY=VALUE", help="knob and new value; `none` removes the key")
+    edit.add_argument("--restart", action="store_true", help="also restart what reads the knobs")
+    edit.add_argument("--dry-run", action="store_true", help="change nothing")
+    _add_name(edit)
+    _add_json(edit)
+    check = _command(commands, "check", "config:check", "validate a config; no side effects")
+    check.add_argument("config", nargs="+", metavar="CONFIG", help="TOML file of the run")
+    check.add_argument("-l", "--layout", metavar="LAYOUT", help="layout name or file")
+    _add_json(check)
+    layouts = _command(commands, "layouts", "config:list_layouts", "list the layouts and where they lie")
+    _add_json(layouts)
+
+
+def _add_looking(commands: Commands[argparse.ArgumentParser]) -> None:
+    logs = _command(commands, "logs", "looking:logs", "what a component printed")
+    logs.add_argument("component", metavar="C", help="component id")
+    logs.add_argument("-f", "--follow", action="store_true", help="go on as it grows")
+    logs.add_argument("-n", "--lines", type=int, metavar="N", help="the last N lines")
+    logs.add_argument("--attempt", type=int, metavar="K", help="an earlier start, counted from 1")
+    logs.add_argument("--grep", metavar="RE", help="only lines that match the regular expression")
+    logs.add_argument("--level", metavar="L", help="only lines of this level or above: info, warning, error")
+    logs.add_argument("--name", dest="name", metavar="NAME", help="which experiment")
+    events = _command(commands, "events", "looking:events", "the journal: starts, exits, edits, alerts")
+    events.add_argument("-f", "--follow", action="store_true", help="go on as it grows")
+    _add_name(events)
+    _add_json(events)
+
+
+def _add_box(commands: Commands[argparse.ArgumentParser]) -> None:
+    gpus = _command(commands, "gpus", "box:gpus", "the GPUs of this box and who holds their memory")
+    _add_json(gpus)
+    doctor = _command(commands, "doctor", "box:doctor", "check that this box has what rltui needs")
+    _add_json(doctor)
+
+
+def _add_creation(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-l", "--layout", metavar="LAYOUT", help="layout name or file (default: by the config)")
+    parser.add_argument("-n", "--name", metavar="NAME", help="name of the experiment")
+    parser.add_argument("-o", "--output-dir", metavar="DIR", help="output folder (default: by the config)")
+    parser.add_argument("--workspace", metavar="DIR", help="folder the components run in (default: here)")
+    again = parser.add_mutually_exclusive_group()
+    again.add_argument("--resume", action="store_true", help="continue the earlier run in the output folder")
+    again.add_argument("--new", action="store_true", help="leave the earlier run alone, use the next free folder")
+
+
+def _add_name(parser: argparse.ArgumentParser, *, positional: bool = False) -> None:
+    parser.add_argument("-n", "--name", metavar="NAME", help="which experiment (default: the one that runs)")
+    if positional:
+        parser.add_argument("experiment", nargs="?", metavar="NAME", help="which experiment")
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")

@@ -1,0 +1,75 @@
+"""What can be said of an experiment of which nothing is alive: from its files alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rltui.core.api import ComponentStatus, Status
+from rltui.core.layout import ComponentSpec
+from rltui.core.metrics import MetricSeries
+from rltui.errors import ConfigError
+from rltui.frameworks import registry
+from rltui.services import layout_files, processes
+from rltui.services.attempt_life import ended_life
+from rltui.services.config_store import ConfigStore
+from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.metrics_feed import MetricsFeed
+from rltui.services.run_folder import RunFolder
+
+
+def open_store(record: ExperimentRecord) -> ConfigStore:
+    """The config files of an experiment."""
+    return ConfigStore([Path(name) for name in record.config_files], registry.get(record.framework))
+
+
+def offline_status(record: ExperimentRecord) -> Status:
+    """The status of a stopped experiment."""
+    framework = registry.get(record.framework)
+    layout = layout_files.load(Path(record.layout_file))
+    series = MetricSeries(framework.metrics)
+    for row in MetricsFeed(RunFolder(Path(record.output_dir), framework.files).metrics).read():
+        series.add(row)
+    progress = series.progress(_max_steps(record))
+    return Status(
+        experiment=record.name,
+        state="stopped",
+        framework=framework.id,
+        output_dir=record.output_dir,
+        step=progress.step,
+        max_steps=progress.max_steps,
+        reward=progress.reward,
+        components=tuple(_last_known(spec, ControlFolder(Path(record.output_dir))) for spec in layout.component),
+        title=layout.title or framework.title,
+        config_files=record.config_files,
+        workspace=record.workspace,
+        progress=progress,
+    )
+
+
+def _max_steps(record: ExperimentRecord) -> int | None:
+    store = open_store(record)
+    try:
+        store.load()
+    except ConfigError:
+        return None  # the file is gone or broken; the rest of the status still holds
+    return registry.get(record.framework).max_steps(store.files)
+
+
+def _last_known(spec: ComponentSpec, control: ControlFolder) -> ComponentStatus:
+    attempts = control.attempts(spec.id)
+    if not attempts:
+        return ComponentStatus(id=spec.id, kind=spec.kind)
+    attempt = attempts[-1]
+    record = processes.read_attempt(control.attempt_dir(spec.id, attempt))
+    life = ended_life(spec.kind, record)
+    return ComponentStatus(
+        id=spec.id,
+        kind=spec.kind,
+        state=life.state,
+        reason=life.reason,
+        attempt=attempt,
+        exit_code=life.exit.code if life.exit else None,
+        signal=life.exit.signal if life.exit else None,
+        started_at=record.started_at if record is not None else None,
+        log=str(control.log_file(spec.id, attempt)),
+    )
