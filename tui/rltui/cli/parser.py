@@ -106,7 +106,9 @@ def _add_config(commands: Commands[argparse.ArgumentParser]) -> None:
     _add_name(knobs)
     _add_json(knobs)
     edit = _command(commands, "set", "config:set_knobs", "edit the TOML; prints the diff and the restart set")
-    edit.add_argument("edit", nargs="+", metavar="KEY=VALUE", help="knob and new value; `none` removes the key")
+    edit.add_argument(
+        "edit", nargs="+", metavar="KEY=VALUE", help="knob and new value; `none` removes the key"
+    )
     edit.add_argument("--restart", action="store_true", help="also restart what reads the knobs")
     edit.add_argument("--dry-run", action="store_true", help="change nothing")
     _add_name(edit)
@@ -142,13 +144,17 @@ def _add_box(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_creation(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-l", "--layout", metavar="LAYOUT", help="layout name or file (default: by the config)")
+    parser.add_argument(
+        "-l", "--layout", metavar="LAYOUT", help="layout name or file (default: by the config)"
+    )
     parser.add_argument("-n", "--name", metavar="NAME", help="name of the experiment")
     parser.add_argument("-o", "--output-dir", metavar="DIR", help="output folder (default: by the config)")
     parser.add_argument("--workspace", metavar="DIR", help="folder the components run in (default: here)")
     again = parser.add_mutually_exclusive_group()
     again.add_argument("--resume", action="store_true", help="continue the earlier run in the output folder")
-    again.add_argument("--new", action="store_true", help="leave the earlier run alone, use the next free folder")
+    again.add_argument(
+        "--new", action="store_true", help="leave the earlier run alone, use the next free folder"
+    )
 
 
 def _add_name(parser: argparse.ArgumentParser, *, positional: bool = False) -> None:

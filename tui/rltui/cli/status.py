@@ -46,7 +46,10 @@ def read_status(record: ExperimentRecord) -> dict[str, Any]:
 
 def as_text(status: dict[str, Any]) -> str:
     """The status for people, a line per component."""
-    lines = [f"{status['experiment']} · {status['framework']} · {_progress(status)}", f"  {status['output_dir']}"]
+    lines = [
+        f"{status['experiment']} · {status['framework']} · {_progress(status)}",
+        f"  {status['output_dir']}",
+    ]
     for component in status["components"]:
         lines.append(_component_line(component))
     return "\n".join(lines) + "\n"

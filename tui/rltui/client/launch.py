@@ -88,7 +88,11 @@ def start_supervisor(record: ExperimentRecord) -> None:
     Raises:
         RltuiError: if tmux is missing or too old, or the supervisor dies; its last words are in the details.
     """
-    from rltui.services.tmux_host import SUPERVISOR_WINDOW, TmuxHost, session_name  # libtmux takes 0.1 s to import
+    from rltui.services.tmux_host import (
+        SUPERVISOR_WINDOW,
+        TmuxHost,
+        session_name,
+    )  # libtmux takes 0.1 s to import
 
     tmux = TmuxHost(paths.TMUX_SOCKET)
     tmux.check()

@@ -38,7 +38,9 @@ def offline_status(record: ExperimentRecord) -> Status:
         step=progress.step,
         max_steps=progress.max_steps,
         reward=progress.reward,
-        components=tuple(_last_known(spec, ControlFolder(Path(record.output_dir))) for spec in layout.component),
+        components=tuple(
+            _last_known(spec, ControlFolder(Path(record.output_dir))) for spec in layout.component
+        ),
         title=layout.title or framework.title,
         config_files=record.config_files,
         workspace=record.workspace,

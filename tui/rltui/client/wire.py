@@ -39,6 +39,7 @@ class Wire:
             self._socket.close()
             raise SupervisorGoneError(f"no supervisor listens on {path}") from error
         self._next_id = 0
+        self._interrupted = False
 
     def call(
         self, method: str, params: dict[str, Any] | None = None, *, timeout_s: float | None = None
@@ -55,12 +56,29 @@ class Wire:
         return result_of(self._read())
 
     def events(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Subscribe: (kind, value), the current state first. Ends when the supervisor does."""
+        """Subscribe: (kind, value), the current state first. Ends when the supervisor does.
+
+        Raises:
+            TimeoutError: after `interrupt`.
+        """
         self._socket.settimeout(None)
         self._socket.sendall(b'{"id":0,"method":"subscribe"}\n')
         while line := self._file.readline():
             message = json.loads(line)
             yield message["event"], message["data"]
+        if self._interrupted:
+            raise TimeoutError
+
+    def interrupt(self) -> None:
+        """End a wait in `events`, from another thread."""
+        self._interrupted = True
+        self._socket.shutdown(socket.SHUT_RDWR)
+
+    def wait_for_end(self) -> None:
+        """Returns when the supervisor has hung up, which it does last."""
+        self._socket.settimeout(CONNECT_TIMEOUT_S)
+        while self._file.readline():
+            continue
 
     def close(self) -> None:
         """Hang up."""

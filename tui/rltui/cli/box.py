@@ -1,0 +1,157 @@
+"""`gpus`, `doctor`: about this box, no experiment needed."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import resource
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+
+from rltui import paths
+from rltui.cli.output import print_json
+from rltui.core.api import GpuDevice, GpuReport
+from rltui.errors import RltuiError
+
+GIB = 1 << 30
+ADVISED_OPEN_FILES = 32000
+"""What prime-rl's documentation advises for many concurrent rollouts."""
+LITTLE_DISK_BYTES = 5 * GIB
+
+
+def gpus(arguments: argparse.Namespace) -> int:
+    """Print every GPU and who holds its memory."""
+    report = _read_gpus()
+    if arguments.json:
+        print_json(report)
+        return 0
+    if not report.available:
+        print(f"no GPU figures: {report.reason}")
+    for device in report.devices:
+        print("\n".join(_device_lines(device)))
+    return 0
+
+
+def _read_gpus() -> GpuReport:
+    from rltui.services.nvml import NvmlReader
+
+    reader = NvmlReader()
+    try:
+        return reader.read()
+    finally:
+        reader.close()
+
+
+def _device_lines(device: GpuDevice) -> Iterator[str]:
+    if device.problem:
+        yield f"{device.index}  {device.name or 'GPU'}  {device.problem}"
+        return
+    figures = [
+        f"{_gib(device.used_bytes)} of {_gib(device.total_bytes)} GiB used, {_gib(device.free_bytes)} free"
+    ]
+    if device.utilization is not None:
+        figures.append(f"{device.utilization:.0%}")
+    if device.power_w is not None:
+        figures.append(f"{device.power_w:.0f} W")
+    if device.temperature_c is not None:
+        figures.append(f"{device.temperature_c:.0f} °C")
+    yield f"{device.index}  {device.name}  {' · '.join(figures)}"
+    for process in device.processes:
+        yield f"     {_gib(process.used_bytes):>7} GiB  pid {process.pid}  {process.name}"
+
+
+def _gib(size: int | None) -> str:
+    return "?" if size is None else f"{size / GIB:.1f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one check."""
+
+    name: str
+    ok: bool
+    text: str
+    essential: bool = True
+    """rltui does not work without it."""
+
+
+def doctor(arguments: argparse.Namespace) -> int:
+    """Run every check; fails where something essential is missing."""
+    findings = [check() for check in CHECKS]
+    if arguments.json:
+        print(json.dumps([asdict(finding) for finding in findings], ensure_ascii=False))
+    else:
+        for finding in findings:
+            symbol = "✓" if finding.ok else "✗" if finding.essential else "–"
+            print(f"{symbol} {finding.name:<12} {finding.text}")
+    return 0 if all(finding.ok or not finding.essential for finding in findings) else 1
+
+
+def _python() -> Finding:
+    return Finding("python", sys.version_info >= (3, 11), sys.version.split()[0])
+
+
+def _tmux() -> Finding:
+    from rltui.services.tmux_host import TmuxHost
+
+    try:
+        TmuxHost(paths.TMUX_SOCKET).check()
+    except RltuiError as error:
+        return Finding("tmux", False, str(error).replace("\n", " "))
+    return Finding("tmux", True, f"{shutil.which('tmux')}, server -L {paths.TMUX_SOCKET}")
+
+
+def _sockets() -> Finding:
+    try:
+        return Finding("sockets", True, str(paths.runtime_dir()))
+    except RltuiError as error:
+        return Finding("sockets", False, str(error).replace("\n", " "))
+
+
+def _gpu() -> Finding:
+    report = _read_gpus()
+    names = ", ".join(device.name for device in report.devices)
+    return Finding("gpu", report.available, names or report.reason or "none", essential=False)
+
+
+def _engine() -> Finding:
+    missing = [
+        name for name in ("torch", "transformers", "uvicorn") if importlib.util.find_spec(name) is None
+    ]
+    text = "the embedded engine can run" if not missing else f"`rltui demo` needs: pip install 'rltui[local]'"
+    return Finding("demo", not missing, text, essential=False)
+
+
+def _terminal() -> Finding:
+    term, locale = os.environ.get("TERM", ""), sys.stdout.encoding or ""
+    good = bool(term) and term != "dumb" and locale.lower().replace("-", "") == "utf8"
+    advice = "" if good else "; the TUI wants a UTF-8 terminal (export LANG=C.UTF-8)"
+    return Finding("terminal", good, f"TERM={term or 'not set'}, {locale}{advice}", essential=False)
+
+
+def _open_files() -> Finding:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    good = soft >= ADVISED_OPEN_FILES
+    advice = "" if good else f"; many concurrent rollouts need more: ulimit -n {ADVISED_OPEN_FILES}"
+    return Finding("open files", good, f"limit {soft}{advice}", essential=False)
+
+
+def _disk() -> Finding:
+    free = shutil.disk_usage(".").free
+    return Finding("disk", free >= LITTLE_DISK_BYTES, f"{_gib(free)} GiB free here", essential=False)
+
+
+CHECKS: tuple[Callable[[], Finding], ...] = (
+    _python,
+    _tmux,
+    _sockets,
+    _terminal,
+    _gpu,
+    _engine,
+    _open_files,
+    _disk,
+)

@@ -1,0 +1,98 @@
+"""`rltui CONFIG…`, `rltui`, `rltui demo`: the TUI."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib.util
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from rltui import paths
+from rltui.cli.looking import attach_command
+from rltui.cli.running import start_headless, wish_of
+from rltui.client import creation, launch
+from rltui.errors import RltuiError, UsageError
+from rltui.services.experiment_files import ExperimentRecord, find_experiment, make_folder
+
+DEMO_FOLDER = Path("outputs/demo")
+DEMO_FILES = ("rl.toml", "sft.toml")
+
+
+def open_experiment(arguments: argparse.Namespace) -> int:
+    """Attach to an experiment, or create it and let the TUI ask before anything starts."""
+    if not arguments.config:
+        return show(launch.choose(arguments.name))
+    wish = wish_of(arguments)
+    planned, _ = creation.plan_record(wish)
+    known = find_experiment(planned.name)
+    if (
+        known is not None
+        and known.output_dir == planned.output_dir
+        and not (arguments.new or arguments.resume)
+    ):
+        # Opening changes nothing, so an earlier run can be looked at; the TUI asks before it starts anything.
+        return show(known)
+    return show(creation.create(wish))
+
+
+def demo(arguments: argparse.Namespace) -> int:
+    """Run the shipped example in a folder of its own, so that editing it leaves the original alone."""
+    if importlib.util.find_spec("torch") is None:
+        raise RltuiError(
+            "the demo needs torch, which is not installed",
+            hint="pip install 'rltui[local]', then `rltui demo`",
+        )
+    folder = Path(arguments.output_dir or DEMO_FOLDER).absolute()
+    configs = _copy_example(folder)
+    wish = creation.Wish(config_files=(configs,), name="demo", output_dir=folder / "run", earlier_run="ask")
+    planned, earlier = creation.plan_record(wish)
+    known = find_experiment(planned.name)
+    if known is not None and (launch.is_alive(known) or launch.has_living_components(known)):
+        print(f"the demo runs already in {known.output_dir}", file=sys.stderr)
+        return show(known)
+    if earlier is not None:
+        # A demo is for watching: each one is a run of its own, the earlier ones stay.
+        wish = creation.Wish(config_files=(configs,), name="demo", output_dir=earlier.next_free)
+    record = creation.create(wish)
+    if arguments.no_tui:
+        return start_headless(record, (), wait=True, timeout_s=None, as_json=False)
+    start_headless(record, (), wait=False, timeout_s=None, as_json=False)
+    return show(record)
+
+
+def _copy_example(folder: Path) -> Path:
+    """Copy the example's files where they are not there yet; return the main one."""
+    make_folder(folder)
+    for name in DEMO_FILES:
+        target = folder / name
+        if not target.exists():
+            shutil.copyfile(paths.shipped_dir("examples") / "reverse_text" / name, target)
+    return folder / DEMO_FILES[0]
+
+
+def show(record: ExperimentRecord) -> int:
+    """Run the TUI on an experiment until the user detaches."""
+    if not sys.stdout.isatty() or not sys.stdin.isatty():
+        raise UsageError(
+            "the TUI needs a terminal", hint="without one use `rltui up`, `rltui status`, `rltui logs`"
+        )
+    from rltui.client.connection import SupervisedExperiment
+    from rltui.ui.app import RltuiApp
+
+    if launch.connect(record, start=True) is None:
+        raise RltuiError(f"the supervisor of {record.name} cannot be reached")
+    app = RltuiApp(SupervisedExperiment(record), attach=lambda component: _attach(record, component))
+    asyncio.run(app.run_async())
+    if app.return_code == 0:
+        print(
+            f"detached; {record.name} goes on — back: rltui -n {record.name} · end it: rltui down {record.name}"
+        )
+    return app.return_code or 0
+
+
+def _attach(record: ExperimentRecord, component: str) -> None:
+    """Show the raw pane in this terminal until the user leaves it. The TUI is suspended meanwhile."""
+    subprocess.run(attach_command(record, component), check=False)

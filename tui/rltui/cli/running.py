@@ -1,0 +1,101 @@
+"""`up`, `down`, `ls`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from rltui.cli.output import plan_text
+from rltui.cli.status import as_text, read_status
+from rltui.cli.waiting import wait_until_settled
+from rltui.client import creation, launch
+from rltui.client.wire import SupervisorGoneError, Wire
+from rltui.core.api import Plan, Request
+from rltui.errors import RltuiError
+from rltui.services.experiment_files import ExperimentRecord, known_experiments
+
+
+def wish_of(arguments: argparse.Namespace) -> creation.Wish:
+    """What the arguments of `up` and `open` ask for."""
+    earlier = "resume" if arguments.resume else "new" if arguments.new else "ask"
+    return creation.Wish(
+        config_files=tuple(Path(name) for name in arguments.config),
+        layout=arguments.layout,
+        name=arguments.name,
+        output_dir=Path(arguments.output_dir) if arguments.output_dir else None,
+        workspace=Path(arguments.workspace) if arguments.workspace else None,
+        earlier_run=earlier,  # type: ignore[arg-type]  # one of three literals
+    )
+
+
+def up(arguments: argparse.Namespace) -> int:
+    """Create and start an experiment without a terminal."""
+    components = tuple(arguments.only.split(",")) if arguments.only else ()
+    return start_headless(
+        creation.create(wish_of(arguments)),
+        components,
+        wait=not arguments.no_wait,
+        timeout_s=arguments.timeout,
+        as_json=arguments.json,
+    )
+
+
+def start_headless(
+    record: ExperimentRecord,
+    components: tuple[str, ...],
+    *,
+    wait: bool,
+    timeout_s: float | None,
+    as_json: bool,
+) -> int:
+    """Start, follow on stderr until all is ready, print the status on stdout."""
+    with open_wire(record) as wire:
+        request = Request(action="start", components=components)
+        plan = Plan.model_validate(wire.call("execute", request.model_dump()))
+        sys.stderr.write(plan_text(plan))
+        if wait:
+            status = wait_until_settled(wire, set(plan.start), timeout_s=timeout_s)
+        else:
+            status = wire.call("status")
+    print(json.dumps(status, ensure_ascii=False) if as_json else as_text(status), end="\n" if as_json else "")
+    return 0
+
+
+def open_wire(record: ExperimentRecord) -> Wire:
+    """A connection; a supervisor is started where there is none."""
+    wire = launch.connect(record, start=True)
+    if wire is None:
+        raise RltuiError(f"the supervisor of {record.name} cannot be reached")
+    return wire
+
+
+def down(arguments: argparse.Namespace) -> int:
+    """Stop everything of an experiment, its supervisor included."""
+    record = launch.choose(arguments.experiment or arguments.name)
+    with open_wire(record) as wire:
+        try:
+            wire.call("shutdown")
+        except SupervisorGoneError:
+            raise RltuiError(
+                f"the supervisor of {record.name} died while it stopped the components",
+                hint="run `rltui down` again: a new one ends what is left",
+            ) from None
+        wire.wait_for_end()
+    status = read_status(record)
+    print(json.dumps(status) if arguments.json else f"{record.name} is down; no process is left")
+    return 0
+
+
+def list_experiments(arguments: argparse.Namespace) -> int:
+    """Every experiment that rltui knows, newest first."""
+    rows = [read_status(record) for record in known_experiments()]
+    if arguments.json:
+        print(json.dumps(rows, ensure_ascii=False))
+        return 0
+    if not rows:
+        print("no experiments yet; start one: rltui up CONFIG.toml, or rltui demo")
+    for row in rows:
+        sys.stdout.write(as_text(row))
+    return 0
