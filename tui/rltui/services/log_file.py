@@ -15,7 +15,7 @@ SLICE_BYTES = 64 * BLOCK_BYTES
 """Indexed at a time after that, 4 MiB: 1 to 3 ms from the page cache."""
 SKIP_BYTES = 8 * SLICE_BYTES
 """A gap to the end of the file that is jumped over rather than indexed, where that is allowed."""
-MAX_LINE_BYTES = 16 * 1024
+MAX_LINE_BYTES = 8 * 1024
 """Longer lines are cut."""
 
 

@@ -1,0 +1,304 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.app import App, ComposeResult
+from textual.pilot import Pilot
+
+from rltui.core.log_source import Change
+from rltui.ui.widgets import log_pane
+from rltui.ui.widgets.log_pane import LogPane
+
+DATA = Path(__file__).parent.parent / "data"
+
+
+class FakeLog:
+    """A log in memory whose first `hidden` lines are indexed on demand, 10 at a time."""
+
+    def __init__(self, *lines: str, hidden: int = 0, problem: str | None = None) -> None:
+        self.text = list(lines)
+        self.start = hidden
+        self.stop = len(lines)
+        self.problem = problem
+        self.change = Change.NONE
+        self.polls = 0
+        self.reads: list[int] = []
+
+    def line(self, number: int) -> str:
+        self.reads.append(number)
+        return self.text[number]
+
+    def poll(self, *, may_skip: bool) -> Change:
+        self.polls += 1
+        change, self.change = self.change, Change.NONE
+        if change is Change.RESET:
+            self.start = 0
+        self.stop = len(self.text)
+        return change
+
+    def load_older(self) -> bool:
+        before = self.start
+        self.start = max(0, before - 10)
+        return self.start < before
+
+    def append(self, *lines: str) -> None:
+        self.text.extend(lines)
+        self.change = Change.GREW
+
+    def replace(self, *lines: str) -> None:
+        self.text = list(lines)
+        self.change = Change.RESET
+
+
+class PaneApp(App[None]):
+    CSS = "LogPane { border: solid $primary; }"
+
+    def __init__(self, source: Any = None, placeholder: str = "not started") -> None:
+        super().__init__()
+        self.pane = LogPane()
+        self.pane.set_source(source, placeholder)
+
+    def compose(self) -> ComposeResult:
+        yield self.pane
+
+    def on_mount(self) -> None:
+        self.pane.border_title = "trainer ● ready"
+        self.pane.focus()
+
+
+@pytest.fixture(autouse=True)
+def _no_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_pane, "POLL_INTERVAL_S", 3600.0)
+
+
+@asynccontextmanager
+async def running(
+    source: Any = None, placeholder: str = "not started"
+) -> AsyncIterator[tuple[LogPane, Pilot[None]]]:
+    app = PaneApp(source, placeholder)
+    async with app.run_test(size=(40, 12)) as pilot:
+        await pilot.pause()
+        yield app.pane, pilot
+
+
+def shown(pane: LogPane) -> list[str]:
+    rows = [pane.render_line(y).text.rstrip() for y in range(pane.size.height)]
+    while rows and not rows[-1]:
+        rows.pop()
+    return rows
+
+
+def numbers(first: int, last: int) -> list[str]:
+    return [f"line {number}" for number in range(first, last)]
+
+
+async def test_placeholder_until_there_is_a_log() -> None:
+    async with running(None, "waits for inference") as (pane, _):
+        assert [row.strip() for row in shown(pane) if row] == ["waits for inference"]
+        pane.set_source(None, "[b]not[/b] \x1b[31mstarted")
+        assert [row.strip() for row in shown(pane) if row] == ["[b]not[/b] started"]
+        pane.set_source(FakeLog(), "no output yet")
+        assert [row.strip() for row in shown(pane) if row] == ["no output yet"]
+        pane.set_source(FakeLog("a"))
+        assert shown(pane) == ["a"]
+
+
+async def test_problem_of_the_source_is_shown() -> None:
+    async with running(FakeLog(problem="Permission denied")) as (pane, _):
+        assert "Permission denied" in "".join(shown(pane))
+
+
+async def test_follows_growth_and_the_live_last_line() -> None:
+    log = FakeLog(*numbers(0, 100))
+    async with running(log) as (pane, _):
+        assert shown(pane) == numbers(90, 100)
+        log.append("12%")
+        pane.poll()
+        log.text[-1] = "13%"
+        log.append()
+        pane.poll()
+        assert shown(pane) == [*numbers(91, 100), "13%"]
+        assert pane.border_subtitle == ""
+
+
+async def test_scrolling_back_stops_following_and_the_end_resumes() -> None:
+    log = FakeLog(*numbers(0, 100))
+    async with running(log) as (pane, pilot):
+        await pilot.press("up", "up")
+        assert not pane.follow
+        log.append(*numbers(100, 200))
+        pane.poll()
+        assert shown(pane) == numbers(88, 98)
+        assert pane.border_subtitle == "102 lines below, f follows"
+        await pilot.press("G")
+        assert pane.follow
+        assert shown(pane) == numbers(190, 200)
+
+
+@pytest.mark.parametrize(
+    ("keys", "first"),
+    [
+        (["pageup"], 81),
+        (["ctrl+u"], 86),
+        (["g"], 0),
+        (["home", "down"], 1),
+        (["g", "pagedown"], 9),
+        (["g", "ctrl+d"], 4),
+        (["g", "end"], 90),
+        (["up", "down"], 90),
+        (["f", "up", "f"], 90),
+    ],
+)
+async def test_keys_move(keys: list[str], first: int) -> None:
+    async with running(FakeLog(*numbers(0, 100))) as (pane, pilot):
+        await pilot.press(*keys)
+        assert shown(pane) == numbers(first, first + 10)
+        assert pane.follow == (first == 90)
+
+
+async def test_f_stays_while_lines_come() -> None:
+    log = FakeLog(*numbers(0, 100))
+    async with running(log) as (pane, pilot):
+        await pilot.press("f")
+        log.append(*numbers(100, 105))
+        pane.poll()
+        assert shown(pane) == numbers(90, 100)
+        await pilot.press("f")
+        assert shown(pane) == numbers(95, 105)
+
+
+async def test_wheel_moves() -> None:
+    async with running(FakeLog(*numbers(0, 100))) as (pane, pilot):
+        await pilot._post_mouse_events([log_pane.events.MouseScrollUp], pane)
+        await pilot.pause()
+        assert shown(pane) == numbers(87, 97)
+        await pilot._post_mouse_events([log_pane.events.MouseScrollDown], pane)
+        await pilot.pause()
+        assert pane.follow
+
+
+async def test_older_lines_are_indexed_when_the_view_comes_near() -> None:
+    log = FakeLog(*numbers(0, 100), hidden=75)
+    async with running(log) as (pane, pilot):
+        await pilot.press("pageup", "pageup", "pageup")
+        assert shown(pane) == numbers(63, 73)
+
+
+async def test_top_of_a_log_that_is_not_indexed_yet() -> None:
+    log = FakeLog(*numbers(0, 100), hidden=75)
+    async with running(log) as (pane, pilot):
+        pane.action_to_start()
+        assert pane.border_subtitle == "looking for the start"
+        while pane.border_subtitle == "looking for the start":
+            await pilot.pause(0.01)
+        assert shown(pane) == numbers(0, 10)
+        assert pane.border_subtitle == "90 lines below, f follows"
+
+
+async def test_truncation_while_scrolled_back_and_while_following() -> None:
+    log = FakeLog(*numbers(0, 100))
+    async with running(log) as (pane, pilot):
+        log.replace("new 1", "new 2")
+        pane.poll()
+        assert shown(pane) == ["new 1", "new 2"]
+        log.append(*numbers(0, 100))
+        pane.poll()
+        await pilot.press("pageup")
+        log.replace("newer")
+        pane.poll()
+        assert shown(pane) == ["newer"]
+        log.replace()
+        pane.poll()
+        assert "not started" in "".join(shown(pane))
+
+
+async def test_new_source_is_followed_from_its_end() -> None:
+    async with running(FakeLog(*numbers(0, 100))) as (pane, pilot):
+        await pilot.press("g")
+        pane.set_source(FakeLog(*numbers(200, 300)))
+        assert pane.follow
+        assert shown(pane) == numbers(290, 300)
+
+
+async def test_long_lines_are_cut_scrolled_sideways_or_wrapped() -> None:
+    long = "".join(str(digit) * 10 for digit in range(10))
+    async with running(FakeLog("start", long)) as (pane, pilot):
+        assert shown(pane)[1] == long[:37] + "›"
+        await pilot.press("right")
+        assert shown(pane)[1] == long[8:45] + "›"
+        await pilot.press(*["right"] * 20)
+        assert shown(pane)[1] == long[62:]
+        await pilot.press(*["left"] * 20, "w")
+        assert shown(pane) == ["start", long[:38], long[38:76], long[76:]]
+        await pilot.resize_terminal(60, 12)
+        assert shown(pane) == ["start", long[:58], long[58:]]
+        await pilot.press("w")
+        assert shown(pane)[1] == long[:57] + "›"
+
+
+async def test_wrapped_log_follows_the_last_row() -> None:
+    log = FakeLog(*["x" * 38 * 4] * 20)
+    async with running(log) as (pane, pilot):
+        await pilot.press("w")
+        log.append("y" * 38 * 2)
+        pane.poll()
+        assert shown(pane) == ["x" * 38] * 8 + ["y" * 38] * 2
+        await pilot.press("up", "up", "up")
+        assert shown(pane) == ["x" * 38] * 10
+        assert pane.border_subtitle == "1 lines below, f follows"
+
+
+async def test_only_lines_in_view_are_read() -> None:
+    log = FakeLog(*numbers(0, 100_000))
+    async with running(log) as (pane, _):
+        assert set(log.reads) <= set(range(99_980, 100_000))
+        log.reads.clear()
+        log.append(*numbers(100_000, 200_000))
+        pane.poll()
+        assert len(log.reads) <= 10
+        pane.poll()
+        assert len(log.reads) <= 10
+
+
+async def test_nothing_is_repainted_without_news() -> None:
+    log = FakeLog(*numbers(0, 5))
+    async with running(log) as (pane, _):
+        with counted_refreshes(pane) as regions:
+            pane.poll()
+            assert regions == []
+            log.append("12%")
+            pane.poll()
+            assert [region.y for region in regions] == [5]
+
+
+async def test_pane_that_cannot_be_seen_does_not_poll() -> None:
+    log = FakeLog("a")
+    async with running(log) as (pane, pilot):
+        pane.display = False
+        await pilot.pause()
+        before = log.polls
+        pane.poll()
+        pane.display = True
+        await pilot.pause()
+        pane.poll()
+        assert log.polls == before + 1
+
+
+@contextmanager
+def counted_refreshes(pane: LogPane) -> Iterator[list[Any]]:
+    regions: list[Any] = []
+    original = pane.refresh
+
+    def refresh(*args: Any, **kwargs: Any) -> LogPane:
+        regions.extend(args or [None])
+        return original(*args, **kwargs)
+
+    pane.refresh = refresh  # type: ignore[method-assign]
+    try:
+        yield regions
+    finally:
+        pane.refresh = original  # type: ignore[method-assign]

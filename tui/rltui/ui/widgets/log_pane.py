@@ -1,0 +1,278 @@
+"""A pane that shows a log: its newest lines as they come, or any older ones. Reads only what is in view."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region
+from textual.reactive import reactive
+from textual.strip import Strip
+from textual.widget import Widget
+
+from rltui.core.levels import Level
+from rltui.core.lines import plain_text
+from rltui.core.log_source import Change, LogSource
+from rltui.ui.widgets.log_strips import LogStrips
+from rltui.ui.widgets.log_viewport import LogViewport, Row
+
+POLL_INTERVAL_S = 0.2
+SEEK_INTERVAL_S = 0.01
+"""Between slices while the start of a huge log is looked for."""
+WHEEL_ROWS = 3
+SIDEWAYS_CELLS = 8
+CUT_MARK = "›"
+
+
+class LogPane(Widget, can_focus=True):
+    """Follows the end of a log until someone scrolls up; going to the end follows again.
+
+    The border title is the owner's, the subtitle says how far from the end the view is. Without lines the
+    pane shows the source's problem or a placeholder. It polls the source on a timer while it can be seen.
+    """
+
+    DEFAULT_CSS = """
+    LogPane {
+        width: 1fr;
+        height: 1fr;
+        & > .log-pane--warning { color: $text-warning; }
+        & > .log-pane--error { color: $text-error; }
+        & > .log-pane--debug { color: $text-muted; }
+        & > .log-pane--quiet { color: $text-muted; }
+    }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "log-pane--warning",
+        "log-pane--error",
+        "log-pane--debug",
+        "log-pane--quiet",
+    }
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f", "toggle_follow", "follow", id="log.follow", tooltip="Stick to the newest lines"),
+        Binding("w", "toggle_wrap", "wrap", id="log.wrap", tooltip="Break long lines or cut them"),
+        Binding("g,home", "to_start", "top", id="log.start", show=False),
+        Binding("G,end", "to_end", "end", id="log.end", show=False),
+        Binding("up", "move_rows(-1)", "up", id="log.up", show=False),
+        Binding("down", "move_rows(1)", "down", id="log.down", show=False),
+        Binding("pageup", "move_pages(-1)", "page up", id="log.page_up", show=False),
+        Binding("pagedown,space", "move_pages(1)", "page down", id="log.page_down", show=False),
+        Binding("ctrl+u", "move_pages(-0.5)", "half page up", id="log.half_page_up", show=False),
+        Binding("ctrl+d", "move_pages(0.5)", "half page down", id="log.half_page_down", show=False),
+        Binding("left", "move_sideways(-1)", "left", id="log.left", show=False),
+        Binding("right", "move_sideways(1)", "right", id="log.right", show=False),
+    ]
+
+    follow = reactive(True, init=False)
+    """Whether the view sticks to the newest line."""
+    wrap = reactive(False, init=False)
+    """Whether long lines take several rows rather than being cut."""
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id, classes=classes)
+        self._source: LogSource | None = None
+        self._placeholder = ""
+        self._strips = LogStrips(self._read_line)
+        self._viewport = LogViewport(lambda number: len(self._strips.rows(number)))
+        self._painted: list[Strip] = []
+        self._left = 0
+        self._seeking_start = False
+        self._base = self._quiet = Style()
+
+    @property
+    def source(self) -> LogSource | None:
+        """The log that is shown."""
+        return self._source
+
+    def set_source(self, source: LogSource | None, placeholder: str = "no output yet") -> None:
+        """Show another log from its end, or `placeholder` while there is none or it has no lines."""
+        if source is self._source and placeholder == self._placeholder:
+            return
+        if source is not self._source:
+            self._source = source
+            self._strips.clear()
+            self._left = 0
+            self._seeking_start = False
+            self.follow = True
+        self._placeholder = placeholder
+        self._lay_out()
+        self.refresh()
+
+    def poll(self) -> None:
+        """Take up what is new in the log. Does nothing where the pane cannot be seen."""
+        if self._source is None or not self.size or not self.screen.is_current:
+            return
+        last = self._source.stop - 1
+        match self._source.poll(may_skip=self.follow):
+            case Change.NONE:
+                return
+            case Change.GREW:
+                self._strips.forget(last)
+            case Change.RESET:
+                self._strips.clear()
+        self._lay_out()
+
+    def render_line(self, y: int) -> Strip:
+        """Paint one row."""
+        width = self.size.width
+        if not self._painted:
+            return self._placeholder_strip(width) if y == (self.size.height - 1) // 2 else self._blank(width)
+        if y >= len(self._painted):
+            return self._blank(width)
+        strip = self._painted[y]
+        if strip.cell_length <= self._left + width:
+            return strip.crop_extend(self._left, self._left + width, self._base)
+        mark = Strip.blank(0) if width < 2 else Strip([Segment(CUT_MARK, self._quiet)], 1)
+        return Strip.join([strip.crop(self._left, self._left + width - 1), mark])
+
+    def notify_style_update(self) -> None:
+        """Paint anew in the colours of a changed theme."""
+        super().notify_style_update()
+        if self.is_mounted:
+            self._restyle()
+
+    def watch_follow(self) -> None:
+        """Go to the end, or say that there is more."""
+        self._lay_out()
+
+    def watch_wrap(self) -> None:
+        """Break or cut long lines from now on."""
+        self._left = 0
+        self._lay_out()
+
+    def action_toggle_follow(self) -> None:
+        """Stick to the newest lines, or stay here."""
+        self._seeking_start = False
+        self.follow = not self.follow
+
+    def action_toggle_wrap(self) -> None:
+        """Break long lines into rows, or cut them."""
+        self.wrap = not self.wrap
+
+    def action_to_end(self) -> None:
+        """Go to the newest lines and follow."""
+        self._seeking_start = False
+        self.follow = True
+
+    def action_to_start(self) -> None:
+        """Go to the oldest line, indexing what is not indexed yet in slices."""
+        if self._source is not None:
+            self.set_reactive(LogPane.follow, False)
+            self._seeking_start = True
+            self._seek_start()
+
+    def action_move_rows(self, rows: int) -> None:
+        """Move down, or up if negative."""
+        if self._source is None:
+            return
+        self._seeking_start = False
+        if rows < 0 and self._viewport.top.line + rows - self._viewport.height < self._source.start:
+            self._load_older()
+        self._viewport.move(rows)
+        self.set_reactive(LogPane.follow, self._viewport.at_end)
+        self._lay_out()
+
+    def action_move_pages(self, pages: float) -> None:
+        """Move by pages, one row less each to keep a line for the eye."""
+        self.action_move_rows(round(pages * max(1, self._viewport.height - 1)))
+
+    def action_move_sideways(self, direction: int) -> None:
+        """Show what lies right (1) or left (-1) of the view."""
+        widest = max((strip.cell_length for strip in self._painted), default=0)
+        left = self._left + direction * SIDEWAYS_CELLS
+        self._left = max(0, min(left, widest - self.size.width))
+        self.refresh()
+
+    def on_mount(self) -> None:
+        """Start to poll."""
+        self._restyle()
+        self.set_interval(POLL_INTERVAL_S, self.poll, name="poll log")
+
+    def on_resize(self) -> None:
+        """Fill the new size."""
+        self._lay_out()
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Move up with the wheel."""
+        event.stop()
+        self.action_move_rows(-WHEEL_ROWS)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Move down with the wheel."""
+        event.stop()
+        self.action_move_rows(WHEEL_ROWS)
+
+    def _read_line(self, number: int) -> str:
+        return self._source.line(number) if self._source else ""
+
+    def _load_older(self) -> bool:
+        """Index a slice of older lines. The oldest line known so far may have been cut at its start."""
+        if self._source is None:
+            return False
+        self._strips.forget(self._source.start)
+        return self._source.load_older()
+
+    def _seek_start(self) -> None:
+        if not (self._seeking_start and self._source):
+            return
+        self._seeking_start = self._load_older()
+        self._viewport.top = Row(self._source.start, 0)
+        self._lay_out()
+        if self._seeking_start:
+            self.set_timer(SEEK_INTERVAL_S, self._seek_start, name="seek start of log")
+
+    def _lay_out(self) -> None:
+        """Bring the view up to date with source, size and position, and repaint the rows that changed."""
+        self._strips.set_wrap(self.size.width if self.wrap and self.size.width else None)
+        view = self._viewport
+        view.start, view.stop = (self._source.start, self._source.stop) if self._source else (0, 0)
+        view.height = self.size.height
+        if self.follow:
+            view.move_to_end()
+        else:
+            view.clamp()
+        rows = list(view.rows())
+        painted, self._painted = self._painted, [self._strips.rows(row.line)[row.row] for row in rows]
+        position = self._position(view.stop - 1 - rows[-1].line if rows else 0)
+        if self.border_subtitle != position:  # setting it repaints everything
+            self.border_subtitle = position
+        self._repaint(painted)
+
+    def _repaint(self, before: list[Strip]) -> None:
+        now = self._painted
+        if not before or not now:
+            self.refresh()
+            return
+        rows = [y for y in range(max(len(before), len(now))) if before[y : y + 1] != now[y : y + 1]]
+        if len(rows) > len(now) // 2:
+            self.refresh()
+        elif rows:
+            self.refresh(*(Region(0, y, self.size.width, 1) for y in rows))
+
+    def _position(self, lines_below: int) -> str:
+        """How far from the end the view is, in words; empty while following."""
+        if self.follow or self._source is None:
+            return ""
+        return "looking for the start" if self._seeking_start else f"{lines_below:,} lines below, f follows"
+
+    def _restyle(self) -> None:
+        debug, warning, error = (
+            self.get_component_rich_style(f"log-pane--{name}", partial=True)
+            for name in ("debug", "warning", "error")
+        )
+        levels = {Level.TRACE: debug, Level.DEBUG: debug, Level.WARNING: warning}
+        self._base = self.rich_style
+        self._strips.set_styles(self._base, levels | {Level.ERROR: error, Level.CRITICAL: error})
+        self._quiet = self._base + self.get_component_rich_style("log-pane--quiet", partial=True)
+        self._lay_out()
+
+    def _blank(self, width: int) -> Strip:
+        return Strip.blank(width, self._base)
+
+    def _placeholder_strip(self, width: int) -> Strip:
+        problem = self._source.problem if self._source else None
+        text = plain_text(problem or self._placeholder)
+        strip = Strip([Segment(text, self._quiet)]).crop(0, width)
+        return strip.text_align(width, "center")

@@ -1,0 +1,112 @@
+"""Log lines as strips ready to paint: styled, wrapped where asked for, and kept while they may be needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from rich.cells import cell_len
+from rich.color import Color
+from rich.segment import Segment
+from rich.style import Style
+from textual.cache import LRUCache
+from textual.strip import Strip
+
+from rltui.core.levels import Level
+from rltui.core.lines import Line, parse_line
+from rltui.core.sgr import Colour, SgrStyle
+
+KEPT_LINES = 512
+
+
+class LogStrips:
+    """The strips of a log's lines, by line number. A line has one strip, or several when wrapped.
+
+    `read` supplies a raw line. The same strip object comes back until its line is forgotten.
+    """
+
+    def __init__(self, read: Callable[[int], str]) -> None:
+        self._read = read
+        self._cache: LRUCache[int, list[Strip]] = LRUCache(KEPT_LINES)
+        self._base = Style()
+        self._level_styles: Mapping[Level, Style] = {}
+        self._wrap_cells: int | None = None
+
+    def set_styles(self, base: Style, level_styles: Mapping[Level, Style]) -> None:
+        """Choose the style of plain text and those of lines that have a level but no colours of their own."""
+        self._base, self._level_styles = base, level_styles
+        self.clear()
+
+    def set_wrap(self, cells: int | None) -> None:
+        """Wrap after so many cells, or not at all."""
+        if cells != self._wrap_cells:
+            self._wrap_cells = cells
+            self.clear()
+
+    def clear(self) -> None:
+        """Forget all lines."""
+        self._cache.clear()
+
+    def forget(self, number: int) -> None:
+        """Forget a line whose text may have changed."""
+        self._cache.discard(number)
+
+    def rows(self, number: int) -> list[Strip]:
+        """Return the strips of a line, at least one, uncut to the right unless wrapped."""
+        rows = self._cache.get(number)
+        if rows is None:
+            rows = self._cache[number] = self._paint(parse_line(self._read(number)))
+        return rows
+
+    def _paint(self, line: Line) -> list[Strip]:
+        strip = Strip(self._segments(line), cell_len(line.text))
+        if self._wrap_cells is None or strip.cell_length <= self._wrap_cells:
+            return [strip]
+        return list(strip.divide([*wrap_cuts(line.text, self._wrap_cells), strip.cell_length]))
+
+    def _segments(self, line: Line) -> list[Segment]:
+        if not line.spans:
+            style = self._level_styles.get(line.level) if line.level else None
+            return [Segment(line.text, self._base + style if style else self._base)]
+        segments = []
+        position = 0
+        for span in line.spans:
+            if span.start > position:
+                segments.append(Segment(line.text[position : span.start], self._base))
+            segments.append(Segment(line.text[span.start : span.stop], self._base + rich_style(span.style)))
+            position = span.stop
+        segments.append(Segment(line.text[position:], self._base))
+        return segments
+
+
+def wrap_cuts(text: str, cells: int) -> list[int]:
+    """Return where to cut so that no row is wider than `cells` and no wide character is split, in cells."""
+    if text.isascii():
+        return list(range(cells, len(text), cells))
+    cuts = []
+    position = row_start = 0
+    for char in text:
+        width = cell_len(char)
+        if position + width - row_start > cells and position > row_start:
+            cuts.append(position)
+            row_start = position
+        position += width
+    return cuts
+
+
+def rich_style(style: SgrStyle) -> Style:
+    """Return the style Rich paints with; what is off stays unset, so that it can be laid over another."""
+    return Style(
+        color=_colour(style.fg),
+        bgcolor=_colour(style.bg),
+        bold=style.bold or None,
+        dim=style.dim or None,
+        italic=style.italic or None,
+        underline=style.underline or None,
+        reverse=style.reverse or None,
+    )
+
+
+def _colour(colour: Colour | None) -> Color | None:
+    if colour is None:
+        return None
+    return Color.from_ansi(colour) if isinstance(colour, int) else Color.from_rgb(*colour)
