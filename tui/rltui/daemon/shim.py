@@ -39,7 +39,8 @@ CANNOT_RUN = 127
 """Exit code of a component that could not be started, as shells have it."""
 RESERVED_BYTES = 1024
 """What the last record can be longer than the first."""
-TREE_INTERVAL_S = 2.0
+TREE_INTERVALS_S = (0.125, 2.0)
+"""First and longest pause between two looks at the tree, which grows most in its first seconds."""
 FULL_SCAN_EVERY = 30
 """Scans between two that forget who is a stranger, should a stranger's pid have been reused in between."""
 SWEEP_INTERVAL_S = 0.2
@@ -172,7 +173,7 @@ class Pane:
         return self._offset < size
 
     def note(self, text: str) -> None:
-        self._write(f"— {text} —\r\n".encode())
+        self._write(f"\n— {text} —\n".encode())
 
     def finish(self, text: str) -> None:
         """Show the rest of the log and a last line, for at most `PANE_FAREWELL_S`."""
@@ -184,7 +185,7 @@ class Pane:
     def _skip_to(self, offset: int) -> bool:
         cut = os.pread(self._reader, PANE_BYTES, offset).find(b"\n") + 1
         skipped = offset + cut - self._offset
-        if not self._write(f"\r\n… skipped {skipped} bytes, see {self._log}\r\n".encode()):
+        if not self._write(f"\n… skipped {skipped} bytes, see {self._log}\n".encode()):
             return False
         self._offset += skipped
         return True
@@ -269,17 +270,16 @@ class CannotRunError(Exception):
     """The component could not be started; the text says why."""
 
 
-def spawn(spec: dict, log: int) -> int:  # type: ignore[type-arg] # typing.Any would cost a megabyte
+def spawn(argv: list[str], cwd: str, environment: dict[str, str], log: int) -> int:
     """Start the component in its own session and return its pid once it runs.
 
     Raises:
         CannotRunError: Its program or folder cannot be used. The child is left to be reaped.
     """
-    environment = component_environment(spec)
     failed, failure = os.pipe()  # closed by a successful exec
     pid = os.fork()
     if pid == 0:
-        _become(spec, environment, log, failure)
+        _become(argv, cwd, environment, log, failure)
     os.close(failure)
     with os.fdopen(failed, "rb") as pipe:
         problem = pipe.read().decode()
@@ -288,20 +288,20 @@ def spawn(spec: dict, log: int) -> int:  # type: ignore[type-arg] # typing.Any w
     return pid
 
 
-def _become(spec: dict, environment: dict[str, str], log: int, failure: int) -> None:  # type: ignore[type-arg]
+def _become(argv: list[str], cwd: str, environment: dict[str, str], log: int, failure: int) -> None:
     """Turn the forked child into the component. Does not return."""
-    doing = f"enter {spec['cwd']!r}"
+    doing = f"enter {cwd!r}"
     try:
         os.setsid()
-        os.chdir(spec["cwd"])
-        doing = f"run {spec['argv'][0]!r}"
+        os.chdir(cwd)
+        doing = f"run {argv[0]!r}"
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(log, 1)
         os.dup2(log, 2)
         for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        os.execvpe(spec["argv"][0], spec["argv"], environment)  # noqa: S606 - a shell is what we avoid
+        os.execvpe(argv[0], argv, environment)  # noqa: S606 - a shell is what we avoid
     except OSError as error:
         os.write(failure, f"cannot {doing}: {error.strerror}".encode())
     except ValueError as error:  # a NUL in an argument
@@ -311,8 +311,9 @@ def _become(spec: dict, environment: dict[str, str], log: int, failure: int) -> 
 
 
 def component_environment(spec: dict) -> dict[str, str]:  # type: ignore[type-arg]
+    """The shim's own, with the additions and removals of the spec."""
     environment = dict(os.environ)
-    for name, value in spec["env"].items():
+    for name, value in dict(spec["env"]).items():
         if value is None:
             environment.pop(name, None)
         else:
@@ -326,8 +327,10 @@ def component_environment(spec: dict) -> dict[str, str]:  # type: ignore[type-ar
 class Shim:
     """One component from its start until nothing of it is left."""
 
-    def __init__(self, folder: str, spec: dict) -> None:  # type: ignore[type-arg]
-        self._spec = spec
+    def __init__(self, folder: str, spec: dict) -> None:  # type: ignore[type-arg] # typing.Any costs a megabyte
+        """Raises TypeError, ValueError or LookupError where the spec is not one."""
+        self._argv, self._cwd, self._log = list(spec["argv"]), str(spec["cwd"]), str(spec["log"])
+        self._environment = component_environment(spec)
         self._stop_signal = signal.Signals[spec["stop"]["signal"]]
         self._stop_grace_s = float(spec["stop"]["grace_s"])
         self._stop_group = spec["stop"].get("target", "main") == "group"
@@ -339,6 +342,7 @@ class Shim:
         self._stage_end = self._next_step = math.inf
         """When the stage gives way to the next, and when it has something to do again (monotonic clock)."""
         self._next_tree = self._next_pane = 0.0
+        self._tree_interval_s = TREE_INTERVALS_S[0]
         self._kill_interval_s = KILL_INTERVALS_S[0]
         self._asked: set[tuple[int, int]] = set()
         """Who got SIGTERM in the sweep, by pid and start."""
@@ -358,9 +362,9 @@ class Shim:
     def _start(self) -> None:
         values = self._record.values
         try:
-            log = open_log(self._spec["log"])
-            self._pane = Pane(self._spec["log"])
-            self._main = spawn(self._spec, log)
+            log = open_log(self._log)
+            self._pane = Pane(self._log)
+            self._main = spawn(self._argv, self._cwd, self._environment, log)
             os.close(log)
         except CannotRunError as error:
             values["error"], values["exit_code"] = str(error), CANNOT_RUN
@@ -371,7 +375,8 @@ class Shim:
 
     def _tick(self, now: float) -> None:
         if now >= self._next_tree:
-            self._next_tree = now + TREE_INTERVAL_S
+            self._next_tree = now + self._tree_interval_s
+            self._tree_interval_s = min(2 * self._tree_interval_s, TREE_INTERVALS_S[1])
             self._record_tree()
         if now >= self._next_pane:
             self._next_pane = now + PANE_INTERVAL_S
@@ -508,7 +513,7 @@ def first_record(spec: dict) -> dict[str, object]:  # type: ignore[type-arg]
         "pid": None,
         "pid_start": None,
         "session": None,
-        "argv": spec["argv"],
+        "argv": [spec["argv"][0], *spec["argv"][1:]],
         "cwd": spec["cwd"],
         "log": spec["log"],
         "started_at": time.time(),
@@ -542,7 +547,7 @@ def main(arguments: list[str]) -> int:
     try:
         with open(os.path.join(folder, "spec.json"), encoding="utf-8") as file:
             shim = Shim(folder, json.load(file))
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, TypeError, LookupError) as error:
         sys.stderr.write(f"shim: {folder}/spec.json: {error!r}\n")
         return 2
     shim.run()

@@ -1,0 +1,108 @@
+"""Runs real shims on real programs, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from tests.waiting import retry_until
+
+from rltui.services.processes import AttemptRecord, ProcessId, read_attempt, read_process_id, send_signal
+
+SHIM = Path(__file__).parents[2] / "tui" / "rltui" / "daemon" / "shim.py"
+PROGRAMS = Path(__file__).parents[1] / "fakes" / "programs"
+
+
+def program(name: str, *arguments: object) -> list[str]:
+    return [sys.executable, "-I", "-S", str(PROGRAMS / name), *map(str, arguments)]
+
+
+class Attempt:
+    """An attempt folder and the shim that runs it."""
+
+    def __init__(self, folder: Path, argv: list[str], /, **spec: Any) -> None:
+        self.folder = folder
+        self.log = Path(spec.get("log", folder / "output.log"))
+        folder.mkdir(exist_ok=True, parents=True)
+        self.spec = {
+            "experiment": f"test-{os.getpid()}-{folder}",
+            "component": "trainer",
+            "attempt": 1,
+            "argv": argv,
+            "cwd": str(folder),
+            "env": {},
+            "log": str(self.log),
+            "stop": {"signal": "SIGTERM", "grace_s": 20.0},
+            "created_at": 0.0,
+            **spec,
+        }
+        (folder / "spec.json").write_text(json.dumps(self.spec))
+        self.process: subprocess.Popen[bytes] | None = None
+        self.seen: set[ProcessId] = set()
+        """To be ended at teardown, should they outlive the shim."""
+
+    def start(self, **options: Any) -> None:
+        options = {"stdout": subprocess.DEVNULL, **options}
+        command = [sys.executable, "-I", "-S", str(SHIM), str(self.folder)]
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)
+
+    @property
+    def record(self) -> AttemptRecord:
+        record = retry_until(lambda: read_attempt(self.folder))
+        self.seen |= {*record.descendants, *([record.main] if record.main else [])}
+        return record
+
+    def running(self) -> AttemptRecord:
+        """The record, once the program was started."""
+        return retry_until(lambda: self.record if self.record.main or self.record.error else None)
+
+    def facts(self, name: str = "pids") -> dict[str, int]:
+        """What `family.py` wrote."""
+        path = self.folder / name
+        retry_until(path.exists)
+        facts: dict[str, int] = json.loads(path.read_text())
+        identities = (read_process_id(pid) for kind, pid in facts.items() if kind != "listens")
+        self.seen |= {identity for identity in identities if identity}
+        return facts
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    def wait(self, timeout_s: float = 20.0) -> AttemptRecord:
+        """The last record, once the shim has ended."""
+        assert self.process is not None
+        assert self.process.wait(timeout_s) == 0
+        record = read_attempt(self.folder)
+        assert record is not None
+        return record
+
+    def end(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.record  # noqa: B018 - remembers its descendants
+            self.process.send_signal(signal.SIGUSR1)
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        for identity in self.seen:
+            with suppress(PermissionError):
+                send_signal(identity, signal.SIGKILL)
+
+
+@contextmanager
+def attempt(folder: Path, argv: list[str], /, **spec: Any) -> Iterator[Attempt]:
+    """Started by the caller, ended here."""
+    made = Attempt(folder, argv, **spec)
+    try:
+        yield made
+    finally:
+        made.end()

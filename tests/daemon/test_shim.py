@@ -1,0 +1,175 @@
+"""The plain life of a component: start, environment, output, exit."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.daemon.shim_harness import SHIM, attempt
+
+from rltui.services.processes import boot_identity, is_alive, read_process_id
+
+SHOW_ENVIRONMENT = "import json, os; print(json.dumps(dict(os.environ)))"
+
+
+@pytest.mark.parametrize(
+    ("script", "exit_code", "signal_name"),
+    [
+        ("exit 0", 0, None),
+        ("exit 3", 3, None),
+        ("exit 255", 255, None),
+        ("kill -KILL $$", None, "SIGKILL"),
+        ("kill -SEGV $$", None, "SIGSEGV"),
+        ("kill -TERM $$", None, "SIGTERM"),
+        ("kill -40 $$", None, "SIG40"),
+    ],
+)
+def test_exit_is_recorded(
+    tmp_path: Path, script: str, exit_code: int | None, signal_name: str | None
+) -> None:
+    with attempt(tmp_path, ["sh", "-c", script]) as run:
+        run.start()
+        record = run.wait()
+    assert (record.state, record.exit_code, record.signal) == ("exited", exit_code, signal_name)
+    assert record.error is None
+    assert not record.stop_requested
+    assert record.ended_at is not None
+    assert record.ended_at >= record.started_at
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["attempt.json", "output.log", "spec.json"]
+
+
+def test_running_record_names_the_process(tmp_path: Path) -> None:
+    with attempt(tmp_path, ["sleep", "1000"], attempt=7) as run:
+        run.start()
+        record = run.running()
+        assert run.process is not None
+        assert (record.experiment, record.component, record.attempt) == (run.spec["experiment"], "trainer", 7)
+        assert (record.state, record.exit_code, record.signal, record.ended_at) == (
+            "running",
+            None,
+            None,
+            None,
+        )
+        assert record.argv == ("sleep", "1000")
+        assert record.shim == read_process_id(run.process.pid)
+        assert record.main is not None
+        assert is_alive(record.main)
+        assert record.session == record.main.pid == os.getsid(record.main.pid)
+        assert record.boot == boot_identity()
+        assert record.is_supervised
+
+
+def test_output_goes_to_the_log_in_order_and_is_appended(tmp_path: Path) -> None:
+    (tmp_path / "output.log").write_text("before\n")
+    with attempt(tmp_path, ["sh", "-c", "echo out; echo err >&2; read line || echo no input"]) as run:
+        run.start()
+        run.wait()
+    assert run.log.read_text() == "before\nout\nerr\nno input\n"
+
+
+def test_environment_is_inherited_added_to_and_tagged(tmp_path: Path) -> None:
+    additions = {"CUDA_VISIBLE_DEVICES": "", "ADDED": "a b", "GONE": None, "RLTUI_ATTEMPT": "99"}
+    argv = [sys.executable, "-c", SHOW_ENVIRONMENT]
+    with attempt(tmp_path, argv, env=additions, component="inference", attempt=2) as run:
+        run.start(env={"PATH": os.environ["PATH"], "GONE": "1", "KEPT": "yes"})
+        run.wait()
+    shown = json.loads(run.log.read_text())
+    assert (shown["CUDA_VISIBLE_DEVICES"], shown["ADDED"], shown["KEPT"]) == ("", "a b", "yes")
+    assert "GONE" not in shown
+    assert shown["RLTUI_EXPERIMENT"] == run.spec["experiment"]
+    assert (shown["RLTUI_COMPONENT"], shown["RLTUI_ATTEMPT"]) == ("inference", "2")
+
+
+def test_child_starts_with_clean_signals_and_descriptors(tmp_path: Path) -> None:
+    script = "grep -E 'SigBlk|SigIgn' /proc/self/status; ls /proc/self/fd"
+    old = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with attempt(tmp_path, ["sh", "-c", script]) as run:
+            run.start()
+            run.wait()
+    finally:
+        signal.signal(signal.SIGINT, old)
+    assert run.log.read_text().split() == ["SigBlk:", "0" * 16, "SigIgn:", "0" * 16, "0", "1", "2", "3"]
+
+
+def test_exit_code_is_known_where_sigchld_was_ignored(tmp_path: Path) -> None:
+    with attempt(tmp_path, ["sh", "-c", "exit 5"]) as run:
+        old = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        try:
+            run.start()
+        finally:
+            signal.signal(signal.SIGCHLD, old)
+        assert run.wait().exit_code == 5
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"argv": ["no-such-program", "x"]}, "cannot run 'no-such-program': No such file or directory"),
+        ({"argv": ["/etc/passwd"]}, "cannot run '/etc/passwd': Permission denied"),
+        ({"argv": ["/"]}, "cannot run '/': Permission denied"),
+        ({"argv": ["sh", "a\0b"]}, "cannot run 'sh': embedded null byte"),
+        ({"cwd": "/no/such/folder"}, "cannot enter '/no/such/folder': No such file or directory"),
+        ({"log": "/proc/nothing/output.log"}, "cannot open log '/proc/nothing/output.log'"),
+    ],
+)
+def test_what_cannot_run_is_an_exit_with_a_reason(tmp_path: Path, change: dict, error: str) -> None:
+    with attempt(tmp_path, ["true"], **change) as run:
+        run.start()
+        record = run.wait()
+    assert record.error is not None
+    assert record.error.startswith(error)
+    assert (record.state, record.exit_code, record.main) == ("exited", 127, None)
+
+
+def test_path_of_the_component_is_searched(tmp_path: Path) -> None:
+    tool = tmp_path / "bin" / "only-here"
+    tool.parent.mkdir()
+    tool.write_text("#!/bin/sh\nexit 9\n")
+    tool.chmod(0o755)
+    with attempt(tmp_path, ["only-here"], env={"PATH": f"{tool.parent}:/bin:/usr/bin"}) as run:
+        run.start()
+        assert run.wait().exit_code == 9
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", "null", '"text"'])
+def test_what_is_no_spec_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "spec.json").write_text(text)
+    assert_refused(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"argv": []},
+        {"env": None},
+        {"stop": {"signal": "SIGNOPE", "grace_s": 1}},
+        {"stop": {"signal": "SIGTERM", "grace_s": "soon"}},
+    ],
+)
+def test_a_spec_with_a_broken_value_is_refused(tmp_path: Path, change: dict) -> None:
+    with attempt(tmp_path, ["true"], **change):
+        assert_refused(tmp_path)
+
+
+def assert_refused(tmp_path: Path) -> None:
+    result = subprocess.run([sys.executable, "-I", "-S", SHIM, tmp_path], capture_output=True, check=False)
+    assert result.returncode == 2
+    assert b"spec.json" in result.stderr
+    assert not (tmp_path / "attempt.json").exists()
+
+
+def test_imports_nothing_but_the_standard_library() -> None:
+    code = f"import sys; exec(open({str(SHIM)!r}).read(), {{'__name__': 'shim'}}); print(*sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, check=True, text=True
+    )
+    heavy = {"asyncio", "dataclasses", "inspect", "pathlib", "socket", "subprocess", "threading", "typing"}
+    loaded = {name.partition(".")[0] for name in result.stdout.split()}
+    assert not loaded & heavy
+    assert loaded <= {"__main__", *sys.stdlib_module_names}

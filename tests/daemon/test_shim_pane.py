@@ -1,0 +1,129 @@
+"""What the shim shows in its terminal, and that a terminal can neither slow nor stop anything."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from tests.daemon.shim_harness import Attempt, attempt, program
+from tests.waiting import retry_until
+
+
+class Screen:
+    """A terminal whose reader decides when to read."""
+
+    def __init__(self) -> None:
+        self.leader, self.follower = pty.openpty()
+        os.set_blocking(self.leader, False)
+        self.text = b""
+
+    def read(self) -> bytes:
+        with suppress(BlockingIOError, OSError):  # nothing yet; EIO once the other end is closed
+            while data := os.read(self.leader, 65536):
+                self.text += data
+        return self.text
+
+    def close(self) -> None:
+        os.close(self.leader)
+
+
+@pytest.fixture
+def screen() -> Iterator[Screen]:
+    made = Screen()
+    yield made
+    with suppress(OSError):  # a test has hung up
+        made.close()
+    os.close(made.follower)
+
+
+def show(run: Attempt, screen: Screen) -> None:
+    run.start(stdout=screen.follower, stderr=screen.follower)
+
+
+def test_the_pane_shows_output_and_exit(tmp_path: Path, screen: Screen) -> None:
+    with attempt(tmp_path, ["sh", "-c", "echo hällo; echo bad >&2; exit 3"]) as run:
+        show(run, screen)
+        run.wait()
+    text = screen.read().decode()
+    assert text.startswith("hällo\r\nbad\r\n")
+    assert re.search(r"\r\n— exited 3 at \d\d:\d\d:\d\d —\r\n$", text)
+
+
+@pytest.mark.parametrize(
+    ("argv", "last"),
+    [(["sh", "-c", "kill -KILL $$"], "ended by SIGKILL"), (["no-such"], "cannot run 'no-such'")],
+)
+def test_the_pane_says_how_it_ended(tmp_path: Path, screen: Screen, argv: list[str], last: str) -> None:
+    with attempt(tmp_path, argv) as run:
+        show(run, screen)
+        run.wait()
+    assert last in screen.read().decode()
+
+
+def test_the_pane_follows_while_it_runs(tmp_path: Path, screen: Screen) -> None:
+    with attempt(
+        tmp_path, ["sh", "-c", "echo one; until [ -e go ]; do sleep 0.02; done; echo two; sleep 1000"]
+    ) as run:
+        show(run, screen)
+        retry_until(lambda: b"one" in screen.read())
+        (tmp_path / "go").touch()
+        retry_until(lambda: b"two" in screen.read())
+
+
+def test_a_flood_is_cut_short_in_the_pane_and_whole_in_the_log(tmp_path: Path, screen: Screen) -> None:
+    lines = 400_000
+    with attempt(tmp_path, program("flood.py", lines)) as run:
+        show(run, screen)
+        retry_until(lambda: screen.read() and run.process is not None and run.process.poll() is not None)
+    assert run.log.read_bytes() == b"".join(b"line %d\n" % number for number in range(lines))
+    text = screen.read().decode()
+    assert f"see {run.log}" in text
+    skipped = sum(map(int, re.findall(r"skipped (\d+) bytes", text)))
+    shown = re.sub(r"\r\n… skipped .*\r\n", "", text).replace("\r\n", "\n").partition("—")[0].rstrip("\r\n")
+    assert skipped + len(shown) == pytest.approx(run.log.stat().st_size, abs=4)
+    assert f"line {lines - 1}\r\n" in text
+
+
+def test_a_terminal_that_nobody_reads_stops_nothing(tmp_path: Path, screen: Screen) -> None:
+    """As with scroll lock (ctrl+s) in an attached pane."""
+    with attempt(tmp_path, program("flood.py", 400_000)) as run:
+        show(run, screen)
+        record = run.wait()
+    assert record.exit_code == 0
+    assert run.log.read_bytes().endswith(b"line 399999\n")
+
+
+def test_a_terminal_that_hangs_up_stops_nothing(tmp_path: Path, screen: Screen) -> None:
+    script = "echo one; until [ -e go ]; do sleep 0.02; done; echo two; exit 4"
+    with attempt(tmp_path, ["sh", "-c", script]) as run:
+        show(run, screen)
+        retry_until(lambda: b"one" in screen.read())
+        screen.close()
+        run.signal(signal.SIGHUP)
+        (tmp_path / "go").touch()
+        assert run.wait().exit_code == 4
+    assert run.log.read_text() == "one\ntwo\n"
+
+
+def test_a_truncated_log_is_followed_from_its_new_end(tmp_path: Path, screen: Screen) -> None:
+    with attempt(
+        tmp_path, ["sh", "-c", "echo a long first line; until [ -e go ]; do sleep 0.02; done; echo new"]
+    ) as run:
+        show(run, screen)
+        retry_until(lambda: b"first line" in screen.read())
+        os.truncate(run.log, 0)
+        (tmp_path / "go").touch()
+        run.wait()
+    assert run.log.read_text() == "new\n"
+
+
+def test_without_a_terminal_it_runs_all_the_same(tmp_path: Path) -> None:
+    with attempt(tmp_path, ["sh", "-c", "exit 3"]) as run:
+        run.start(stdout=None, preexec_fn=lambda: (os.close(1), os.close(2)))
+        assert run.wait().exit_code == 3

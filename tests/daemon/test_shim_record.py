@@ -1,0 +1,122 @@
+"""`attempt.json` is true, whole and there, whatever the disk does."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.daemon.shim_harness import attempt, program
+from tests.waiting import retry_until
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 KiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "rltui-test", str(folder)],
+        check=False,
+        capture_output=True,
+    )
+    if mounted.returncode != 0:
+        pytest.skip("needs the right to mount a tmpfs")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(folder: Path) -> None:
+    with pytest.raises(OSError, match="No space left"), (folder / "filler").open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(1024))
+
+
+def test_the_outcome_is_recorded_on_a_full_disk(tmp_path: Path, small_disk: Path) -> None:
+    """A checkpoint that fills the disk is what ended the trainer."""
+    with attempt(
+        small_disk, ["sh", "-c", "until [ -e go ]; do sleep 0.02; done; exit 4"], cwd=str(tmp_path)
+    ) as run:
+        run.start()
+        run.running()
+        retry_until((small_disk / "attempt.reserve").exists)
+        fill(small_disk)
+        (tmp_path / "go").touch()
+        record = run.wait()
+    assert (record.state, record.exit_code) == ("exited", 4)
+    assert not (small_disk / "attempt.reserve").exists()
+
+
+def test_a_full_disk_leaves_the_component_alone_and_is_tried_again(tmp_path: Path, small_disk: Path) -> None:
+    argv = program("family.py", tmp_path / "pids", "wait", "child", "daemon")
+    with attempt(
+        small_disk, ["sh", "-c", 'until [ -e go ]; do sleep 0.02; done; exec "$@"', "sh", *argv]
+    ) as run:
+        run.folder = small_disk
+        run.start()
+        run.running()
+        retry_until((small_disk / "attempt.reserve").exists)
+        (small_disk / "go").touch()
+        fill(small_disk)
+        retry_until((tmp_path / "pids").exists)
+        shutil.copy(tmp_path / "pids", tmp_path / "seen")
+        (small_disk / "filler").unlink()
+        retry_until(lambda: len(run.record.descendants) == 3)
+        run.signal(signal.SIGTERM)
+        assert run.wait().signal == "SIGTERM"
+
+
+def test_a_vanished_folder_does_not_end_supervision(tmp_path: Path) -> None:
+    folder = tmp_path / "attempt"
+    with attempt(folder, program("family.py", tmp_path / "pids", "wait", "daemon"), cwd="/") as run:
+        run.start()
+        run.running()
+        retry_until((tmp_path / "pids").exists)
+        daemon = json.loads((tmp_path / "pids").read_text())["daemon"]
+        shutil.rmtree(folder)
+        run.signal(signal.SIGTERM)
+        assert run.process is not None
+        assert run.process.wait(20) == 0
+        assert not Path(f"/proc/{daemon}").exists()
+
+
+def test_a_reader_never_meets_half_a_record(tmp_path: Path) -> None:
+    """Children that come and go make the shim rewrite its record, while it is read without a pause."""
+    script = "for i in 1 2 3 4 5 6 7 8; do sleep 0.4 & sleep 0.1; done; wait"
+    with attempt(tmp_path, ["sh", "-c", script]) as run:
+        run.start()
+        path = tmp_path / "attempt.json"
+        retry_until(path.exists)
+        texts = set()
+        while run.process is not None and run.process.poll() is None:
+            text = path.read_text()
+            assert json.loads(text)["component"] == "trainer"
+            texts.add(text)
+    assert len(texts) > 3
+
+
+def test_an_unchanged_record_is_not_written_again(tmp_path: Path) -> None:
+    with attempt(tmp_path, ["sleep", "1000"]) as run:
+        run.start()
+        retry_until(lambda: run.record.descendants)
+        before = (tmp_path / "attempt.json").stat()
+        assert run.process is not None
+        ticks = Path(f"/proc/{run.process.pid}/schedstat")
+        slices = int(ticks.read_text().split()[2])
+        retry_until(lambda: int(ticks.read_text().split()[2]) > slices + 2)
+        assert (tmp_path / "attempt.json").stat() == before
+
+
+def test_a_limit_on_file_size_does_not_end_supervision(tmp_path: Path) -> None:
+    with attempt(tmp_path, ["sh", "-c", "exit 3"]) as run:
+        run.start(
+            preexec_fn=lambda: __import__("resource").setrlimit(__import__("resource").RLIMIT_FSIZE, (0, 0))
+        )
+        assert run.process is not None
+        assert run.process.wait(20) == 0
+    assert not os.path.getsize(tmp_path / "attempt.json.tmp")

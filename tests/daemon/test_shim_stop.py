@@ -1,0 +1,175 @@
+"""Ends of a component: asked, forced, by itself; and everything below it goes, too."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+from tests.daemon.shim_harness import attempt, program
+from tests.waiting import retry_until
+
+from rltui.services.processes import (
+    ProcessId,
+    end_processes,
+    is_alive,
+    leftovers,
+    port_holder,
+    read_process_id,
+)
+
+STOP_AT_ONCE = {"signal": "SIGTERM", "grace_s": 0.1}
+TRAP = "trap 'echo got it; exit 4' {}; echo ready; while :; do sleep 0.02; done"
+
+
+def identities(facts: dict[str, int]) -> dict[str, ProcessId]:
+    found = {kind: read_process_id(pid) for kind, pid in facts.items() if kind != "listens"}
+    return {kind: identity for kind, identity in found.items() if identity}
+
+
+@pytest.mark.parametrize("name", ["TERM", "INT", "USR2"])
+@pytest.mark.parametrize("asked_by", [signal.SIGTERM, signal.SIGINT])
+def test_graceful_stop_sends_the_chosen_signal(tmp_path: Path, name: str, asked_by: signal.Signals) -> None:
+    stop = {"signal": f"SIG{name}", "grace_s": 20.0}
+    with attempt(tmp_path, ["sh", "-c", TRAP.format(name)], stop=stop) as run:
+        run.start()
+        retry_until(lambda: "ready" in run.log.read_text() if run.log.exists() else False)
+        run.signal(asked_by)
+        record = run.wait()
+    assert (record.exit_code, record.stop_requested) == (4, True)
+    assert run.log.read_text() == "ready\ngot it\n"
+
+
+def test_only_the_main_process_is_asked_first(tmp_path: Path) -> None:
+    """A child of vLLM's must not get the signal: its parent ends it in order."""
+    script = "sh -c 'trap \"echo child asked\" TERM; echo ready; while :; do sleep 0.02; done' & "
+    script += "trap 'kill -KILL $!; exit 0' TERM; wait"
+    with attempt(tmp_path, ["sh", "-c", script]) as run:
+        run.start()
+        retry_until(lambda: "ready" in run.log.read_text() if run.log.exists() else False)
+        run.signal(signal.SIGTERM)
+        assert run.wait().exit_code == 0
+    assert run.log.read_text() == "ready\n"
+
+
+def test_the_whole_group_is_asked_where_the_spec_says_so(tmp_path: Path) -> None:
+    script = "sh -c 'trap \"echo child asked; exit\" INT; echo ready; while :; do sleep 0.02; done'; exit 6"
+    stop = {"signal": "SIGINT", "grace_s": 20.0, "target": "group"}
+    with attempt(tmp_path, ["bash", "-c", f"trap : INT; {script}"], stop=stop) as run:
+        run.start()
+        retry_until(lambda: "ready" in run.log.read_text() if run.log.exists() else False)
+        run.signal(signal.SIGTERM)
+        assert run.wait().exit_code == 6
+    assert run.log.read_text() == "ready\nchild asked\n"
+
+
+def test_a_stubborn_one_is_killed_after_its_grace(tmp_path: Path) -> None:
+    with attempt(tmp_path, program("stubborn.py", tmp_path / "ready"), stop=STOP_AT_ONCE) as run:
+        run.start()
+        retry_until((tmp_path / "ready").exists)
+        run.signal(signal.SIGTERM)
+        run.signal(signal.SIGTERM)
+        record = run.wait()
+    assert (record.signal, record.exit_code, record.stop_requested) == ("SIGKILL", None, True)
+
+
+def test_sigusr1_kills_at_once(tmp_path: Path) -> None:
+    with attempt(
+        tmp_path, program("family.py", tmp_path / "pids", "wait", "stubborn", "session", "daemon")
+    ) as run:
+        run.start()
+        family = identities(run.facts())
+        run.signal(signal.SIGUSR1)
+        record = run.wait(3.0)
+    assert (record.signal, record.stop_requested) == ("SIGKILL", True)
+    assert not any(map(is_alive, family.values()))
+
+
+@pytest.mark.parametrize("ending", ["0", "1"])
+def test_orphans_end_with_the_main_process(tmp_path: Path, ending: str) -> None:
+    """vLLM exits 0 after an engine crash and can leave workers that hold the GPU."""
+    kinds = ["child", "session", "daemon", "titled", "stopped", "port"]
+    with attempt(tmp_path, program("family.py", tmp_path / "pids", ending, *kinds)) as run:
+        run.start()
+        facts = run.facts()
+        record = run.wait()
+    assert (record.exit_code, record.stop_requested, record.descendants) == (int(ending), False, ())
+    assert not any(is_alive(identity) for identity in run.seen)
+    with socket.socket() as again:
+        again.bind(("127.0.0.1", facts["listens"]))
+
+
+def test_an_orphan_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
+    with attempt(tmp_path, program("family.py", tmp_path / "pids", "0", "stubborn")) as run:
+        run.start()
+        stubborn = identities(run.facts())["stubborn"]
+        # Known while the orphan keeps the shim busy.
+        retry_until(lambda: run.record.exit_code == 0)
+        assert run.record.state == "running"
+        run.signal(signal.SIGUSR1)
+        record = run.wait(3.0)
+    assert (record.exit_code, record.stop_requested) == (0, False)
+    assert not is_alive(stubborn)
+
+
+def test_a_stopped_main_process_can_be_stopped(tmp_path: Path) -> None:
+    with attempt(tmp_path, ["sh", "-c", TRAP.format("TERM")]) as run:
+        run.start()
+        retry_until(lambda: "ready" in run.log.read_text() if run.log.exists() else False)
+        main = run.running().main
+        assert main is not None
+        os.kill(main.pid, signal.SIGSTOP)
+        run.signal(signal.SIGTERM)
+        assert run.wait().exit_code == 4
+
+
+def test_descendants_are_recorded(tmp_path: Path) -> None:
+    kinds = ["child", "session", "daemon", "titled"]
+    with attempt(tmp_path, program("family.py", tmp_path / "pids", "wait", *kinds)) as run:
+        run.start()
+        family = set(identities(run.facts()).values())
+        main = run.running().main
+        retry_until(lambda: {*run.record.descendants} == {*family, main})
+        os.kill(next(iter(family)).pid, signal.SIGKILL)
+        retry_until(lambda: len(run.record.descendants) == 4)
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP, signal.SIGPIPE], ids=str)
+def test_terminal_signals_do_not_touch_the_shim(tmp_path: Path, number: signal.Signals) -> None:
+    with attempt(tmp_path, ["sh", "-c", TRAP.format("TERM")]) as run:
+        run.start()
+        retry_until(lambda: "ready" in run.log.read_text() if run.log.exists() else False)
+        run.signal(number)
+        run.signal(signal.SIGTERM)
+        assert run.wait().exit_code == 4
+
+
+async def test_a_killed_shim_leaves_what_can_be_found_and_ended(tmp_path: Path) -> None:
+    kinds = ["child", "session", "daemon", "titled", "stubborn", "stopped", "port"]
+    with attempt(tmp_path, program("family.py", tmp_path / "pids", "wait", *kinds)) as run:
+        run.start()
+        facts = run.facts()
+        family = identities(facts)
+        record = retry_until(lambda: run.record if len(run.record.descendants) == 8 else None)
+        assert leftovers(record.experiment, [record]) == []  # its shim takes care of them
+
+        run.signal(signal.SIGKILL)
+        assert run.process is not None
+        run.process.wait()
+        assert not record.is_supervised
+        holder = port_holder(facts["listens"])
+        assert holder is not None
+        assert holder.process == family["port"]
+
+        found = leftovers(record.experiment, [record])
+        assert {leftover.id for leftover in found} == {*family.values(), record.main}
+        assert {leftover.evidence for leftover in found} == {"recorded"}
+        titled = next(leftover for leftover in found if leftover.id == family["titled"])
+        assert titled.command == "VLLM::EngineCore"
+        assert (titled.component, titled.attempt) == ("trainer", 1)
+
+        assert await end_processes([leftover.id for leftover in found], grace_s=0.3) == ()
+        assert leftovers(record.experiment, [record]) == []
+        assert port_holder(facts["listens"]) is None
