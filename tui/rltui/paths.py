@@ -9,9 +9,6 @@ from pathlib import Path
 
 from rltui.errors import RltuiError
 
-TMUX_SOCKET = os.environ.get("RLTUI_TMUX_SOCKET", "rltui")
-"""Name of the private tmux server, `tmux -L <name>`. Tests and second installations set their own."""
-
 STATE_FOLDER = ".rltui"
 """rltui's own folder inside an output folder."""
 
@@ -52,3 +49,8 @@ def runtime_dir() -> Path:
 def socket_path(experiment: str) -> Path:
     """The socket of an experiment's supervisor."""
     return runtime_dir() / f"{experiment}.sock"
+
+
+def tmux_socket() -> str:
+    """Name of the private tmux server, `tmux -L <name>`. Tests and second installations set their own."""
+    return os.environ.get("RLTUI_TMUX_SOCKET", "rltui")

@@ -1,4 +1,4 @@
-"""The command line. This module and the parser import nothing heavy: `rltui status` is often run in a loop."""
+"""The command line. This module and the parser import nothing heavy: `status` is often run in a loop."""
 
 from __future__ import annotations
 

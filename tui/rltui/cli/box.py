@@ -99,10 +99,10 @@ def _tmux() -> Finding:
     from rltui.services.tmux_host import TmuxHost
 
     try:
-        TmuxHost(paths.TMUX_SOCKET).check()
+        TmuxHost(paths.tmux_socket()).check()
     except RltuiError as error:
         return Finding("tmux", False, str(error).replace("\n", " "))
-    return Finding("tmux", True, f"{shutil.which('tmux')}, server -L {paths.TMUX_SOCKET}")
+    return Finding("tmux", True, f"{shutil.which('tmux')}, server -L {paths.tmux_socket()}")
 
 
 def _sockets() -> Finding:
@@ -122,7 +122,7 @@ def _engine() -> Finding:
     missing = [
         name for name in ("torch", "transformers", "uvicorn") if importlib.util.find_spec(name) is None
     ]
-    text = "the embedded engine can run" if not missing else f"`rltui demo` needs: pip install 'rltui[local]'"
+    text = "the embedded engine can run" if not missing else "`rltui demo` needs: pip install 'rltui[local]'"
     return Finding("demo", not missing, text, essential=False)
 
 

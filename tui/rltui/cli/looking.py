@@ -112,4 +112,4 @@ def attach_command(record: ExperimentRecord, component: str) -> list[str]:
     """The tmux command that shows a component's pane."""
     from rltui.services.tmux_host import TmuxHost, session_name
 
-    return TmuxHost(paths.TMUX_SOCKET).attach_argv(session_name(record.name), component)
+    return TmuxHost(paths.tmux_socket()).attach_argv(session_name(record.name), component)

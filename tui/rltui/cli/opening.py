@@ -88,7 +88,8 @@ def show(record: ExperimentRecord) -> int:
     asyncio.run(app.run_async())
     if app.return_code == 0:
         print(
-            f"detached; {record.name} goes on — back: rltui -n {record.name} · end it: rltui down {record.name}"
+            f"detached; {record.name} goes on — "
+            f"back: rltui -n {record.name} · end it: rltui down {record.name}"
         )
     return app.return_code or 0
 

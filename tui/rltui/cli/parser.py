@@ -1,4 +1,4 @@
-"""Arguments of every command. `handler` names the module in `rltui.cli` and the function that carries it out."""
+"""Arguments of every command. `handler` names a module in `rltui.cli` and the function to call there."""
 
 from __future__ import annotations
 

@@ -50,8 +50,7 @@ def as_text(status: dict[str, Any]) -> str:
         f"{status['experiment']} · {status['framework']} · {_progress(status)}",
         f"  {status['output_dir']}",
     ]
-    for component in status["components"]:
-        lines.append(_component_line(component))
+    lines.extend(_component_line(component) for component in status["components"])
     return "\n".join(lines) + "\n"
 
 

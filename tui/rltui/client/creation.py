@@ -50,7 +50,7 @@ class EarlierRun:
         resumable = (
             f"--resume continues it from checkpoint {self.checkpoint}"
             if self.checkpoint is not None
-            else "--resume starts it again from the beginning (there is no checkpoint; its files are kept aside)"
+            else "--resume begins it anew (it has no checkpoint; its files are kept aside)"
         )
         return ConflictError(
             f"{self.output_dir} holds an earlier run, which is left alone",

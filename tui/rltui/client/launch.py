@@ -94,7 +94,7 @@ def start_supervisor(record: ExperimentRecord) -> None:
         session_name,
     )  # libtmux takes 0.1 s to import
 
-    tmux = TmuxHost(paths.TMUX_SOCKET)
+    tmux = TmuxHost(paths.tmux_socket())
     tmux.check()
     control = ControlFolder(Path(record.output_dir))
     log_start = control.supervisor_log.stat().st_size if control.supervisor_log.exists() else 0

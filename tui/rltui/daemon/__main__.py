@@ -56,7 +56,7 @@ def _lock(lock: TextIO, record: ExperimentRecord) -> None:
 
 
 async def _supervise(record: ExperimentRecord) -> None:
-    supervisor = Supervisor(record, tmux=TmuxHost(paths.TMUX_SOCKET))
+    supervisor = Supervisor(record, tmux=TmuxHost(paths.tmux_socket()))
     server = ApiServer(supervisor, paths.socket_path(record.name))
     supervisor.adopt()
     await server.open()

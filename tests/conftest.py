@@ -1,0 +1,172 @@
+"""A box of its own for every test that runs real experiments: folders, tmux server, nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from waiting import retry_until
+
+FAKES = Path(__file__).parent / "fakes"
+
+
+@dataclass(frozen=True)
+class Box:
+    """An empty machine, as far as rltui can see. `run` is the command line."""
+
+    root: Path
+    env: dict[str, str]
+
+    @property
+    def work(self) -> Path:
+        """The folder commands run in."""
+        return self.root / "work"
+
+    def run(self, *arguments: str, timeout_s: float = 60.0, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """Run `rltui …` without a terminal."""
+        return subprocess.run(
+            [sys.executable, "-m", "rltui", *arguments],
+            cwd=self.work,
+            env=self.env,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+
+    def json(self, *arguments: str, timeout_s: float = 60.0) -> Any:
+        """Run a command that must succeed, and parse its document."""
+        done = self.run(*arguments, "--json", timeout_s=timeout_s)
+        assert done.returncode == 0, done.stderr + done.stdout
+        return json.loads(done.stdout)
+
+    def component(self, name: str, *, experiment: str | None = None) -> dict[str, Any]:
+        """Status of one component."""
+        status = self.json("status", *([experiment] if experiment else []))
+        return next(item for item in status["components"] if item["id"] == name)
+
+    def wait_for(self, name: str, state: str, *, timeout_s: float = 20.0) -> dict[str, Any]:
+        """Until a component is in `state`."""
+        found: dict[str, Any] = {}
+
+        def reached() -> bool:
+            found.update(self.component(name))
+            return bool(found["state"] == state)
+
+        retry_until(reached, timeout_s=timeout_s)
+        return found
+
+    def tagged(self, experiment: str) -> list[int]:
+        """Pids of living processes that carry the experiment's tag."""
+        wanted = f"RLTUI_EXPERIMENT={experiment}@".encode()
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    if wanted in (entry / "environ").read_bytes():
+                        found.append(int(entry.name))
+                except OSError:
+                    continue
+        return found
+
+
+@pytest.fixture
+def box() -> Iterator[Box]:
+    # Short, since the sockets below it may have at most 107 bytes of path.
+    root = Path(tempfile.mkdtemp(prefix="rlt-"))
+    for name in ("run", "state", "config", "work", "tmux"):
+        (root / name).mkdir(mode=0o700)
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("RLTUI_", "TMUX"))}
+    env |= {
+        "XDG_RUNTIME_DIR": str(root / "run"),
+        "XDG_STATE_HOME": str(root / "state"),
+        "XDG_CONFIG_HOME": str(root / "config"),
+        "TMUX_TMPDIR": str(root / "tmux"),
+        "RLTUI_TMUX_SOCKET": f"t{uuid.uuid4().hex[:8]}",
+        "TERM": "xterm-256color",
+        "LANG": "C.UTF-8",
+    }
+    made = Box(root, env)
+    try:
+        yield made
+    finally:
+        names = [entry.name for entry in (root / "state/rltui/experiments").glob("*")]
+        for name in names:
+            made.run("down", name)
+        subprocess.run(
+            ["tmux", "-L", env["RLTUI_TMUX_SOCKET"], "kill-server"], env=env, check=False, capture_output=True
+        )
+        left = {name: made.tagged(name) for name in names}
+        shutil.rmtree(root, ignore_errors=True)
+        assert not any(left.values()), f"processes left behind: {left}"
+
+
+SERVICE = """\
+import http.server, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.end_headers(); self.wfile.write(b"ok")
+    def log_message(self, *args): pass
+print("serving on", sys.argv[1], flush=True)
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+COUNTER = """\
+import itertools, sys, time
+for number in itertools.count():
+    print(f"count {number}", flush=True)
+    time.sleep(0.005)
+"""
+LAYOUT = """\
+title = "Counters"
+framework = "generic"
+
+[[component]]
+id = "inference"
+kind = "service"
+command = ["{python}", "-u", "{workspace}/service.py", "PORT"]
+port = "PORT"
+ready = { http = "http://127.0.0.1:PORT/health", timeout_s = 20 }
+stop = { grace_s = 5 }
+
+[[component]]
+id = "orchestrator"
+command = ["{python}", "-u", "{workspace}/counter.py"]
+after = ["inference"]
+stop = { grace_s = 5 }
+
+[[component]]
+id = "trainer"
+command = ["{python}", "-u", "{workspace}/counter.py"]
+after = ["inference"]
+stop = { grace_s = 5 }
+"""
+
+
+@pytest.fixture
+def free_port() -> int:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def counters(box: Box, free_port: int) -> Box:
+    """A box with an experiment of three small programs: `run.toml` and `counters.toml`, its layout."""
+    (box.work / "service.py").write_text(SERVICE)
+    (box.work / "counter.py").write_text(COUNTER)
+    (box.work / "counters.toml").write_text(LAYOUT.replace("PORT", str(free_port)))
+    (box.work / "run.toml").write_text('# how long\nmax_steps = 20 # steps\nname = "counters"\n')
+    return box

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from rltui.core.api import ComponentState as S
+from rltui.core.api import Plan, Request
+from rltui.core.layout import ComponentSpec, Layout
+from rltui.core.lifecycle import Life
+from rltui.core.plan import Situation, make_plan
+
+LAYOUT = Layout(
+    component=(
+        ComponentSpec(id="sft", command=("sft",), creates="model"),
+        ComponentSpec(id="inference", command=("serve",), kind="service", after=("sft",)),
+        ComponentSpec(id="orchestrator", command=("orch",), after=("inference",)),
+        ComponentSpec(id="trainer", command=("train",), after=("inference",)),
+    )
+)
+RULES = (
+    (frozenset({"orchestrator"}), frozenset({"trainer"}), "their step counters must agree"),
+    (frozenset({"trainer"}), frozenset({"orchestrator"}), "their step counters must agree"),
+    (frozenset({"inference"}), frozenset({"orchestrator", "trainer"}), "a new server has base weights"),
+)
+RUNNING = {"inference": S.READY, "orchestrator": S.READY, "trainer": S.READY}
+
+
+def situation(states: Mapping[str, S], **changes: Any) -> Situation:
+    lives = {spec.id: Life(kind=spec.kind, state=states.get(spec.id, S.STOPPED)) for spec in LAYOUT.component}
+    defaults = {"completed_steps": 17, "resume_step": 10, "is_made": lambda name: name == "sft"}
+    return Situation(layout=LAYOUT, lives=lives, rules=RULES, **{**defaults, **changes})
+
+
+def plan(
+    action: str, states: Mapping[str, S], *components: str, readers: dict[str, tuple[str, ...]] | None = None
+) -> Plan:
+    request = Request(action=action, components=components)  # type: ignore[arg-type]
+    return make_plan(request, situation(states), readers=readers or {})
+
+
+def test_knob_of_the_orchestrator_keeps_inference_warm() -> None:
+    made = plan("set", RUNNING, readers={"orchestrator.batch_size": ("orchestrator",)})
+    assert made.stop == ("trainer", "orchestrator")
+    assert made.start == ("orchestrator", "trainer")
+    assert made.keep == ("inference",)
+    assert made.lost.steps == 7
+    assert made.lost.resume_step == 10
+    assert "orchestrator.batch_size is read by orchestrator at start" in made.reasons
+
+
+def test_inference_restart_takes_the_living_rest_along() -> None:
+    assert set(plan("restart", RUNNING, "inference").start) == {"inference", "orchestrator", "trainer"}
+    alone = plan("restart", {"inference": S.READY}, "inference")
+    assert alone.start == ("inference",)
+
+
+@pytest.mark.parametrize("one", ["orchestrator", "trainer"])
+def test_partners_come_together_even_when_one_is_dead(one: str) -> None:
+    made = plan("restart", {**RUNNING, "trainer": S.FAILED}, one)
+    assert made.stop == ("orchestrator",)
+    assert made.start == ("orchestrator", "trainer")
+
+
+def test_start_pulls_in_what_is_needed_and_leaves_living_ones_alone() -> None:
+    made = plan("start", {}, "trainer")
+    assert made.start == ("inference", "orchestrator", "trainer")
+    assert plan("start", RUNNING, "trainer").start == ()
+
+
+def test_start_all_skips_the_job_whose_work_is_there() -> None:
+    made = plan("start", {})
+    assert "sft" not in made.start
+    assert any("model is there already" in reason for reason in made.reasons)
+    fresh = make_plan(Request(action="start"), situation({}, is_made=lambda name: False), readers={})
+    assert fresh.start[0] == "sft"
+
+
+def test_an_explicit_restart_runs_the_job_again() -> None:
+    assert "sft" in plan("restart", {}, "sft").start
+
+
+def test_stop_takes_dependents_along_in_reverse_order() -> None:
+    made = plan("stop", RUNNING, "inference")
+    assert made.stop == ("trainer", "orchestrator", "inference")
+    assert made.start == ()
+    assert plan("stop", RUNNING, "trainer").stop == ("trainer",)
+
+
+def test_edit_that_nothing_running_reads_restarts_nothing() -> None:
+    done = {"inference": S.READY, "orchestrator": S.EXITED, "trainer": S.EXITED}
+    made = plan("set", done, readers={"orchestrator.batch_size": ("orchestrator",)})
+    assert made.stop == made.start == ()
+    assert "next start" in made.reasons[0]
+
+
+def test_a_failed_reader_is_started_again_with_its_partner() -> None:
+    oom = {"inference": S.READY, "orchestrator": S.READY, "trainer": S.FAILED}
+    made = plan("set", oom, readers={"seq_len": ("trainer",)})
+    assert made.start == ("orchestrator", "trainer")
+
+
+def test_from_scratch_loses_everything() -> None:
+    request = Request(action="restart", components=("trainer",), resume="scratch")
+    made = make_plan(request, situation(RUNNING, resume_step=None), readers={})
+    assert made.lost.steps == 17
+    assert made.lost.resume_step is None
