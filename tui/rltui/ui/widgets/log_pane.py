@@ -40,8 +40,8 @@ class LogPane(Widget, can_focus=True):
         height: 1fr;
         & > .log-pane--warning { color: $text-warning; }
         & > .log-pane--error { color: $text-error; }
-        & > .log-pane--debug { color: $text-muted; }
-        & > .log-pane--quiet { color: $text-muted; }
+        & > .log-pane--debug { text-style: dim; }
+        & > .log-pane--quiet { text-style: dim; }
     }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -102,7 +102,7 @@ class LogPane(Widget, can_focus=True):
 
     def poll(self) -> None:
         """Take up what is new in the log. Does nothing where the pane cannot be seen."""
-        if self._source is None or not self.size or not self.screen.is_current:
+        if self._source is None or not self._can_be_seen():
             return
         last = self._source.stop - 1
         match self._source.poll(may_skip=self.follow):
@@ -204,6 +204,11 @@ class LogPane(Widget, can_focus=True):
         event.stop()
         self.action_move_rows(WHEEL_ROWS)
 
+    def _can_be_seen(self) -> bool:
+        """Whether the pane is on the top screen or behind a dialog. `is_current` counts covered screens too."""
+        top = self.app.screen
+        return bool(self.size) and (self.screen is top or (top.is_modal and self.screen.is_current))
+
     def _read_line(self, number: int) -> str:
         return self._source.line(number) if self._source else ""
 
@@ -275,4 +280,5 @@ class LogPane(Widget, can_focus=True):
         problem = self._source.problem if self._source else None
         text = plain_text(problem or self._placeholder)
         strip = Strip([Segment(text, self._quiet)]).crop(0, width)
-        return strip.text_align(width, "center")
+        indent = self._blank((width - strip.cell_length) // 2)
+        return Strip.join([indent, strip]).extend_cell_length(width, self._base)

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from textual.app import App, ComposeResult
+
+from rltui.services.log_file import LogFile
+from rltui.ui.widgets.log_pane import LogPane
+
+DATA = Path(__file__).parent.parent / "data"
+LOGURU = (
+    "\x1b[2m23:34:14\x1b[0m \x1b[1m   INFO\x1b[0m \x1b[1m\x1b[22mStarting training loop\x1b[0m\x1b[0m\n"
+    "\x1b[2m23:34:20\x1b[0m \x1b[32m\x1b[1mSUCCESS\x1b[0m \x1b[32m\x1b[1m\x1b[22mStep 3 | Time: 3.21s | "
+    "Loss: 0.0012\x1b[0m\x1b[0m\n"
+    "\x1b[2m23:34:21\x1b[0m \x1b[33m\x1b[1mWARNING\x1b[0m \x1b[33m\x1b[1m\x1b[22mlow memory\x1b[0m\x1b[0m\n"
+    "Traceback (most recent call last):\n"
+    '  File "train.py", line 3, in <module>\n'
+    "torch.OutOfMemoryError: CUDA out of memory.\n"
+    "\x1b[38;5;208mpalette\x1b[0m \x1b[38;2;90;160;255mtrue\x1b[0m \x1b[7mreverse\x1b[0m \x1b[4munder\x1b[0m "
+    "[red]not markup[/red]\t日本語 \x1b]52;c;eA==\x07\x1b[2Jend\n"
+    "Generating:   0%|          | 0/16\rGenerating:  50%|█████     | 8/16"
+)
+
+
+class PanesApp(App[None]):
+    CSS = "LogPane { border: round $primary; }"
+
+    def __init__(self, folder: Path, *, wrap: bool = False) -> None:
+        super().__init__()
+        self._trainer = folder / "trainer.log"
+        self._trainer.write_text(LOGURU, newline="")
+        self._wrap = wrap
+
+    def compose(self) -> ComposeResult:
+        for title in ("inference ● ready", "orchestrator ○ waiting", "trainer ● ready"):
+            pane = LogPane()
+            pane.border_title = title
+            yield pane
+
+    def on_mount(self) -> None:
+        inference, orchestrator, trainer = self.query(LogPane)
+        inference.set_source(LogFile(DATA / "vllm-0.32-cpu-startup.log"))
+        orchestrator.set_source(None, "waits for inference")
+        trainer.set_source(LogFile(self._trainer))
+        for pane in (inference, trainer):
+            pane.wrap = self._wrap
+
+
+def test_three_panes(snap_compare: Any, tmp_path: Path) -> None:
+    assert snap_compare(PanesApp(tmp_path), terminal_size=(80, 30))
+
+
+def test_wrapped_and_scrolled_back(snap_compare: Any, tmp_path: Path) -> None:
+    app = PanesApp(tmp_path, wrap=True)
+    assert snap_compare(app, terminal_size=(60, 36), press=["pageup", "up"])
