@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
+import resource
 import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(folder: Path) -> None:
-    with pytest.raises(OSError, match="No space left"), (folder / "filler").open("wb", buffering=0) as file:
+    with (folder / "filler").open("wb", buffering=0) as file, suppress(OSError):  # ENOSPC is the aim
         while True:
             file.write(bytes(1024))
 
@@ -57,14 +58,12 @@ def test_a_full_disk_leaves_the_component_alone_and_is_tried_again(tmp_path: Pat
     with attempt(
         small_disk, ["sh", "-c", 'until [ -e go ]; do sleep 0.02; done; exec "$@"', "sh", *argv]
     ) as run:
-        run.folder = small_disk
         run.start()
         run.running()
         retry_until((small_disk / "attempt.reserve").exists)
         (small_disk / "go").touch()
         fill(small_disk)
         retry_until((tmp_path / "pids").exists)
-        shutil.copy(tmp_path / "pids", tmp_path / "seen")
         (small_disk / "filler").unlink()
         retry_until(lambda: len(run.record.descendants) == 3)
         run.signal(signal.SIGTERM)
@@ -114,9 +113,7 @@ def test_an_unchanged_record_is_not_written_again(tmp_path: Path) -> None:
 
 def test_a_limit_on_file_size_does_not_end_supervision(tmp_path: Path) -> None:
     with attempt(tmp_path, ["sh", "-c", "exit 3"]) as run:
-        run.start(
-            preexec_fn=lambda: __import__("resource").setrlimit(__import__("resource").RLIMIT_FSIZE, (0, 0))
-        )
+        run.start(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
         assert run.process is not None
         assert run.process.wait(20) == 0
-    assert not os.path.getsize(tmp_path / "attempt.json.tmp")
+    assert not (tmp_path / "attempt.json").exists()

@@ -26,6 +26,7 @@ from rltui.services.processes import (
 )
 
 Start = Callable[..., ProcessId]
+Orphan = Callable[..., ProcessId]
 
 
 @pytest.fixture
@@ -134,11 +135,11 @@ async def test_wait_for_exit_works_without_pidfd(start: Start, monkeypatch: pyte
 
 async def test_a_cancelled_wait_closes_its_descriptor(start: Start) -> None:
     process = start("sleep", "1000")
-    before = len(list(Path("/proc/self/fd").iterdir()))
+    before = os.listdir("/proc/self/fd")
     for _ in range(3):
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(wait_for_exit(process), 0.01)
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert os.listdir("/proc/self/fd") == before
 
 
 async def test_end_processes_asks_first_and_wakes_the_stopped(tmp_path: Path, start: Start) -> None:
@@ -164,30 +165,15 @@ async def test_end_processes_kills_the_stubborn(tmp_path: Path, start: Start) ->
     assert await end_processes([stubborn], grace_s=0.05) == ()
 
 
-def test_leftovers_are_found_by_session(start: Start) -> None:
-    leader = start("sh", "-c", "sleep 1000 & exec sleep 1001", start_new_session=True)
-    record = record_of(leader)
-    child = retry_until(lambda: descendants(leader.pid))[0]
-    # This process is their parent here; orphans have none of ours.
-    assert leftovers_elsewhere("e", record) == [(child.pid, "session"), (leader.pid, "recorded")] or (
-        leftovers_elsewhere("e", record) == [(leader.pid, "recorded"), (child.pid, "session")]
-    )
-    send_signal(child, signal.SIGKILL)
-
-
-def leftovers_elsewhere(experiment: str, record: AttemptRecord) -> list[tuple[int, str]]:
-    return [(leftover.id.pid, leftover.evidence) for leftover in leftovers(experiment, [record])]
-
-
 @pytest.fixture
-def orphan(tmp_path: Path) -> Iterator[Callable[..., ProcessId]]:
+def orphan(tmp_path: Path) -> Iterator[Orphan]:
     """Starts `sleep` in a session of its own with no parent of ours."""
     made: list[ProcessId] = []
 
-    def start_orphan(**variables: str) -> ProcessId:
+    def start_orphan(script: str = "exec sleep 1000", **variables: str) -> ProcessId:
         target = tmp_path / f"pid{len(made)}"
-        script = f"setsid sh -c 'echo $$ > {target}.part; mv {target}.part {target}; exec sleep 1000' &"
-        subprocess.run(["sh", "-c", script], env={**os.environ, **variables}, check=True)
+        command = f"setsid sh -c 'echo $$ > {target}.part; mv {target}.part {target}; {script}' &"
+        subprocess.run(["sh", "-c", command], env={**os.environ, **variables}, check=True)
         retry_until(target.exists)
         pid = int(target.read_text())
         retry_until(lambda: b"sleep" in Path(f"/proc/{pid}/cmdline").read_bytes()[:6])
@@ -199,3 +185,123 @@ def orphan(tmp_path: Path) -> Iterator[Callable[..., ProcessId]]:
     yield start_orphan
     for identity in made:
         send_signal(identity, signal.SIGKILL)
+
+
+def found(
+    experiment: str, *records: AttemptRecord, exclude: tuple[ProcessId, ...] = ()
+) -> dict[ProcessId, str]:
+    return {item.id: item.evidence for item in leftovers(experiment, records, exclude=exclude)}
+
+
+def test_leftovers_by_each_kind_of_evidence(orphan: Orphan) -> None:
+    main, recorded, tagged, stranger = orphan(), orphan(), orphan(RLTUI_EXPERIMENT="e"), orphan()
+    record = record_of(main, descendants=(recorded,))
+    assert found("e", record) == {main: "recorded", recorded: "recorded", tagged: "environment"}
+    assert found("e") == {tagged: "environment"}
+    assert found("other", record) == {main: "recorded", recorded: "recorded"}
+    assert is_alive(stranger)
+
+
+def test_leftovers_by_session_check_the_leader(orphan: Orphan) -> None:
+    member = orphan()  # leads the session, and stands for a member here
+    assert found("e", record_of(member)) == {member: "recorded"}
+    younger_leader = ProcessId(member.pid, member.start - 1)
+    assert found("e", record_of(younger_leader, session=member.pid)) == {}
+
+
+def test_a_session_outlives_its_leader(orphan: Orphan, tmp_path: Path) -> None:
+    script = f"sleep 1000 & echo $! > {tmp_path}/part; mv {tmp_path}/part {tmp_path}/child; exec sleep 1000"
+    leader = orphan(script=script)
+    retry_until((tmp_path / "child").exists)
+    child = read_process_id(int((tmp_path / "child").read_text()))
+    assert child is not None
+    try:
+        record = record_of(leader)
+        assert found("e", record) == {leader: "recorded", child: "session"}
+        send_signal(leader, signal.SIGKILL)
+        retry_until(lambda: not is_alive(leader))
+        assert found("e", record) == {child: "session"}
+        assert found("e", replace(record, state="exited")) == {}
+        assert found("e", replace(record, boot="another")) == {}
+    finally:
+        send_signal(child, signal.SIGKILL)
+
+
+def test_leftovers_tell_component_and_command(orphan: Orphan) -> None:
+    orphan(RLTUI_EXPERIMENT="e", RLTUI_COMPONENT="inference", RLTUI_ATTEMPT="4")
+    [leftover] = leftovers("e", [])
+    assert (leftover.component, leftover.attempt, leftover.command) == ("inference", 4, "sleep 1000")
+
+
+def test_leftovers_spare_the_excluded_and_the_supervised(orphan: Orphan) -> None:
+    supervisor, shim = orphan(RLTUI_EXPERIMENT="e"), orphan(RLTUI_EXPERIMENT="e")
+    assert found("e", record_of(None, shim=shim), exclude=(supervisor,)) == {}
+    assert found("e", record_of(None), exclude=(supervisor,)) == {shim: "environment"}
+
+
+def test_leftovers_spare_this_process(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = start("sleep", "1000", env={"RLTUI_EXPERIMENT": "e"})
+    me = read_process_id(os.getpid())
+    assert found("e", record_of(me, descendants=(own,))) == {}
+
+
+@pytest.mark.parametrize("text", [None, "", '{"experiment": "e", "comp', "[]", "{}", "null"])
+def test_read_attempt_understands_or_says_none(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / "attempt.json").write_text(text)
+    assert read_attempt(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("bound", "asked", "busy"),
+    [
+        ("127.0.0.1", "127.0.0.1", True),
+        ("127.0.0.1", "localhost", True),
+        ("127.0.0.1", "0.0.0.0", True),
+        ("127.0.0.1", "::", True),
+        ("127.0.0.1", "127.0.0.2", False),
+        ("127.0.0.1", "some-name", True),
+        ("0.0.0.0", "127.0.0.1", True),
+        ("0.0.0.0", "::1", False),
+        ("::1", "::1", True),
+        ("::1", "[::1]", True),
+        ("::1", "localhost", True),
+        ("::1", "127.0.0.1", False),
+        ("::", "127.0.0.1", True),
+        ("::ffff:127.0.0.1", "127.0.0.1", True),
+    ],
+)
+def test_port_holder(bound: str, asked: str, busy: bool) -> None:
+    family = socket.AF_INET6 if ":" in bound else socket.AF_INET
+    try:
+        listener = socket.create_server((bound, 0), family=family)
+    except OSError:
+        pytest.skip("no IPv6 here")
+    with listener:
+        port = listener.getsockname()[1]
+        holder = port_holder(port, asked)
+        assert (holder is not None) == busy
+        if holder is not None:
+            assert holder.pid == os.getpid()
+            assert holder.name
+            assert "pytest" in holder.command
+    assert port_holder(port, asked) is None
+
+
+def test_a_connection_is_no_listener() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        client = socket.create_connection(listener.getsockname())
+        port = client.getsockname()[1]
+        assert port_holder(port) is None
+        client.close()
+
+
+def test_a_holder_of_another_user_has_no_pid(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(folder: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        holder = port_holder(listener.getsockname()[1])
+        assert holder is not None
+        assert (holder.pid, holder.name) == (None, "")
