@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from waiting import retry_until
+from tests.waiting import retry_until
 
 FAKES = Path(__file__).parent / "fakes"
 
