@@ -84,9 +84,11 @@ def check_insertion(text: str, path: tuple[str, ...]) -> None:
     start, end = kept(text, new)
     assert start + end == len(text), "more than one place was touched"
     assert new.count("\n") - text.count("\n") <= 3
-    assert ("\r\n" in text) == ("\r\n" in new) and new.replace("\r\n", "").count("\n") == text.replace(
-        "\r\n", ""
-    ).count("\n") + (0 if "\r\n" in text else new.count("\n") - text.count("\n"))
+    bare_newlines = new.replace("\r\n", "").count("\n")
+    if "\r\n" in text:
+        assert bare_newlines == text.replace("\r\n", "").count("\n")
+    else:
+        assert "\r" not in new
 
 
 def check_removal(text: str, path: tuple[str, ...]) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rltui.core.api import KnobScalar
-from rltui.core.knobs import Knob, shown
+from rltui.core.knobs import Knob, TomlValue, shown
 from rltui.core.suggest import did_you_mean
 from rltui.errors import ConfigError, UsageError
 
@@ -56,7 +55,7 @@ def parse_value(knob: Knob, text: str) -> KnobScalar:
     return checked(knob, _literal(knob, text))
 
 
-def checked(knob: Knob, value: Any) -> KnobScalar:
+def checked(knob: Knob, value: TomlValue) -> KnobScalar:
     """The value as the knob's own type.
 
     Raises:
@@ -71,7 +70,7 @@ def checked(knob: Knob, value: Any) -> KnobScalar:
     return value  # type: ignore[no-any-return]
 
 
-def resolve_edits(knobs: Sequence[Knob], edits: Mapping[str, Any]) -> dict[Knob, KnobScalar]:
+def resolve_edits(knobs: Sequence[Knob], edits: Mapping[str, TomlValue]) -> dict[Knob, KnobScalar]:
     """Names and values as clients send them, checked. Text is read like typed text.
 
     Raises:
@@ -86,7 +85,7 @@ def resolve_edits(knobs: Sequence[Knob], edits: Mapping[str, Any]) -> dict[Knob,
     return resolved
 
 
-def _literal(knob: Knob, text: str) -> Any:
+def _literal(knob: Knob, text: str) -> TomlValue:
     quoted = text[:1] in ("'", '"')
     if knob.kind in ("str", "enum") and not quoted:
         return text

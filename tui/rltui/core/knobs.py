@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 KnobKind = Literal["int", "float", "bool", "str", "enum"]
+TomlValue = Any
+"""Whatever a TOML file can hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,7 @@ class Knob:
     """Components that read it at their start, hence must restart for a change to count."""
     help: str
     """One sentence for a newcomer."""
-    default: Any = None
+    default: TomlValue = None
     nullable: bool = False
     """May be absent, and then means something else than any value (`None`)."""
     minimum: float | None = None
@@ -51,7 +53,7 @@ class Knob:
         ]
         return " ".join([words[self.kind], " and ".join(limits)]).rstrip()
 
-    def fault(self, value: Any) -> str | None:
+    def fault(self, value: TomlValue) -> str | None:
         """What is wrong with a value from a config file, in words; `None` if nothing is."""
         if not self._has_type(value):
             return f"{self.name} must be {self.expected}, not {shown(value)}"
@@ -59,7 +61,7 @@ class Knob:
             return f"{self.name} must be {self.expected}, not {shown(value)}{self._nearest(value)}"
         return None
 
-    def _has_type(self, value: Any) -> bool:
+    def _has_type(self, value: TomlValue) -> bool:
         match self.kind:
             case "bool":
                 return isinstance(value, bool)
@@ -88,7 +90,7 @@ class Knob:
         return ""
 
 
-def shown(value: Any) -> str:
+def shown(value: TomlValue) -> str:
     """A config value in a message, in TOML's words."""
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from rltui.errors import ConfigError
 
-TemplateValue = str | tuple[str, ...]
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Stands for a value that the config does not give; whoever needs it learns why and what to do."""
+
+    reason: str
+    hint: str = ""
+
+
+TemplateValue = str | tuple[str, ...] | Missing
 _PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_.-]*)\}")
 
 
@@ -35,16 +45,19 @@ def render_arguments(
     return tuple(filled)
 
 
-def _lookup(name: str, values: Mapping[str, TemplateValue], where: str) -> TemplateValue:
+def _lookup(name: str, values: Mapping[str, TemplateValue], where: str) -> str | tuple[str, ...]:
     if name not in values:
         raise ConfigError(
             f"{where}: unknown placeholder {{{name}}}",
             hint=f"known here: {', '.join('{' + known + '}' for known in sorted(values))}",
         )
-    return values[name]
+    value = values[name]
+    if isinstance(value, Missing):
+        raise ConfigError(f"{where}: no value for {{{name}}}: {value.reason}", hint=value.hint)
+    return value
 
 
-def _single(value: TemplateValue, name: str, where: str) -> str:
+def _single(value: str | tuple[str, ...], name: str, where: str) -> str:
     if isinstance(value, tuple):
         raise ConfigError(f"{where}: {{{name}}} holds several arguments and must stand alone in the list")
     return value

@@ -89,6 +89,18 @@ def nothing_derived(files: ConfigFiles) -> tuple[Derived, ...]:
     return ()
 
 
+def no_knobs(files: ConfigFiles) -> tuple[Knob, ...]:
+    """A framework whose knobs do not depend on the files."""
+    del files
+    return ()
+
+
+def no_defaults(files: ConfigFiles) -> Mapping[str, Any]:
+    """A framework whose defaults do not depend on the files."""
+    del files
+    return {}
+
+
 def nothing_configured(files: ConfigFiles) -> None:
     """A framework whose config does not say."""
     del files
@@ -102,11 +114,17 @@ class Framework:
     title: str
     layout: str
     """Name of the shipped layout that runs it."""
-    roles: Callable[[Mapping[str, Any]], str | None]
-    """The role of a parsed file, `None` if it is none of this framework's: detection."""
+    roles: Callable[[str, Mapping[str, Any]], str | None]
+    """The role of a file (path, content), `None` if it is none of this framework's: detection."""
     template_values: Callable[[ConfigFiles, RunContext], Mapping[str, TemplateValue]]
     """Values for the layout's placeholders: `config.<role>`, `port.<component>`, `gpus.<component>` …"""
     knobs: tuple[Knob, ...] = ()
+    more_knobs: Callable[[ConfigFiles], tuple[Knob, ...]] = no_knobs
+    """Knobs that only the files themselves name."""
+    defaults: Callable[[ConfigFiles], Mapping[str, Any]] = no_defaults
+    """Defaults that follow from other values, by knob name; they go before `Knob.default`."""
+    required: tuple[str, ...] = ()
+    """Roles without which nothing can be run."""
     check: Callable[[ConfigFiles], tuple[Problem, ...]] = no_problems
     """Types, bounds, unknown keys and cross-knob rules. `Problem.file` is the file's path."""
     derive: Callable[[ConfigFiles], tuple[Derived, ...]] = nothing_derived

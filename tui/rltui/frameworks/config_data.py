@@ -1,0 +1,38 @@
+"""Reading parsed config files by dotted key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rltui.core.knobs import Knob, TomlValue
+from rltui.core.toml_values import format_key, split_key
+from rltui.frameworks.base import ConfigFiles
+
+
+def value_at(data: Mapping[str, Any], dotted: str) -> TomlValue:
+    """What a dotted key holds; `None` where it is not set or lies below something that is no table."""
+    at: TomlValue = data
+    for key in split_key(dotted):
+        if not isinstance(at, Mapping) or key not in at:
+            return None
+        at = at[key]
+    return at
+
+
+def leaves(data: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Dotted key and value of everything in the tables that is no table; an empty table is a leaf too."""
+    for key, value in data.items():
+        if isinstance(value, Mapping) and value:
+            yield from leaves(value, (*path, key))
+        else:
+            yield format_key((*path, key)), value
+
+
+def effective(knobs: Sequence[Knob], files: ConfigFiles, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Every knob's value by name: what the file holds, else the default that follows, else the plain one."""
+    values: dict[str, Any] = {}
+    for knob in knobs:
+        held = value_at(files[knob.file].data, knob.key) if knob.file in files else None
+        values[knob.name] = held if held is not None else defaults.get(knob.name, knob.default)
+    return values

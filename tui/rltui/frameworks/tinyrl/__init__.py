@@ -1,0 +1,70 @@
+"""The embedded engine: three processes on one merged `rl.toml`, and `sft.toml` for the warm-up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rltui.frameworks.base import ConfigFiles, Fact, Framework, RunFiles
+from rltui.frameworks.tinyrl.check import check
+from rltui.frameworks.tinyrl.commands import template_values
+from rltui.frameworks.tinyrl.derive import derive
+from rltui.frameworks.tinyrl.knobs import KNOBS, defaults
+
+DEFAULT_OUTPUT_DIR = "outputs/reverse-text"
+
+_MERGED = ("orchestrator", "trainer", "inference")
+_SFT_DATA = frozenset({"seq_len", "batch_size", "micro_batch_size"})
+_PAIR = frozenset({"orchestrator", "trainer"})
+
+
+def role(path: str, data: Mapping[str, Any]) -> str | None:
+    """`rl` for a merged file, `sft` for the file of the warm-up."""
+    del path
+    table = data.get("data")
+    if isinstance(table, dict) and _SFT_DATA & table.keys():
+        return "sft"
+    return "rl" if any(key in data for key in _MERGED) else None
+
+
+def output_dir(files: ConfigFiles) -> str:
+    """The folder of the run, relative to the workspace."""
+    named = files["rl"].data.get("output_dir") if "rl" in files else None
+    return named if isinstance(named, str) and named else DEFAULT_OUTPUT_DIR
+
+
+def max_steps(files: ConfigFiles) -> int | None:
+    """Steps of the run; `None` where it goes on until it is stopped."""
+    steps = files["rl"].data.get("max_steps") if "rl" in files else None
+    return steps if isinstance(steps, int) and not isinstance(steps, bool) else None
+
+
+TINYRL = Framework(
+    id="tinyrl",
+    title="tinyrl (embedded)",
+    layout="tinyrl",
+    roles=role,
+    template_values=template_values,
+    knobs=KNOBS,
+    defaults=defaults,
+    required=("rl",),
+    check=check,
+    derive=derive,
+    companions={"sft": "sft.toml"},
+    restart_together=(
+        (_PAIR, _PAIR, "their step counters must agree"),
+        (
+            frozenset({"inference"}),
+            _PAIR,
+            "a new server holds the weights of the base model until the orchestrator sends it newer ones",
+        ),
+    ),
+    output_dir=output_dir,
+    max_steps=max_steps,
+    files=RunFiles(stale_after_resume=("checkpoints", "rollouts", "broadcasts", "weights")),
+    facts=(
+        Fact("orchestrator", "time/step", "{:.1f} s/step"),
+        Fact("orchestrator", "train/agg/effective/agent/reward/mean", "reward {:.3f}"),
+        Fact("trainer", "loss/mean", "loss {:.3f}"),
+    ),
+)

@@ -1,0 +1,52 @@
+"""Values for the placeholders of a layout that runs tinyrl."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePath
+
+from rltui.core.knobs import TomlValue
+from rltui.core.template import Missing, TemplateValue
+from rltui.frameworks.base import ConfigFiles, RunContext
+from rltui.frameworks.config_data import effective
+from rltui.frameworks.tinyrl.knobs import KNOBS, defaults
+
+_EVERY_INTERFACE = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}  # noqa: S104
+
+
+def template_values(files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
+    """`config.rl`, `config.sft`, `model_path`, `port.inference`, `host.inference`, `gpus.<id>`, `resume` …"""
+    values = effective(KNOBS, files, defaults(files))
+    resume = () if context.resume_step is None else ("--ckpt.resume-step", str(context.resume_step))
+    return {
+        "python": context.python,
+        "workspace": context.workspace,
+        "output_dir": context.output_dir,
+        "resume": resume,
+        "model_path": _model_path(values["model.name"], context.workspace),
+        "port.inference": str(values["inference.server.port"]),
+        "host.inference": _reachable(values["inference.server.host"]),
+        **dict.fromkeys(("gpus.inference", "gpus.orchestrator", "gpus.trainer", "gpus.sft"), ""),
+        "config.rl": files["rl"].path,
+        "config.sft": _sft_config(files),
+    }
+
+
+def _sft_config(files: ConfigFiles) -> TemplateValue:
+    if "sft" in files:
+        return files["sft"].path
+    return Missing(
+        "there is no sft.toml to make the model with",
+        hint="add sft.toml beside the config, or let model.name point to a model that exists",
+    )
+
+
+def _model_path(name: TomlValue, workspace: str) -> TemplateValue:
+    if not isinstance(name, str) or not name:
+        return Missing("the config names no model", hint='set [model] name = "outputs/model"')
+    return str(PurePath(workspace) / name)
+
+
+def _reachable(host: TomlValue) -> str:
+    """An address at which a server that listens on `host` answers."""
+    return _EVERY_INTERFACE.get(host or "", f"[{host}]" if ":" in str(host) else str(host))

@@ -1,0 +1,159 @@
+"""Config files on the disk: read, parsed, and put to their roles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rltui.core import tomldoc
+from rltui.errors import ConfigError, RltuiError
+from rltui.frameworks import registry
+from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file as it was read. `path` is absolute and not resolved: links are kept as the user gave them."""
+
+    path: Path
+    content: bytes
+    data: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        """The content with its line ends as they are."""
+        return self.content.decode()
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedFiles:
+    """The config files of an experiment as they were read, by role."""
+
+    sources: Mapping[str, Source]
+
+    @property
+    def files(self) -> ConfigFiles:
+        """What framework modules take."""
+        return {
+            role: ConfigFile(role, str(source.path), source.data) for role, source in self.sources.items()
+        }
+
+
+def read(path: Path) -> Source:
+    """One file, parsed.
+
+    Raises:
+        ConfigError: if it is missing, cannot be read, is no UTF-8 text or no TOML.
+    """
+    absolute = path.expanduser().absolute()
+    try:
+        content = absolute.read_bytes()
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{path}: there is no such file", hint="check the path; nothing is guessed"
+        ) from None
+    except IsADirectoryError:
+        raise ConfigError(f"{path} is a folder", hint=f"name a file in it: {path / 'rl.toml'}") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    return parse(absolute, content)
+
+
+def parse(path: Path, content: bytes) -> Source:
+    """The content of `path`, parsed.
+
+    Raises:
+        ConfigError: if it is no UTF-8 text or no TOML.
+    """
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            f"{path}:{line}: is not UTF-8 text", hint="save it as UTF-8; TOML allows nothing else"
+        ) from error
+    return Source(path, content, tomldoc.parse(text, str(path)))
+
+
+def detect(paths: Sequence[Path]) -> Framework:
+    """The framework that these files are for.
+
+    Raises:
+        ConfigError: if a file cannot be read, or no framework knows them.
+    """
+    return registry.detect([(str(source.path), source.data) for source in map(read, paths)])
+
+
+def load(paths: Sequence[Path], framework: Framework) -> LoadedFiles:
+    """Read the files, and those the framework looks for beside the first one.
+
+    Raises:
+        ConfigError: if one cannot be read or has no role, or a required one is missing.
+    """
+    sources: dict[str, Source] = {}
+    for path in paths:
+        source = read(path)
+        role = framework.roles(str(source.path), source.data)
+        if role is None:
+            raise ConfigError(
+                f"{path} is not a config file of {framework.title}", hint="see its example files"
+            )
+        if role in sources:
+            raise ConfigError(
+                f"{path} and {sources[role].path} are both the {role!r} file of {framework.title}",
+                hint="give one of them",
+            )
+        sources[role] = source
+    _require(framework, sources)
+    for role, name in framework.companions.items():
+        beside = next(iter(sources.values())).path.parent / name if sources else Path(name)
+        if role not in sources and beside.exists():
+            sources[role] = read(beside)
+    return LoadedFiles(sources)
+
+
+def _require(framework: Framework, sources: Mapping[str, Source]) -> None:
+    for role in framework.required:
+        if role not in sources:
+            given = ", ".join(str(source.path) for source in sources.values()) or "no file"
+            beside = " and ".join(framework.companions.values())
+            raise ConfigError(
+                f"{framework.title} needs its {role}.toml; given: {given}",
+                hint=f"name that file; {beside} beside it is found by itself"
+                if beside
+                else "name that file too",
+            )
+
+
+def write_snapshot(loaded: LoadedFiles, folder: Path) -> ConfigFiles:
+    """Copy the files as `<role>.toml` into `folder`. A byte order mark is left out: few programs take one.
+
+    Raises:
+        RltuiError: if they cannot be written.
+    """
+    copies: dict[str, ConfigFile] = {}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for role, source in loaded.sources.items():
+            copy = folder.absolute() / f"{role}.toml"
+            copy.write_bytes(source.text.removeprefix(tomldoc.BOM).encode())
+            copies[role] = ConfigFile(role, str(copy), source.data)
+    except OSError as error:
+        raise RltuiError(
+            f"cannot copy the config to {folder}: {error.strerror}",
+            hint="make room, or choose another output folder",
+        ) from error
+    return copies
+
+
+def read_snapshot(folder: Path, framework: Framework) -> ConfigFiles:
+    """The files that `write_snapshot` left. Empty where there are none.
+
+    Raises:
+        ConfigError: if one was damaged since.
+    """
+    sources = [read(path) for path in sorted(folder.glob("*.toml"))]
+    roles = (framework.roles(str(source.path), source.data) or source.path.stem for source in sources)
+    return LoadedFiles(dict(zip(roles, sources, strict=True))).files

@@ -1,0 +1,131 @@
+"""Layout files: where they are looked for, and reading them with errors in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from rltui import paths
+from rltui.core import tomldoc
+from rltui.core.layout import ComponentSpec, Layout, Ready, Screen, Stop
+from rltui.core.suggest import did_you_mean
+from rltui.core.toml_values import format_key
+from rltui.errors import ConfigError
+from rltui.services import config_files
+
+_TABLES: Mapping[str, type[BaseModel]] = {
+    "component": ComponentSpec,
+    "ready": Ready,
+    "stop": Stop,
+    "screen": Screen,
+}
+"""Models by the name of the key that holds them."""
+
+
+def folders(config_dir: Path | None) -> tuple[Path, ...]:
+    """Where layouts are looked for, first to last: the user's, the project's, the shipped ones."""
+    user = Path(platformdirs.user_config_dir("rltui")) / "layouts"
+    project = (config_dir / paths.STATE_FOLDER / "layouts",) if config_dir is not None else ()
+    return (user, *project, paths.shipped_dir("layouts"))
+
+
+def available(config_dir: Path | None = None) -> dict[str, Path]:
+    """Name → file of every layout that can be named; an earlier folder hides a later one's."""
+    found: dict[str, Path] = {}
+    for folder in folders(config_dir):
+        for path in sorted(folder.glob("*.toml")):
+            found.setdefault(path.stem, path)
+    return found
+
+
+def find(name_or_path: str, config_dir: Path | None = None) -> Path:
+    """The file of a layout that is given by name or by path (anything with a `/` or ending in `.toml`).
+
+    Raises:
+        ConfigError: if there is none; names those there are.
+    """
+    if "/" in name_or_path or name_or_path.endswith(".toml"):
+        path = Path(name_or_path).expanduser()
+        if not path.is_file():
+            raise ConfigError(f"{name_or_path}: there is no such layout file", hint="check the path")
+        return path.absolute()
+    known = available(config_dir)
+    if name_or_path not in known:
+        guess = did_you_mean(name_or_path, known)
+        raise ConfigError(
+            f"unknown layout {name_or_path!r}",
+            details=[
+                f"known: {', '.join(sorted(known))}",
+                *(f"looked in {path}" for path in folders(config_dir)),
+            ],
+            hint=guess or "name one of these, or give the path of a file",
+        )
+    return known[name_or_path].absolute()
+
+
+def load(path: Path) -> Layout:
+    """The layout in a file.
+
+    Raises:
+        ConfigError: if it is missing, malformed or breaks a rule: names file, line, key and what is wrong.
+    """
+    source = config_files.read(path)
+    try:
+        return Layout.model_validate(source.data)
+    except ValidationError as error:
+        faults = [_fault(path, source.text, source.data, each) for each in error.errors()]
+        raise ConfigError(faults[0], details=faults[1:], hint="fix the layout file") from error
+
+
+def _fault(path: Path, text: str, data: Mapping[str, Any], error: ErrorDetails) -> str:
+    keys = tuple(str(part) for part in error["loc"])
+    place = next(
+        (
+            found
+            for depth in range(len(keys), 0, -1)
+            if (found := tomldoc.locate(text, format_key(keys[:depth])))
+        ),
+        None,
+    )
+    spot = f"{path}:{place[0]}:{place[1]}" if place else str(path)
+    return f"{spot}: {_name(error['loc'], data)}{_reason(error)}"
+
+
+def _name(location: tuple[int | str, ...], data: Mapping[str, Any]) -> str:
+    """`component 'trainer', stop.signal: `, or nothing for the whole file."""
+    words = [str(part) for part in location]
+    if words[:1] != ["component"] or len(words) < 2:
+        return f"{'.'.join(words)}: " if words else ""
+    tables, index = data.get("component"), location[1]
+    table = tables[index] if isinstance(tables, list) and isinstance(index, int) else None
+    name = table.get("id", f"number {words[1]}") if isinstance(table, dict) else f"number {words[1]}"
+    return f"component {name!r}, {'.'.join(words[2:])}: " if words[2:] else f"component {name!r}: "
+
+
+def _reason(error: ErrorDetails) -> str:
+    if error["type"] == "extra_forbidden":
+        key = str(error["loc"][-1])
+        guess = did_you_mean(key, _keys_beside(error["loc"]))
+        return f"unknown key; {guess}" if guess else "unknown key"
+    if error["type"] == "missing":
+        return "is missing"
+    message = error["msg"].removeprefix("Value error, ")
+    given = error["input"]
+    shown = (
+        f" (given: {given!r})"
+        if isinstance(given, str | int | float) and error["type"] != "value_error"
+        else ""
+    )
+    return f"{message[0].lower()}{message[1:]}{shown}"
+
+
+def _keys_beside(location: tuple[int | str, ...]) -> Iterator[str]:
+    """The keys that the table of an unknown key may have."""
+    tables = [part for part in location[:-1] if isinstance(part, str)]
+    model = _TABLES.get(tables[-1]) if tables else Layout
+    yield from model.model_fields if model is not None else ()
