@@ -11,9 +11,9 @@ from rltui.cli.output import confirm, plan_text, print_json
 from rltui.client import creation, launch, offline
 from rltui.client.wire import Wire
 from rltui.core.api import KnobInfo, KnobTable, Plan, Request
-from rltui.errors import ConfigError, UsageError
+from rltui.core.knob_values import split_assignment
+from rltui.errors import ConfigError
 from rltui.services import layout_files
-from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import ExperimentRecord
 
 
@@ -22,7 +22,7 @@ def show_knobs(arguments: argparse.Namespace) -> int:
     record = launch.choose(arguments.name)
     wire = launch.connect(record)
     if wire is None:
-        table = _store(record).knob_table({})
+        table = offline.open_store(record).knob_table({})
     else:
         with wire:
             table = KnobTable.model_validate(wire.call("knobs"))
@@ -52,25 +52,13 @@ def _knob_line(knob: KnobInfo, width: int) -> str:
 def set_knobs(arguments: argparse.Namespace) -> int:
     """Edit the config files."""
     record = launch.choose(arguments.name)
-    edits = _store(record).parse_edits(_pairs(arguments.edit))
+    edits = dict(split_assignment(text) for text in arguments.edit)
     request = Request(action="set", edits=edits, restart=arguments.restart)
     wire = launch.connect(record, start=arguments.restart and not arguments.dry_run)
     if wire is None:
         return _set_offline(record, request, arguments)
     with wire:
         return _set_live(wire, request, arguments)
-
-
-def _pairs(texts: list[str]) -> dict[str, str]:
-    pairs = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not equals or not key:
-            raise UsageError(
-                f"{text!r} is no edit", hint="write KEY=VALUE, such as orchestrator.batch_size=64"
-            )
-        pairs[key.strip()] = value.strip()
-    return pairs
 
 
 def _set_live(wire: Wire, request: Request, arguments: argparse.Namespace) -> int:
@@ -92,7 +80,7 @@ def _set_live(wire: Wire, request: Request, arguments: argparse.Namespace) -> in
 
 
 def _set_offline(record: ExperimentRecord, request: Request, arguments: argparse.Namespace) -> int:
-    store = _store(record)
+    store = offline.open_store(record)
     preview = store.preview(request.edits)
     plan = Plan(action="set", diff=preview.diff, problems=preview.problems)
     _refuse_blocked(plan)
@@ -152,9 +140,3 @@ def list_layouts(arguments: argparse.Namespace) -> int:
     for name, layout, path in rows:
         print(f"{name:<20} {layout.title}\n{'':<20} {path}")
     return 0
-
-
-def _store(record: ExperimentRecord) -> ConfigStore:
-    store = offline.open_store(record)
-    store.load()
-    return store

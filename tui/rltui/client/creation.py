@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Literal
 
 from rltui.client import launch
-from rltui.core import tomldoc
 from rltui.core.api import Check, DerivedValue
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
 from rltui.services import layout_files
+from rltui.services.config_files import detect
 from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import (
     ControlFolder,
@@ -69,7 +69,7 @@ def identify(config_files: tuple[Path, ...], layout: str | None) -> tuple[Framew
     if layout_file is not None:
         framework = registry.get(layout_files.load(layout_file).framework)
     else:
-        framework = registry.detect([(str(path), _parsed(path)) for path in config_files])
+        framework = detect(config_files)
         layout_file = layout_files.find(framework.layout, folder)
     return framework, layout_file
 
@@ -155,7 +155,3 @@ def _refuse_errors(record: ExperimentRecord) -> None:
             details=lines if len(lines) > 1 else (),
             hint="nothing was started; mend the file and try again",
         )
-
-
-def _parsed(path: Path) -> dict[str, object]:
-    return tomldoc.parse(tomldoc.read(path), str(path))

@@ -19,7 +19,12 @@ from rltui.services.run_folder import RunFolder
 
 def open_store(record: ExperimentRecord) -> ConfigStore:
     """The config files of an experiment."""
-    return ConfigStore([Path(name) for name in record.config_files], registry.get(record.framework))
+    layout = layout_files.load(Path(record.layout_file))
+    return ConfigStore(
+        [Path(name) for name in record.config_files],
+        registry.get(record.framework),
+        components=[spec.id for spec in layout.component],
+    )
 
 
 def offline_status(record: ExperimentRecord) -> Status:

@@ -323,4 +323,3 @@ class ComponentRunner:
         self.life = advance(before, event)
         if self.life is not before and self.life != before:
             self.around.life_changed(self, before)
-

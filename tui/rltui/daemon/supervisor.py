@@ -36,7 +36,8 @@ from rltui.daemon.recipe import Launch, Recipe
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFiles
-from rltui.services import config_store, layout_files, processes
+from rltui.services import config_files, layout_files, processes
+from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.run_folder import RunFolder
 from rltui.services.tmux_host import TmuxHost, session_name
@@ -55,7 +56,11 @@ class Supervisor:
         self.control = ControlFolder(Path(record.output_dir))
         self.framework = registry.get(record.framework)
         self.layout: Layout = layout_files.load(Path(record.layout_file))
-        self.store = config_store.ConfigStore([Path(name) for name in record.config_files], self.framework)
+        self.store = ConfigStore(
+            [Path(name) for name in record.config_files],
+            self.framework,
+            components=[spec.id for spec in self.layout.component],
+        )
         self.folder = RunFolder(Path(record.output_dir), self.framework.files)
         self.broadcast = Broadcast()
         self.journal = Journal(self.control.journal_file, clock=time.time, listener=self._tell_journal)
@@ -340,9 +345,7 @@ class Supervisor:
 
     def _running_configs(self) -> dict[str, ConfigFiles]:
         return {
-            name: config_store.load_snapshot(
-                self.control.attempt_dir(name, runner.attempt) / "config", self.framework
-            )
+            name: config_files.read_snapshot(self.control.attempt_dir(name, runner.attempt) / "config")
             for name, runner in self.runners.items()
             if runner.life.alive and runner.attempt is not None
         }
