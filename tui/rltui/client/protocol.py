@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Protocol
 
 from rltui.core.api import Alert, GpuReport, JournalEntry, KnobTable, Plan, Request, Status
+from rltui.core.layout import Screen
 from rltui.core.log_source import LogSource
 
 Event = Status | GpuReport | KnobTable | JournalEntry | Alert
@@ -16,6 +17,8 @@ class Experiment(Protocol):
     """One experiment as its clients see it. All calls may raise `RltuiError`."""
 
     name: str
+    screen: Screen
+    """What the layout wants to see."""
 
     def events(self) -> AsyncIterator[Event]:
         """Current values first (status, gpus, knobs), then every change. Ends when the supervisor ends."""
@@ -35,6 +38,10 @@ class Experiment(Protocol):
 
     def open_log(self, path: str) -> LogSource:
         """Open the output of an attempt (`ComponentStatus.log`)."""
+        ...
+
+    def attach_command(self, component: str) -> list[str]:
+        """Argument list of the program that shows the component's raw terminal until the person detaches."""
         ...
 
     async def aclose(self) -> None:

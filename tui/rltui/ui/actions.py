@@ -43,8 +43,8 @@ class Action:
 
     @property
     def method(self) -> str:
-        """The action's name without parameters."""
-        return self.name.partition("(")[0]
+        """The method's name, without `action_` and parameters."""
+        return self.name.partition("(")[0].rpartition(".")[2]
 
 
 _G, _C, _K = Scope.GLOBAL, Scope.COMPONENTS, Scope.KNOBS
@@ -52,7 +52,7 @@ _T, _E, _D = Scope.KNOB_TABLE, Scope.EDITOR, Scope.DIALOG
 
 ACTIONS: tuple[Action, ...] = (
     Action("help", "question_mark", "show_help", "help", "Show all keys and what the symbols mean", _G, True),
-    Action("palette", "colon", "command_palette", "command", "Find any action by name", _G, True, False),
+    Action("palette", "colon", "app.command_palette", "command", "Find any action by name", _G, True, False),
     Action("component.start", "s", "start_component", "start", "Start the selected component", _C, True),
     Action("component.stop", "x", "stop_component", "stop", "Stop the selected component, plan first", _C, True),
     Action(
@@ -87,9 +87,9 @@ ACTIONS: tuple[Action, ...] = (
     Action("pane.zoom", "z", "zoom", "zoom", "Give the pane the whole screen, and back", _G, True),
     Action("pane.back", "escape", "back", "back", "Back from zoom to all panes", _G, False, False),
     Action("alert.last", "exclamation_mark", "last_alert", "alert", "Show the newest alert again", _G),
-    Action("theme", "ctrl+t", "change_theme", "theme", "Change the colours", _G),
-    Action("detach", "q", "detach", "detach", "Leave; everything keeps running", _G, True),
-    Action("interrupt", "ctrl+c", "explain_interrupt", "interrupt", "Stops nothing: says how to leave", _G,
+    Action("theme", "ctrl+t", "app.change_theme", "theme", "Change the colours", _G),
+    Action("detach", "q", "app.detach", "detach", "Leave; everything keeps running", _G, True),
+    Action("interrupt", "ctrl+c", "app.explain_interrupt", "interrupt", "Stops nothing: says how to leave", _G,
            False, False),
     Action("knob-table.down", "down,j", "cursor(1)", "down", "Next knob", _T, False, False),
     Action("knob-table.up", "up,k", "cursor(-1)", "up", "Previous knob", _T, False, False),
@@ -103,17 +103,17 @@ ACTIONS: tuple[Action, ...] = (
         "editor.write-restart", "ctrl+r", "write_and_restart", "write + restart",
         "Write the file and restart what reads the knob", _E, True, False,
     ),
+    Action("editor.cancel", "escape", "cancel", "cancel", "Leave the file as it is", _E, True, False),
     Action("editor.more", "up", "step(1)", "more", "One step up, or the choice before", _E, False, False),
     Action("editor.less", "down", "step(-1)", "less", "One step down, or the next choice", _E, False, False),
     Action("editor.double", "asterisk", "scale(2)", "×2", "Twice the number", _E, False, False),
     Action("editor.halve", "slash", "scale(0.5)", "÷2", "Half the number", _E, False, False),
-    Action("dialog.yes", "y", "yes", "yes", "Do it", _D, False, False),
-    Action("dialog.no", "escape,n", "no", "no", "Leave things as they are", _D, False, False),
+    Action("dialog.yes", "y", "yes", "yes", "Do it", _D, True, False),
+    Action("dialog.no", "escape,n", "no", "no", "Leave things as they are", _D, True, False),
     Action("dialog.other", "left,right", "other", "other", "The other button; enter presses it", _D, False, False),
 )  # fmt: skip
 
 FOOTER_RANKS = {action.id: rank for rank, action in enumerate(ACTIONS) if action.footer}
-BY_METHOD = {action.method: action for action in ACTIONS}
 
 
 def bindings(*scopes: Scope) -> list[BindingType]:

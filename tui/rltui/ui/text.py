@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
-_ESCAPE_SEQUENCES = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movements
-    r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # OSC: titles, links, clipboard
-    r"|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f])[^\x1b\x9c]*(?:\x1b\\|\x9c)?"  # DCS, SOS, PM, APC
-    r"|\x1b[ -/]*[0-~]?"
-)
-_CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+from rltui.core.lines import plain_text
+
 _SPARKS = "▁▂▃▄▅▆▇█"
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 GIB = 1024**3
@@ -20,7 +14,7 @@ GIB = 1024**3
 
 def clean(text: str) -> str:
     """`text` without escape sequences and controls; line feeds stay, tabs become spaces."""
-    return _CONTROLS.sub("", _ESCAPE_SEQUENCES.sub("", text.replace("\t", "    ")))
+    return "\n".join(plain_text(line) for line in text.split("\n"))
 
 
 def clean_line(text: str) -> str:

@@ -1,0 +1,276 @@
+"""An experiment without processes: tests push events and read what was asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+from rltui.client.protocol import Event
+from rltui.core.api import (
+    ComponentState,
+    ComponentStatus,
+    GpuDevice,
+    GpuProcess,
+    GpuReport,
+    KnobInfo,
+    KnobTable,
+    Lost,
+    Plan,
+    Problem,
+    Progress,
+    Request,
+    Status,
+)
+from rltui.core.layout import Screen
+from rltui.core.log_source import Change
+from rltui.errors import RltuiError
+
+NOW = 1_800_000_000.0
+GIB = 1024**3
+READY, STOPPED, FAILED = ComponentState.READY, ComponentState.STOPPED, ComponentState.FAILED
+
+LOGS = {
+    "inference": [
+        "INFO 11-20 23:33:00 [core.py:133] Initializing a V1 LLM engine (v0.32.0) with config: model='tiny'",
+        "INFO 11-20 23:33:01 [gpu_worker.py:298] Available KV cache memory: 60.10 GiB",
+        "INFO 11-20 23:33:04 [loggers.py:257] Engine 000: Avg prompt throughput: 812.4 tokens/s, "
+        "Avg generation throughput: 8213.0 tokens/s, Running: 128 reqs, Waiting: 12 reqs",
+    ],
+    "orchestrator": [
+        f"23:33:{20 + step} INFO Step {step} | Time: 4.1s | Reward: 0.{40 + 2 * step} | Seq. Length: 211.3 tokens"
+        for step in range(1, 13)
+    ],
+    "trainer": [
+        *(f"23:33:{20 + step} INFO Step {step} | Loss: 0.0{30 - step} | Peak Mem.: 11.2 GiB" for step in range(12)),
+        "23:33:33 WARNING Waiting for batch 13 since 2.1s",
+        "\x1b[31m23:33:34 ERROR [red]not markup[/red]\x1b[0m \x1b]0;title\x07",
+    ],
+}
+
+
+class FakeLog:
+    """A `LogSource` over a list that does not change."""
+
+    problem: str | None = None
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
+        self.start = 0
+
+    @property
+    def stop(self) -> int:
+        return len(self.lines)
+
+    def line(self, number: int) -> str:
+        return self.lines[number]
+
+    def poll(self, *, may_skip: bool) -> Change:
+        return Change.NONE
+
+    def load_older(self) -> bool:
+        return False
+
+
+def component(component_id: str, state: ComponentState = READY, **values: object) -> ComponentStatus:
+    base: dict[str, object] = {"id": component_id, "state": state}
+    if state is READY:
+        base |= {"pid": 4242, "attempt": 1, "started_at": NOW - 2470, "log": f"/run/{component_id}.log"}
+    return ComponentStatus.model_validate(base | values)
+
+
+def running_status(**values: object) -> Status:
+    base: dict[str, object] = {
+        "experiment": "reverse-text",
+        "state": "running",
+        "framework": "prime-rl",
+        "title": "prime-rl 0.8",
+        "output_dir": "/run",
+        "components": (
+            component("inference", kind="service", port=8000, facts=("KV 41 %", "128 run 12 wait")),
+            component("orchestrator", facts=("step 12", "4.1 s/step")),
+            component("trainer", facts=("step 12", "loss 0.02", "waits for batch")),
+        ),
+        "progress": Progress(
+            step=12,
+            max_steps=20,
+            reward=0.62,
+            rewards=tuple(0.2 + 0.035 * step + (0.05 if step % 3 else 0) for step in range(12)),
+            tokens_per_s=8213,
+            step_time_s=4.1,
+            eta_s=100,
+        ),
+    }
+    return Status.model_validate(base | values)
+
+
+def stopped_status() -> Status:
+    parts = tuple(component(name, STOPPED) for name in LOGS)
+    return running_status(state="stopped", components=parts, progress=Progress())
+
+
+def gpu_report(count: int = 2) -> GpuReport:
+    devices = []
+    for index in range(count):
+        holder = "inference" if index % 2 == 0 else "trainer"
+        processes = [
+            GpuProcess(pid=1, used_bytes=int((60.1 - 3 * index) * GIB), component=holder),
+            GpuProcess(pid=2, used_bytes=int(1.3 * GIB), name="python"),
+        ]
+        if index == 0:
+            processes.append(GpuProcess(pid=3, used_bytes=int(9.8 * GIB), component="trainer"))
+        used = sum(process.used_bytes or 0 for process in processes)
+        devices.append(
+            GpuDevice(
+                index=index,
+                name="NVIDIA H200",
+                total_bytes=141 * GIB,
+                used_bytes=used,
+                free_bytes=141 * GIB - used,
+                utilization=0.97 - index / 20,
+                power_w=412.0 - 9 * index,
+                temperature_c=61 + index,
+                processes=tuple(processes),
+            )
+        )
+    return GpuReport(available=True, driver="570.1", devices=tuple(devices), sampled_at=NOW)
+
+
+NO_GPU = GpuReport(available=False, reason="the NVIDIA driver is not installed (libnvidia-ml.so.1 not found)")
+
+
+def knob(key: str, value: object, *readers: str, **values: object) -> KnobInfo:
+    base: dict[str, object] = {
+        "key": key,
+        "file": "/work/rl.toml",
+        "value": value,
+        "default": value,
+        "running": value,
+        "is_set": True,
+        "is_running": True,
+        "kind": "int",
+        "readers": readers,
+    }
+    return KnobInfo.model_validate(base | values)
+
+
+def knob_table(**values: object) -> KnobTable:
+    orch, train, infer = "orchestrator", "trainer", "inference"
+    base: dict[str, object] = {
+        "files": ("/work/rl.toml",),
+        "knobs": (
+            knob("max_steps", 20, orch, train, bounds=(1, None), unit="steps", help="Training steps of the run."),
+            knob("seq_len", 2048, orch, train, bounds=(1, None), unit="tokens", help="Longest sample."),
+            knob(
+                "orchestrator.batch_size", 64, orch, running=128, bounds=(1, 4096), unit="rollouts",
+                help="Rollouts per training step; a multiple of the group size.",
+            ),
+            knob("orchestrator.group_size", 16, orch, bounds=(2, None), unit="rollouts", help="Rollouts per prompt."),
+            knob("orchestrator.sampling.temperature", 1.0, orch, kind="float", bounds=(0, 2), is_set=False),
+            knob("orchestrator.max_inflight_rollouts", None, orch, nullable=True, is_set=False),
+            knob("trainer.optim.lr", 1e-5, train, kind="float", bounds=(0, 1), help="Learning rate."),
+            knob("trainer.loss.type", "grpo", train, kind="enum", choices=("grpo", "cispo", "dppo")),
+            knob("trainer.model.ac", False, train, kind="bool", help="Activation checkpointing: less memory, slower."),
+            knob("inference.gpu_memory_utilization", 0.5, infer, kind="float", bounds=(0.05, 0.98)),
+            knob("inference.max_model_len", 2048, infer, bounds=(1, None), unit="tokens"),
+            knob("inference.parallel.tp", 1, infer, bounds=(1, 8), unit="GPUs"),
+        ),
+    }  # fmt: skip
+    return KnobTable.model_validate(base | values)
+
+
+RESTART_PLAN = Plan(
+    action="restart",
+    stop=("trainer", "orchestrator"),
+    start=("orchestrator", "trainer"),
+    keep=("inference",),
+    reasons=("orchestrator and trainer share the step counter: they restart together",),
+    lost=Lost(steps=2, resume_step=10),
+)
+SET_PLAN = RESTART_PLAN.model_copy(
+    update={
+        "action": "set",
+        "diff": "--- rl.toml\n+++ rl.toml\n@@ -3,3 +3,3 @@ [orchestrator]\n [orchestrator]\n-batch_size = 128\n"
+        "+batch_size = 64\n group_size = 16\n",
+    }
+)
+BLOCKED_PLAN = Plan(
+    action="set",
+    problems=(
+        Problem(
+            key="orchestrator.batch_size",
+            message="orchestrator.batch_size 100 is not a multiple of orchestrator.group_size 16: "
+            "the nearest valid values are 96 and 112",
+            file="/work/rl.toml",
+            line=4,
+        ),
+    ),
+)
+
+
+def simple_plan(request: Request) -> Plan:
+    """Does just what is asked."""
+    match request.action:
+        case "start":
+            return Plan(action="start", start=request.components or tuple(LOGS))
+        case "stop":
+            return Plan(action="stop", stop=request.components or tuple(LOGS))
+        case "restart":
+            return RESTART_PLAN
+        case "set":
+            return BLOCKED_PLAN if 100 in request.edits.values() else SET_PLAN
+
+
+class FakeExperiment:
+    """Implements `rltui.client.protocol.Experiment`."""
+
+    name = "reverse-text"
+
+    def __init__(self, *events: Event, screen: Screen | None = None) -> None:
+        self.screen = screen or Screen()
+        self.planned: list[Request] = []
+        self.executed: list[Request] = []
+        self.opened: list[str] = []
+        self.connections = 0
+        self.planner: Callable[[Request], Plan] = simple_plan
+        self.error: RltuiError | None = None
+        self._first = events or (running_status(), gpu_report(), knob_table())
+        self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
+
+    def push(self, event: Event) -> None:
+        self._queue.put_nowait(event)
+
+    def end_stream(self) -> None:
+        """As if the supervisor was killed."""
+        self._queue.put_nowait(None)
+
+    async def events(self) -> AsyncIterator[Event]:
+        self.connections += 1
+        for event in self._first:
+            yield event
+        while (event := await self._queue.get()) is not None:  # type: ignore[assignment]
+            yield event
+
+    async def plan(self, request: Request) -> Plan:
+        self.planned.append(request)
+        if self.error:
+            raise self.error
+        return self.planner(request)
+
+    async def execute(self, request: Request) -> Plan:
+        if self.error:
+            raise self.error
+        self.executed.append(request)
+        return self.planner(request)
+
+    async def knobs(self) -> KnobTable:
+        return knob_table()
+
+    def open_log(self, path: str) -> FakeLog:
+        self.opened.append(path)
+        return FakeLog(LOGS[path.removeprefix("/run/").removesuffix(".log")])
+
+    def attach_command(self, component: str) -> list[str]:
+        return ["tmux", "-L", "rltui", "attach", "-t", f"{self.name}:{component}"]
+
+    async def aclose(self) -> None:
+        pass

@@ -1,0 +1,24 @@
+"""Alerts as toasts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rltui.core.api import Alert
+from rltui.ui.text import clean, clean_line
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+_STAY_S = {"error": 15.0, "warning": 8.0, "information": 5.0}
+
+
+def show_alert(app: App[None], alert: Alert) -> None:
+    """A toast; what matters more stays longer."""
+    app.notify(
+        clean(alert.text),
+        title=clean_line(alert.title),
+        severity=alert.severity,
+        timeout=_STAY_S[alert.severity],
+        markup=False,
+    )

@@ -1,0 +1,115 @@
+"""The application: connects an experiment to its screen."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import App, SuspendNotSupported
+from textual.screen import Screen
+
+from rltui.client.protocol import Experiment
+from rltui.core.layout import Screen as ScreenLayout
+from rltui.errors import RltuiError
+from rltui.ui.palette import ActionCommands
+from rltui.ui.screens.overview import Overview
+from rltui.ui.text import clean, clean_line
+
+RECONNECT_S = (0.2, 0.5, 1.0, 2.0, 5.0)
+"""Pauses between attempts to reach the supervisor; the last one repeats."""
+
+RunInTerminal = Callable[[Sequence[str]], None]
+"""Runs a command that takes the terminal over, and returns when it has ended."""
+
+
+class RltuiApp(App[None], inherit_bindings=False):
+    """Shows `experiment` until the person leaves. Leaving stops nothing."""
+
+    TITLE = "rltui"
+    NOTIFICATION_TIMEOUT = 4
+    COMMANDS: ClassVar = {ActionCommands}
+    CSS_PATH: ClassVar = [
+        "widgets/header_bar.tcss",
+        "widgets/key_bar.tcss",
+        "widgets/component_pane.tcss",
+        "widgets/gpu_panel.tcss",
+        "widgets/knob_table.tcss",
+    ]
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        *,
+        layout_screen: ScreenLayout | None = None,
+        component_ids: tuple[str, ...] = (),
+        ask_to_start: bool = True,
+        run_in_terminal: RunInTerminal | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`component_ids` lets the first frame show the panes; without, the first status brings them."""
+        super().__init__()
+        self.experiment = experiment
+        self._run_in_terminal = run_in_terminal
+        self._overview = Overview(
+            experiment,
+            experiment.screen if layout_screen is None else layout_screen,
+            component_ids,
+            clock=clock,
+            ask_to_start=ask_to_start,
+        )
+
+    def get_default_screen(self) -> Screen[None]:
+        """The one screen to live in."""
+        return self._overview
+
+    def on_mount(self) -> None:
+        """Listen."""
+        self.run_worker(self._follow_events(), name="events", group="events", exclusive=True)
+
+    async def _follow_events(self) -> None:
+        """Show what is pushed; when the supervisor is gone, say so and ask again, for ever."""
+        failures = 0
+        while True:
+            connected, reason = False, "the supervisor is gone"
+            try:
+                async for event in self.experiment.events():
+                    if not connected:
+                        connected, failures = True, 0
+                        self._overview.show_connection(None)
+                    await self._overview.show(event)
+            except RltuiError as error:
+                reason = clean_line(error.title)
+            except OSError as error:
+                reason = clean_line(str(error))
+            self._overview.show_connection(f"{reason}: reconnecting… (components keep running)")
+            await asyncio.sleep(RECONNECT_S[min(failures, len(RECONNECT_S) - 1)])
+            failures += 1
+
+    @on(Overview.AttachRequested)
+    def _attach(self, request: Overview.AttachRequested) -> None:
+        """Hand the terminal to the component's raw pane until the person detaches."""
+        try:
+            command = self.experiment.attach_command(request.component_id)
+        except RltuiError as error:
+            self.notify(clean(str(error)), severity="error", markup=False)
+            return
+        if self._run_in_terminal is not None:
+            try:
+                with self.suspend():
+                    self._run_in_terminal(command)
+                return
+            except SuspendNotSupported:
+                pass
+        self.notify(f"Run this in another terminal:\n{' '.join(command)}", timeout=20, markup=False)
+
+    def action_detach(self) -> None:
+        """Leave."""
+        self.exit(message="Detached: everything keeps running. rltui opens it again, rltui down stops it.")
+
+    def action_explain_interrupt(self) -> None:
+        """A habit that must not cost a run."""
+        self.notify("Nothing was stopped. q detaches, D stops everything.", markup=False)
+

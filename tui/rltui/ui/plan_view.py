@@ -1,0 +1,84 @@
+"""A plan in words and colours. Pure functions."""
+
+from __future__ import annotations
+
+from textual.content import Content
+
+from rltui.core.api import Lost, Plan, Problem
+from rltui.ui.text import clean, clean_line, listed
+
+_LABEL_WIDTH = 9
+_PROBLEM_LOOKS = {
+    "error": ("✗", "$text-error"),
+    "warning": ("⚠", "$text-warning"),
+    "hint": ("·", "$text-muted"),
+}
+
+
+def _row(label: str, text: str, style: str = "") -> Content:
+    return Content.assemble((label.ljust(_LABEL_WIDTH), "$text-muted"), (text, style))
+
+
+def lost_text(lost: Lost) -> str:
+    """What is thrown away, and where it goes on."""
+    goes_on = "starts from the beginning" if lost.resume_step is None else f"resumes after step {lost.resume_step}"
+    if lost.steps:
+        return f"{lost.steps} step{'s' if lost.steps > 1 else ''} · {goes_on}"
+    return "" if lost.resume_step is None else f"nothing · {goes_on}"
+
+
+def plan_steps(plan: Plan) -> list[Content]:
+    """Who stops, who starts, who stays, what is lost: a line each."""
+    lines = []
+    if plan.stop:
+        lines.append(_row("stop", " → ".join(map(clean_line, plan.stop)), "bold"))
+    if plan.start:
+        lines.append(_row("start", " → ".join(map(clean_line, plan.start)), "bold"))
+    if plan.keep:
+        lines.append(_row("keep", f"{listed(tuple(map(clean_line, plan.keep)))} (not touched)"))
+    if text := lost_text(plan.lost):
+        lines.append(_row("lose", text, "bold $text-warning" if plan.lost.steps else ""))
+    lines.extend(
+        _row("because" if position == 0 else "", clean_line(reason))
+        for position, reason in enumerate(plan.reasons)
+    )
+    return lines
+
+
+def problem_lines(problems: tuple[Problem, ...]) -> list[Content]:
+    """Every problem in full, errors first."""
+    lines = []
+    for problem in sorted(problems, key=lambda item: list(_PROBLEM_LOOKS).index(item.severity)):
+        mark, style = _PROBLEM_LOOKS[problem.severity]
+        where = ""
+        if problem.file:
+            where = f" ({clean_line(problem.file.rpartition('/')[2])}"
+            where += f", line {problem.line})" if problem.line else ")"
+        lines.append(Content.assemble((f"{mark} {clean_line(problem.message)}", style), (where, "$text-muted")))
+    return lines
+
+
+def diff_lines(diff: str) -> list[Content]:
+    """A unified diff: signs and colours; of the file headers only the name."""
+    lines = []
+    for line in clean(diff).splitlines():
+        if line.startswith("---"):
+            continue
+        if line.startswith("+++"):
+            name = line[4:].split("\t")[0].strip().rpartition("/")[2]
+            lines.append(Content.styled(f"─ {name} ─", "$text-muted"))
+        elif line.startswith("+"):
+            lines.append(Content.styled(line, "$text-success"))
+        elif line.startswith("-"):
+            lines.append(Content.styled(line, "$text-error"))
+        elif line.startswith("@@"):
+            lines.append(Content.styled("@@ " + line.strip("@ ").split(" @@")[0] + " @@", "$text-muted"))
+        else:
+            lines.append(Content(line))
+    return lines
+
+
+def plan_content(plan: Plan) -> Content:
+    """The whole plan, its parts with a blank line between."""
+    parts = [problem_lines(plan.problems), plan_steps(plan), diff_lines(plan.diff)]
+    return Content("\n\n").join([Content("\n").join(lines) for lines in parts if lines])

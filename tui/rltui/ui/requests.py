@@ -1,0 +1,85 @@
+"""From a wish to its execution: plan, ask, carry out, say so. Errors become dialogs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rltui.core.api import KnobInfo, Plan, Request
+from rltui.errors import RltuiError
+from rltui.ui.text import clean_line, listed
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+    from rltui.client.protocol import Experiment
+
+
+def is_harmless(plan: Plan, request: Request) -> bool:
+    """Starts just what was asked for, and throws nothing away: no reason to ask."""
+    return (
+        request.action == "start"
+        and plan.start == request.components
+        and not (plan.stop or plan.problems or plan.lost.steps)
+    )
+
+
+def done_text(plan: Plan) -> str:
+    """What a toast says once the plan is being carried out."""
+    match plan.action:
+        case "start":
+            return f"Starting {listed(plan.start)}"
+        case "stop":
+            return f"Stopping {listed(plan.stop)}"
+        case "restart":
+            return f"Restarting {listed(plan.start or plan.stop)}"
+        case "set":
+            return f"Written. Restarting {listed(plan.start)}" if plan.start else "Written"
+
+
+def nothing_text(plan: Plan) -> str:
+    """Why a plan without steps has none."""
+    reasons = "; ".join(clean_line(reason) for reason in plan.reasons)
+    return f"Nothing to {plan.action}{': ' + reasons if reasons else ''}"
+
+
+async def carry_out(
+    app: App[None], experiment: Experiment, request: Request, heading: str, *, danger: bool = False
+) -> None:
+    """Plan `request`, ask where it is more than a plain start, and do it. `danger` makes *no* the default."""
+    try:
+        plan = await experiment.plan(request)
+        if not (plan.stop or plan.start or plan.diff or plan.blocked):
+            app.notify(nothing_text(plan), markup=False)
+            return
+        if danger or not is_harmless(plan, request):
+            from rltui.ui.screens.plan_dialog import PlanDialog
+
+            if not await app.push_screen_wait(PlanDialog(plan, heading, danger=danger)):
+                return
+        app.notify(done_text(await experiment.execute(request)), markup=False)
+    except RltuiError as error:
+        await show_error(app, error)
+
+
+async def execute(app: App[None], experiment: Experiment, request: Request) -> None:
+    """Do what was planned and confirmed elsewhere."""
+    try:
+        app.notify(done_text(await experiment.execute(request)), markup=False)
+    except RltuiError as error:
+        await show_error(app, error)
+
+
+async def show_error(app: App[None], error: RltuiError) -> None:
+    """An expected failure, in full."""
+    from rltui.ui.screens.message_dialog import MessageDialog
+
+    await app.push_screen(MessageDialog.for_error(error))
+
+
+async def edit_knob(app: App[None], experiment: Experiment, knob: KnobInfo) -> None:
+    """Let a person edit a knob, and carry out what was decided."""
+    from rltui.ui.screens.knob_editor import KnobEditor
+
+    request = await app.push_screen_wait(KnobEditor(knob, experiment.plan))
+    if request is not None:
+        await execute(app, experiment, request)

@@ -1,0 +1,39 @@
+"""A short list to choose from."""
+
+from __future__ import annotations
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from rltui.ui.screens.dialog import Dialog
+
+
+class ChoiceMenu(Dialog[str]):
+    """The id of the choice, `None` for none."""
+
+    def __init__(self, heading: str, choices: dict[str, tuple[str, str]]) -> None:
+        """`choices`: id to what is done and what that means."""
+        super().__init__()
+        self.heading = heading
+        self.choices = choices
+
+    def compose(self) -> ComposeResult:
+        """The list."""
+        with Vertical(classes="box") as box:
+            box.border_title = self.heading.replace("[", r"\[")
+            box.border_subtitle = "enter chooses · esc cancels"
+            yield OptionList(
+                *(
+                    Option(Content.assemble((f"{label}\n", "bold"), (f"  {meaning}", "$text-muted")), id=choice)
+                    for choice, (label, meaning) in self.choices.items()
+                ),
+                compact=True,
+            )
+
+    @on(OptionList.OptionSelected)
+    def _choose(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(event.option_id)

@@ -1,0 +1,33 @@
+"""What all dialogs share."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from textual.screen import ModalScreen
+
+from rltui.ui.actions import Scope, bindings
+
+Answer = TypeVar("Answer")
+
+
+class Dialog(ModalScreen[Answer], Generic[Answer]):
+    """A box in the middle. `esc` leaves it without an answer."""
+
+    CSS_PATH = "dialog.tcss"
+    BINDINGS = bindings(Scope.DIALOG)
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012 - as Textual declares it
+
+    def __init__(self) -> None:
+        super().__init__(classes="dialog")
+
+    def action_no(self) -> None:
+        """Leave things as they are."""
+        self.dismiss(None)
+
+    def action_yes(self) -> None:
+        """A dialog that asks nothing has no yes."""
+
+    def action_other(self) -> None:
+        """To the other button."""
+        self.focus_next("Button")

@@ -1,0 +1,67 @@
+"""All keys, derived from the table of actions, and what the symbols mean."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from rltui.ui.actions import Scope, in_scope, key_text
+from rltui.ui.screens.dialog import Dialog
+from rltui.ui.states import LOOKS, MEANINGS, STALLED
+from rltui.ui.widgets.log_pane import LogPane
+
+_KEY_WIDTH = 12
+
+
+def _row(keys: str, text: str) -> Content:
+    return Content.assemble((keys.rjust(_KEY_WIDTH), "bold $accent"), (f"  {text}", ""))
+
+
+def _section(heading: str, rows: list[Content]) -> Content:
+    return Content("\n").join([Content.styled(heading, "bold underline"), *rows])
+
+
+def _log_rows() -> list[Content]:
+    found = [binding for binding in LogPane.BINDINGS if isinstance(binding, Binding)]
+    return [_row(key_text(binding.key), binding.tooltip or binding.description) for binding in found]
+
+
+def help_content() -> Content:
+    """The whole page."""
+    sections = [
+        _section(scope.value, [_row(key_text(action.keys), action.help) for action in in_scope(scope)])
+        for scope in Scope
+    ]
+    sections.insert(3, _section("Logs", _log_rows()))
+    states = [
+        Content.assemble((f"{look.symbol} {look.word}".rjust(_KEY_WIDTH), look.style), f"  {MEANINGS[state]}")
+        for state, look in LOOKS.items()
+    ]
+    stalled = f"{STALLED.symbol} {STALLED.word}".rjust(_KEY_WIDTH)
+    states.append(Content.assemble((stalled, STALLED.style), "  alive, but nothing has happened for long"))
+    sections.append(_section("States", states))
+    note = Content.styled(
+        "Lower case is reversible or shows its plan first; upper case asks. Leaving stops nothing.", "$text-muted"
+    )
+    return Content("\n\n").join([note, *sections])
+
+
+class HelpScreen(Dialog[None]):
+    """Scrolls; esc closes."""
+
+    CSS_PATH = ["dialog.tcss", "help.tcss"]  # noqa: RUF012 - as Textual declares it
+
+    def compose(self) -> ComposeResult:
+        """The page."""
+        with Vertical(classes="box help") as box:
+            box.border_title = "Keys"
+            box.border_subtitle = "↑ ↓ scroll · esc closes"
+            with VerticalScroll():
+                yield Static(help_content())
+
+    def key_question_mark(self) -> None:
+        """The same key closes."""
+        self.dismiss(None)

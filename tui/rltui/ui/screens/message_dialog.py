@@ -1,0 +1,53 @@
+"""Says something that must not be missed."""
+
+from __future__ import annotations
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Button, Static
+
+from rltui.core.api import Alert
+from rltui.errors import RltuiError
+from rltui.ui.screens.dialog import Dialog
+from rltui.ui.text import clean, clean_line
+
+_ALERT_MARKS = {"error": "✗", "warning": "⚠", "information": "·"}
+
+
+class MessageDialog(Dialog[None]):
+    """A heading, lines of evidence, and what to do."""
+
+    def __init__(self, title: str, lines: tuple[str, ...], hint: str = "", *, is_error: bool) -> None:
+        super().__init__()
+        self.heading = clean_line(title)
+        self.lines = lines
+        self.hint = hint
+        self.set_class(is_error, "-danger")
+
+    @classmethod
+    def for_error(cls, error: RltuiError) -> MessageDialog:
+        """What happened, the evidence, what to do about it."""
+        return cls(f"✗ {error.title}", error.details, error.hint, is_error=True)
+
+    @classmethod
+    def for_alert(cls, alert: Alert) -> MessageDialog:
+        """An alert, to read again."""
+        mark = _ALERT_MARKS[alert.severity]
+        return cls(f"{mark} {alert.title}", (alert.text,), is_error=alert.severity == "error")
+
+    def compose(self) -> ComposeResult:
+        """The words and one button."""
+        parts = [Content.styled(self.heading, "bold"), *(Content(clean(line)) for line in self.lines)]
+        if self.hint:
+            parts.append(Content.assemble(("\n→ ", "$text-accent"), clean(self.hint)))
+        with Vertical(classes="box"):
+            with VerticalScroll(classes="scroll", can_focus=False):
+                yield Static(Content("\n").join(parts), classes="body")
+            with Horizontal(classes="buttons"):
+                yield Button("Close", id="no", compact=True)
+
+    @on(Button.Pressed)
+    def _close(self) -> None:
+        self.dismiss(None)

@@ -1,0 +1,382 @@
+"""The screen to live in: header, panes, keys. Binds and forwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.app import ComposeResult
+from textual.events import DescendantFocus
+from textual.message import Message
+from textual.reactive import reactive
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Static
+
+from rltui.client.protocol import Event, Experiment
+from rltui.core.api import (
+    ALIVE_STATES,
+    Alert,
+    ComponentState,
+    ComponentStatus,
+    GpuReport,
+    KnobTable,
+    Request,
+    Status,
+)
+from rltui.core.layout import Screen as ScreenLayout
+from rltui.ui import requests
+from rltui.ui.actions import Scope, bindings
+from rltui.ui.alerts import show_alert
+from rltui.ui.widgets.body import Body
+from rltui.ui.widgets.component_pane import ComponentPane
+from rltui.ui.widgets.gpu_panel import GpuPanel
+from rltui.ui.widgets.header_bar import HeaderBar
+from rltui.ui.widgets.key_bar import KeyBar
+from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+TITLE_INTERVAL_S = 1.0
+"""How often uptimes are looked at; only a changed text is painted."""
+
+_RESTARTS = {
+    "set": ("Restart set of {}", "It and what must restart with it; trainers resume from the newest checkpoint"),
+    "all": ("Restart everything", "Trainers resume from the newest complete checkpoint"),
+    "set-scratch": ("Restart set of {} from scratch", "Trainers forget their checkpoints and begin at step 0"),
+    "all-scratch": ("Restart everything from scratch", "The whole run begins at step 0"),
+}
+
+
+class Overview(Screen[None]):
+    """Shows the newest value of each kind and turns keys into requests."""
+
+    CSS_PATH = "overview.tcss"
+    BINDINGS = bindings(Scope.COMPONENTS, Scope.KNOBS, Scope.GLOBAL)
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 - as Textual declares it
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012
+
+    status: reactive[Status | None] = reactive(None, init=False, bindings=True)
+    selected: reactive[str | None] = reactive(None, init=False, bindings=True)
+    """Component that the component keys act on."""
+
+    @dataclass
+    class AttachRequested(Message):
+        """A person wants the raw terminal of a component."""
+
+        component_id: str
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        layout: ScreenLayout,
+        component_ids: tuple[str, ...],
+        *,
+        clock: Callable[[], float],
+        ask_to_start: bool,
+    ) -> None:
+        super().__init__()
+        self.experiment = experiment
+        self._clock = clock
+        self._ask_to_start = ask_to_start
+        self._component_ids = component_ids
+        self._screen_layout = layout
+        self._alert: Alert | None = None
+
+    def compose(self) -> ComposeResult:
+        """Header, banner, panes, keys."""
+        yield HeaderBar()
+        yield KeyBar()
+        yield Static(id="banner", markup=False)
+        yield self._new_body()
+
+    def _new_body(self) -> Body:
+        return Body(self._screen_layout, self._component_ids, self.experiment.open_log, self._clock)
+
+    def on_mount(self) -> None:
+        """Keep uptimes true."""
+        self.set_interval(TITLE_INTERVAL_S, self._update_titles, name="uptimes")
+        if self._component_ids:
+            self.call_after_refresh(self._focus_first)
+
+    # values in
+
+    async def show(self, event: Event) -> None:
+        """Take over a pushed value."""
+        match event:
+            case Status():
+                await self._arrange(event)
+                self.status = event
+            case GpuReport():
+                for panel in self.query(GpuPanel):
+                    panel.show(event)
+            case KnobTable():
+                for knobs in self.query(KnobPanel):
+                    knobs.show(event)
+                self.refresh_bindings()
+            case Alert():
+                self._alert = event
+                show_alert(self.app, event)
+                self.refresh_bindings()
+            case _:
+                pass
+
+    def show_connection(self, problem: str | None) -> None:
+        """Say in a banner that what is shown may be old; `None` takes it away."""
+        banner = self.query_one("#banner", Static)
+        banner.update(f"⚠ {problem}" if problem else "")
+        banner.set_class(problem is not None, "-shown")
+
+    async def _arrange(self, status: Status) -> None:
+        ids = tuple(component.id for component in status.components)
+        if ids == self._component_ids:
+            return
+        self._component_ids = ids
+        await self.query_one(Body).remove()
+        await self.mount(self._new_body())
+        self._focus_first()
+
+    def watch_status(self, before: Status | None, status: Status | None) -> None:
+        """Hand each widget its part."""
+        if status is None:
+            return
+        self.query_one(HeaderBar).status = status
+        for component in status.components:
+            if (pane := self.body.component(component.id)) is not None:
+                pane.status = component
+        if before is None and self._ask_to_start and self._all_stopped(status):
+            self._start_everything("Nothing runs yet. Start everything?")
+
+    @staticmethod
+    def _all_stopped(status: Status) -> bool:
+        return not status.done and all(item.state is ComponentState.STOPPED for item in status.components)
+
+    def _update_titles(self) -> None:
+        for pane in self.body.components:
+            pane.update_title()
+
+    # focus
+
+    @property
+    def body(self) -> Body:
+        """The panes."""
+        return self.query_one(Body)
+
+    def _focus_first(self) -> None:
+        if self.body.panes:
+            self.body.focus_pane(self.body.panes[0])
+
+    @on(DescendantFocus)
+    def _select_focused(self, event: DescendantFocus) -> None:
+        pane = self.body.pane_of(event.widget)
+        if isinstance(pane, ComponentPane):
+            self.selected = pane.component_id
+        self.refresh_bindings()
+
+    def watch_selected(self, selected: str | None) -> None:
+        """Mark the selected pane."""
+        for pane in self.body.components:
+            pane.selected = pane.component_id == selected
+
+    @property
+    def component(self) -> ComponentStatus | None:
+        """The selected component."""
+        if self.status is None:
+            return None
+        return next((item for item in self.status.components if item.id == self.selected), None)
+
+    def _current_pane(self) -> Widget | None:
+        return self.body.pane_of(self.focused) if self.focused else None
+
+    def action_focus_next_pane(self) -> None:
+        """In the order of the columns."""
+        self.body.focus_beside(self._current_pane(), 1)
+
+    def action_focus_previous_pane(self) -> None:
+        """Backwards."""
+        self.body.focus_beside(self._current_pane(), -1)
+
+    def _select_beside(self, step: int) -> None:
+        panes = self.body.components
+        if panes:
+            ids = [pane.component_id for pane in panes]
+            at = ids.index(self.selected) if self.selected in ids else -step
+            self.body.focus_pane(panes[(at + step) % len(panes)])
+
+    def action_select_next(self) -> None:
+        """Down the column."""
+        self._select_beside(1)
+
+    def action_select_previous(self) -> None:
+        """Up the column."""
+        self._select_beside(-1)
+
+    def action_focus_component(self, component_id: str) -> None:
+        """Straight to one."""
+        if (pane := self.body.component(component_id)) is not None:
+            self.body.focus_pane(pane)
+
+    def action_focus_knobs(self) -> None:
+        """Straight to the knobs."""
+        for panel in self.query(KnobPanel):
+            self.body.focus_pane(panel)
+
+    def action_focus_gpus(self) -> None:
+        """Straight to the GPUs."""
+        for panel in self.query(GpuPanel):
+            self.body.focus_pane(panel)
+
+    def action_zoom(self) -> None:
+        """The focused pane alone, or all again."""
+        pane = self._current_pane()
+        self.body.zoom(None if self.body.zoomed else pane)
+        self.refresh_bindings()
+
+    def action_back(self) -> None:
+        """All panes again."""
+        self.body.zoom(None)
+        self.refresh_bindings()
+
+    # requests out
+
+    def _work(self, coroutine: Coroutine[None, None, None]) -> None:
+        self.run_worker(coroutine, name="request", group="request", exclusive=True)
+
+    def _carry_out(self, request: Request, heading: str, *, danger: bool = False) -> None:
+        self._work(requests.carry_out(self.app, self.experiment, request, heading, danger=danger))
+
+    def _start_everything(self, heading: str) -> None:
+        self._carry_out(Request(action="start"), heading)
+
+    def action_start_component(self) -> None:
+        """A plain start needs no question; one that starts more shows its plan."""
+        if (item := self.component) is not None:
+            self._carry_out(Request(action="start", components=(item.id,)), f"Start {item.id}?")
+
+    def action_stop_component(self) -> None:
+        """Plan first."""
+        if (item := self.component) is not None:
+            self._carry_out(Request(action="stop", components=(item.id,)), f"Stop {item.id}?")
+
+    def action_kill_component(self) -> None:
+        """Asks, default no."""
+        if (item := self.component) is not None:
+            request = Request(action="stop", components=(item.id,), kill=True)
+            self._carry_out(request, f"Kill {item.id} and all its processes at once?", danger=True)
+
+    def action_restart_component(self) -> None:
+        """Plan first."""
+        if (item := self.component) is not None:
+            self._carry_out(Request(action="restart", components=(item.id,)), f"Restart {item.id}?")
+
+    def action_start_all(self) -> None:
+        """Plan first."""
+        self._start_everything("Start everything?")
+
+    def action_stop_all(self) -> None:
+        """Plan first, default no."""
+        self._carry_out(Request(action="stop"), "Stop everything?", danger=True)
+
+    def action_restart_menu(self) -> None:
+        """Which components, and where trainers begin."""
+        if (item := self.component) is not None:
+            self._work(self._restart_by_menu(item.id))
+
+    async def _restart_by_menu(self, component_id: str) -> None:
+        from rltui.ui.screens.choice_menu import ChoiceMenu
+
+        choices = {key: (label.format(component_id), text) for key, (label, text) in _RESTARTS.items()}
+        choice = await self.app.push_screen_wait(ChoiceMenu("Restart", choices))
+        if choice is None:
+            return
+        request = Request(
+            action="restart",
+            components=() if choice.startswith("all") else (component_id,),
+            resume="scratch" if choice.endswith("scratch") else "latest",
+        )
+        heading = f"{choices[choice][0]}?"
+        await requests.carry_out(self.app, self.experiment, request, heading, danger=True)
+
+    def action_edit_knob(self) -> None:
+        """From anywhere: the knob under the table's cursor."""
+        for rows in self.query(KnobRows):
+            if not rows.has_focus:
+                self.action_focus_knobs()
+            else:
+                rows.action_edit()
+
+    @on(KnobRows.EditRequested)
+    def _edit(self, event: KnobRows.EditRequested) -> None:
+        event.stop()
+        self._work(requests.edit_knob(self.app, self.experiment, event.knob))
+
+    def action_apply_knobs(self) -> None:
+        """Restart the readers of all changed knobs."""
+        if readers := self._pending_readers():
+            request = Request(action="restart", components=readers)
+            self._carry_out(request, "Restart so that the changed knobs count?", danger=True)
+
+    def _pending_readers(self) -> tuple[str, ...]:
+        alive = {item.id for item in self.status.components if item.state in ALIVE_STATES} if self.status else set()
+        knobs = [knob for rows in self.query(KnobRows) for knob in rows.table.knobs]
+        return tuple(dict.fromkeys(r for knob in knobs if knob.changed for r in knob.readers if r in alive))
+
+    def action_attach_component(self) -> None:
+        """Hand the terminal to tmux, and take it back."""
+        if (item := self.component) is not None:
+            self.post_message(self.AttachRequested(item.id))
+
+    def action_last_alert(self) -> None:
+        """In full."""
+        if self._alert is not None:
+            from rltui.ui.screens.message_dialog import MessageDialog
+
+            self.app.push_screen(MessageDialog.for_alert(self._alert))
+
+    def action_show_help(self) -> None:
+        """All keys."""
+        from rltui.ui.screens.help import HelpScreen
+
+        self.app.push_screen(HelpScreen())
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only what makes sense now."""
+        component = self.component
+        alive = component is not None and component.state in ALIVE_STATES
+        waiting = component is not None and component.state is ComponentState.WAITING
+        match action:
+            case "start_component":
+                return component is not None and not alive and not waiting
+            case "stop_component":
+                return alive or waiting
+            case "kill_component" | "attach_component":
+                return alive
+            case "restart_component":
+                return alive or (component is not None and component.state is ComponentState.FAILED)
+            case "restart_menu":
+                return component is not None
+            case "start_all" | "stop_all":
+                return self._any_to(action)
+            case "focus_component":
+                return self.body.component(str(parameters[0])) is not None if self.is_mounted else False
+            case "edit_knob":
+                return any(rows.table.knobs for rows in self.query(KnobRows))
+            case "apply_knobs":
+                return bool(self._pending_readers())
+            case "last_alert":
+                return self._alert is not None
+            case "focus_gpus":
+                return bool(self.query(GpuPanel))
+            case "focus_knobs":
+                return bool(self.query(KnobPanel))
+            case _:
+                return True
+
+    def _any_to(self, action: str) -> bool:
+        states = [item.state for item in self.status.components] if self.status else []
+        if action == "stop_all":
+            return any(state in ALIVE_STATES or state is ComponentState.WAITING for state in states)
+        return any(state not in ALIVE_STATES for state in states)

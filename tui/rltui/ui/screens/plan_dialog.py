@@ -1,0 +1,60 @@
+"""Shows a plan and asks."""
+
+from __future__ import annotations
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.widgets import Button, Static
+
+from rltui.core.api import Plan
+from rltui.ui.plan_view import plan_content
+from rltui.ui.screens.dialog import Dialog
+from rltui.ui.text import clean_line
+
+
+class PlanDialog(Dialog[bool]):
+    """True when confirmed. A blocked plan cannot be; a dangerous one has *no* as its default."""
+
+    def __init__(self, plan: Plan, heading: str, *, danger: bool = False) -> None:
+        super().__init__()
+        self.plan = plan
+        self.heading = clean_line(heading)
+        self.danger = danger or plan.lost.steps > 0
+        self.default_no = danger
+        self.set_class(self.danger or plan.blocked, "-danger")
+
+    def compose(self) -> ComposeResult:
+        """Plan and buttons."""
+        with Vertical(classes="box") as box:
+            box.border_title = self.heading.replace("[", r"\[")
+            with VerticalScroll(classes="scroll", can_focus=False):
+                yield Static(plan_content(self.plan), classes="body")
+            with Horizontal(classes="buttons"):
+                if not self.plan.blocked:
+                    yield Button(self.verb, id="yes", compact=True, variant="error" if self.danger else "primary")
+                yield Button("Close" if self.plan.blocked else "Cancel", id="no", compact=True)
+
+    @property
+    def verb(self) -> str:
+        """What the button says."""
+        return {"start": "Start", "stop": "Stop", "restart": "Restart", "set": "Write"}[self.plan.action]
+
+    def on_mount(self) -> None:
+        """Enter presses the default button."""
+        self.query_one("#no" if self.default_no or self.plan.blocked else "#yes", Button).focus()
+        keys = "esc cancels" if self.plan.blocked else "enter presses · y yes · n no · esc cancels"
+        self.query_one(".box").border_subtitle = keys
+
+    @on(Button.Pressed, "#yes")
+    def _confirm(self) -> None:
+        self.dismiss(True)
+
+    @on(Button.Pressed, "#no")
+    def _cancel(self) -> None:
+        self.dismiss(False)
+
+    def action_yes(self) -> None:
+        """Confirm, unless an error forbids it."""
+        if not self.plan.blocked:
+            self.dismiss(True)

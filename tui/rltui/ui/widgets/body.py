@@ -1,0 +1,111 @@
+"""The panes in their columns: order, focus and zoom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.widget import Widget
+
+from rltui.core.layout import Screen as ScreenLayout
+from rltui.ui.widgets.component_pane import ComponentPane, OpenLog
+from rltui.ui.widgets.gpu_panel import GpuPanel
+from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
+
+PANELS = ("gpus", "knobs")
+
+
+def columns(layout: ScreenLayout, component_ids: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """The layout's columns, without unknown names; by default components left, panels right."""
+    wanted = layout.columns or (component_ids, PANELS)
+    known = {*component_ids, *PANELS}
+    return tuple(tuple(name for name in column if name in known) for column in wanted)
+
+
+def column_widths(layout: ScreenLayout, count: int) -> tuple[str, ...]:
+    """The layout's widths; by default the first column is twice as wide."""
+    return layout.widths or ("2fr", *("1fr",) * (count - 1))
+
+
+class Body(Horizontal):
+    """Columns side by side, or stacked where the screen is narrow (see the style sheet)."""
+
+    def __init__(
+        self,
+        layout: ScreenLayout,
+        component_ids: tuple[str, ...],
+        open_log: OpenLog,
+        clock: Callable[[], float],
+    ) -> None:
+        super().__init__(id="body")
+        self._columns = columns(layout, component_ids)
+        self._widths = column_widths(layout, len(self._columns))
+        self._open_log = open_log
+        self._clock = clock
+        self.zoomed: Widget | None = None
+
+    def compose(self) -> ComposeResult:
+        """A vertical container per column."""
+        for names, width in zip(self._columns, self._widths, strict=True):
+            only_panels = all(name in PANELS for name in names)
+            with Vertical(classes="column panels" if only_panels else "column") as column:
+                column.styles.width = width
+                for name in names:
+                    yield self._pane(name)
+
+    def _pane(self, name: str) -> Widget:
+        if name == "gpus":
+            return GpuPanel(classes="pane panel")
+        if name == "knobs":
+            return KnobPanel(classes="pane panel")
+        return ComponentPane(name, self._open_log, self._clock)
+
+    @property
+    def panes(self) -> list[Widget]:
+        """Down the columns, left to right."""
+        return list(self.query(".pane"))
+
+    @property
+    def components(self) -> list[ComponentPane]:
+        """Only the components' panes."""
+        return list(self.query(ComponentPane))
+
+    def component(self, component_id: str) -> ComponentPane | None:
+        """The pane of a component, if the layout shows it."""
+        return next((pane for pane in self.components if pane.component_id == component_id), None)
+
+    def pane_of(self, widget: Widget) -> Widget | None:
+        """The pane that holds `widget`."""
+        return next(
+            (node for node in widget.ancestors_with_self if isinstance(node, Widget) and node.has_class("pane")),
+            None,
+        )
+
+    def focus_pane(self, pane: Widget) -> None:
+        """Give it the keys; a zoomed screen shows it alone."""
+        if self.zoomed is not None and self.zoomed is not pane:
+            self.zoom(pane)
+        match pane:
+            case ComponentPane():
+                target: Widget = pane.log_pane
+            case KnobPanel():
+                target = pane.query_one(KnobRows)
+            case _:
+                target = pane
+        self.call_after_refresh(target.focus)
+
+    def focus_beside(self, pane: Widget | None, step: int) -> None:
+        """The next pane, round and round."""
+        panes = self.panes
+        at = panes.index(pane) if pane in panes else -step
+        self.focus_pane(panes[(at + step) % len(panes)])
+
+    def zoom(self, pane: Widget | None) -> None:
+        """Show `pane` alone; `None` shows all."""
+        self.zoomed = pane
+        self.set_class(pane is not None, "-zoomed")
+        for other in self.panes:
+            other.set_class(other is pane, "-zoom")
+            if other.parent is not None and isinstance(other.parent, Widget):
+                other.parent.set_class(any(child.has_class("-zoom") for child in other.parent.children), "-zoom")

@@ -1,0 +1,91 @@
+"""A component's pane: its state in the title, its log below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.reactive import reactive
+
+from rltui.client.protocol import LogSource
+from rltui.core.api import ComponentState, ComponentStatus
+from rltui.errors import RltuiError
+from rltui.ui.states import component_title
+from rltui.ui.text import clean_line
+from rltui.ui.widgets.log_pane import LogPane
+
+OpenLog = Callable[[str], LogSource]
+
+
+def placeholder(status: ComponentStatus) -> str:
+    """What an empty pane says."""
+    if status.state is ComponentState.WAITING:
+        return f"Waiting: {clean_line(status.reason or 'not all it needs is ready')}"
+    if status.log is None and status.state is ComponentState.FAILED:
+        return f"Could not be started: {clean_line(status.reason or 'no reason known')}"
+    if status.log is None:
+        return "Not started yet. s starts it, S starts everything."
+    return "No output yet."
+
+
+class ComponentPane(Vertical):
+    """Shows one component. `status` and `selected` are all it needs."""
+
+    status: reactive[ComponentStatus | None] = reactive(None, init=False)
+    selected: reactive[bool] = reactive(False, init=False, toggle_class="-selected")
+
+    def __init__(self, component_id: str, open_log: OpenLog, clock: Callable[[], float]) -> None:
+        super().__init__(id=f"pane-{component_id}", classes="pane component")
+        self.component_id = component_id
+        self._open_log = open_log
+        self._clock = clock
+        self._log_path: str | None = None
+        self._title = ""
+
+    def compose(self) -> ComposeResult:
+        """The log."""
+        pane = LogPane()
+        pane.border_title = self.component_id
+        yield pane
+
+    @property
+    def log_pane(self) -> LogPane:
+        """The log, which takes the focus."""
+        return self.query_one(LogPane)
+
+    def watch_status(self, status: ComponentStatus | None) -> None:
+        """Follow the newest attempt's log."""
+        self.update_title()
+        if status is None:
+            return
+        for state in ComponentState:
+            self.set_class(state is status.state, f"-{state.value}")
+        if status.log is None or status.log != self._log_path:
+            self._follow(status)
+
+    def watch_selected(self) -> None:
+        """Mark the title."""
+        self.update_title()
+
+    def update_title(self) -> None:
+        """State and uptime; repaints only where the text is another one."""
+        if self.status is None:
+            return
+        title = component_title(self.status, self._clock(), selected=self.selected)
+        if title.markup != self._title:
+            self._title = title.markup
+            self.log_pane.border_title = title  # type: ignore[assignment]
+
+    def _follow(self, status: ComponentStatus) -> None:
+        self._log_path = status.log
+        if status.log is None:
+            self.log_pane.set_source(None, placeholder(status))
+            return
+        try:
+            source = self._open_log(status.log)
+        except RltuiError as error:
+            self._log_path = None
+            self.log_pane.set_source(None, clean_line(error.title))
+            return
+        self.log_pane.set_source(source, placeholder(status))
