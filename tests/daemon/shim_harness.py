@@ -85,9 +85,11 @@ class Attempt:
         return record
 
     def end(self) -> None:
-        if self.process is not None and self.process.poll() is None:
-            self.record  # noqa: B018 - remembers its descendants
-            self.process.send_signal(signal.SIGUSR1)
+        record = read_attempt(self.folder)
+        if record is not None and record.shim is not None:
+            self.seen |= {*record.descendants, *([record.main] if record.main else [])}
+            send_signal(record.shim, signal.SIGUSR1)
+        if self.process is not None:
             try:
                 self.process.wait(10)
             except subprocess.TimeoutExpired:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -20,6 +21,8 @@ from rltui.services.processes import (
     end_processes,
     is_alive,
     leftovers,
+    port_holder,
+    read_attempt,
     read_process_id,
     send_signal,
     wait_for_exit,
@@ -135,11 +138,15 @@ async def test_wait_for_exit_works_without_pidfd(start: Start, monkeypatch: pyte
 
 async def test_a_cancelled_wait_closes_its_descriptor(start: Start) -> None:
     process = start("sleep", "1000")
-    before = os.listdir("/proc/self/fd")
+    before = open_descriptors()
     for _ in range(3):
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(wait_for_exit(process), 0.01)
-    assert os.listdir("/proc/self/fd") == before
+    assert open_descriptors() == before
+
+
+def open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 async def test_end_processes_asks_first_and_wakes_the_stopped(tmp_path: Path, start: Start) -> None:
@@ -272,9 +279,10 @@ def test_read_attempt_understands_or_says_none(tmp_path: Path, text: str | None)
     ],
 )
 def test_port_holder(bound: str, asked: str, busy: bool) -> None:
-    family = socket.AF_INET6 if ":" in bound else socket.AF_INET
+    listener = socket.socket(socket.AF_INET6 if ":" in bound else socket.AF_INET)
     try:
-        listener = socket.create_server((bound, 0), family=family)
+        listener.bind((bound, 0))
+        listener.listen()
     except OSError:
         pytest.skip("no IPv6 here")
     with listener:
