@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rltui.core.log_source import Change, LogSource
-from rltui.services.log_file import MAX_LINE_BYTES, SKIP_BYTES, SLICE_BYTES, TAIL_BYTES, LogFile
+from rltui.services.log_file import MAX_LINE_BYTES, SLICE_BYTES, TAIL_BYTES, LogFile
 from rltui.services.newline_index import BLOCK_BYTES
 
 
@@ -168,7 +168,7 @@ def test_older_lines_keep_the_numbers_of_the_newer_ones(path: Path) -> None:
 def test_flood_is_indexed_in_slices_or_skipped(path: Path) -> None:
     path.write_bytes(b"first\n")
     patient, hasty = LogFile(path), LogFile(path)
-    append(path, numbered(0, SKIP_BYTES // 15 + 100_000))
+    append(path, numbered(0, 2 * SLICE_BYTES // 15))
     assert hasty.poll(may_skip=True) is Change.RESET
     newest = hasty.line(hasty.stop - 1)
     assert hasty.bytes_read < 2 * TAIL_BYTES

@@ -62,7 +62,9 @@ def parse_line(raw: str) -> Line:
 
 def plain_text(raw: str) -> str:
     """Return the text of one decoded line as `parse_line` would show it, for searching and printing."""
-    return raw if _DIRTY.search(raw) is None else _sanitise(raw)[0]
+    if _DIRTY.search(raw) is None:
+        return raw
+    return _sanitise(raw)[0] if "\t" in raw else _TOKEN.sub("", raw)
 
 
 def decode_line(data: bytes, *, complete: bool = True) -> str:
@@ -94,7 +96,7 @@ def _sanitise(raw: str) -> tuple[str, tuple[Span, ...]]:
         nonlocal length
         if not piece:
             return
-        if style is not PLAIN:
+        if style != PLAIN:
             spans.append(Span(length, length + len(piece), style))
         pieces.append(piece)
         length += len(piece)
@@ -104,7 +106,6 @@ def _sanitise(raw: str) -> tuple[str, tuple[Span, ...]]:
         position = token.end()
         if (parameters := token["sgr"]) is not None:
             style = apply_sgr(style, parameters)
-            style = PLAIN if style == PLAIN else style
         elif tabs := token["tabs"]:
             put(" " * (len(tabs) * TAB_COLUMNS - length % TAB_COLUMNS))
     put(raw[position:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 Colour = int | tuple[int, int, int]
 """A palette number 0–255 (0–15 are the terminal's own colours) or red, green, blue of 0–255 each."""
@@ -37,6 +38,7 @@ _FLAGS: dict[int, dict[str, bool]] = {
 }
 
 
+@lru_cache(maxsize=1024)
 def apply_sgr(style: SgrStyle, parameters: str) -> SgrStyle:
     """Return `style` after `ESC [ parameters m`. Unknown or malformed parameters change nothing."""
     groups = [_numbers(group) for group in parameters.split(";")]

@@ -12,9 +12,8 @@ from rltui.services.newline_index import BLOCK_BYTES, NewlineIndex
 TAIL_BYTES = 16 * BLOCK_BYTES
 """Indexed on opening. A smaller file is known as a whole at once."""
 SLICE_BYTES = 64 * BLOCK_BYTES
-"""Indexed at a time after that, 4 MiB: 1 to 3 ms from the page cache."""
-SKIP_BYTES = 8 * SLICE_BYTES
-"""A gap to the end of the file that is jumped over rather than indexed, where that is allowed."""
+"""Indexed at a time after that, 4 MiB: 1 to 3 ms from the page cache. A gap to the end of the file that is
+longer is jumped over where that is allowed."""
 MAX_LINE_BYTES = 8 * 1024
 """Longer lines are cut."""
 
@@ -75,7 +74,7 @@ class LogFile:
             return Change.RESET
         known = self._index.end
         behind = self._file.size - known
-        if may_skip and behind > SKIP_BYTES:
+        if may_skip and behind > SLICE_BYTES:
             self._index = self._index_tail()
             return Change.RESET
         self._index.extend(min(behind, SLICE_BYTES))

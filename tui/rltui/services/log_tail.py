@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from threading import Event
 
@@ -27,9 +28,9 @@ def tail_lines(path: Path, count: int, line_filter: LineFilter | None = None) ->
     Raises:
         RltuiError: The file does not exist or cannot be read.
     """
-    stream = _LineStream(path, count, line_filter or LineFilter())
-    lines = deque(stream.drain(), maxlen=count)
-    lines.extend(stream.finish())
+    with closing(_LineStream(path, count, line_filter or LineFilter())) as stream:
+        lines = deque(stream.drain(), maxlen=count)
+        lines.extend(stream.finish())
     return list(lines)
 
 
@@ -42,11 +43,11 @@ def follow_lines(path: Path, count: int, stop: Event, line_filter: LineFilter | 
     Raises:
         RltuiError: The file does not exist or cannot be read.
     """
-    stream = _LineStream(path, count, line_filter or LineFilter())
-    yield from deque(stream.drain(), maxlen=count)
-    while not stop.wait(FOLLOW_INTERVAL_S):
-        yield from stream.drain()
-    yield from stream.finish()
+    with closing(_LineStream(path, count, line_filter or LineFilter())) as stream:
+        yield from deque(stream.drain(), maxlen=count)
+        while not stop.wait(FOLLOW_INTERVAL_S):
+            yield from stream.drain()
+        yield from stream.finish()
 
 
 class _LineStream:
@@ -75,6 +76,10 @@ class _LineStream:
         """Yield the unfinished line, if there is one."""
         rest, self._rest = self._rest, b""
         yield from self._passing([rest] if rest else [])
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
 
     def _passing(self, lines: list[bytes]) -> Iterator[str]:
         for data in lines:

@@ -20,6 +20,8 @@ from rltui.ui.widgets.log_strips import LogStrips
 from rltui.ui.widgets.log_viewport import LogViewport, Row
 
 POLL_INTERVAL_S = 0.2
+FLOOD_LINES = 1000
+"""New lines in one poll that nobody can read: only every second poll is painted then, to spare the line."""
 SEEK_INTERVAL_S = 0.01
 """Between slices while the start of a huge log is looked for."""
 WHEEL_ROWS = 3
@@ -79,6 +81,7 @@ class LogPane(Widget, can_focus=True):
         self._painted: list[Strip] = []
         self._left = 0
         self._seeking_start = False
+        self._paint_is_due = False
         self._base = self._quiet = Style()
 
     @property
@@ -106,13 +109,16 @@ class LogPane(Widget, can_focus=True):
             return
         last = self._source.stop - 1
         match self._source.poll(may_skip=self.follow):
-            case Change.NONE:
+            case Change.NONE if not self._paint_is_due:
                 return
             case Change.GREW:
                 self._strips.forget(last)
             case Change.RESET:
                 self._strips.clear()
-        self._lay_out()
+        flooded = self._source.stop - self._viewport.stop > FLOOD_LINES
+        self._paint_is_due = flooded and not self._paint_is_due
+        if not self._paint_is_due:
+            self._lay_out()
 
     def render_line(self, y: int) -> Strip:
         """Paint one row."""
@@ -205,7 +211,7 @@ class LogPane(Widget, can_focus=True):
         self.action_move_rows(WHEEL_ROWS)
 
     def _can_be_seen(self) -> bool:
-        """Whether the pane is on the top screen or behind a dialog. `is_current` counts covered screens too."""
+        """Whether the pane is on the top screen or behind a dialog; `is_current` counts a covered screen."""
         top = self.app.screen
         return bool(self.size) and (self.screen is top or (top.is_modal and self.screen.is_current))
 
