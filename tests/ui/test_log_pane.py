@@ -190,6 +190,17 @@ async def test_older_lines_are_indexed_when_the_view_comes_near() -> None:
         assert shown(pane) == numbers(63, 73)
 
 
+async def test_a_line_cut_at_its_start_is_completed_by_older_text() -> None:
+    log = FakeLog(*numbers(0, 20), hidden=10)
+    log.text[10] = "ne 10"
+    async with running(log) as (pane, _):
+        assert shown(pane)[0] == "ne 10"
+        log.text[10] = "line 10"
+        pane.action_to_start()
+        pane.action_move_rows(10)
+        assert shown(pane)[0] == "line 10"
+
+
 async def test_top_of_a_log_that_is_not_indexed_yet() -> None:
     log = FakeLog(*numbers(0, 100), hidden=75)
     async with running(log) as (pane, pilot):
