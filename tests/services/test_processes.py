@@ -28,6 +28,9 @@ from rltui.services.processes import (
     wait_for_exit,
 )
 
+NAME = f"test-{os.getpid()}"
+"""Other test processes look for theirs at the same time."""
+
 Start = Callable[..., ProcessId]
 Orphan = Callable[..., ProcessId]
 
@@ -53,7 +56,7 @@ def start() -> Iterator[Start]:
 def record_of(main: ProcessId | None, **changes: object) -> AttemptRecord:
     """Of a shim that was killed."""
     record = AttemptRecord(
-        experiment="e",
+        experiment=NAME,
         component="trainer",
         attempt=3,
         state="running",
@@ -201,19 +204,19 @@ def found(
 
 
 def test_leftovers_by_each_kind_of_evidence(orphan: Orphan) -> None:
-    main, recorded, tagged, stranger = orphan(), orphan(), orphan(RLTUI_EXPERIMENT="e"), orphan()
+    main, recorded, tagged, stranger = orphan(), orphan(), orphan(RLTUI_EXPERIMENT=NAME), orphan()
     record = record_of(main, descendants=(recorded,))
-    assert found("e", record) == {main: "recorded", recorded: "recorded", tagged: "environment"}
-    assert found("e") == {tagged: "environment"}
+    assert found(NAME, record) == {main: "recorded", recorded: "recorded", tagged: "environment"}
+    assert found(NAME) == {tagged: "environment"}
     assert found("other", record) == {main: "recorded", recorded: "recorded"}
     assert is_alive(stranger)
 
 
 def test_leftovers_by_session_check_the_leader(orphan: Orphan) -> None:
     member = orphan()  # leads the session, and stands for a member here
-    assert found("e", record_of(member)) == {member: "recorded"}
+    assert found(NAME, record_of(member)) == {member: "recorded"}
     younger_leader = ProcessId(member.pid, member.start - 1)
-    assert found("e", record_of(younger_leader, session=member.pid)) == {}
+    assert found(NAME, record_of(younger_leader, session=member.pid)) == {}
 
 
 def test_a_session_outlives_its_leader(orphan: Orphan, tmp_path: Path) -> None:
@@ -224,32 +227,32 @@ def test_a_session_outlives_its_leader(orphan: Orphan, tmp_path: Path) -> None:
     assert child is not None
     try:
         record = record_of(leader)
-        assert found("e", record) == {leader: "recorded", child: "session"}
+        assert found(NAME, record) == {leader: "recorded", child: "session"}
         send_signal(leader, signal.SIGKILL)
         retry_until(lambda: not is_alive(leader))
-        assert found("e", record) == {child: "session"}
-        assert found("e", replace(record, state="exited")) == {}
-        assert found("e", replace(record, boot="another")) == {}
+        assert found(NAME, record) == {child: "session"}
+        assert found(NAME, replace(record, state="exited")) == {}
+        assert found(NAME, replace(record, boot="another")) == {}
     finally:
         send_signal(child, signal.SIGKILL)
 
 
 def test_leftovers_tell_component_and_command(orphan: Orphan) -> None:
-    orphan(RLTUI_EXPERIMENT="e", RLTUI_COMPONENT="inference", RLTUI_ATTEMPT="4")
-    [leftover] = leftovers("e", [])
+    orphan(RLTUI_EXPERIMENT=NAME, RLTUI_COMPONENT="inference", RLTUI_ATTEMPT="4")
+    [leftover] = leftovers(NAME, [])
     assert (leftover.component, leftover.attempt, leftover.command) == ("inference", 4, "sleep 1000")
 
 
 def test_leftovers_spare_the_excluded_and_the_supervised(orphan: Orphan) -> None:
-    supervisor, shim = orphan(RLTUI_EXPERIMENT="e"), orphan(RLTUI_EXPERIMENT="e")
-    assert found("e", record_of(None, shim=shim), exclude=(supervisor,)) == {}
-    assert found("e", record_of(None), exclude=(supervisor,)) == {shim: "environment"}
+    supervisor, shim = orphan(RLTUI_EXPERIMENT=NAME), orphan(RLTUI_EXPERIMENT=NAME)
+    assert found(NAME, record_of(None, shim=shim), exclude=(supervisor,)) == {}
+    assert found(NAME, record_of(None), exclude=(supervisor,)) == {shim: "environment"}
 
 
 def test_leftovers_spare_this_process(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = start("sleep", "1000", env={"RLTUI_EXPERIMENT": "e"})
+    own = start("sleep", "1000", env={"RLTUI_EXPERIMENT": NAME})
     me = read_process_id(os.getpid())
-    assert found("e", record_of(me, descendants=(own,))) == {}
+    assert found(NAME, record_of(me, descendants=(own,))) == {}
 
 
 @pytest.mark.parametrize("text", [None, "", '{"experiment": "e", "comp', "[]", "{}", "null"])
@@ -292,7 +295,7 @@ def test_port_holder(bound: str, asked: str, busy: bool) -> None:
         if holder is not None:
             assert holder.pid == os.getpid()
             assert holder.name
-            assert "pytest" in holder.command
+            assert holder.command.startswith(sys.executable)
     assert port_holder(port, asked) is None
 
 

@@ -238,3 +238,10 @@ def test_programs_cannot_rename_their_window_or_touch_the_clipboard(host: TmuxHo
     retry_until(lambda: host.list_windows("s")[1].dead)
     assert host.list_windows("s")[1].name == "w"
     assert ("-s", "set-clipboard", "off") in tmux_host.SERVER_OPTIONS
+
+
+def test_sessions_can_follow_each_other_at_once(host: TmuxHost) -> None:
+    """The server exits with its last session, just when the next one asks for it."""
+    for _ in range(15):
+        start(host)
+        host.kill_session("s")

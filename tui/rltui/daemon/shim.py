@@ -48,7 +48,8 @@ SWEEP_GRACE_S = 5.0
 """From SIGTERM to SIGKILL, for whatever is left below the main process."""
 KILL_INTERVALS_S = (0.05, 2.0)
 """First and longest pause between two rounds of SIGKILL: one stuck in a driver can take minutes to die."""
-PANE_INTERVAL_S = 0.5
+PANE_INTERVALS_S = (0.5, 2.0)
+"""Between two looks at the log: while it grows, and when it has been quiet for a while."""
 PANE_BYTES = 64 * 1024
 """Most log bytes shown per interval."""
 PANE_FAREWELL_S = 0.5
@@ -131,12 +132,13 @@ class Tree:
         # The rest whose parent vanished during the scan stays undecided and is read again.
         self._strangers |= _take_below(self._strangers | {0, os.getppid()}, parents)
 
-    def wake_stopped(self) -> None:
-        """SIGCONT where it is stopped: a frozen process takes no signal but SIGKILL."""
+    def wake(self) -> None:
+        """SIGCONT to all, as systemd sends it beside SIGTERM: a stopped process takes no signal but SIGKILL.
+
+        Looking for the stopped ones instead would miss one whose SIGSTOP is still on its way.
+        """
         for pid, start in self.members.items():
-            fields = read_stat(pid)
-            if fields is not None and fields[0] == b"T":
-                send_signal(pid, start, signal.SIGCONT)
+            send_signal(pid, start, signal.SIGCONT)
 
 
 def _take_below(roots: set[int], parents: dict[int, int]) -> set[int]:
@@ -159,6 +161,9 @@ class Pane:
         self._reader = os.open(log, os.O_RDONLY)
         self._offset = os.fstat(self._reader).st_size
         self._screen = _reopen_stdout()
+
+    def has_news(self) -> bool:
+        return os.fstat(self._reader).st_size != self._offset
 
     def pump(self) -> bool:
         """Show what is new, at most `PANE_BYTES`; True when there is more to show."""
@@ -342,7 +347,7 @@ class Shim:
         self._stage_end = self._next_step = math.inf
         """When the stage gives way to the next, and when it has something to do again (monotonic clock)."""
         self._next_tree = self._next_pane = 0.0
-        self._tree_interval_s = TREE_INTERVALS_S[0]
+        self._tree_interval_s, self._pane_interval_s = TREE_INTERVALS_S[0], PANE_INTERVALS_S[0]
         self._kill_interval_s = KILL_INTERVALS_S[0]
         self._asked: set[tuple[int, int]] = set()
         """Who got SIGTERM in the sweep, by pid and start."""
@@ -379,9 +384,8 @@ class Shim:
             self._tree_interval_s = min(2 * self._tree_interval_s, TREE_INTERVALS_S[1])
             self._record_tree()
         if now >= self._next_pane:
-            self._next_pane = now + PANE_INTERVAL_S
-            if self._pane is not None:
-                self._pane.pump()
+            self._show_log()
+            self._next_pane = now + self._pane_interval_s
         if now >= self._stage_end and self._stage < KILLING:
             self._enter(self._stage + 1)
         if now >= self._next_step:
@@ -442,7 +446,7 @@ class Shim:
             else:
                 os.kill(self._main, self._stop_signal)
         self._tree.refresh()
-        self._tree.wake_stopped()
+        self._tree.wake()
 
     def _step(self, now: float) -> None:
         self._tree.refresh()
@@ -461,7 +465,7 @@ class Shim:
             if (pid, start) not in self._asked:
                 self._asked.add((pid, start))
                 send_signal(pid, start, signal.SIGTERM)
-        self._tree.wake_stopped()
+        self._tree.wake()
 
     def _record_tree(self) -> None:
         self._tree.refresh()
@@ -471,6 +475,14 @@ class Shim:
         self._record.save(durable=False)
         if self._record.problem not in (None, known_problem):
             self._say(str(self._record.problem))
+
+    def _show_log(self) -> None:
+        grew = self._pane is not None and self._pane.has_news()
+        self._pane_interval_s = (
+            PANE_INTERVALS_S[0] if grew else min(2 * self._pane_interval_s, PANE_INTERVALS_S[1])
+        )
+        if self._pane is not None:
+            self._pane.pump()
 
     def _say(self, text: str) -> None:
         if self._pane is not None:
@@ -535,6 +547,8 @@ def become_reaper() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+    with contextlib.suppress(AttributeError):  # musl has none
+        libc.malloc_trim(0)  # gives back 1 MB that compiling this file took
 
 
 def main(arguments: list[str]) -> int:

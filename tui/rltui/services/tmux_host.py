@@ -121,7 +121,7 @@ class TmuxHost:
         create = ("new-session", "-d", "-s", session, "-n", SUPERVISOR_WINDOW, "-x", "200", "-y", "50")
         place = ("-c", _literal(cwd), "-P", "-F", _WINDOW_FORMAT, "--")
         *ahead, names = _update_environment(os.environ.keys() - OUTER_VARIABLES | env.keys())
-        self._run(("start-server",), _EXIT_EMPTY_OFF, variables=SERVER_VARIABLES)
+        self._start_server()
         try:
             self._run(*(("set-option", *option) for option in SERVER_OPTIONS))
             for command in ahead:
@@ -203,6 +203,16 @@ class TmuxHost:
         for client in self._ask("list-clients", "-t", f"={session}", "-F", "#{client_name}"):
             self._run(("display-message", "-c", client, "--", _literal(text)))
 
+    def _start_server(self) -> None:
+        """Have a server that does not exit for want of sessions. Without effect on one that runs."""
+        start = (("start-server",), _EXIT_EMPTY_OFF)
+        try:
+            self._run(*start, variables=SERVER_VARIABLES)
+        except RltuiError as error:
+            if not any(sign in str(error) for sign in _DYING):
+                raise
+            self._run(*start, variables=SERVER_VARIABLES)
+
     def _ask(self, *command: str) -> list[str]:
         """Output lines; none where the server or the session is not there, which is no error when asking."""
         try:
@@ -237,7 +247,9 @@ class TmuxHost:
 
 
 _WINDOW_FORMAT = "#{window_id} #{pane_pid} #{pane_dead} #{window_name}"
-_NOT_THERE = ("no server running", "error connecting", "can't find session", "no sessions", "no current")
+_DYING = ("server exited", "lost server")
+"""Said when the last session ended a moment ago."""
+_NOT_THERE = ("no server running", "error connecting", "can't find session", "no sessions", *_DYING)
 _EXIT_EMPTY_OFF = ("set-option", "-s", "exit-empty", "off")
 _EXIT_EMPTY_ON = ("set-option", "-s", "exit-empty", "on")
 _MAX_NAME = 48
