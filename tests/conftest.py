@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -16,8 +17,6 @@ from typing import Any
 
 import pytest
 from tests.waiting import retry_until
-
-FAKES = Path(__file__).parent / "fakes"
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,9 @@ class Box:
         """The folder commands run in."""
         return self.root / "work"
 
-    def run(self, *arguments: str, timeout_s: float = 60.0, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *arguments: str, timeout_s: float = 60.0, stdin: str = ""
+    ) -> subprocess.CompletedProcess[str]:
         """Run `rltui …` without a terminal."""
         return subprocess.run(
             [sys.executable, "-m", "rltui", *arguments],
@@ -155,8 +156,6 @@ stop = { grace_s = 5 }
 
 @pytest.fixture
 def free_port() -> int:
-    import socket
-
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -16,6 +16,7 @@ from rltui.cli.running import start_headless, wish_of
 from rltui.client import creation, launch
 from rltui.errors import RltuiError, UsageError
 from rltui.services.experiment_files import ExperimentRecord, find_experiment, make_folder
+from rltui.services.run_folder import next_free
 
 DEMO_FOLDER = Path("outputs/demo")
 DEMO_FILES = ("rl.toml", "sft.toml")
@@ -46,17 +47,16 @@ def demo(arguments: argparse.Namespace) -> int:
             hint="pip install 'rltui[local]', then `rltui demo`",
         )
     folder = Path(arguments.output_dir or DEMO_FOLDER).absolute()
-    configs = _copy_example(folder)
-    wish = creation.Wish(config_files=(configs,), name="demo", output_dir=folder / "run", earlier_run="ask")
-    planned, earlier = creation.plan_record(wish)
-    known = find_experiment(planned.name)
+    known = find_experiment(folder.name)
     if known is not None and (launch.is_alive(known) or launch.has_living_components(known)):
         print(f"the demo runs already in {known.output_dir}", file=sys.stderr)
         return show(known)
-    if earlier is not None:
+    if folder.exists():
         # A demo is for watching: each one is a run of its own, the earlier ones stay.
-        wish = creation.Wish(config_files=(configs,), name="demo", output_dir=earlier.next_free)
-    record = creation.create(wish)
+        folder = next_free(folder)
+    record = creation.create(
+        creation.Wish(config_files=(_copy_example(folder),), name=folder.name, output_dir=folder)
+    )
     if arguments.no_tui:
         return start_headless(record, (), wait=True, timeout_s=None, as_json=False)
     start_headless(record, (), wait=False, timeout_s=None, as_json=False)
@@ -64,12 +64,10 @@ def demo(arguments: argparse.Namespace) -> int:
 
 
 def _copy_example(folder: Path) -> Path:
-    """Copy the example's files where they are not there yet; return the main one."""
+    """Copy the example's config files; return the main one."""
     make_folder(folder)
     for name in DEMO_FILES:
-        target = folder / name
-        if not target.exists():
-            shutil.copyfile(paths.shipped_dir("examples") / "reverse_text" / name, target)
+        shutil.copyfile(paths.shipped_dir("examples") / "reverse_text" / name, folder / name)
     return folder / DEMO_FILES[0]
 
 

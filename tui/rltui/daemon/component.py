@@ -26,6 +26,7 @@ from rltui.core.lifecycle import (
     advance,
 )
 from rltui.daemon.recipe import Launch
+from rltui.daemon.tasks import spawn
 from rltui.errors import RltuiError
 from rltui.services import processes
 from rltui.services.attempt_life import ended_life, exit_info
@@ -95,7 +96,7 @@ class ComponentRunner:
         if self.life.busy:
             return
         self._advance(StartRequested())
-        self._task = asyncio.create_task(self._start(self.life.epoch), name=f"start {self.spec.id}")
+        self._task = spawn(self._start(self.life.epoch), f"start {self.spec.id}")
 
     async def stop(self, *, kill: bool = False, reason: str | None = None) -> None:
         """End the whole tree and return when nothing of it is left."""
@@ -132,7 +133,7 @@ class ComponentRunner:
         launch = self._launch_of_attempt()
         self.port = launch.port
         self._advance(Spawned(epoch=1, ready=launch.ready is None))
-        self._task = asyncio.create_task(self._watch(1, launch), name=f"watch {self.spec.id}")
+        self._task = spawn(self._watch(1, launch), f"watch {self.spec.id}")
 
     @property
     def log(self) -> Path | None:
@@ -240,7 +241,7 @@ class ComponentRunner:
     async def _watch(self, epoch: int, launch: Launch) -> None:
         """Probe until ready, and wait for the end."""
         probing = (
-            asyncio.create_task(self._probe(epoch, launch.ready), name=f"probe {self.spec.id}")
+            spawn(self._probe(epoch, launch.ready), f"probe {self.spec.id}")
             if launch.ready is not None
             else None
         )

@@ -33,6 +33,7 @@ from rltui.daemon.component import ComponentRunner
 from rltui.daemon.journal import Journal
 from rltui.daemon.progress import ProgressTracker
 from rltui.daemon.recipe import Launch, Recipe
+from rltui.daemon.tasks import spawn
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFiles
@@ -177,7 +178,7 @@ class Supervisor:
         self.journal.add(
             "plan", _describe(plan), **plan.model_dump(include={"action", "stop", "start", "keep"})
         )
-        self._transaction = asyncio.create_task(self._carry_out(plan, request), name=f"{request.action}")
+        self._transaction = spawn(self._carry_out(plan, request), request.action)
         return plan
 
     def current_state(self) -> list[Message]:
@@ -345,7 +346,9 @@ class Supervisor:
 
     def _running_configs(self) -> dict[str, ConfigFiles]:
         return {
-            name: config_files.read_snapshot(self.control.attempt_dir(name, runner.attempt) / "config")
+            name: config_files.read_snapshot(
+                self.control.attempt_dir(name, runner.attempt) / "config", self.framework
+            )
             for name, runner in self.runners.items()
             if runner.life.alive and runner.attempt is not None
         }

@@ -37,6 +37,10 @@ class PortHolder:
     def pid(self) -> int | None:
         return self.process.pid if self.process else None
 
+    def __str__(self) -> str:
+        """For messages: `pid 4711 python`."""
+        return f"pid {self.process.pid} {self.name}" if self.process else "a process of another user"
+
 
 def port_holder(port: int, host: str = "127.0.0.1") -> PortHolder | None:
     """Who keeps us from listening on `host:port`; None where nobody does.

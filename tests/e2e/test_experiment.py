@@ -1,0 +1,188 @@
+"""A whole experiment of small programs through the command line: real tmux, shims, supervisor."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rltui.services.processes import ProcessId, is_alive
+from tests.conftest import Box
+from tests.waiting import retry_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+
+UP = ("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
+
+
+def pids(box: Box) -> dict[str, int | None]:
+    return {item["id"]: item["pid"] for item in box.json("status")["components"]}
+
+
+def supervisor_pid(box: Box) -> int:
+    journal = (box.work / "out/.rltui/journal.jsonl").read_text()
+    return int(re.findall(r"supervisor started, pid (\d+)", journal)[-1])
+
+
+def assert_counts_up(log: Path) -> None:
+    """No byte is missing: the counter has no gap."""
+    numbers = [int(line.split()[1]) for line in log.read_text().splitlines() if line.startswith("count ")]
+    assert numbers == list(range(len(numbers)))
+
+
+def test_up_status_logs_down(counters: Box) -> None:
+    status = counters.json(*UP)
+    assert {item["id"]: item["state"] for item in status["components"]} == {
+        "inference": "ready",
+        "orchestrator": "ready",
+        "trainer": "ready",
+    }
+    assert status["max_steps"] == 20
+    listed = counters.json("ls")
+    assert [(row["experiment"], row["state"]) for row in listed] == [("one", "running")]
+    lines = retry_until(lambda: counters.run("logs", "trainer", "-n", "5").stdout.splitlines())
+    assert lines[-1].startswith("count ")
+    assert "serving on" in counters.run("logs", "inference", "--grep", "serv").stdout
+
+    done = counters.run("down")
+    assert done.returncode == 0, done.stderr
+    assert counters.tagged("one") == []
+    after = counters.json("status")
+    assert after["state"] == "stopped"
+    assert {item["state"] for item in after["components"]} == {"stopped"}
+    assert not list((counters.root / "run/rltui").iterdir()), "the socket is gone"
+
+
+def test_restart_one_keeps_the_others(counters: Box) -> None:
+    counters.json(*UP)
+    before = pids(counters)
+    plan = counters.json("restart", "trainer", "--plan")
+    assert plan["stop"] == plan["start"] == ["trainer"]
+    assert plan["keep"] == ["inference", "orchestrator"]
+    assert pids(counters) == before, "--plan does nothing"
+    assert counters.run("restart", "trainer", "--yes", "--wait").returncode == 0
+    after = pids(counters)
+    assert after["inference"] == before["inference"]
+    assert after["orchestrator"] == before["orchestrator"]
+    assert after["trainer"] != before["trainer"]
+    assert counters.component("trainer")["attempt"] == 2
+
+
+def test_stop_takes_dependents_and_start_brings_all_back(counters: Box) -> None:
+    counters.json(*UP)
+    assert counters.run("stop", "inference", "--yes", "--wait").returncode == 0
+    assert {item["state"] for item in counters.json("status")["components"]} == {"stopped"}
+    assert counters.run("start", "--yes", "--wait").returncode == 0
+    assert {item["state"] for item in counters.json("status")["components"]} == {"ready"}
+
+
+def test_killed_supervisor_is_replaced_and_nothing_else_dies(counters: Box) -> None:
+    counters.json(*UP)
+    before = pids(counters)
+    first = supervisor_pid(counters)
+    os.kill(first, signal.SIGKILL)
+    assert pids(counters) == before
+    assert supervisor_pid(counters) != first
+    states = {item["id"]: item["state"] for item in counters.json("status")["components"]}
+    assert states == dict.fromkeys(states, "ready")
+    assert counters.run("restart", "trainer", "--yes", "--wait").returncode == 0
+    counters.run("stop", "--yes", "--wait")
+    for name in ("trainer", "orchestrator"):
+        for log in (counters.work / "out/.rltui/components" / name).glob("*/output.log"):
+            assert_counts_up(log)
+
+
+def test_killed_component_is_reported_with_its_signal(counters: Box) -> None:
+    counters.json(*UP)
+    victim = pids(counters)["trainer"]
+    assert victim is not None
+    os.kill(victim, signal.SIGKILL)
+    found = counters.wait_for("trainer", "failed")
+    assert found["signal"] == "SIGKILL"
+    assert found["reason"] == "killed by SIGKILL"
+    assert counters.component("inference")["state"] == "ready"
+    assert "trainer failed: killed by SIGKILL" in counters.run("events").stdout
+
+
+def test_killed_shim_leaves_the_component_running_and_stoppable(counters: Box) -> None:
+    counters.json(*UP)
+    attempt = json.loads((counters.work / "out/.rltui/components/trainer/attempt-1/attempt.json").read_text())
+    os.kill(attempt["shim_pid"], signal.SIGKILL)
+    before = counters.component("trainer")
+    assert (before["state"], before["pid"]) == ("ready", attempt["pid"])
+    assert counters.run("restart", "trainer", "--yes", "--wait").returncode == 0
+    # Not a look at /proc: where pid 1 does not reap, a zombie stays.
+    assert not is_alive(ProcessId(attempt["pid"], attempt["pid_start"]))
+    assert counters.component("trainer")["attempt"] == 2
+
+
+def test_set_edits_one_value_and_says_who_restarts(counters: Box) -> None:
+    counters.json(*UP)
+    dry = counters.json("set", "max_steps=30", "--dry-run")
+    assert "+max_steps = 30 # steps" in dry["diff"]
+    assert (counters.work / "run.toml").read_text().startswith("# how long\nmax_steps = 20 # steps")
+    assert counters.run("set", "max_steps=30").returncode == 0
+    assert (
+        counters.work / "run.toml"
+    ).read_text() == '# how long\nmax_steps = 30 # steps\nname = "counters"\n'
+    row = next(knob for knob in counters.json("knobs")["knobs"] if knob["key"] == "max_steps")
+    assert (row["running"], row["value"]) == (20, 30)
+    assert counters.json("status")["max_steps"] == 30
+
+
+def test_second_up_of_a_running_experiment_is_refused(counters: Box) -> None:
+    counters.json(*UP)
+    again = counters.run(*UP)
+    assert again.returncode == 4
+    assert "is running" in again.stderr
+    assert "Traceback" not in again.stderr
+
+
+def test_two_experiments_side_by_side(counters: Box, free_port: int) -> None:
+    counters.json(*UP)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        other = probe.getsockname()[1]
+    text = (counters.work / "counters.toml").read_text().replace(str(free_port), str(other))
+    (counters.work / "second.toml").write_text(text)
+    counters.json("up", "run.toml", "-l", "second.toml", "-n", "two", "-o", "out2")
+    kept = {item["id"]: item["pid"] for item in counters.json("status", "one")["components"]}
+    assert counters.run("down", "two").returncode == 0
+    assert counters.tagged("two") == []
+    assert {item["id"]: item["pid"] for item in counters.json("status", "one")["components"]} == kept
+
+
+def test_busy_port_names_its_holder(counters: Box, free_port: int) -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", free_port))
+        holder.listen()
+        done = counters.run(*UP)
+    assert done.returncode == 4
+    assert f"port {free_port}" in done.stderr
+    assert f"pid {os.getpid()}" in done.stderr
+
+
+def test_failing_component_ends_up_with_exit_code_5(counters: Box) -> None:
+    (counters.work / "service.py").write_text("import sys; print('no GPU'); sys.exit(3)\n")
+    done = counters.run(*UP)
+    assert done.returncode == 5
+    assert "inference failed: exited 3" in done.stderr
+    assert "rltui logs inference" in done.stderr
+    reasons: dict[str, Any] = {item["id"]: item["reason"] for item in counters.json("status")["components"]}
+    assert reasons["trainer"] == "inference is failed: exited 3"
+
+
+def test_config_deleted_while_running(counters: Box) -> None:
+    counters.json(*UP)
+    (counters.work / "run.toml").unlink()
+    assert counters.json("status")["state"] == "running"
+    refused = counters.run("restart", "trainer", "--yes")
+    assert refused.returncode == 3
+    assert "run.toml" in refused.stderr
+    assert counters.component("trainer")["attempt"] == 1
