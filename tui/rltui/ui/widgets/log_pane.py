@@ -23,7 +23,8 @@ POLL_INTERVAL_S = 0.2
 FLOOD_LINES = 1000
 """New lines in one poll that nobody can read: only every second poll is painted then, to spare the line."""
 SEEK_INTERVAL_S = 0.01
-"""Between slices while the start of a huge log is looked for."""
+SEEK_SLICES = 3
+"""How many slices of a huge log are indexed at a time while its start is looked for, and the pause between."""
 WHEEL_ROWS = 3
 SIDEWAYS_CELLS = 8
 CUT_MARK = "›"
@@ -228,7 +229,7 @@ class LogPane(Widget, can_focus=True):
     def _seek_start(self) -> None:
         if not (self._seeking_start and self._source):
             return
-        self._seeking_start = self._load_older()
+        self._seeking_start = all(self._load_older() for _ in range(SEEK_SLICES))
         self._viewport.top = Row(self._source.start, 0)
         self._lay_out()
         if self._seeking_start:
