@@ -24,7 +24,7 @@ FLOOD_LINES = 1000
 """New lines in one poll that nobody can read: only every second poll is painted then, to spare the line."""
 SEEK_INTERVAL_S = 0.01
 SEEK_SLICES = 3
-"""How many slices of a huge log are indexed at a time while its start is looked for, and the pause between."""
+"""Slices of a huge log indexed at a time while its start is looked for, and the pause between."""
 WHEEL_ROWS = 3
 SIDEWAYS_CELLS = 8
 CUT_MARK = "›"
