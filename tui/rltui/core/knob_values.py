@@ -90,6 +90,8 @@ def _literal(knob: Knob, text: str) -> TomlValue:
     if knob.kind in ("str", "enum") and not quoted:
         return text
     try:
+        if "\n" in text:
+            raise ConfigError(f"{knob.name} must be {knob.expected}, in one line")
         return tomllib.loads(f"value = {text}\n")["value"]
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{knob.name} must be {knob.expected}, not {shown(text)}") from error

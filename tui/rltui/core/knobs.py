@@ -28,6 +28,8 @@ class Knob:
     """Bounds are inclusive."""
     above: float | None = None
     """Exclusive lower bound: must be greater than this."""
+    below: float | None = None
+    """Exclusive upper bound: must be less than this."""
     choices: tuple[str, ...] = ()
     unit: str = ""
     file: str = "rl"
@@ -46,11 +48,13 @@ class Knob:
         words = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text"}
         if self.kind == "enum":
             return f"one of {', '.join(self.choices)}"
-        limits = [
-            f"{sign} {limit:g}"
-            for sign, limit in ((">", self.above), ("≥", self.minimum), ("≤", self.maximum))
-            if limit is not None
-        ]
+        bounds = (
+            (">", self.above),
+            ("≥", self.minimum),
+            ("≤", self.maximum),
+            ("<", self.below),
+        )
+        limits = [f"{sign} {limit:g}" for sign, limit in bounds if limit is not None]
         return " ".join([words[self.kind], " and ".join(limits)]).rstrip()
 
     def fault(self, value: TomlValue) -> str | None:
@@ -80,6 +84,7 @@ class Knob:
             and (self.minimum is None or value >= self.minimum)
             and (self.maximum is None or value <= self.maximum)
             and (self.above is None or value > self.above)
+            and (self.below is None or value < self.below)
         )
 
     def _nearest(self, value: float) -> str:

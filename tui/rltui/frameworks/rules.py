@@ -65,7 +65,7 @@ def unknown_keys(file: ConfigFile, known: Collection[str], *, namespace: str, wh
                 message = f"{prefix}{key} must be a table, not {shown(value)}"
                 yield Problem(key=prefix + key, message=message, file=file.path)
         else:
-            hint = did_you_mean(key, known) or _same_leaf(key, known)
+            hint = _same_leaf(key, known) or did_you_mean(key, known)
             message = f"unknown key {prefix}{key}" + (f": {hint}" if hint else f": {what} does not know it")
             yield Problem(key=prefix + key, message=message, file=file.path)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rltui.core import tomldoc
+from rltui.core.toml_scan import BOM
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
@@ -138,7 +139,7 @@ def write_snapshot(loaded: LoadedFiles, folder: Path) -> ConfigFiles:
         folder.mkdir(parents=True, exist_ok=True)
         for role, source in loaded.sources.items():
             copy = folder.absolute() / f"{role}.toml"
-            copy.write_bytes(source.text.removeprefix(tomldoc.BOM).encode())
+            copy.write_bytes(source.text.removeprefix(BOM).encode())
             copies[role] = ConfigFile(role, str(copy), source.data)
     except OSError as error:
         raise RltuiError(

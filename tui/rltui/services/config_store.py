@@ -106,7 +106,7 @@ class ConfigStore:
     ) -> EditPreview:
         """What setting knobs would do to the files as they are now; `None` or `unset` removes the key.
 
-        `running` (as for `knob_table`): a knob also counts as changed where a living reader has another value.
+        `running` as for `knob_table`: a knob also counts as changed if a living reader has another value.
 
         Raises:
             ConfigError: if a file cannot be read, a knob is unknown, or a value has a wrong type or bound.

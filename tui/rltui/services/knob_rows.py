@@ -32,13 +32,18 @@ def knob_rows(
                 kind=knob.kind,
                 nullable=knob.nullable,
                 choices=knob.choices,
-                bounds=(knob.minimum if knob.minimum is not None else knob.above, knob.maximum),
+                bounds=_bounds(knob),
                 unit=knob.unit,
                 readers=knob.readers,
                 help=knob.help,
             )
         )
     return tuple(rows)
+
+
+def _bounds(knob: Knob) -> tuple[float | None, float | None]:
+    low = knob.above if knob.minimum is None else knob.minimum
+    return low, knob.below if knob.maximum is None else knob.maximum
 
 
 def _most_telling(held: Sequence[TomlValue], value: TomlValue) -> TomlValue:

@@ -34,13 +34,13 @@ def folders(config_dir: Path | None) -> tuple[Path, ...]:
     return (user, *project, paths.shipped_dir("layouts"))
 
 
-def available(config_dir: Path | None = None) -> dict[str, Path]:
-    """Name → file of every layout that can be named; an earlier folder hides a later one's."""
+def available(config_dir: Path | None = None) -> tuple[Path, ...]:
+    """The file of every layout that can be named, by name; an earlier folder hides a later one's."""
     found: dict[str, Path] = {}
     for folder in folders(config_dir):
         for path in sorted(folder.glob("*.toml")):
             found.setdefault(path.stem, path)
-    return found
+    return tuple(found[name] for name in sorted(found))
 
 
 def find(name_or_path: str, config_dir: Path | None = None) -> Path:
@@ -54,13 +54,13 @@ def find(name_or_path: str, config_dir: Path | None = None) -> Path:
         if not path.is_file():
             raise ConfigError(f"{name_or_path}: there is no such layout file", hint="check the path")
         return path.absolute()
-    known = available(config_dir)
+    known = {path.stem: path for path in available(config_dir)}
     if name_or_path not in known:
         guess = did_you_mean(name_or_path, known)
         raise ConfigError(
             f"unknown layout {name_or_path!r}",
             details=[
-                f"known: {', '.join(sorted(known))}",
+                f"known: {', '.join(known)}",
                 *(f"looked in {path}" for path in folders(config_dir)),
             ],
             hint=guess or "name one of these, or give the path of a file",

@@ -9,7 +9,7 @@ from rltui.frameworks.base import ConfigFiles, Fact, Framework, RunFiles
 from rltui.frameworks.tinyrl.check import check
 from rltui.frameworks.tinyrl.commands import template_values
 from rltui.frameworks.tinyrl.derive import derive
-from rltui.frameworks.tinyrl.knobs import KNOBS, defaults
+from rltui.frameworks.tinyrl.knobs import BY_NAME, KNOBS, defaults
 
 DEFAULT_OUTPUT_DIR = "outputs/reverse-text"
 
@@ -33,10 +33,11 @@ def output_dir(files: ConfigFiles) -> str:
     return named if isinstance(named, str) and named else DEFAULT_OUTPUT_DIR
 
 
-def max_steps(files: ConfigFiles) -> int | None:
-    """Steps of the run; `None` where it goes on until it is stopped."""
+def max_steps(files: ConfigFiles) -> int:
+    """Steps of the run, the default where the file does not say."""
     steps = files["rl"].data.get("max_steps") if "rl" in files else None
-    return steps if isinstance(steps, int) and not isinstance(steps, bool) else None
+    knob = BY_NAME["max_steps"]
+    return int(steps if steps is not None and knob.fault(steps) is None else knob.default)
 
 
 TINYRL = Framework(

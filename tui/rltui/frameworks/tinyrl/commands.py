@@ -43,7 +43,7 @@ def _sft_config(files: ConfigFiles) -> TemplateValue:
 
 def _model_path(name: TomlValue, workspace: str) -> TemplateValue:
     if not isinstance(name, str) or not name:
-        return Missing("the config names no model", hint='set [model] name = "outputs/model"')
+        return Missing("the config names no model", hint='set [model] name = "outputs/reverse-text-sft"')
     return str(PurePath(workspace) / name)
 
 

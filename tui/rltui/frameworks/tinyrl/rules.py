@@ -23,6 +23,17 @@ _URL = "orchestrator.client.base_url"
 _PORT = "inference.server.port"
 _SFT_BATCH = "sft.data.batch_size"
 _SFT_MICRO = "sft.data.micro_batch_size"
+_O_ASYNC = "orchestrator.max_async_level"
+_T_ASYNC = "trainer.max_async_level"
+_LOW = "trainer.loss.mask_ratio_low"
+_HIGH = "trainer.loss.mask_ratio_high"
+_MIN_CHARS = "sft.data.min_chars"
+_MAX_CHARS = "sft.data.max_chars"
+_SFT_SEQ_LEN = "sft.data.seq_len"
+_POSITIONS = "sft.model.max_position_embeddings"
+_HIDDEN = "sft.model.hidden_size"
+_HEADS = "sft.model.num_attention_heads"
+_SPECIAL_TOKENS = 4
 
 
 def nearest_multiples(value: int, divisor: int) -> str:
@@ -79,7 +90,7 @@ def _inflight_as_factor_says(v: Values) -> str | None:
 
 
 def _inflight_holds_a_group(v: Values) -> str | None:
-    if v[_INFLIGHT] is None or v[_INFLIGHT] >= v[_GROUP]:
+    if v[_INFLIGHT] is None or v[_INFLIGHT] >= v[_GROUP] or _batch_in_groups(v):
         return None
     return (
         f"{_INFLIGHT} ({v[_INFLIGHT]}) must be at least {_GROUP} ({v[_GROUP]}): "
@@ -126,22 +137,33 @@ def _inflight_fills_batch(v: Values) -> str | None:
     )
 
 
-def _server_takes_sequences(v: Values) -> str | None:
-    if v[_MODEL_LEN] is None or v[_MODEL_LEN] >= v[_O_SEQ_LEN]:
-        return None
-    return (
-        f"{_MODEL_LEN} ({v[_MODEL_LEN]}) is less than {_O_SEQ_LEN} ({v[_O_SEQ_LEN]}): "
-        f"the server refuses longer requests; raise it to {v[_O_SEQ_LEN]}"
-    )
-
-
 def _room_for_prompts(v: Values) -> str | None:
-    if v[_MAX_TOKENS] is None or v[_MAX_TOKENS] < v[_O_SEQ_LEN]:
+    for limit in (_O_SEQ_LEN, _MODEL_LEN):
+        if v[_MAX_TOKENS] >= v[limit]:
+            return (
+                f"{_MAX_TOKENS} ({v[_MAX_TOKENS]}) leaves no room for a prompt within {limit} ({v[limit]}): "
+                f"set max_tokens to {v[limit] - 1} or less, or {limit} to more than {v[_MAX_TOKENS]}"
+            )
+    return None
+
+
+def _same_async_level(v: Values) -> str | None:
+    if v[_O_ASYNC] == v[_T_ASYNC]:
         return None
     return (
-        f"{_MAX_TOKENS} ({v[_MAX_TOKENS]}) leaves no room for a prompt within {_O_SEQ_LEN} "
-        f"({v[_O_SEQ_LEN]}): completions will be cut"
+        f"{_O_ASYNC} ({v[_O_ASYNC]}) and {_T_ASYNC} ({v[_T_ASYNC]}) must be the same: "
+        f"remove both and set max_async_level to {v[_O_ASYNC]} or {v[_T_ASYNC]}"
     )
+
+
+def _low_below_high(v: Values) -> str | None:
+    if v[_LOW] < v[_HIGH]:
+        return None
+    return f"{_LOW} ({v[_LOW]:g}) must be below {_HIGH} ({v[_HIGH]:g}): an unchanged policy has ratio 1"
+
+
+def _named_model(v: Values) -> str | None:
+    return None if v["model.name"] else 'model.name must name a folder, such as "outputs/reverse-text-sft"'
 
 
 def _sft_rounds(v: Values) -> str | None:
@@ -159,7 +181,43 @@ def _sft_rounds(v: Values) -> str | None:
     )
 
 
+def _sft_text_lengths(v: Values) -> str | None:
+    if v[_MIN_CHARS] <= v[_MAX_CHARS]:
+        return None
+    return f"{_MIN_CHARS} ({v[_MIN_CHARS]}) must be at most {_MAX_CHARS} ({v[_MAX_CHARS]})"
+
+
+def _sft_room(v: Values) -> str | None:
+    needed = 2 * v[_MAX_CHARS] + _SPECIAL_TOKENS
+    if v[_SFT_SEQ_LEN] >= needed:
+        return None
+    return (
+        f"{_SFT_SEQ_LEN} ({v[_SFT_SEQ_LEN]}) is too short for {_MAX_CHARS} ({v[_MAX_CHARS]}): a text, its "
+        f"reversal and {_SPECIAL_TOKENS} special tokens need {needed}"
+    )
+
+
+def _sft_positions(v: Values) -> str | None:
+    if v[_POSITIONS] >= v[_SFT_SEQ_LEN]:
+        return None
+    return (
+        f"{_POSITIONS} ({v[_POSITIONS]}) must be at least {_SFT_SEQ_LEN} ({v[_SFT_SEQ_LEN]}): "
+        f"raise it to {v[_SFT_SEQ_LEN]}, or lower data.seq_len to {v[_POSITIONS]}"
+    )
+
+
+def _sft_heads(v: Values) -> str | None:
+    divisor = 2 * v[_HEADS]
+    if v[_HIDDEN] % divisor == 0:
+        return None
+    return (
+        f"{_HIDDEN} ({v[_HIDDEN]}) must be divisible by twice {_HEADS} ({v[_HEADS]}): "
+        f"nearest valid hidden_size is {nearest_multiples(v[_HIDDEN], divisor)}"
+    )
+
+
 RL_RULES = (
+    Rule("model.name", ("model.name",), _named_model),
     Rule(_TOKENS, (_BATCH, _TOKENS), _one_batch_size),
     Rule(_FACTOR, (_TOKENS, _FACTOR), _factor_needs_batch),
     Rule(_TOKENS, (_TOKENS, _INFLIGHT, _GROUP, _O_SEQ_LEN, "seq_len"), _tokens_need_inflight),
@@ -167,10 +225,17 @@ RL_RULES = (
     Rule(_INFLIGHT, (_TOKENS, _BATCH, _FACTOR, _INFLIGHT), _inflight_as_factor_says),
     Rule(_INFLIGHT, (_TOKENS, _BATCH, _FACTOR, _INFLIGHT, _GROUP), _inflight_holds_a_group),
     Rule(_T_SEQ_LEN, (_T_SEQ_LEN, _O_SEQ_LEN, "seq_len"), _trainer_takes_sequences),
+    Rule(_MAX_TOKENS, (_MAX_TOKENS, _O_SEQ_LEN, "seq_len", _MODEL_LEN), _room_for_prompts),
+    Rule(_O_ASYNC, (_O_ASYNC, _T_ASYNC, "max_async_level"), _same_async_level),
+    Rule(_LOW, (_LOW, _HIGH), _low_below_high),
     Rule(_URL, (_URL, _PORT), _same_port),
     Rule(_GROUP, (_GROUP,), _lonely_rollouts, "warning"),
     Rule(_INFLIGHT, (_TOKENS, _BATCH, _FACTOR, _INFLIGHT), _inflight_fills_batch, "warning"),
-    Rule(_MODEL_LEN, (_MODEL_LEN, _O_SEQ_LEN, "seq_len"), _server_takes_sequences, "warning"),
-    Rule(_MAX_TOKENS, (_MAX_TOKENS, _O_SEQ_LEN, "seq_len"), _room_for_prompts, "warning"),
 )
-SFT_RULES = (Rule(_SFT_BATCH, (_SFT_BATCH, _SFT_MICRO), _sft_rounds),)
+SFT_RULES = (
+    Rule(_SFT_BATCH, (_SFT_BATCH, _SFT_MICRO), _sft_rounds),
+    Rule(_MIN_CHARS, (_MIN_CHARS, _MAX_CHARS), _sft_text_lengths),
+    Rule(_SFT_SEQ_LEN, (_SFT_SEQ_LEN, _MAX_CHARS), _sft_room),
+    Rule(_POSITIONS, (_POSITIONS, _SFT_SEQ_LEN), _sft_positions),
+    Rule(_HIDDEN, (_HIDDEN, _HEADS), _sft_heads),
+)

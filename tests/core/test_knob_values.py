@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rltui.core.knob_values import find_knob, parse_value, resolve_edits, split_assignment
+from rltui.core.knobs import Knob
+from rltui.errors import ConfigError, UsageError
+
+BATCH = Knob("orchestrator.batch_size", "int", ("orchestrator",), "", 128, nullable=True, minimum=1)
+LR = Knob("trainer.optim.lr", "float", ("trainer",), "", 1e-6, minimum=0.0)
+SHARE = Knob("inference.share", "float", ("inference",), "", 0.9, above=0.0, maximum=1.0)
+EAGER = Knob("inference.eager", "bool", ("inference",), "", False)
+MODEL = Knob("model.name", "str", (), "")
+MODE = Knob("mode", "enum", (), "", "full", choices=("full", "none"))
+SFT_BATCH = Knob("data.batch_size", "int", ("sft",), "", 128, minimum=1, file="sft", namespace="sft")
+KNOBS = (BATCH, LR, SHARE, EAGER, MODEL, MODE, SFT_BATCH)
+
+
+@pytest.mark.parametrize(
+    ("knob", "text", "value"),
+    [
+        (BATCH, "64", 64),
+        (BATCH, "1_000", 1000),
+        (BATCH, "none", None),
+        (BATCH, "Unset", None),
+        (LR, "3e-6", 3e-6),
+        (LR, "1", 1.0),
+        (EAGER, "true", True),
+        (MODEL, "Qwen/Qwen3-0.6B", "Qwen/Qwen3-0.6B"),
+        (MODEL, '"none"', "none"),
+        (MODEL, "'a b'", "a b"),
+        (MODEL, "64", "64"),
+        (MODE, "none", "none"),
+    ],
+)
+def test_parse_value_reads_typed_text(knob: Knob, text: str, value: Any) -> None:
+    parsed = parse_value(knob, text)
+    assert parsed == value
+    assert type(parsed) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("knob", "text", "message"),
+    [
+        (BATCH, "abc", 'orchestrator.batch_size must be a whole number ≥ 1, not "abc"'),
+        (BATCH, "64.5", "orchestrator.batch_size must be a whole number ≥ 1, not 64.5"),
+        (BATCH, "0", "orchestrator.batch_size must be a whole number ≥ 1, not 0: the smallest allowed is 1"),
+        (BATCH, "true", "orchestrator.batch_size must be a whole number ≥ 1, not true"),
+        (SHARE, "1.5", "inference.share must be a number > 0 and ≤ 1, not 1.5: the largest allowed is 1"),
+        (SHARE, "0", "inference.share must be a number > 0 and ≤ 1, not 0"),
+        (LR, "nan", "trainer.optim.lr must be a number ≥ 0, not nan"),
+        (LR, "", 'trainer.optim.lr must be a number ≥ 0, not ""'),
+        (EAGER, "yes", 'inference.eager must be true or false, not "yes"'),
+        (MODE, "half", 'mode must be one of full, none, not "half"'),
+        (BATCH, "1\n[evil]", None),
+    ],
+)
+def test_parse_value_names_knob_type_and_bounds(knob: Knob, text: str, message: str | None) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_value(knob, text)
+    assert message is None or caught.value.title == message
+
+
+@pytest.mark.parametrize(
+    ("name", "knob"),
+    [
+        ("orchestrator.batch_size", BATCH),
+        ("orchestrator.batch-size", BATCH),
+        ("lr", LR),
+        ("optim.lr", LR),
+        ("sft.data.batch_size", SFT_BATCH),
+        ("data.batch_size", SFT_BATCH),
+    ],
+)
+def test_find_knob_accepts_unique_endings(name: str, knob: Knob) -> None:
+    assert find_knob(KNOBS, name) is knob
+
+
+def test_find_knob_lists_all_candidates() -> None:
+    with pytest.raises(
+        ConfigError, match=r"batch_size could be orchestrator\.batch_size or sft\.data\.batch_size"
+    ):
+        find_knob(KNOBS, "batch_size")
+
+
+@pytest.mark.parametrize(
+    ("name", "guess"),
+    [("orchestrator.batchsize", "orchestrator.batch_size"), ("shar", "share"), ("zzz", "rltui knobs")],
+)
+def test_find_knob_guesses_what_was_meant(name: str, guess: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        find_knob(KNOBS, name)
+    assert guess in caught.value.hint
+
+
+def test_resolve_edits_refuses_one_knob_twice() -> None:
+    assert resolve_edits(KNOBS, {"lr": "3e-6", "eager": True}) == {LR: 3e-6, EAGER: True}
+    with pytest.raises(ConfigError, match="set twice"):
+        resolve_edits(KNOBS, {"lr": 1.0, "optim.lr": 2.0})
+
+
+def test_split_assignment() -> None:
+    assert split_assignment("a.b = x=y") == ("a.b", "x=y")
+    for wrong in ("a", "=1"):
+        with pytest.raises(UsageError):
+            split_assignment(wrong)

@@ -1,0 +1,272 @@
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import pytest
+
+from rltui.core.template import Missing, render
+from rltui.errors import ConfigError
+from rltui.frameworks.base import ConfigFile, ConfigFiles, RunContext
+from rltui.frameworks.tinyrl import TINYRL
+
+BASE = """
+max_steps = 20
+seq_len = 256
+[model]
+name = "outputs/base"
+[orchestrator]
+batch_size = 128
+rollouts_per_example = 16
+[[orchestrator.env]]
+id = "reverse-text"
+[ckpt]
+[inference]
+"""
+SFT = "[data]\nbatch_size = 32\nmicro_batch_size = 1\n"
+
+
+def files(rl: str | None = BASE, sft: str | None = None) -> ConfigFiles:
+    texts = {"rl": rl, "sft": sft}
+    return {
+        role: ConfigFile(role, f"/c/{role}.toml", tomllib.loads(text))
+        for role, text in texts.items()
+        if text is not None
+    }
+
+
+def messages(rl: str = BASE, sft: str | None = None, severity: str = "error") -> list[str]:
+    return [problem.message for problem in TINYRL.check(files(rl, sft)) if problem.severity == severity]
+
+
+def with_orchestrator(lines: str) -> str:
+    return f'[model]\nname = "m"\n[orchestrator]\n{lines}\n'
+
+
+def test_a_sound_config_has_no_problems() -> None:
+    assert TINYRL.check(files(BASE, SFT)) == ()
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (
+            "batch_size = 100\nrollouts_per_example = 16",
+            ("orchestrator.batch_size (100) must be divisible by orchestrator.rollouts_per_example (16): "
+            "nearest valid batch_size is 96 or 112"),
+        ),
+        (
+            "batch_size = 4\nrollouts_per_example = 16",
+            ("orchestrator.batch_size (4) must be divisible by orchestrator.rollouts_per_example (16): "
+            "nearest valid batch_size is 16"),
+        ),
+        (
+            "rollouts_per_example = 3",
+            ("orchestrator.batch_size (128) must be divisible by orchestrator.rollouts_per_example (3): "
+            "nearest valid batch_size is 126 or 129"),
+        ),
+        (
+            "batch_size = 64\ntoken_batch_size = 8192\nmax_inflight_rollouts = 64\nrollouts_per_example = 8",
+            ("set exactly one of orchestrator.batch_size (64) or orchestrator.token_batch_size (8192): "
+            "remove one of them"),
+        ),
+        (
+            "token_batch_size = 8192\noversampling_factor = 2.0\nmax_inflight_rollouts = 64",
+            ("orchestrator.oversampling_factor (2) can only be set when orchestrator.batch_size is set, but "
+            "orchestrator.token_batch_size (8192) is: remove it and set orchestrator.max_inflight_rollouts"),
+        ),
+        (
+            "token_batch_size = 65536\nrollouts_per_example = 12",
+            ("orchestrator.max_inflight_rollouts must be set when orchestrator.token_batch_size (65536) is: "
+            "at least orchestrator.rollouts_per_example (12), for example 264"),
+        ),
+        (
+            "batch_size = 64\noversampling_factor = 2\nmax_inflight_rollouts = 100",
+            ("orchestrator.max_inflight_rollouts (100) conflicts with orchestrator.oversampling_factor (2) * "
+            "orchestrator.batch_size (64): remove one of them, or set max_inflight_rollouts to 128"),
+        ),
+        (
+            "batch_size = 64\nrollouts_per_example = 16\nmax_inflight_rollouts = 8",
+            ("orchestrator.max_inflight_rollouts (8) must be at least "
+            "orchestrator.rollouts_per_example (16): "
+            "nearest valid max_inflight_rollouts is 16"),
+        ),
+        (
+            "seq_len = 4096",
+            ("trainer.model.seq_len (256) must be at least orchestrator.seq_len (4096): "
+            "raise it to 4096, or lower orchestrator.seq_len to 256"),
+        ),
+        (
+            'client.base_url = "http://localhost:9000/v1"',
+            ("orchestrator.client.base_url (http://localhost:9000/v1) must name the port of "
+            "inference.server.port (8000): use the same port in both"),
+        ),
+        (
+            "batch_size = 0",
+            "orchestrator.batch_size must be a whole number ≥ 1, not 0: the smallest allowed is 1",
+        ),
+        ('batch_size = "64"', 'orchestrator.batch_size must be a whole number ≥ 1, not "64"'),
+        ("batch_size = {}", "orchestrator.batch_size must be a whole number ≥ 1, not a table"),
+        ("batchsize = 64", "unknown key orchestrator.batchsize: did you mean orchestrator.batch_size?"),
+        ("lr = 1.0", "unknown key orchestrator.lr: did you mean trainer.optim.lr?"),
+        ("sampling.max_token = 5", ("unknown key orchestrator.sampling.max_token: did you mean "
+         "orchestrator.sampling.max_tokens?")),
+        ("sampling = 5", "orchestrator.sampling must be a table, not 5"),
+        ("env = 'reverse-text'", "orchestrator.env must be a list of tables: write [[orchestrator.env]]"),
+        (
+            "env = [{ id = 'reverse_text' }]",
+            'orchestrator.env.id is "reverse_text": did you mean reverse-text?',
+        ),
+        ("env = []", "orchestrator.env must name exactly one environment, not 0"),
+        (
+            "env = [{ args = { min_chars = 9 } }]",
+            "orchestrator.env.args.min_chars (9) must be at most args.max_chars (7)",
+        ),
+        (
+            "sampling.max_tokens = 128",
+            (
+                "orchestrator.sampling.max_tokens (128) leaves no room for a prompt within "
+                "inference.model.max_model_len (128): set max_tokens to 127 or less, or "
+                "inference.model.max_model_len to more than 128"
+            ),
+        ),
+        (
+            "max_async_level = 2",
+            (
+                "orchestrator.max_async_level (2) and trainer.max_async_level (1) must be the same: "
+                "remove both and set max_async_level to 2 or 1"
+            ),
+        ),
+        ("env = [{ nam = 'x' }]", "orchestrator.env.nam is an unknown key: did you mean name?"),
+    ],
+)  # fmt: skip
+def test_check_names_the_rule_both_knobs_and_a_way_out(lines: str, message: str) -> None:
+    assert messages(with_orchestrator(lines)) == [message]
+
+
+@pytest.mark.parametrize("share", ["0.0", "-0.1", "1.01", "nan", "true"])
+def test_check_bounds_the_share_of_gpu_memory(share: str) -> None:
+    (message,) = messages(f"{BASE}gpu_memory_utilization = {share}\n")
+    assert message.startswith("inference.gpu_memory_utilization must be a number > 0 and ≤ 1")
+
+
+@pytest.mark.parametrize("share", ["1", "1.0", "0.001", "0.5"])
+def test_check_accepts_any_share_up_to_one(share: str) -> None:
+    assert messages(f"{BASE}gpu_memory_utilization = {share}\n") == []
+
+
+def test_check_knows_no_key_of_other_frameworks() -> None:
+    assert messages(BASE + "[wandb]\nproject = 'x'\n") == [
+        "unknown key wandb.project: the embedded engine does not know it"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "[data]\nbatch_size = 30\nmicro_batch_size = 4\n",
+            (
+                "sft.data.batch_size (30) must be divisible by sft.data.micro_batch_size (4): "
+                "nearest valid batch_size is 28 or 32"
+            ),
+        ),
+        (
+            "[data]\nbatch_size = 2\nmicro_batch_size = 4\n",
+            (
+                "sft.data.batch_size (2) must be at least sft.data.micro_batch_size (4): "
+                "lower micro_batch_size to 2"
+            ),
+        ),
+        ("[optim]\nlrr = 1\n", "unknown key sft.optim.lrr: did you mean optim.lr?"),
+    ],
+)
+def test_check_covers_the_warm_up(text: str, message: str) -> None:
+    found = TINYRL.check(files(BASE, text))
+    assert [(problem.message, problem.file) for problem in found] == [(message, "/c/sft.toml")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("rollouts_per_example = 1", "advantage 0"),
+        ("batch_size = 64\nrollouts_per_example = 8\nmax_inflight_rollouts = 32", "several rounds"),
+    ],
+)
+def test_check_warns_of_what_is_allowed_but_doubtful(lines: str, words: str) -> None:
+    assert messages(with_orchestrator(lines)) == []
+    assert any(words in message for message in messages(with_orchestrator(lines), severity="warning"))
+
+
+def test_shared_seq_len_fills_the_others() -> None:
+    defaults = TINYRL.defaults(files())
+    assert defaults["orchestrator.seq_len"] == defaults["trainer.model.seq_len"] == 256
+    assert defaults["orchestrator.max_inflight_rollouts"] == 128
+
+
+def test_derive_shows_its_arithmetic() -> None:
+    derived = {item.name: item for item in TINYRL.derive(files(BASE, SFT))}
+    assert derived["prompts per step"].value == 8
+    assert derived["prompts per step"].text == "128 rollouts / 16 per example = 8 prompts per step"
+    assert derived["tokens per step"].value == 128 * 256
+    assert derived["rollouts in flight"].value == 128
+    assert derived["sft micro-batches per optimizer step"].value == 32
+
+
+def test_derive_in_token_mode() -> None:
+    text = with_orchestrator("token_batch_size = 8192\nmax_inflight_rollouts = 32\nrollouts_per_example = 8")
+    derived = {item.name: item for item in TINYRL.derive(files(text))}
+    assert derived["prompts per step"].value is None
+    assert derived["tokens per step"].value == 8192
+    assert derived["rollouts in flight"].text == "32 rollouts at once, 4 whole groups of 8"
+
+
+@pytest.mark.parametrize(
+    "bad", ["batch_size = true", "batch_size = 0", "rollouts_per_example = 0", "seq_len = []"]
+)
+def test_derive_is_silent_about_nonsense(bad: str) -> None:
+    assert TINYRL.derive(files(with_orchestrator(bad))) == ()
+
+
+def context(**more: Any) -> RunContext:
+    return RunContext("/w", "/w/out", "/py", **more)
+
+
+def test_template_values() -> None:
+    values = TINYRL.template_values(
+        files(BASE + "server = { port = 8123, host = '0.0.0.0' }\n", SFT), context()
+    )
+    assert values["model_path"] == "/w/outputs/base"
+    assert values["port.inference"] == "8123"
+    assert values["host.inference"] == "127.0.0.1"
+    assert values["config.sft"] == "/c/sft.toml"
+    assert values["resume"] == ()
+    assert TINYRL.template_values(files(), context(resume_step=5))["resume"] == ("--ckpt.resume-step", "5")
+
+
+def test_a_missing_sft_file_is_told_where_it_is_needed() -> None:
+    values = TINYRL.template_values(files(), context())
+    assert isinstance(values["config.sft"], Missing)
+    with pytest.raises(ConfigError) as caught:
+        render("{config.sft}", values, where="tinyrl.toml: component 'sft'")
+    assert "no sft.toml" in caught.value.title
+    assert "add sft.toml beside the config" in caught.value.hint
+
+
+def test_every_knob_explains_itself() -> None:
+    names = [knob.name for knob in TINYRL.knobs]
+    assert len(set(names)) == len(names)
+    for knob in TINYRL.knobs:
+        assert knob.help.endswith(".")
+        assert knob.readers
+        assert knob.default is None or knob.fault(knob.default) is None
+        assert knob.default is not None or knob.nullable
+
+
+def test_readers_follow_from_what_is_read() -> None:
+    readers = {knob.name: set(knob.readers) for knob in TINYRL.knobs}
+    assert readers["model.name"] == {"inference", "orchestrator", "trainer"}
+    assert readers["inference.server.port"] == {"inference", "orchestrator"}
+    assert readers["max_steps"] == readers["ckpt.interval"] == {"orchestrator", "trainer"}
+    assert readers["orchestrator.batch_size"] == {"orchestrator"}
+    assert readers["sft.optim.lr"] == {"sft"}
