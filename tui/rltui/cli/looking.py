@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from rltui import paths
 from rltui.client import launch
 from rltui.core.api import JournalEntry
 from rltui.core.levels import Level, parse_level
@@ -99,17 +98,10 @@ def _event_line(entry: JournalEntry, *, as_json: bool) -> str:
 
 def attach(arguments: argparse.Namespace) -> int:
     """Become tmux, showing the component's pane."""
-    argv = attach_command(launch.choose(arguments.name), arguments.component)
+    argv = launch.attach_command(launch.choose(arguments.name), arguments.component)
     if not sys.stdin.isatty():
         raise UsageError(
             "attach needs a terminal", hint=f"read the log instead: rltui logs {arguments.component}"
         )
     os.execvp(argv[0], argv)  # noqa: S606  (argument list, no shell)
     return int(ExitCode.FAILED)
-
-
-def attach_command(record: ExperimentRecord, component: str) -> list[str]:
-    """The tmux command that shows a component's pane."""
-    from rltui.services.tmux_host import TmuxHost, session_name
-
-    return TmuxHost(paths.tmux_socket()).attach_argv(session_name(record.name), component)

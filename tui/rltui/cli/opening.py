@@ -8,10 +8,10 @@ import importlib.util
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from rltui import paths
-from rltui.cli.looking import attach_command
 from rltui.cli.running import start_headless, wish_of
 from rltui.client import creation, launch
 from rltui.errors import RltuiError, UsageError
@@ -82,16 +82,12 @@ def show(record: ExperimentRecord) -> int:
 
     if launch.connect(record, start=True) is None:
         raise RltuiError(f"the supervisor of {record.name} cannot be reached")
-    app = RltuiApp(SupervisedExperiment(record), attach=lambda component: _attach(record, component))
+    experiment = SupervisedExperiment(record)
+    app = RltuiApp(experiment, component_ids=experiment.component_ids, run_in_terminal=_run_in_terminal)
     asyncio.run(app.run_async())
-    if app.return_code == 0:
-        print(
-            f"detached; {record.name} goes on — "
-            f"back: rltui -n {record.name} · end it: rltui down {record.name}"
-        )
     return app.return_code or 0
 
 
-def _attach(record: ExperimentRecord, component: str) -> None:
-    """Show the raw pane in this terminal until the user leaves it. The TUI is suspended meanwhile."""
-    subprocess.run(attach_command(record, component), check=False)
+def _run_in_terminal(command: Sequence[str]) -> None:
+    """Hand the terminal over until the program ends. The TUI is suspended meanwhile."""
+    subprocess.run(command, check=False)

@@ -29,7 +29,9 @@ class SupervisedExperiment:
     def __init__(self, record: ExperimentRecord) -> None:
         self.name = record.name
         self._record = record
-        self.screen: Screen = layout_files.load(Path(record.layout_file)).screen
+        layout = layout_files.load(Path(record.layout_file))
+        self.screen: Screen = layout.screen
+        self.component_ids = tuple(spec.id for spec in layout.component)
 
     async def events(self) -> AsyncIterator[Event]:
         """Current values, then changes. Ends when the supervisor does; the next call starts another."""
@@ -59,6 +61,10 @@ class SupervisedExperiment:
     def open_log(self, path: str) -> LogSource:
         """Open the output of an attempt."""
         return LogFile(Path(path))
+
+    def attach_command(self, component: str) -> list[str]:
+        """The tmux client that shows the component's pane."""
+        return launch.attach_command(self._record, component)
 
     async def aclose(self) -> None:
         """Nothing is kept open between calls."""

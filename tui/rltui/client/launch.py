@@ -114,6 +114,17 @@ def start_supervisor(record: ExperimentRecord) -> None:
         time.sleep(POLL_S)
 
 
+def attach_command(record: ExperimentRecord, component: str) -> list[str]:
+    """The tmux command that shows a component's raw pane.
+
+    Raises:
+        RltuiError: if there is no such window.
+    """
+    from rltui.services.tmux_host import TmuxHost, session_name
+
+    return TmuxHost(paths.tmux_socket()).attach_argv(session_name(record.name), component)
+
+
 def _log_errors(log: Path, start: int) -> list[str]:
     if not log.exists():
         return []
