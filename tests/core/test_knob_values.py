@@ -15,7 +15,8 @@ EAGER = Knob("inference.eager", "bool", ("inference",), "", False)
 MODEL = Knob("model.name", "str", (), "")
 MODE = Knob("mode", "enum", (), "", "full", choices=("full", "none"))
 SFT_BATCH = Knob("data.batch_size", "int", ("sft",), "", 128, minimum=1, file="sft", namespace="sft")
-KNOBS = (BATCH, LR, SHARE, EAGER, MODEL, MODE, SFT_BATCH)
+O_LEN, T_LEN = (Knob(f"{table}.seq_len", "int", (), "") for table in ("orchestrator", "trainer.model"))
+KNOBS = (BATCH, LR, SHARE, EAGER, MODEL, MODE, SFT_BATCH, O_LEN, T_LEN)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +73,8 @@ def test_parse_value_names_knob_type_and_bounds(knob: Knob, text: str, message: 
         ("optim.lr", LR),
         ("sft.data.batch_size", SFT_BATCH),
         ("data.batch_size", SFT_BATCH),
+        ("sft.batch_size", SFT_BATCH),
+        ("batch_size", BATCH),
     ],
 )
 def test_find_knob_accepts_unique_endings(name: str, knob: Knob) -> None:
@@ -80,9 +83,9 @@ def test_find_knob_accepts_unique_endings(name: str, knob: Knob) -> None:
 
 def test_find_knob_lists_all_candidates() -> None:
     with pytest.raises(
-        ConfigError, match=r"batch_size could be orchestrator\.batch_size or sft\.data\.batch_size"
+        ConfigError, match=r"seq_len could be orchestrator\.seq_len or trainer\.model\.seq_len"
     ):
-        find_knob(KNOBS, "batch_size")
+        find_knob(KNOBS, "seq_len")
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,8 @@ def split_assignment(text: str) -> tuple[str, str]:
 def find_knob(knobs: Sequence[Knob], name: str) -> Knob:
     """The knob of that name, or the only one whose name ends with it (`batch_size`, `optim.lr`).
 
+    A knob of the main file goes before one with a namespace; `sft.lr` finds `sft.optim.lr`.
+
     Raises:
         ConfigError: if none fits (with the closest name), or several (with all of them).
     """
@@ -35,11 +37,13 @@ def find_knob(knobs: Sequence[Knob], name: str) -> Knob:
     named = {knob.name: knob for knob in knobs}
     if exact := named.get(name) or named.get(wanted):
         return exact
-    fitting = [known for known in named if known.endswith(f".{wanted}")]
-    if len(fitting) == 1:
-        return named[fitting[0]]
-    if fitting:
-        raise ConfigError(f"{name} could be {_listed(fitting)}", hint="write the whole name")
+    fitting = [knob for knob in knobs if _ends_with(knob, wanted)]
+    chosen = [knob for knob in fitting if not knob.namespace] or fitting
+    if len(chosen) == 1:
+        return chosen[0]
+    if chosen:
+        names = _listed([knob.name for knob in chosen])
+        raise ConfigError(f"{name} could be {names}", hint="write the whole name")
     hint = did_you_mean(name, [*named, *(known.rpartition(".")[2] for known in named)])
     raise ConfigError(f"unknown knob {name}", hint=hint or "rltui knobs lists all of them")
 
@@ -83,6 +87,12 @@ def resolve_edits(knobs: Sequence[Knob], edits: Mapping[str, TomlValue]) -> dict
             raise ConfigError(f"{knob.name} is set twice", hint="give each knob once")
         resolved[knob] = parse_value(knob, value) if isinstance(value, str) else checked(knob, value)
     return resolved
+
+
+def _ends_with(knob: Knob, wanted: str) -> bool:
+    namespace, _, rest = wanted.partition(".")
+    own = knob.namespace and namespace == knob.namespace and knob.key.endswith(f".{rest}")
+    return bool(own) or knob.name.endswith(f".{wanted}")
 
 
 def _literal(knob: Knob, text: str) -> TomlValue:

@@ -78,8 +78,20 @@ def load(path: Path) -> Layout:
     try:
         return Layout.model_validate(source.data)
     except ValidationError as error:
-        faults = [_fault(path, source.text, source.data, each) for each in error.errors()]
+        faults = [_fault(path, source.text, source.data, each) for each in _deepest(error.errors())]
         raise ConfigError(faults[0], details=faults[1:], hint="fix the layout file") from error
+
+
+def _deepest(errors: list[ErrorDetails]) -> list[ErrorDetails]:
+    """Without those that only follow from another one further inside."""
+    places = [error["loc"] for error in errors]
+    return [
+        error
+        for error in errors
+        if not any(
+            len(loc) > len(error["loc"]) and loc[: len(error["loc"])] == error["loc"] for loc in places
+        )
+    ]
 
 
 def _fault(path: Path, text: str, data: Mapping[str, Any], error: ErrorDetails) -> str:

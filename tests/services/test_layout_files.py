@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rltui import paths
+from rltui.core.template import render, render_arguments
+from rltui.errors import ConfigError
+from rltui.frameworks import registry
+from rltui.frameworks.base import ConfigFile, RunContext
+from rltui.services import layout_files
+
+SHIPPED = sorted(paths.shipped_dir("layouts").glob("*.toml"))
+ONE = '[[component]]\nid = "a"\ncommand = ["true"]\n'
+
+
+@pytest.fixture(autouse=True)
+def user_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+    folder = tmp_path / "xdg" / "rltui" / "layouts"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_layouts_load_and_fill(path: Path) -> None:
+    layout = layout_files.load(path)
+    framework = registry.get(layout.framework)
+    files = {role: ConfigFile(role, f"/c/{role}.toml", {}) for role in ("rl", "sft")}
+    values = framework.template_values(files, RunContext("/w", "/w/out", "/py", resume_step=3))
+    for spec in layout.component:
+        assert render_arguments(spec.command, values, where="x")
+        for text in (spec.cwd, spec.gpus, spec.port, spec.creates, *spec.env.values()):
+            render(text, values, where="x")
+        if spec.ready is not None and spec.ready.http is not None:
+            assert render(spec.ready.http, values, where="x").startswith("http://127.0.0.1:8000/")
+
+
+def test_tinyrl_layout() -> None:
+    layout = layout_files.load(layout_files.find("tinyrl"))
+    assert layout.start_order() == ("sft", "inference", "orchestrator", "trainer")
+    assert layout["inference"].kind == "service"
+    assert layout["inference"].ready is not None
+    assert layout["inference"].ready.timeout_s == 120
+
+
+def test_every_framework_has_its_layout() -> None:
+    names = {path.stem for path in SHIPPED}
+    assert {framework.layout for framework in registry.FRAMEWORKS.values()} - {""} <= names
+
+
+def test_own_layouts_go_before_shipped_ones(tmp_path: Path, user_config: Path) -> None:
+    project = tmp_path / "project" / ".rltui" / "layouts"
+    project.mkdir(parents=True)
+    (project / "tinyrl.toml").write_text(ONE)
+    (project / "mine.toml").write_text(ONE)
+    assert layout_files.find("tinyrl", tmp_path / "project") == project / "tinyrl.toml"
+    assert layout_files.find("tinyrl") == paths.shipped_dir("layouts") / "tinyrl.toml"
+    (user_config / "tinyrl.toml").write_text(ONE)
+    assert layout_files.find("tinyrl", tmp_path / "project") == user_config / "tinyrl.toml"
+    names = [path.stem for path in layout_files.available(tmp_path / "project")]
+    assert names == sorted(names)
+    assert {"mine", "tinyrl"} <= set(names)
+
+
+def test_find_takes_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x.toml").write_text(ONE)
+    monkeypatch.chdir(tmp_path)
+    assert layout_files.find("./x.toml") == tmp_path / "x.toml"
+    assert layout_files.find("x.toml") == tmp_path / "x.toml"
+    with pytest.raises(ConfigError, match="no such layout file"):
+        layout_files.find("y.toml")
+
+
+def test_find_suggests_known_names() -> None:
+    with pytest.raises(ConfigError) as caught:
+        layout_files.find("tinylr")
+    assert caught.value.hint == "did you mean tinyrl?"
+    assert "tinyrl" in caught.value.details[0]
+    assert caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (ONE + 'comand = "x"\n', ":4:1: component 'a', comand: unknown key; did you mean command?"),
+        (
+            ONE + 'stop = { signl = "X" }\n',
+            ":4:10: component 'a', stop.signl: unknown key; did you mean signal?",
+        ),
+        ('titel = "x"\n' + ONE, ":1:1: titel: unknown key; did you mean title?"),
+        ('[[component]]\nid = "a"\n', ":1:1: component 'a', command: is missing"),
+        (ONE.replace('"a"', '"A b"'), ":2:1: component 'A b', id: string should match pattern"),
+        (ONE + 'stop = { signal = "KILL" }\n', ":4:10: component 'a', stop.signal: unknown signal 'KILL'"),
+        (
+            ONE + "ready = { timeout_s = 5 }\n",
+            ":4:1: component 'a', ready: set exactly one of http, tcp, log, file",
+        ),
+        (ONE + 'after = ["b"]\n', ": component 'a' waits for unknown 'b'; known: a"),
+        ("", ": component: is missing"),
+    ],
+)
+def test_load_names_place_key_and_fault(tmp_path: Path, text: str, fault: str) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        layout_files.load(path)
+    assert caught.value.title.startswith(f"{path}{fault}")
+
+
+def test_load_reports_every_fault(tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text('kind = 1\n[[component]]\nid = "a"\n')
+    with pytest.raises(ConfigError) as caught:
+        layout_files.load(path)
+    assert len(caught.value.details) == 1
