@@ -155,10 +155,16 @@ def test_check_accepts_any_share_up_to_one(share: str) -> None:
     assert messages(f"{BASE}gpu_memory_utilization = {share}\n") == []
 
 
-def test_check_knows_no_key_of_other_frameworks() -> None:
-    assert messages(BASE + "[wandb]\nproject = 'x'\n") == [
-        "unknown key wandb.project: the embedded engine does not know it"
-    ]
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("[wandb]\nname = 'x'\n", "unknown key wandb.name: the embedded engine does not know it"),
+        ("[optim]\nlr = 1.0\n", "unknown key optim.lr: did you mean trainer.optim.lr?"),
+        ("[trainer]\nlr = 1.0\n", "unknown key trainer.lr: did you mean trainer.optim.lr?"),
+    ],
+)
+def test_check_knows_where_a_key_belongs(lines: str, message: str) -> None:
+    assert messages(BASE + lines) == [message]
 
 
 @pytest.mark.parametrize(

@@ -65,13 +65,15 @@ def unknown_keys(file: ConfigFile, known: Collection[str], *, namespace: str, wh
                 message = f"{prefix}{key} must be a table, not {shown(value)}"
                 yield Problem(key=prefix + key, message=message, file=file.path)
         else:
-            hint = _same_leaf(key, known) or did_you_mean(key, known)
+            hint = _elsewhere(key, known) or did_you_mean(key, known)
             message = f"unknown key {prefix}{key}" + (f": {hint}" if hint else f": {what} does not know it")
             yield Problem(key=prefix + key, message=message, file=file.path)
 
 
-def _same_leaf(key: str, known: Collection[str]) -> str:
-    """A known key of the same last name elsewhere: set in the wrong table."""
-    leaf = key.rpartition(".")[2]
-    elsewhere = [name for name in known if name.rpartition(".")[2] == leaf]
-    return f"did you mean {' or '.join(elsewhere)}?" if elsewhere else ""
+def _elsewhere(key: str, known: Collection[str]) -> str:
+    """A known key that lacks only outer tables, or one of the same last name: set in the wrong table."""
+    top, leaf = key.partition(".")[0], key.rpartition(".")[2]
+    found = [name for name in known if name.endswith(f".{key}")]
+    if not found and any(name.partition(".")[0] == top for name in known):
+        found = [name for name in known if name.rpartition(".")[2] == leaf]
+    return f"did you mean {' or '.join(sorted(found))}?" if found else ""
