@@ -9,7 +9,7 @@ from collections.abc import Iterable
 def closest(name: str, known: Iterable[str]) -> str | None:
     """The known name that most resembles `name`, upper and lower case and `-` and `_` being one."""
     plain = {_plain(candidate): candidate for candidate in known}
-    matches = difflib.get_close_matches(_plain(name), plain, n=1, cutoff=0.6)
+    matches = difflib.get_close_matches(_plain(name), plain, n=1, cutoff=0.7)
     return plain[matches[0]] if matches else None
 
 
