@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -245,3 +246,20 @@ def test_sessions_can_follow_each_other_at_once(host: TmuxHost) -> None:
     for _ in range(15):
         start(host)
         host.kill_session("s")
+
+
+def test_calls_from_within_the_users_tmux_do_not_see_it(
+    host: TmuxHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = shutil.which("tmux")
+    (tmp_path / "tmux").write_text(f'#!/bin/sh\nenv >> {tmp_path}/seen\nexec {real} "$@"\n')
+    (tmp_path / "tmux").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("TMUX", "/tmp/users-own,1,0")
+    monkeypatch.setenv("TMUX_PANE", "%77")
+    start(host)
+    host.start_window("s", "w", ["sleep", "1000"], cwd="/")
+    host.list_windows("s")
+    host.kill_session("s")
+    assert "TMUX" not in (tmp_path / "seen").read_text()
+    assert os.environ["TMUX"] == "/tmp/users-own,1,0"

@@ -10,7 +10,7 @@ every orphan below it: no child left means no descendant left, whatever they for
 
 SIGTERM, SIGINT: graceful stop. SIGUSR1: kill the tree at once. SIGHUP and terminal signals are ignored.
 
-One file of the standard library on purpose: a shim is as small as Python gets (about 10 MB) and goes on
+One file of the standard library on purpose: a shim is as small as Python gets (12 MB) and goes on
 working while the package around it is upgraded. `dataclasses`, `typing`, `subprocess`, `asyncio` would each
 cost megabytes.
 """
@@ -547,8 +547,6 @@ def become_reaper() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
-    with contextlib.suppress(AttributeError):  # musl has none
-        libc.malloc_trim(0)  # gives back 1 MB that compiling this file took
 
 
 def main(arguments: list[str]) -> int:
