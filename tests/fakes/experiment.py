@@ -33,15 +33,14 @@ LOGS = {
     "inference": [
         "INFO 11-20 23:33:00 [core.py:133] Initializing a V1 LLM engine (v0.32.0) with config: model='tiny'",
         "INFO 11-20 23:33:01 [gpu_worker.py:298] Available KV cache memory: 60.10 GiB",
-        "INFO 11-20 23:33:04 [loggers.py:257] Engine 000: Avg prompt throughput: 812.4 tokens/s, "
-        "Avg generation throughput: 8213.0 tokens/s, Running: 128 reqs, Waiting: 12 reqs",
+        "INFO 11-20 23:33:04 [loggers.py:257] Engine 000: generation 8213.0 tokens/s, Running: 128 reqs",
     ],
     "orchestrator": [
-        f"23:33:{20 + step} INFO Step {step} | Time: 4.1s | Reward: 0.{40 + 2 * step} | Seq. Length: 211.3 tokens"
+        f"23:33:{20 + step} INFO Step {step} | Time: 4.1s | Reward: 0.{40 + 2 * step} | Length: 211.3"
         for step in range(1, 13)
     ],
     "trainer": [
-        *(f"23:33:{20 + step} INFO Step {step} | Loss: 0.0{30 - step} | Peak Mem.: 11.2 GiB" for step in range(12)),
+        *(f"23:33:{20 + step} INFO Step {step} | Loss: 0.0{30 - step} | Peak 11.2 GiB" for step in range(12)),
         "23:33:33 WARNING Waiting for batch 13 since 2.1s",
         "\x1b[31m23:33:34 ERROR [red]not markup[/red]\x1b[0m \x1b]0;title\x07",
     ],
@@ -158,18 +157,18 @@ def knob_table(**values: object) -> KnobTable:
     base: dict[str, object] = {
         "files": ("/work/rl.toml",),
         "knobs": (
-            knob("max_steps", 20, orch, train, bounds=(1, None), unit="steps", help="Training steps of the run."),
-            knob("seq_len", 2048, orch, train, bounds=(1, None), unit="tokens", help="Longest sample."),
+            knob("max_steps", 20, orch, train, bounds=(1, None), help="Training steps."),
+            knob("seq_len", 2048, orch, train, unit="tokens", help="Longest sample."),
             knob(
                 "orchestrator.batch_size", 64, orch, running=128, bounds=(1, 4096), unit="rollouts",
-                help="Rollouts per training step; a multiple of the group size.",
+                help="Rollouts per step; a multiple of the group size.",
             ),
-            knob("orchestrator.group_size", 16, orch, bounds=(2, None), unit="rollouts", help="Rollouts per prompt."),
+            knob("orchestrator.group_size", 16, orch, bounds=(2, None), help="Rollouts per prompt."),
             knob("orchestrator.sampling.temperature", 1.0, orch, kind="float", bounds=(0, 2), is_set=False),
             knob("orchestrator.max_inflight_rollouts", None, orch, nullable=True, is_set=False),
             knob("trainer.optim.lr", 1e-5, train, kind="float", bounds=(0, 1), help="Learning rate."),
             knob("trainer.loss.type", "grpo", train, kind="enum", choices=("grpo", "cispo", "dppo")),
-            knob("trainer.model.ac", False, train, kind="bool", help="Activation checkpointing: less memory, slower."),
+            knob("trainer.model.ac", False, train, kind="bool", help="Activation checkpointing."),
             knob("inference.gpu_memory_utilization", 0.5, infer, kind="float", bounds=(0.05, 0.98)),
             knob("inference.max_model_len", 2048, infer, bounds=(1, None), unit="tokens"),
             knob("inference.parallel.tp", 1, infer, bounds=(1, 8), unit="GPUs"),
@@ -189,7 +188,7 @@ RESTART_PLAN = Plan(
 SET_PLAN = RESTART_PLAN.model_copy(
     update={
         "action": "set",
-        "diff": "--- rl.toml\n+++ rl.toml\n@@ -3,3 +3,3 @@ [orchestrator]\n [orchestrator]\n-batch_size = 128\n"
+        "diff": "--- rl.toml\n+++ rl.toml\n@@ -3,3 +3,3 @@\n [orchestrator]\n-batch_size = 128\n"
         "+batch_size = 64\n group_size = 16\n",
     }
 )

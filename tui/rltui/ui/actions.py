@@ -52,9 +52,11 @@ _T, _E, _D = Scope.KNOB_TABLE, Scope.EDITOR, Scope.DIALOG
 
 ACTIONS: tuple[Action, ...] = (
     Action("help", "question_mark", "show_help", "help", "Show all keys and what the symbols mean", _G, True),
-    Action("palette", "colon", "app.command_palette", "command", "Find any action by name", _G, True, False),
+    Action("palette", "colon,ctrl+p", "app.command_palette", "command",
+           "Find any action by name", _G, True, False),
     Action("component.start", "s", "start_component", "start", "Start the selected component", _C, True),
-    Action("component.stop", "x", "stop_component", "stop", "Stop the selected component, plan first", _C, True),
+    Action("component.stop", "x", "stop_component", "stop",
+           "Stop the selected component, plan first", _C, True),
     Action(
         "component.restart", "r", "restart_component", "restart",
         "Restart the selected component and what must restart with it, plan first", _C, True,
@@ -63,17 +65,21 @@ ACTIONS: tuple[Action, ...] = (
         "component.restart-menu", "R", "restart_menu", "restart…",
         "Choose what to restart: set or all, from checkpoint or from scratch", _C,
     ),
-    Action("component.kill", "X", "kill_component", "kill", "Kill the selected component's whole tree at once", _C),
+    Action("component.kill", "X", "kill_component", "kill",
+           "Kill the selected component's whole tree at once", _C),
     Action("component.start-all", "S", "start_all", "start all", "Start everything, plan first", _C),
     Action("component.stop-all", "D", "stop_all", "stop all", "Stop everything, plan first", _C),
     Action("component.next", "j", "select_next", "next", "Select the next component", _C, False, False),
-    Action("component.previous", "k", "select_previous", "previous", "Select the previous component", _C, False, False),
+    Action("component.previous", "k", "select_previous", "previous",
+           "Select the previous component", _C, False, False),
     Action("component.inference", "i", "focus_component('inference')", "inference", "Go to inference", _C),
     Action(
-        "component.orchestrator", "o", "focus_component('orchestrator')", "orchestrator", "Go to orchestrator", _C
+        "component.orchestrator", "o", "focus_component('orchestrator')", "orchestrator",
+        "Go to orchestrator", _C,
     ),
     Action("component.trainer", "t", "focus_component('trainer')", "trainer", "Go to trainer", _C),
-    Action("component.attach", "a", "attach_component", "attach", "Attach to the raw terminal of the component", _C),
+    Action("component.attach", "a", "attach_component", "attach",
+           "Attach to the raw terminal of the component", _C),
     Action("knob.edit", "e", "edit_knob", "edit", "Edit the knob under the cursor", _K, True),
     Action(
         "knob.apply", "A", "apply_knobs", "apply",
@@ -82,18 +88,21 @@ ACTIONS: tuple[Action, ...] = (
     Action("knob.focus", "c", "focus_knobs", "knobs", "Go to the knobs", _K),
     Action("gpu.focus", "d", "focus_gpus", "GPUs", "Go to the GPUs", _G),
     Action("pane.next", "tab", "focus_next_pane", "next pane", "Go to the next pane", _G, False, False),
-    Action("pane.previous", "shift+tab", "focus_previous_pane", "previous pane", "Go to the previous pane", _G,
+    Action("pane.previous", "shift+tab", "focus_previous_pane", "previous pane",
+           "Go to the previous pane", _G,
            False, False),
     Action("pane.zoom", "z", "zoom", "zoom", "Give the pane the whole screen, and back", _G, True),
     Action("pane.back", "escape", "back", "back", "Back from zoom to all panes", _G, False, False),
     Action("alert.last", "exclamation_mark", "last_alert", "alert", "Show the newest alert again", _G),
     Action("theme", "ctrl+t", "app.change_theme", "theme", "Change the colours", _G),
     Action("detach", "q", "app.detach", "detach", "Leave; everything keeps running", _G, True),
-    Action("interrupt", "ctrl+c", "app.explain_interrupt", "interrupt", "Stops nothing: says how to leave", _G,
+    Action("interrupt", "ctrl+c", "app.explain_interrupt", "interrupt",
+           "Stops nothing: says how to leave", _G,
            False, False),
     Action("knob-table.down", "down,j", "cursor(1)", "down", "Next knob", _T, False, False),
     Action("knob-table.up", "up,k", "cursor(-1)", "up", "Previous knob", _T, False, False),
-    Action("knob-table.page-down", "pagedown,ctrl+d", "page(1)", "page down", "A page down", _T, False, False),
+    Action("knob-table.page-down", "pagedown,ctrl+d", "page(1)", "page down",
+           "A page down", _T, False, False),
     Action("knob-table.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up", _T, False, False),
     Action("knob-table.first", "home,g", "cursor_to_end(False)", "first", "First knob", _T, False, False),
     Action("knob-table.last", "end,G", "cursor_to_end(True)", "last", "Last knob", _T, False, False),
@@ -110,7 +119,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("editor.halve", "slash", "scale(0.5)", "÷2", "Half the number", _E, False, False),
     Action("dialog.yes", "y", "yes", "yes", "Do it", _D, True, False),
     Action("dialog.no", "escape,n", "no", "no", "Leave things as they are", _D, True, False),
-    Action("dialog.other", "left,right", "other", "other", "The other button; enter presses it", _D, False, False),
+    Action("dialog.other", "left,right", "other", "other",
+           "The other button; enter presses it", _D, False, False),
 )  # fmt: skip
 
 FOOTER_RANKS = {action.id: rank for rank, action in enumerate(ACTIONS) if action.footer}
@@ -119,9 +129,7 @@ FOOTER_RANKS = {action.id: rank for rank, action in enumerate(ACTIONS) if action
 def bindings(*scopes: Scope) -> list[BindingType]:
     """Textual bindings of the actions of these scopes."""
     return [
-        Binding(
-            action.keys, action.name, action.label, show=action.footer, tooltip=action.help, id=action.id
-        )
+        Binding(action.keys, action.name, action.label, show=action.footer, tooltip=action.help, id=action.id)
         for action in ACTIONS
         if action.scope in scopes
     ]
@@ -133,7 +141,8 @@ def in_scope(scope: Scope) -> tuple[Action, ...]:
 
 
 _KEY_NAMES = {
-    "question_mark": "?", "colon": ":", "exclamation_mark": "!", "escape": "esc", "asterisk": "*", "slash": "/",
+    "question_mark": "?", "colon": ":", "exclamation_mark": "!", "escape": "esc", "asterisk": "*",
+    "slash": "/",
     "pagedown": "pgdn", "pageup": "pgup", "left_square_bracket": "[", "right_square_bracket": "]",
     "ampersand": "&", "up": "↑", "down": "↓", "left": "←", "right": "→", "dollar_sign": "$",
 }  # fmt: skip

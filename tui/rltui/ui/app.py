@@ -37,6 +37,7 @@ class RltuiApp(App[None], inherit_bindings=False):
         "widgets/component_pane.tcss",
         "widgets/gpu_panel.tcss",
         "widgets/knob_table.tcss",
+        "screens/overview.tcss",
     ]
 
     def __init__(
@@ -65,8 +66,8 @@ class RltuiApp(App[None], inherit_bindings=False):
         """The one screen to live in."""
         return self._overview
 
-    def on_mount(self) -> None:
-        """Listen."""
+    @on(Overview.Composed)
+    def _listen(self) -> None:
         self.run_worker(self._follow_events(), name="events", group="events", exclusive=True)
 
     async def _follow_events(self) -> None:
@@ -89,7 +90,7 @@ class RltuiApp(App[None], inherit_bindings=False):
             failures += 1
 
     @on(Overview.AttachRequested)
-    def _attach(self, request: Overview.AttachRequested) -> None:
+    def _open_terminal(self, request: Overview.AttachRequested) -> None:
         """Hand the terminal to the component's raw pane until the person detaches."""
         try:
             command = self.experiment.attach_command(request.component_id)
@@ -112,4 +113,3 @@ class RltuiApp(App[None], inherit_bindings=False):
     def action_explain_interrupt(self) -> None:
         """A habit that must not cost a run."""
         self.notify("Nothing was stopped. q detaches, D stops everything.", markup=False)
-

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from rltui.core.api import KnobInfo
+from rltui.core.api import KnobInfo, KnobScalar
 from rltui.ui.text import value_text
 
 
-def parse_value(knob: KnobInfo, text: str) -> Any:
+def parse_value(knob: KnobInfo, text: str) -> KnobScalar:
     """The value of `text`; `None` (empty text) takes the key out of the file.
 
     Raises:

@@ -19,7 +19,8 @@ class ActionCommands(Provider):
                 yield action
 
     def _possible(self, action: Action) -> bool:
-        name, parameters = action.method, ()
+        name: str = action.method
+        parameters: tuple[object, ...] = ()
         if "(" in action.name:
             from textual.actions import parse
 

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from textual.content import Content
 
 from rltui.core.api import Lost, Plan, Problem
 from rltui.ui.text import clean, clean_line, listed
 
 _LABEL_WIDTH = 9
+_TEXT_WIDTH = 60
+"""Fits a dialog on 80 columns."""
 _PROBLEM_LOOKS = {
     "error": ("✗", "$text-error"),
     "warning": ("⚠", "$text-warning"),
-    "hint": ("·", "$text-muted"),
+    "hint": ("·", "$foreground 60%"),
 }
 
 
 def _row(label: str, text: str, style: str = "") -> Content:
-    return Content.assemble((label.ljust(_LABEL_WIDTH), "$text-muted"), (text, style))
+    """A label and its text, whose further lines hang under the first."""
+    lines = textwrap.wrap(text, _TEXT_WIDTH) or [""]
+    hanging = f"\n{' ' * _LABEL_WIDTH}".join(lines)
+    return Content.assemble((label.ljust(_LABEL_WIDTH), "$foreground 60%"), (hanging, style))
 
 
 def lost_text(lost: Lost) -> str:
     """What is thrown away, and where it goes on."""
-    goes_on = "starts from the beginning" if lost.resume_step is None else f"resumes after step {lost.resume_step}"
+    goes_on = (
+        "starts from the beginning" if lost.resume_step is None else f"resumes after step {lost.resume_step}"
+    )
     if lost.steps:
         return f"{lost.steps} step{'s' if lost.steps > 1 else ''} · {goes_on}"
     return "" if lost.resume_step is None else f"nothing · {goes_on}"
@@ -54,7 +63,9 @@ def problem_lines(problems: tuple[Problem, ...]) -> list[Content]:
         if problem.file:
             where = f" ({clean_line(problem.file.rpartition('/')[2])}"
             where += f", line {problem.line})" if problem.line else ")"
-        lines.append(Content.assemble((f"{mark} {clean_line(problem.message)}", style), (where, "$text-muted")))
+        lines.append(
+            Content.assemble((f"{mark} {clean_line(problem.message)}", style), (where, "$foreground 60%"))
+        )
     return lines
 
 
@@ -66,13 +77,13 @@ def diff_lines(diff: str) -> list[Content]:
             continue
         if line.startswith("+++"):
             name = line[4:].split("\t")[0].strip().rpartition("/")[2]
-            lines.append(Content.styled(f"─ {name} ─", "$text-muted"))
+            lines.append(Content.styled(f"─ {name} ─", "$foreground 60%"))
         elif line.startswith("+"):
             lines.append(Content.styled(line, "$text-success"))
         elif line.startswith("-"):
             lines.append(Content.styled(line, "$text-error"))
         elif line.startswith("@@"):
-            lines.append(Content.styled("@@ " + line.strip("@ ").split(" @@")[0] + " @@", "$text-muted"))
+            lines.append(Content.styled("@@ " + line.strip("@ ").split(" @@")[0] + " @@", "$foreground 60%"))
         else:
             lines.append(Content(line))
     return lines

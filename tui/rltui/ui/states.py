@@ -21,7 +21,7 @@ class Look:
 
 
 LOOKS = {
-    ComponentState.STOPPED: Look("○", "stopped", "$text-muted"),
+    ComponentState.STOPPED: Look("○", "stopped", "$foreground 60%"),
     ComponentState.WAITING: Look("◌", "waiting", "$text-warning"),
     ComponentState.STARTING: Look("◐", "starting", "$text-warning"),
     ComponentState.READY: Look("●", "ready", "$text-success"),
@@ -39,7 +39,7 @@ MEANINGS = {
     ComponentState.FAILED: "ended with an error, or never became ready",
 }
 STALLED = Look("⚠", "stalled", "$text-warning")
-SEPARATOR = (" · ", "$text-muted")
+SEPARATOR = (" · ", "$foreground 60%")
 
 
 def uptime_text(status: ComponentStatus, now: float) -> str:
@@ -73,7 +73,7 @@ def component_title(status: ComponentStatus, now: float, *, selected: bool) -> C
     """The title of a component's pane, most important first: the border cuts the end off."""
     look = LOOKS[status.state]
     parts: list[tuple[str, str]] = [
-        ("▸" if selected else "", "bold"),
+        ("▸ " if selected else "", "bold"),
         (status.id, "bold"),
         (" ", ""),
         (state_text(status, now), look.style),
@@ -85,7 +85,7 @@ def component_title(status: ComponentStatus, now: float, *, selected: bool) -> C
         texts.append(f":{status.port}")
     texts.extend(clean_line(fact) for fact in status.facts)
     for text in texts:
-        parts.extend([SEPARATOR, (text, "$text-muted" if text.startswith(":") else "")])
+        parts.extend([SEPARATOR, (text, "$foreground 60%" if text.startswith(":") else "")])
     return Content.assemble(*parts)
 
 

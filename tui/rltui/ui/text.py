@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from rltui.core.lines import plain_text
 
@@ -82,7 +81,7 @@ def progress_bar(fraction: float, width: int) -> tuple[str, str]:
     return filled, "░" * (width - len(filled))
 
 
-def value_text(value: Any) -> str:
+def value_text(value: object) -> str:
     """A knob's value as a person writes it."""
     if value is None:
         return "none"

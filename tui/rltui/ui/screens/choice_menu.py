@@ -28,7 +28,10 @@ class ChoiceMenu(Dialog[str]):
             box.border_subtitle = "enter chooses · esc cancels"
             yield OptionList(
                 *(
-                    Option(Content.assemble((f"{label}\n", "bold"), (f"  {meaning}", "$text-muted")), id=choice)
+                    Option(
+                        Content.assemble((f"{label}\n", "bold"), (f"  {meaning}", "$foreground 60%")),
+                        id=choice,
+                    )
                     for choice, (label, meaning) in self.choices.items()
                 ),
                 compact=True,

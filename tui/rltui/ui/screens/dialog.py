@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from textual.screen import ModalScreen
 
@@ -14,7 +14,7 @@ Answer = TypeVar("Answer")
 class Dialog(ModalScreen[Answer], Generic[Answer]):
     """A box in the middle. `esc` leaves it without an answer."""
 
-    CSS_PATH = "dialog.tcss"
+    CSS_PATH: ClassVar = ["dialog.tcss"]
     BINDINGS = bindings(Scope.DIALOG)
     VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012 - as Textual declares it
 

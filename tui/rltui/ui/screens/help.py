@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical, VerticalScroll
@@ -44,7 +46,8 @@ def help_content() -> Content:
     states.append(Content.assemble((stalled, STALLED.style), "  alive, but nothing has happened for long"))
     sections.append(_section("States", states))
     note = Content.styled(
-        "Lower case is reversible or shows its plan first; upper case asks. Leaving stops nothing.", "$text-muted"
+        "Lower case is reversible or shows its plan first; upper case asks. Leaving stops nothing.",
+        "$foreground 60%",
     )
     return Content("\n\n").join([note, *sections])
 
@@ -52,7 +55,7 @@ def help_content() -> Content:
 class HelpScreen(Dialog[None]):
     """Scrolls; esc closes."""
 
-    CSS_PATH = ["dialog.tcss", "help.tcss"]  # noqa: RUF012 - as Textual declares it
+    CSS_PATH: ClassVar = ["dialog.tcss", "help.tcss"]
 
     def compose(self) -> ComposeResult:
         """The page."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -58,13 +58,15 @@ def draft_content(draft: Draft) -> Content:
     if draft.refusal is not None:
         return draft.refusal
     if draft.plan is None:
-        return Content.styled("checking…", "$text-muted")
+        return Content.styled("checking…", "$foreground 60%")
     plan = draft.plan
-    parts = [Content("\n").join(lines) for lines in (problem_lines(plan.problems), diff_lines(plan.diff)) if lines]
+    parts = [
+        Content("\n").join(lines) for lines in (problem_lines(plan.problems), diff_lines(plan.diff)) if lines
+    ]
     if not parts:
-        parts.append(Content.styled("No change.", "$text-muted"))
+        parts.append(Content.styled("No change.", "$foreground 60%"))
     if steps := plan_steps(plan):
-        heading = Content.styled("To make it count (ctrl+r):", "$text-muted")
+        heading = Content.styled("To make it count (ctrl+r):", "$foreground 60%")
         parts.append(Content("\n").join([heading, *steps]))
     return Content("\n\n").join(parts)
 
@@ -72,7 +74,7 @@ def draft_content(draft: Draft) -> Content:
 class KnobEditor(Dialog[Request]):
     """The request to carry out: with `restart` for ctrl+r, without for enter. `None` when left."""
 
-    CSS_PATH = ["dialog.tcss", "knob_editor.tcss"]  # noqa: RUF012 - as Textual declares it
+    CSS_PATH: ClassVar = ["dialog.tcss", "knob_editor.tcss"]
     BINDINGS = bindings(Scope.EDITOR)
 
     def __init__(self, knob: KnobInfo, plan: Planner) -> None:
@@ -182,6 +184,7 @@ class KnobEditor(Dialog[Request]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Letters are text here; choices have no double."""
+        del parameters
         if action in ("no", "yes", "other"):
             return False
         if action == "scale":

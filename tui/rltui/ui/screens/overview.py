@@ -44,9 +44,15 @@ TITLE_INTERVAL_S = 1.0
 """How often uptimes are looked at; only a changed text is painted."""
 
 _RESTARTS = {
-    "set": ("Restart set of {}", "It and what must restart with it; trainers resume from the newest checkpoint"),
+    "set": (
+        "Restart set of {}",
+        "It and what must restart with it; trainers resume from the newest checkpoint",
+    ),
     "all": ("Restart everything", "Trainers resume from the newest complete checkpoint"),
-    "set-scratch": ("Restart set of {} from scratch", "Trainers forget their checkpoints and begin at step 0"),
+    "set-scratch": (
+        "Restart set of {} from scratch",
+        "Trainers forget their checkpoints and begin at step 0",
+    ),
     "all-scratch": ("Restart everything from scratch", "The whole run begins at step 0"),
 }
 
@@ -54,7 +60,6 @@ _RESTARTS = {
 class Overview(Screen[None]):
     """Shows the newest value of each kind and turns keys into requests."""
 
-    CSS_PATH = "overview.tcss"
     BINDINGS = bindings(Scope.COMPONENTS, Scope.KNOBS, Scope.GLOBAL)
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 - as Textual declares it
     VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012
@@ -62,6 +67,9 @@ class Overview(Screen[None]):
     status: reactive[Status | None] = reactive(None, init=False, bindings=True)
     selected: reactive[str | None] = reactive(None, init=False, bindings=True)
     """Component that the component keys act on."""
+
+    class Composed(Message):
+        """All panes exist: values may come."""
 
     @dataclass
     class AttachRequested(Message):
@@ -98,6 +106,7 @@ class Overview(Screen[None]):
 
     def on_mount(self) -> None:
         """Keep uptimes true."""
+        self.post_message(self.Composed())
         self.set_interval(TITLE_INTERVAL_S, self._update_titles, name="uptimes")
         if self._component_ids:
             self.call_after_refresh(self._focus_first)
@@ -320,7 +329,11 @@ class Overview(Screen[None]):
             self._carry_out(request, "Restart so that the changed knobs count?", danger=True)
 
     def _pending_readers(self) -> tuple[str, ...]:
-        alive = {item.id for item in self.status.components if item.state in ALIVE_STATES} if self.status else set()
+        alive = (
+            {item.id for item in self.status.components if item.state in ALIVE_STATES}
+            if self.status
+            else set()
+        )
         knobs = [knob for rows in self.query(KnobRows) for knob in rows.table.knobs]
         return tuple(dict.fromkeys(r for knob in knobs if knob.changed for r in knob.readers if r in alive))
 

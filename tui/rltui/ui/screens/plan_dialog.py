@@ -32,7 +32,9 @@ class PlanDialog(Dialog[bool]):
                 yield Static(plan_content(self.plan), classes="body")
             with Horizontal(classes="buttons"):
                 if not self.plan.blocked:
-                    yield Button(self.verb, id="yes", compact=True, variant="error" if self.danger else "primary")
+                    yield Button(
+                        self.verb, id="yes", compact=True, variant="error" if self.danger else "primary"
+                    )
                 yield Button("Close" if self.plan.blocked else "Cancel", id="no", compact=True)
 
     @property

@@ -78,7 +78,11 @@ class Body(Horizontal):
     def pane_of(self, widget: Widget) -> Widget | None:
         """The pane that holds `widget`."""
         return next(
-            (node for node in widget.ancestors_with_self if isinstance(node, Widget) and node.has_class("pane")),
+            (
+                node
+                for node in widget.ancestors_with_self
+                if isinstance(node, Widget) and node.has_class("pane")
+            ),
             None,
         )
 
@@ -108,4 +112,6 @@ class Body(Horizontal):
         for other in self.panes:
             other.set_class(other is pane, "-zoom")
             if other.parent is not None and isinstance(other.parent, Widget):
-                other.parent.set_class(any(child.has_class("-zoom") for child in other.parent.children), "-zoom")
+                other.parent.set_class(
+                    any(child.has_class("-zoom") for child in other.parent.children), "-zoom"
+                )

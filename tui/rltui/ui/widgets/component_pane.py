@@ -8,8 +8,8 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.reactive import reactive
 
-from rltui.client.protocol import LogSource
 from rltui.core.api import ComponentState, ComponentStatus
+from rltui.core.log_source import LogSource
 from rltui.errors import RltuiError
 from rltui.ui.states import component_title
 from rltui.ui.text import clean_line
@@ -21,7 +21,7 @@ OpenLog = Callable[[str], LogSource]
 def placeholder(status: ComponentStatus) -> str:
     """What an empty pane says."""
     if status.state is ComponentState.WAITING:
-        return f"Waiting: {clean_line(status.reason or 'not all it needs is ready')}"
+        return clean_line(status.reason or "Waits for what it needs.")
     if status.log is None and status.state is ComponentState.FAILED:
         return f"Could not be started: {clean_line(status.reason or 'no reason known')}"
     if status.log is None:
@@ -75,7 +75,7 @@ class ComponentPane(Vertical):
         title = component_title(self.status, self._clock(), selected=self.selected)
         if title.markup != self._title:
             self._title = title.markup
-            self.log_pane.border_title = title  # type: ignore[assignment]
+            self.log_pane.border_title = title
 
     def _follow(self, status: ComponentStatus) -> None:
         self._log_path = status.log

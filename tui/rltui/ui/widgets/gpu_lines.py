@@ -38,14 +38,14 @@ def component_marks(report: GpuReport) -> Marks:
         name: (_GLYPHS[position % len(_GLYPHS)], _STYLES[position % len(_STYLES)])
         for position, name in enumerate(names)
     }
-    return {**marks, _OTHERS: ("▤", "$text-muted")}
+    return {**marks, _OTHERS: ("▤", "$foreground 60%")}
 
 
 def memory_bar(device: GpuDevice, width: int, marks: Marks) -> Content:
     """`width` cells, a stretch for each holder; every holder gets a cell at least."""
     total = device.total_bytes or 0
     if total <= 0 or device.used_bytes is None:
-        return Content.styled("?" * width, "$text-muted")
+        return Content.styled("?" * width, "$foreground 60%")
     spans: list[tuple[str, str]] = []
     used_cells = 0
     for name, size in holders(device).items():
@@ -53,7 +53,7 @@ def memory_bar(device: GpuDevice, width: int, marks: Marks) -> Content:
         glyph, style = marks[name]
         spans.append((glyph * cells, style))
         used_cells += cells
-    spans.append((_FREE * (width - used_cells), "$surface-lighten-3"))
+    spans.append((_FREE * (width - used_cells), "$foreground 25%"))
     return Content.assemble(*spans)
 
 
@@ -79,14 +79,21 @@ def short_name(name: str) -> str:
     return clean_line(name).removeprefix("NVIDIA ").removeprefix("Tesla ")
 
 
-def _legend(sizes: dict[str, int], marks: Marks, free_bytes: int | None) -> Content:
-    spans: list[tuple[str, str]] = []
-    for name, size in sizes.items():
-        glyph, style = marks[name]
-        spans.extend([(f"{glyph} ", style), (f"{clean_line(name)} {gib(size)}  ", "")])
+def _legend(sizes: dict[str, int], marks: Marks, free_bytes: int | None, width: int) -> list[Content]:
+    """An entry per holder, broken into lines between entries."""
+    entries = [
+        Content.assemble((f"{marks[name][0]} ", marks[name][1]), f"{clean_line(name)} {gib(size)}")
+        for name, size in sizes.items()
+    ]
     if free_bytes is not None:
-        spans.extend([(f"{_FREE} ", "$text-muted"), (f"free {gib(free_bytes)}", "$text-muted")])
-    return Content.assemble(*spans)
+        entries.append(Content.styled(f"{_FREE} free {gib(free_bytes)}", "$foreground 60%"))
+    lines: list[Content] = []
+    for entry in entries:
+        if lines and lines[-1].cell_length + 2 + entry.cell_length <= width:
+            lines[-1] += Content("  ") + entry
+        else:
+            lines.append(entry)
+    return lines
 
 
 def _detailed(device: GpuDevice, width: int, marks: Marks) -> list[Content]:
@@ -101,11 +108,13 @@ def _detailed(device: GpuDevice, width: int, marks: Marks) -> list[Content]:
     free = device.free_bytes
     if free is None and device.total_bytes is not None and device.used_bytes is not None:
         free = device.total_bytes - device.used_bytes
-    return [*lines, *_legend(holders(device), marks, free).wrap(width)]
+    return [*lines, *_legend(holders(device), marks, free, width)]
 
 
 def _brief(device: GpuDevice, width: int, marks: Marks) -> Content:
-    memory = "" if device.used_bytes is None else f" {gib(device.used_bytes):>5}/{gib(device.total_bytes or 0)}"
+    memory = (
+        "" if device.used_bytes is None else f" {gib(device.used_bytes):>5}/{gib(device.total_bytes or 0)}"
+    )
     load = "" if device.utilization is None else f"{device.utilization:5.0%}"
     heat = "" if device.temperature_c is None else f" {device.temperature_c:3.0f}°"
     tail = memory + load + heat
@@ -124,10 +133,10 @@ def _problem(device: GpuDevice, width: int) -> list[Content]:
 def gpu_lines(report: GpuReport | None, width: int) -> list[Content]:
     """The whole panel."""
     if report is None:
-        return [Content.styled("reading…", "$text-muted")]
+        return [Content.styled("reading…", "$foreground 60%")]
     if not report.available or not report.devices:
         reason = clean_line(report.reason or "no device found")
-        return Content.styled(f"No GPU to show: {reason}", "$text-muted").wrap(max(1, width))
+        return Content.styled(f"No GPU to show: {reason}", "$foreground 60%").wrap(max(1, width))
     marks = component_marks(report)
     lines: list[Content] = []
     many = len(report.devices) > _MANY_DEVICES
@@ -143,7 +152,7 @@ def gpu_lines(report: GpuReport | None, width: int) -> list[Content]:
         for device in report.devices:
             for name, size in holders(device).items():
                 total[name] += size
-        lines.extend(_legend(dict(total), marks, None).wrap(width))
+        lines.extend(_legend(dict(total), marks, None, width))
     return lines
 
 

@@ -20,6 +20,7 @@ class GpuBars(Widget):
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """Lines at this width: the legend wraps."""
+        del container, viewport
         return len(gpu_lines(self.report, width))
 
     def render(self) -> Content:
@@ -37,12 +38,20 @@ class GpuPanel(VerticalScroll):
         yield GpuBars()
 
     def show(self, report: GpuReport) -> None:
-        """Take over a new reading."""
+        """Take over a new reading; the time alone is no news."""
         bars = self.query_one(GpuBars)
-        if report.model_copy(update={"sampled_at": None}) != (
-            bars.report and bars.report.model_copy(update={"sampled_at": None})
-        ):
+        report = report.model_copy(update={"sampled_at": None})
+        if report != bars.report:
             bars.report = report
-            self.border_title = Content.assemble(
-                ("GPUs", "bold"), (f" · {gpu_summary(report)}", "$text-muted")
-            )  # type: ignore[assignment]
+            self._update_title()
+
+    def on_resize(self) -> None:
+        """A folded panel says in its title what cannot be seen."""
+        self._update_title()
+
+    def _update_title(self) -> None:
+        report = self.query_one(GpuBars).report
+        title = Content.styled("GPUs", "bold")
+        if self.size.height == 0 and report is not None:
+            title += Content.styled(f" · {gpu_summary(report)}", "$foreground 60%")
+        self.border_title = title

@@ -43,11 +43,11 @@ def header_parts(status: Status, *, bar_width: int) -> list[Part]:
         if max_steps:
             filled, empty = progress_bar(step / max_steps, bar_width)
             percent = f" {100 * min(step, max_steps) // max_steps} %"
-            parts.append(Part(7, ((filled, "$primary"), (empty, "$text-muted"), (percent, ""))))
+            parts.append(Part(7, ((filled, "$primary"), (empty, "$foreground 60%"), (percent, ""))))
     if progress.eta_s is not None and not status.done:
-        parts.append(Part(3, (("ETA ", "$text-muted"), (duration(progress.eta_s), ""))))
+        parts.append(Part(3, (("ETA ", "$foreground 60%"), (duration(progress.eta_s), ""))))
     if reward is not None:
-        parts.append(Part(2, (("reward ", "$text-muted"), (f"{reward:.2f}", "bold"))))
+        parts.append(Part(2, (("reward ", "$foreground 60%"), (f"{reward:.2f}", "bold"))))
         if graph := sparkline(progress.rewards, 12):
             parts.append(Part(5, ((graph, "$text-success"),)))
     if progress.tokens_per_s is not None:
@@ -76,5 +76,5 @@ class HeaderBar(Widget):
     def render(self) -> Content:
         """One line, whatever the width."""
         if self.status is None:
-            return Content.assemble((" rltui ", "bold $accent"), (" connecting…", "$text-muted"))
+            return Content.assemble((" rltui ", "bold $accent"), (" connecting…", "$foreground 60%"))
         return header_line(self.status, self.size.width)

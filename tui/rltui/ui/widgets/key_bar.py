@@ -19,7 +19,7 @@ _KEPT_LONGEST = ("detach", "palette", "help")
 
 
 def footer_entries(active: dict[str, ActiveBinding]) -> list[tuple[str, str, str, str]]:
-    """Id, key, label and action of what the footer shows: the table's order, the focused pane's own behind."""
+    """Id, key, label and action of what is shown, in the table's order; the focused pane's own come late."""
     rank_of_detach = FOOTER_RANKS["detach"]
     entries: dict[str, tuple[float, tuple[str, str, str, str]]] = {}
     for _, binding, enabled, _ in active.values():

@@ -8,7 +8,11 @@ from rltui.core.api import KnobInfo, KnobTable, Problem
 from rltui.ui.text import clean_line, listed, shortened, value_text
 
 _SHORT_NAMES = {"inference": "infer", "orchestrator": "orch", "trainer": "train"}
-_SEVERITY_MARKS = {"error": ("✗", "$text-error"), "warning": ("!", "$text-warning"), "hint": ("·", "$text-muted")}
+_SEVERITY_MARKS = {
+    "error": ("✗", "$text-error"),
+    "warning": ("!", "$text-warning"),
+    "hint": ("·", "$foreground 60%"),
+}
 _READERS_WIDTH = 11
 _MIN_VALUE_WIDTH = 9
 
@@ -44,17 +48,15 @@ def _key(key: str, width: int) -> Content:
     name = clean_line(name)
     if len(prefix) + len(name) > width:
         room = width - len(name) - 1
-        prefix = f"{prefix[:max(0, room - 2)]}…." if room > 4 else ""
-    return Content.assemble((prefix, "$text-muted"), (shortened(name, width), ""))
+        prefix = f"{prefix[: max(0, room - 2)]}…." if room > 4 else ""
+    return Content.assemble((prefix, "$foreground 60%"), (shortened(name, width), ""))
 
 
 def knob_line(knob: KnobInfo, *, width: int, values: int, problem: Problem | None) -> Content:
     """One row: mark, key, value, readers."""
     mark, mark_style = _SEVERITY_MARKS[problem.severity] if problem else (" ", "")
-    if knob.changed:
-        value_style = "bold $text-warning"
-    else:
-        value_style = "" if knob.is_set else "$text-muted"
+    plain_style = "" if knob.is_set else "$foreground 60%"
+    value_style = "bold $text-warning" if knob.changed else plain_style
     readers = _READERS_WIDTH if width >= 44 else 0
     key_width = max(6, width - 2 - values - 1 - (readers + 1 if readers else 0))
     key = _key(knob.key, key_width)
@@ -66,12 +68,12 @@ def knob_line(knob: KnobInfo, *, width: int, values: int, problem: Problem | Non
         (shortened(change_text(knob), values).rjust(values), value_style),
     )
     if readers:
-        line += Content.styled(f" {readers_text(knob.readers)}", "$text-muted")
+        line += Content.styled(f" {readers_text(knob.readers)}", "$foreground 60%")
     return line
 
 
 def bounds_text(knob: KnobInfo) -> str:
-    """`1 to 4096 rollouts`, `at least 1`, `one of a, b`; empty where anything goes."""
+    """`1 to 4096 rollouts`, `1 or more`, `one of a, b`; empty where anything goes."""
     low, high = knob.bounds
     unit = f" {clean_line(knob.unit)}" if knob.unit else ""
     if knob.choices:
@@ -79,9 +81,9 @@ def bounds_text(knob: KnobInfo) -> str:
     if low is not None and high is not None:
         return f"{value_text(low)} to {value_text(high)}{unit}"
     if low is not None:
-        return f"at least {value_text(low)}{unit}"
+        return f"{value_text(low)} or more{unit}"
     if high is not None:
-        return f"at most {value_text(high)}{unit}"
+        return f"up to {value_text(high)}{unit}"
     return clean_line(knob.unit)
 
 
@@ -107,7 +109,7 @@ def knob_detail(knob: KnobInfo | None, problem: Problem | None) -> Content:
         spans.append((f"{mark} {clean_line(problem.message)}\n", style))
     if knob.help:
         spans.append((f"{clean_line(knob.help)}\n", ""))
-    spans.append((origin_text(knob), "$text-muted"))
+    spans.append((origin_text(knob), "$foreground 60%"))
     return Content.assemble(*spans)
 
 
@@ -119,6 +121,6 @@ def table_note(table: KnobTable) -> Content:
         spans.append((f"✗ {errors} error{'s' if errors > 1 else ''}", "$text-error"))
     if changed := sum(knob.changed for knob in table.knobs):
         noun = "changes" if changed > 1 else "change"
-        text = f"{changed} {noun} not running yet · A applies"
+        text = f"{changed} {noun} not running yet: A"
         spans.extend([(" · ", "") if spans else ("", ""), (text, "$text-warning")])
     return Content.assemble(*spans)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -26,7 +27,7 @@ class KnobRows(ScrollView, can_focus=True):
     """The rows and the cursor."""
 
     BINDINGS = bindings(Scope.KNOB_TABLE)
-    COMPONENT_CLASSES = frozenset({"knob-rows--cursor", "knob-rows--cursor-unfocused"})
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"knob-rows--cursor", "knob-rows--cursor-unfocused"}
 
     position: reactive[int] = reactive(0)
     """Row of the cursor."""
@@ -140,13 +141,25 @@ class KnobPanel(Vertical):
 
     def show(self, table: KnobTable) -> None:
         """Take over new values."""
-        self.rows.show(table)
+        if table != self.rows.table:
+            self.rows.show(table)
+            self._update_titles()
+
+    def on_resize(self) -> None:
+        """A folded panel has no lower border: its note goes into the title."""
+        self._update_titles()
+
+    def _update_titles(self) -> None:
+        table = self.rows.table
         files = ", ".join(clean_line(path.rpartition("/")[2]) for path in table.files)
+        title = Content.styled("Knobs", "bold")
+        if files:
+            title += Content.styled(f" · {files}", "$foreground 60%")
         note = table_note(table)
-        parts = [Content.styled("Knobs", "bold"), Content.styled(f" · {files}" if files else "", "$text-muted")]
-        self.border_title = Content("").join(parts)  # type: ignore[assignment]
-        self.border_subtitle = note  # type: ignore[assignment]
-        self.set_class(bool(note), "-noted")
+        if self.styles.border_bottom[0] in ("", "none") and note:
+            title += Content(" · ") + note
+        self.border_title = title
+        self.border_subtitle = note
 
     @on(KnobRows.CursorMoved)
     def _show_detail(self, event: KnobRows.CursorMoved) -> None:

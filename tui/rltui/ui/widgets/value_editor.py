@@ -35,10 +35,10 @@ class TypedValue(Input):
         """Tell the editor."""
         self.post_message(ValueEdited(value))
 
-    async def _on_key(self, event: events.Key) -> None:
+    def on_key(self, event: events.Key) -> None:
+        """Leave `*` and `/` to the editor's bindings where they mean something."""
         if self.is_number and event.key in ("asterisk", "slash"):
-            return  # bindings of the editor, not text
-        await super()._on_key(event)
+            event.prevent_default()
 
     def step(self, steps: int) -> None:
         """Up or down."""

@@ -1,0 +1,409 @@
+from __future__ import annotations
+
+import pytest
+from tests.fakes.experiment import (
+    FAILED,
+    NO_GPU,
+    SET_PLAN,
+    FakeExperiment,
+    component,
+    gpu_report,
+    knob,
+    knob_table,
+    running_status,
+    stopped_status,
+)
+from tests.ui.conftest import Opener, settle
+from textual.pilot import Pilot
+from textual.widgets import Button, Static
+
+from rltui.core.api import Alert, Plan, Problem, Request
+from rltui.core.layout import Screen
+from rltui.errors import ConflictError
+from rltui.ui import app as app_module
+from rltui.ui.actions import ACTIONS, key_text
+from rltui.ui.palette import ActionCommands
+from rltui.ui.screens.choice_menu import ChoiceMenu
+from rltui.ui.screens.help import HelpScreen, help_content
+from rltui.ui.screens.knob_editor import KnobEditor
+from rltui.ui.screens.message_dialog import MessageDialog
+from rltui.ui.screens.overview import Overview
+from rltui.ui.screens.plan_dialog import PlanDialog
+from rltui.ui.widgets.gpu_panel import GpuPanel
+from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
+
+
+def overview(pilot: Pilot[None]) -> Overview:
+    return next(screen for screen in pilot.app.screen_stack if isinstance(screen, Overview))
+
+
+def notifications(pilot: Pilot[None]) -> list[tuple[str, str]]:
+    return [(item.message, item.severity) for item in pilot.app._notifications]
+
+
+async def press(pilot: Pilot[None], *keys: str) -> None:
+    for key in keys:
+        await pilot.press(key)
+        await settle(pilot)
+
+
+@pytest.mark.parametrize(
+    ("keys", "request_"),
+    [
+        (("x", "enter"), Request(action="stop", components=("inference",))),
+        (("j", "r", "enter"), Request(action="restart", components=("orchestrator",))),
+        (("t", "X", "y"), Request(action="stop", components=("trainer",), kill=True)),
+        (("D", "y"), Request(action="stop")),
+        (("R", "enter", "y"), Request(action="restart", components=("inference",))),
+        (("R", "down", "enter", "y"), Request(action="restart")),
+        (
+            ("o", "R", "down", "down", "enter", "y"),
+            Request(action="restart", components=("orchestrator",), resume="scratch"),
+        ),
+        (("A", "y"), Request(action="restart", components=("orchestrator",))),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, tuple) else "",
+)
+async def test_keys_become_requests(
+    experiment: FakeExperiment, open_app: Opener, keys: tuple[str, ...], request_: Request
+) -> None:
+    async with open_app(experiment) as pilot:
+        await press(pilot, *keys)
+        assert experiment.executed == [request_]
+        assert experiment.planned == [request_]
+        assert isinstance(pilot.app.screen, Overview)
+
+
+async def test_a_plain_start_needs_no_question(open_app: Opener) -> None:
+    experiment = FakeExperiment(stopped_status(), NO_GPU, knob_table())
+    async with open_app(experiment) as pilot:
+        await press(pilot, "s")
+        assert experiment.executed == [Request(action="start", components=("inference",))]
+
+
+async def test_a_start_that_starts_more_is_asked(open_app: Opener) -> None:
+    experiment = FakeExperiment(stopped_status())
+    experiment.planner = lambda request: Plan(action="start", start=("inference", "trainer"))
+    async with open_app(experiment) as pilot:
+        await press(pilot, "t", "s")
+        assert isinstance(pilot.app.screen, PlanDialog)
+        await press(pilot, "escape")
+        assert experiment.executed == []
+
+
+@pytest.mark.parametrize("keys", [("X", "enter"), ("X", "n"), ("D", "enter"), ("A", "enter"), ("r", "n")])
+async def test_no_is_an_answer_and_the_default_of_upper_case(
+    experiment: FakeExperiment, open_app: Opener, keys: tuple[str, ...]
+) -> None:
+    async with open_app(experiment) as pilot:
+        await press(pilot, *keys)
+        assert experiment.executed == []
+        assert isinstance(pilot.app.screen, Overview)
+
+
+async def test_a_blocked_plan_cannot_be_confirmed(experiment: FakeExperiment, open_app: Opener) -> None:
+    problem = Problem(message="port 8000 is taken by pid 12: stop it, or set port")
+    experiment.planner = lambda request: Plan(action="restart", stop=("trainer",), problems=(problem,))
+    async with open_app(experiment) as pilot:
+        await press(pilot, "r", "y")
+        assert isinstance(pilot.app.screen, PlanDialog)
+        assert not pilot.app.screen.query("#yes")
+        await press(pilot, "enter")
+        assert experiment.executed == []
+
+
+async def test_a_plan_without_steps_only_says_so(experiment: FakeExperiment, open_app: Opener) -> None:
+    experiment.planner = lambda request: Plan(action="restart", reasons=("nothing reads it",))
+    async with open_app(experiment) as pilot:
+        await press(pilot, "r")
+        assert notifications(pilot) == [("Nothing to restart: nothing reads it", "information")]
+
+
+async def test_errors_are_dialogs(experiment: FakeExperiment, open_app: Opener) -> None:
+    experiment.error = ConflictError("port 8000 is taken", details=("pid 12 [bold]x[/bold]",), hint="stop it")
+    async with open_app(experiment) as pilot:
+        await press(pilot, "r")
+        assert isinstance(pilot.app.screen, MessageDialog)
+        text = str(pilot.app.screen.query_one(".body", Static).content)
+        assert "port 8000 is taken" in text
+        assert "pid 12 [bold]x[/bold]" in text
+        assert "→ stop it" in text
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, Overview)
+
+
+async def test_first_open_asks_to_start(open_app: Opener) -> None:
+    experiment = FakeExperiment(stopped_status(), NO_GPU, knob_table())
+    async with open_app(experiment, ask_to_start=True) as pilot:
+        assert isinstance(pilot.app.screen, PlanDialog)
+        await press(pilot, "enter")
+        assert experiment.executed == [Request(action="start")]
+
+
+async def test_first_open_does_not_ask_when_something_runs(
+    experiment: FakeExperiment, open_app: Opener
+) -> None:
+    async with open_app(experiment, ask_to_start=True):
+        assert experiment.planned == []
+
+
+async def edit(pilot: Pilot[None], row: int) -> KnobEditor:
+    await press(pilot, "c", *["j"] * row, "enter")
+    assert isinstance(pilot.app.screen, KnobEditor)
+    return pilot.app.screen
+
+
+async def test_edit_writes_and_leaves_what_runs_alone(experiment: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(experiment) as pilot:
+        await edit(pilot, 2)
+        await press(pilot, "up", "enter")
+        assert experiment.executed == [Request(action="set", edits={"orchestrator.batch_size": 65})]
+
+
+async def test_edit_writes_and_restarts(experiment: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(experiment) as pilot:
+        await edit(pilot, 2)
+        await press(pilot, "asterisk", "ctrl+r")
+        edits = {"orchestrator.batch_size": 128}
+        assert experiment.executed == [Request(action="set", edits=edits, restart=True)]
+        assert experiment.planned[-1] == experiment.executed[0]
+
+
+async def test_edit_refuses_what_the_plan_forbids(experiment: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(experiment) as pilot:
+        editor = await edit(pilot, 2)
+        await press(pilot, "backspace", "backspace", *"100", "enter")
+        assert pilot.app.screen is editor
+        shown = str(editor.query_one("#draft", Static).content)
+        assert "the nearest valid values are 96 and 112" in shown
+        await press(pilot, "ctrl+r")
+        assert pilot.app.screen is editor
+        await press(pilot, "escape")
+        assert experiment.executed == []
+
+
+async def test_edit_refuses_what_is_no_value(experiment: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(experiment) as pilot:
+        editor = await edit(pilot, 2)
+        await press(pilot, "x", "enter")
+        shown = str(editor.query_one("#draft", Static).content)
+        assert shown == "✗ batch_size takes a whole number, not 'x'"
+        assert len(experiment.planned) == 1
+
+
+@pytest.mark.parametrize(
+    ("row", "keys", "value"),
+    [
+        (7, ("down",), "cispo"),
+        (8, ("space",), True),
+        (6, ("up",), 1.1e-5),
+        (6, ("slash",), 5e-6),
+        (2, ("backspace", "backspace"), None),
+    ],
+    ids=["enum", "bool", "float-step", "float-half", "out-of-file"],
+)
+async def test_edit_values_by_kind(
+    experiment: FakeExperiment, open_app: Opener, row: int, keys: tuple[str, ...], value: object
+) -> None:
+    async with open_app(experiment) as pilot:
+        await edit(pilot, row)
+        await press(pilot, *keys, "enter")
+        assert list(experiment.executed[0].edits.values()) == [value]
+
+
+async def test_knob_cursor_survives_new_values(experiment: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(experiment) as pilot:
+        await press(pilot, "c", "j", "j")
+        table = knob_table()
+        experiment.push(table.model_copy(update={"knobs": (knob("new", 1), *table.knobs)}))
+        await settle(pilot)
+        rows = pilot.app.screen.query_one(KnobRows)
+        assert rows.knob is not None
+        assert rows.knob.key == "orchestrator.batch_size"
+
+
+async def test_reconnects_when_the_supervisor_is_gone(
+    experiment: FakeExperiment, open_app: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_module, "RECONNECT_S", (60.0,))
+    async with open_app(experiment) as pilot:
+        banner = overview(pilot).query_one("#banner", Static)
+        experiment.end_stream()
+        await settle(pilot)
+        assert banner.has_class("-shown")
+        assert "reconnecting" in str(banner.content)
+        monkeypatch.setattr(app_module, "RECONNECT_S", (0.0,))
+        pilot.app.workers.cancel_group(pilot.app, "events")
+        await settle(pilot)
+        pilot.app._listen()  # type: ignore[attr-defined]
+        await settle(pilot)
+        assert experiment.connections == 2
+        assert not banner.has_class("-shown")
+
+
+async def test_asks_again_after_the_stream_has_ended(
+    experiment: FakeExperiment, open_app: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_module, "RECONNECT_S", (0.0,))
+    async with open_app(experiment) as pilot:
+        experiment.end_stream()
+        await settle(pilot)
+        assert experiment.connections == 2
+
+
+async def test_alerts_are_toasts_and_can_be_read_again(experiment: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(experiment) as pilot:
+        experiment.push(
+            Alert(severity="error", title="trainer died", text="exit [1]\x1b[31m", component="trainer")
+        )
+        await settle(pilot)
+        assert notifications(pilot) == [("exit [1]", "error")]
+        await press(pilot, "exclamation_mark")
+        assert isinstance(pilot.app.screen, MessageDialog)
+
+
+async def test_every_pane_is_reached_by_tab_on_a_small_screen(
+    experiment: FakeExperiment, open_app: Opener
+) -> None:
+    async with open_app(experiment, size=(80, 24)) as pilot:
+        seen = []
+        for _ in range(5):
+            focused = pilot.app.focused
+            assert focused is not None
+            assert focused.size.height > 0
+            pane = overview(pilot).body.pane_of(focused)
+            seen.append(pane)
+            await press(pilot, "tab")
+        assert seen == overview(pilot).body.panes
+
+
+async def test_zoom_follows_focus_until_escape(
+    experiment: FakeExperiment, open_app: Opener
+) -> None:
+    async with open_app(experiment) as pilot:
+        await press(pilot, "z")
+        shown = [pane.id for pane in overview(pilot).body.panes if pane.display and pane.region]
+        assert shown == ["pane-inference"]
+        await press(pilot, "j")
+        shown = [pane.id for pane in overview(pilot).body.panes if pane.display and pane.region]
+        assert shown == ["pane-orchestrator"]
+        await press(pilot, "escape")
+        assert len([pane for pane in overview(pilot).body.panes if pane.region]) == 5
+
+
+async def test_layout_columns_are_followed(open_app: Opener) -> None:
+    screen = Screen(columns=(("knobs",), ("trainer",)), widths=("1fr", "3fr"))
+    experiment = FakeExperiment(screen=screen)
+    async with open_app(experiment) as pilot:
+        panes = overview(pilot).body.panes
+        assert [type(pane).__name__ for pane in panes] == ["KnobPanel", "ComponentPane"]
+        assert panes[0].region.width < panes[1].region.width
+        assert not pilot.app.screen.query(GpuPanel)
+
+
+async def test_components_come_from_the_status_when_not_given(
+    experiment: FakeExperiment, open_app: Opener
+) -> None:
+    async with open_app(experiment, component_ids=()) as pilot:
+        assert [pane.component_id for pane in overview(pilot).body.components] == [
+            "inference",
+            "orchestrator",
+            "trainer",
+        ]
+        table = pilot.app.screen.query_one(KnobRows).table
+        assert table.knobs
+
+
+async def test_a_new_attempt_opens_its_log(experiment: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(experiment):
+        assert experiment.opened == ["/run/inference.log", "/run/orchestrator.log", "/run/trainer.log"]
+
+
+async def test_attach_runs_outside_of_the_ui(experiment: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(experiment) as pilot:
+        await press(pilot, "a")
+        message, _ = notifications(pilot)[0]
+        assert "tmux -L rltui attach -t reverse-text:inference" in message
+
+
+async def test_q_detaches_and_ctrl_c_stops_nothing(experiment: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(experiment) as pilot:
+        await press(pilot, "ctrl+c")
+        assert "q detaches" in notifications(pilot)[0][0]
+        assert pilot.app.is_running
+        await pilot.press("q")
+        await pilot.pause()
+        assert experiment.executed == []
+    assert pilot.app.return_code == 0
+
+
+async def test_palette_offers_only_what_makes_sense(open_app: Opener) -> None:
+    experiment = FakeExperiment(stopped_status(), gpu_report(), knob_table(knobs=()))
+    async with open_app(experiment) as pilot:
+        provider = ActionCommands(pilot.app.screen)
+        offered = {action.id for action in provider._offered()}
+        assert {"component.start", "component.start-all", "detach", "gpu.focus"} <= offered
+        assert not {"component.stop", "component.kill", "knob.edit", "knob.apply", "alert.last"} & offered
+
+
+async def test_palette_runs_actions(experiment: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(experiment) as pilot:
+        await press(pilot, "colon")
+        await pilot.press(*"show all")
+        await pilot.pause(0.2)
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, HelpScreen)
+
+
+def test_help_lists_every_action() -> None:
+    text = help_content().plain
+    for action in ACTIONS:
+        assert action.help in text
+        assert key_text(action.keys) in text
+
+
+def test_every_action_has_a_method() -> None:
+    owners = (Overview, app_module.RltuiApp, KnobRows, KnobEditor, PlanDialog)
+    for action in ACTIONS:
+        assert any(hasattr(owner, f"action_{action.method}") for owner in owners), action.id
+
+
+def test_action_ids_are_unique() -> None:
+    ids = [action.id for action in ACTIONS]
+    assert len(ids) == len(set(ids))
+
+
+async def test_failed_component_can_be_started_but_not_stopped(open_app: Opener) -> None:
+    status = running_status(
+        components=(component("inference", FAILED, exit_code=1, reason="CUDA \x1b[31mOOM"),)
+    )
+    async with open_app(FakeExperiment(status), component_ids=("inference",)) as pilot:
+        screen = overview(pilot)
+        assert screen.check_action("start_component", ()) is True
+        assert screen.check_action("stop_component", ()) is False
+        title = str(screen.body.components[0].log_pane.border_title)
+        assert "✗ failed code 1" in title
+        assert "CUDA OOM" in title
+
+
+async def test_menu_can_be_left(experiment: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(experiment) as pilot:
+        await press(pilot, "R")
+        assert isinstance(pilot.app.screen, ChoiceMenu)
+        await press(pilot, "escape")
+        assert experiment.planned == []
+
+
+async def test_set_plan_in_a_dialog_has_buttons(experiment: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(experiment) as pilot:
+        pilot.app.push_screen(PlanDialog(SET_PLAN, "Write?"))
+        await settle(pilot)
+        assert [button.id for button in pilot.app.screen.query(Button)] == ["yes", "no"]
+        assert isinstance(pilot.app.focused, Button)
+        assert pilot.app.focused.id == "yes"
+
+
+async def test_knob_panel_counts_pending_changes(experiment: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(experiment) as pilot:
+        panel = pilot.app.screen.query_one(KnobPanel)
+        assert "1 change not running yet" in str(panel.border_subtitle)
