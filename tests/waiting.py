@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 T = TypeVar("T")
 
 
-def retry_until(probe: Callable[[], T], *, timeout_s: float = 10.0, interval_s: float = 0.02) -> T:
+def retry_until(
+    probe: Callable[[], T | Literal[False] | None], *, timeout_s: float = 10.0, interval_s: float = 0.02
+) -> T:
     """The first true value of `probe`.
 
     Raises:

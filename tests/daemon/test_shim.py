@@ -118,7 +118,9 @@ def test_exit_code_is_known_where_sigchld_was_ignored(tmp_path: Path) -> None:
         ({"log": "/proc/nothing/output.log"}, "cannot open log '/proc/nothing/output.log'"),
     ],
 )
-def test_what_cannot_run_is_an_exit_with_a_reason(tmp_path: Path, change: dict, error: str) -> None:
+def test_what_cannot_run_is_an_exit_with_a_reason(
+    tmp_path: Path, change: dict[str, object], error: str
+) -> None:
     with attempt(tmp_path, ["true"], **change) as run:
         run.start()
         record = run.wait()
@@ -152,7 +154,7 @@ def test_what_is_no_spec_is_refused(tmp_path: Path, text: str) -> None:
         {"stop": {"signal": "SIGTERM", "grace_s": "soon"}},
     ],
 )
-def test_a_spec_with_a_broken_value_is_refused(tmp_path: Path, change: dict) -> None:
+def test_a_spec_with_a_broken_value_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
     with attempt(tmp_path, ["true"], **change):
         assert_refused(tmp_path)
 

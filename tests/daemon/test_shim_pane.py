@@ -125,5 +125,5 @@ def test_a_truncated_log_is_followed_from_its_new_end(tmp_path: Path, screen: Sc
 
 def test_without_a_terminal_it_runs_all_the_same(tmp_path: Path) -> None:
     with attempt(tmp_path, ["sh", "-c", "exit 3"]) as run:
-        run.start(stdout=None, preexec_fn=lambda: (os.close(1), os.close(2)))
+        run.start(stdout=None, preexec_fn=lambda: os.closerange(1, 3))
         assert run.wait().exit_code == 3

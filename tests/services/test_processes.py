@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.waiting import retry_until
@@ -40,7 +41,7 @@ def start() -> Iterator[Start]:
     """Starts programs and ends them."""
     started: list[subprocess.Popen[bytes]] = []
 
-    def start_one(*argv: str, **options: object) -> ProcessId:
+    def start_one(*argv: str, **options: Any) -> ProcessId:
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, **options)
         started.append(process)
         identity = read_process_id(process.pid)
@@ -53,7 +54,7 @@ def start() -> Iterator[Start]:
         process.wait()
 
 
-def record_of(main: ProcessId | None, **changes: object) -> AttemptRecord:
+def record_of(main: ProcessId | None, **changes: Any) -> AttemptRecord:
     """Of a shim that was killed."""
     record = AttemptRecord(
         experiment=NAME,

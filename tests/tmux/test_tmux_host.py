@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.waiting import retry_until
@@ -35,9 +36,10 @@ def tell(folder: Path, *words: str) -> list[str]:
     return [sys.executable, "-c", TELL, str(folder / "told"), *words]
 
 
-def told(folder: Path) -> dict:
+def told(folder: Path) -> dict[str, Any]:
     retry_until((folder / "told").exists)
-    return json.loads((folder / "told").read_text())
+    facts: dict[str, Any] = json.loads((folder / "told").read_text())
+    return facts
 
 
 def start(host: TmuxHost, session: str = "s", **env: str) -> None:
