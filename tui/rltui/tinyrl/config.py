@@ -1,0 +1,212 @@
+"""Knobs of the merged `rl.toml`, with the names and meanings of prime-rl's spring 2026 generation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from rltui.tinyrl.rules import rl_problems
+
+
+class Section(BaseModel):
+    """A table; unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True, protected_namespaces=())
+
+
+class ModelSection(Section):
+    name: str = "outputs/reverse-text-sft"
+    """Folder of the model to start from (config.json, weights, tokenizer), relative to the working directory."""
+
+
+class CkptSection(Section):
+    interval: int = Field(default=10, ge=1)
+    """Steps between checkpoints."""
+    resume_step: int | None = Field(default=None, ge=-1)
+    """Go on after this many finished steps; -1 is the latest checkpoint, 0 or nothing the beginning."""
+    keep_last: int | None = Field(default=None, ge=1)
+    """Checkpoints to keep, newest first; nothing keeps all."""
+
+
+class SamplingSection(Section):
+    temperature: float = Field(default=1.0, ge=0.0)
+    """Spread of sampling; 0 is greedy, and then no group differs in reward, so nothing is learned."""
+    max_tokens: int = Field(default=16, ge=1)
+    """Longest completion, in tokens (characters, for the demo's tokenizer)."""
+
+
+class ClientSection(Section):
+    base_url: str | None = None
+    """Address of the inference server; by default built from `inference.server`, whose port it must match."""
+
+
+class EnvArgs(Section):
+    min_chars: int = Field(default=4, ge=1)
+    """Shortest text to reverse, in characters."""
+    max_chars: int = Field(default=7, ge=1)
+    """Longest text to reverse, in characters."""
+
+
+class EnvSection(Section):
+    id: str = "reverse-text"
+    """Which environment; `reverse-text` is the one there is."""
+    name: str | None = None
+    """Name in rollouts; the id by default."""
+    args: EnvArgs = EnvArgs()
+    """The environment's own arguments."""
+
+
+class OrchestratorSection(Section):
+    batch_size: int | None = Field(default=None, ge=1)
+    """Rollouts per step; 128 where `token_batch_size` is not set either."""
+    token_batch_size: int | None = Field(default=None, ge=1)
+    """Instead of `batch_size`: collect rollouts until they hold this many tokens."""
+    rollouts_per_example: int = Field(default=1, ge=1)
+    """Group size: attempts at each example, compared with one another."""
+    oversampling_factor: float | None = Field(default=None, ge=1.0)
+    """Rollouts in flight as a multiple of `batch_size`; 1 where not set."""
+    max_inflight_rollouts: int | None = Field(default=None, ge=1)
+    """Rollouts in flight at most; by default `batch_size * oversampling_factor`."""
+    seq_len: int | None = Field(default=None, ge=1)
+    """Longest rollout to train on, prompt included, in tokens; longer ones are cut."""
+    max_off_policy_steps: int = Field(default=8, ge=0)
+    """Rollouts whose policy is more steps behind than this are thrown away."""
+    max_async_level: int | None = Field(default=None, ge=0)
+    """The shared `max_async_level`, for this program alone."""
+    strict_async_level: bool = False
+    """Always be exactly `max_async_level` steps ahead, also where newer weights are there already."""
+    sampling: SamplingSection = SamplingSection()
+    """How completions are drawn."""
+    client: ClientSection = ClientSection()
+    """Where the inference server is."""
+    env: list[EnvSection] = Field(default_factory=lambda: [EnvSection()], min_length=1, max_length=1)
+    """The environment, as `[[orchestrator.env]]`."""
+
+
+class TrainerModelSection(Section):
+    seq_len: int | None = Field(default=None, ge=1)
+    """Tokens of one packed micro-batch; no rollout may be longer."""
+
+
+class OptimSection(Section):
+    lr: float = Field(default=3e-4, ge=0.0)
+    """Learning rate of AdamW."""
+    weight_decay: float = Field(default=0.01, ge=0.0)
+    """Weight decay of AdamW."""
+    max_norm: float = Field(default=1.0, ge=0.0)
+    """Gradients are scaled down to this norm."""
+    betas2: float = Field(default=0.99, ge=0.0, lt=1.0)
+    """How long AdamW remembers squared gradients."""
+
+
+class SchedulerSection(Section):
+    warmup_steps: int = Field(default=5, ge=0)
+    """Steps over which the learning rate rises to `lr`."""
+
+
+class LossSection(Section):
+    mask_ratio_low: float = Field(default=0.125, ge=0.0)
+    """Tokens the policy has become less likely to choose than this factor are left out."""
+    mask_ratio_high: float = Field(default=8.0, ge=0.0)
+    """Tokens the policy has become more likely to choose than this factor are left out."""
+
+
+class TrainerSection(Section):
+    max_async_level: int | None = Field(default=None, ge=0)
+    """The shared `max_async_level`, for this program alone."""
+    model: TrainerModelSection = TrainerModelSection()
+    """Sizes."""
+    optim: OptimSection = OptimSection()
+    """Optimizer."""
+    scheduler: SchedulerSection = SchedulerSection()
+    """Learning rate over time."""
+    loss: LossSection = LossSection()
+    """Which tokens count."""
+
+
+class ServerSection(Section):
+    host: str = "127.0.0.1"
+    """Address to listen on."""
+    port: int = Field(default=8000, ge=1, le=65535)
+    """Port to listen on."""
+
+
+class InferenceModelSection(Section):
+    max_model_len: int = Field(default=128, ge=2)
+    """Longest prompt plus completion, in tokens."""
+
+
+class InferenceSection(Section):
+    gpu_memory_utilization: float = Field(default=0.9, gt=0.0, le=1.0)
+    """Share of the GPU's total memory this server takes; without a GPU it has no effect."""
+    max_num_seqs: int = Field(default=256, ge=1)
+    """Sequences generated at the same time."""
+    server: ServerSection = ServerSection()
+    """Where it listens."""
+    model: InferenceModelSection = InferenceModelSection()
+    """Sizes."""
+
+
+class RlConfig(Section):
+    """All of `rl.toml`; every program reads the same file."""
+
+    output_dir: Path = Path("outputs/reverse-text")
+    """Folder of everything this experiment writes."""
+    max_steps: int = Field(default=60, ge=1)
+    """Training steps, counted from 1."""
+    seq_len: int = Field(default=256, ge=1)
+    """Fills `orchestrator.seq_len` and `trainer.model.seq_len` where those are not set."""
+    seed: int = Field(default=0, ge=0)
+    """Same seed, same examples and same draws."""
+    max_async_level: int = Field(default=1, ge=0)
+    """Steps the orchestrator may be ahead of the trainer; 0 takes turns."""
+    model: ModelSection = ModelSection()
+    """The policy to start from."""
+    ckpt: CkptSection | None = None
+    """Checkpoints; without the table none are written."""
+    orchestrator: OrchestratorSection = OrchestratorSection()
+    """Draws rollouts and scores them."""
+    trainer: TrainerSection = TrainerSection()
+    """Updates the weights."""
+    inference: InferenceSection = InferenceSection()
+    """Serves the model."""
+
+    @model_validator(mode="after")
+    def _resolve(self) -> RlConfig:
+        orchestrator, trainer = self.orchestrator, self.trainer
+        problems = rl_problems(self)
+        if problems:
+            raise ValueError("\n".join(problems))
+        if orchestrator.batch_size is None and orchestrator.token_batch_size is None:
+            orchestrator.batch_size = 128
+        orchestrator.seq_len = orchestrator.seq_len or self.seq_len
+        trainer.model.seq_len = trainer.model.seq_len or self.seq_len
+        return self
+
+    @property
+    def async_level(self) -> int:
+        """How many steps the orchestrator may be ahead."""
+        own = self.orchestrator.max_async_level
+        return self.max_async_level if own is None else own
+
+    @property
+    def base_url(self) -> str:
+        """Root of the inference server, without `/v1`."""
+        given = self.orchestrator.client.base_url
+        if given is not None:
+            return given.rstrip("/").removesuffix("/v1")
+        return f"http://{self.inference.server.host}:{self.inference.server.port}"
+
+    @property
+    def inflight_limit(self) -> int:
+        """Rollouts that may be in flight."""
+        orchestrator = self.orchestrator
+        if orchestrator.max_inflight_rollouts is not None:
+            return orchestrator.max_inflight_rollouts
+        return int((orchestrator.batch_size or 128) * (orchestrator.oversampling_factor or 1.0))
+
+    @property
+    def resume_step(self) -> int:
+        """0 for the beginning, -1 for the latest checkpoint."""
+        return self.ckpt.resume_step or 0 if self.ckpt else 0

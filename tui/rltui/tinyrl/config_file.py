@@ -1,0 +1,163 @@
+"""From files and overrides to a checked configuration, or to one message that says what to do."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from rltui.tinyrl.arguments import Arguments
+from rltui.tinyrl.errors import TinyrlError
+
+COMMAND_LINE = "command line"
+
+ConfigType = TypeVar("ConfigType", bound=BaseModel)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The file's table, keys in snake case.
+
+    Raises:
+        TinyrlError: the file cannot be read, or `file:line:column: what is wrong`.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"^(.*) \(at line (\d+), column (\d+)\)$", str(error))
+        if found is None:  # "at end of document" carries no position
+            raise TinyrlError(f"{path}: TOML syntax error: {error}") from error
+        raise TinyrlError(f"{path}:{found[2]}:{found[3]}: TOML syntax error: {found[1]}") from error
+    except UnicodeDecodeError as error:
+        raise TinyrlError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
+    except OSError as error:
+        raise TinyrlError(f"{path}: cannot read the config file: {error.strerror}") from error
+    return _snake_keys(table)
+
+
+def _snake_keys(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key.replace("-", "_"): _snake_keys(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_snake_keys(item) for item in value]
+    return value
+
+
+def merge(base: dict[str, Any], overlay: dict[str, Any]) -> dict[str, Any]:
+    """A new table: tables merge key by key, everything else in `overlay` replaces."""
+    merged = dict(base)
+    for key, value in overlay.items():
+        old = merged.get(key)
+        both_tables = isinstance(old, dict) and isinstance(value, dict)
+        merged[key] = merge(old, value) if both_tables else value
+    return merged
+
+
+def _leaves(table: dict[str, Any], prefix: str = "") -> Iterator[str]:
+    for key, value in table.items():
+        yield prefix + key
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{prefix}{key}.")
+
+
+def _nested(dotted_key: str, value: Any) -> dict[str, Any]:
+    for part in reversed(dotted_key.split(".")):
+        value = {part: value}
+    return dict(value)
+
+
+def load_config(config_type: type[ConfigType], arguments: Arguments) -> ConfigType:
+    """Merge files left to right, then overrides, and validate.
+
+    Raises:
+        TinyrlError: every problem found, one per line, with the place each value came from.
+    """
+    merged: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for path in arguments.files:
+        table = read_toml(path)
+        merged = merge(merged, table)
+        origins.update(dict.fromkeys(_leaves(table), str(path)))
+    for dotted_key, value in arguments.overrides.items():
+        merged = merge(merged, _nested(dotted_key, value))
+        origins[dotted_key] = COMMAND_LINE
+    try:
+        return config_type.model_validate(merged)
+    except ValidationError as error:
+        default_origin = str(arguments.files[-1]) if arguments.files else COMMAND_LINE
+        lines = [_describe(config_type, item, origins, default_origin) for item in error.errors()]
+        raise TinyrlError("\n".join(lines)) from error
+
+
+def _describe(config_type: type[BaseModel], item: Any, origins: dict[str, str], default_origin: str) -> str:
+    location = tuple(item["loc"])
+    key = ".".join(str(part) for part in location)
+    names = ".".join(str(part) for part in location if isinstance(part, str))
+    origin = origins.get(key) or origins.get(names) or default_origin
+    if item["type"] == "extra_forbidden":
+        return f"{origin}: {key}: unknown key. {_suggestion(config_type, location)}"
+    message = item["msg"].removeprefix("Value error, ")
+    if not location:
+        return f"{origin}: {message}"
+    given = "" if item["type"] == "missing" else f", got {item['input']!r}"
+    return f"{origin}: {key}: {message}{given}"
+
+
+def _suggestion(config_type: type[BaseModel], location: tuple[Any, ...]) -> str:
+    fields = _fields_at(config_type, location[:-1])
+    near = difflib.get_close_matches(str(location[-1]), fields, n=1)
+    parents = "".join(f"{part}." for part in location[:-1])
+    if near:
+        return f"Did you mean {parents}{near[0]}?"
+    everywhere = {path.rpartition(".")[2]: path for path in _all_keys(config_type)}
+    elsewhere = everywhere.get(str(location[-1]))
+    if elsewhere:
+        return f"Did you mean {elsewhere}?"
+    return f"Remove it, or use one of: {', '.join(sorted(fields))}."
+
+
+def nested_model(annotation: Any) -> type[BaseModel] | None:
+    """The model inside a field's type, also inside `| None` and `list[…]`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for inner in getattr(annotation, "__args__", ()):
+        found = nested_model(inner)
+        if found is not None:
+            return found
+    return None
+
+
+def _fields_at(config_type: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
+    current = config_type
+    for part in location:
+        if isinstance(part, int):
+            continue
+        found = nested_model(current.model_fields[part].annotation) if part in current.model_fields else None
+        if found is None:
+            return []
+        current = found
+    return list(current.model_fields)
+
+
+def _all_keys(config_type: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    for name, info in config_type.model_fields.items():
+        inner = nested_model(info.annotation)
+        if inner is None:
+            yield prefix + name
+        else:
+            yield from _all_keys(inner, f"{prefix}{name}.")
+
+
+def describe_keys(config_type: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str, str]]:
+    """Every key as (dotted key, default, help), for `--help`."""
+    for name, info in config_type.model_fields.items():
+        inner = nested_model(info.annotation)
+        if inner is not None:
+            yield from describe_keys(inner, f"{prefix}{name}.")
+        else:
+            default = "required" if info.is_required() else repr(info.get_default(call_default_factory=True))
+            yield f"{prefix}{name}", default, " ".join((info.description or "").split())

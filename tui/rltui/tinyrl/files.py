@@ -1,0 +1,116 @@
+"""Writing so that a reader sees a file or folder whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+STABLE_NAME = "STABLE"
+"""Empty file, written last: the folder it lies in is complete (as in prime-rl)."""
+
+
+def _temporary_sibling(path: Path) -> Path:
+    path = path.absolute()
+    return path.with_name(f".{path.name}.partial-{os.getpid()}")
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """Yields a path to write to; it becomes `path` in one step where the block succeeds, else it is removed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = _temporary_sibling(path)
+    try:
+        yield partial
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Like `new_file` for a folder that nobody else writes to; an older folder of the same name is replaced."""
+    with _partial_folder(path) as partial:
+        yield partial
+        if path.exists():
+            retired = path.with_name(f".{path.name}.retired-{os.getpid()}")
+            path.replace(retired)
+            partial.replace(path)
+            shutil.rmtree(retired)
+        else:
+            partial.replace(path)
+
+
+@contextmanager
+def new_model_folder(path: Path) -> Iterator[Path]:
+    """Like `new_folder` for a model folder, where a folder that exists keeps what is not replaced.
+
+    Others may have files there (an experiment's records, say), so files are moved in one by one, `config.json` last:
+    without it a folder is no model.
+    """
+    with _partial_folder(path) as partial:
+        yield partial
+        if not path.exists():
+            partial.replace(path)
+            return
+        (path / "config.json").unlink(missing_ok=True)
+        for source in sorted(partial.iterdir(), key=lambda item: item.name == "config.json"):
+            source.replace(path / source.name)
+
+
+@contextmanager
+def _partial_folder(path: Path) -> Iterator[Path]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = _temporary_sibling(path)
+    try:
+        partial.mkdir()
+        yield partial
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """The value as indented JSON, in one step."""
+    with new_file(path) as partial:
+        partial.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+
+
+def append_json_line(path: Path, row: dict[str, Any]) -> None:
+    """Append one line with a single write, so that rows of several processes never mix."""
+    line = (json.dumps(row, allow_nan=False) + "\n").encode()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(descriptor, line)
+    finally:
+        os.close(descriptor)
+
+
+def step_folders(parent: Path) -> dict[int, Path]:
+    """Folders named `step_N` by N, ascending."""
+    found = {
+        int(path.name.removeprefix("step_")): path
+        for path in parent.glob("step_*")
+        if path.name.removeprefix("step_").isdigit()
+    }
+    return dict(sorted(found.items()))
+
+
+def set_aside_after(parent: Path, step: int, attic: Path) -> list[int]:
+    """Move `step_N` folders with N > `step` out of `parent` into `attic`; returns the steps moved.
+
+    What an earlier attempt wrote beyond the point a new one starts from belongs to another history: it must not be
+    taken for this one's, and it is not ours to delete.
+    """
+    moved = []
+    for number, path in step_folders(parent).items():
+        if number > step:
+            target = attic / parent.name
+            target.mkdir(parents=True, exist_ok=True)
+            path.replace(target / path.name)
+            moved.append(number)
+    return moved

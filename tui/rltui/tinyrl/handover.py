@@ -1,0 +1,103 @@
+"""What orchestrator and trainer pass to each other through the output folder: batches one way, weights the other."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from rltui.tinyrl.files import STABLE_NAME, new_file, new_folder, step_folders
+from rltui.tinyrl.model import CausalModel
+from rltui.tinyrl.packing import TrainingSequence
+from rltui.tinyrl.weights import copy_model_files
+
+_BATCH_NAME = "train_batch.safetensors"
+_PRODUCER_NAME = "producer.json"
+
+
+def batch_path(output_dir: Path, step: int) -> Path:
+    return output_dir / "rollouts" / f"step_{step}" / _BATCH_NAME
+
+
+def write_batch(output_dir: Path, step: int, session_id: str, sequences: list[TrainingSequence]) -> None:
+    """Sequences laid end to end, stamped with the session that drew them."""
+    tensors = {
+        "token_ids": torch.tensor([token for item in sequences for token in item.token_ids]),
+        "completion_mask": torch.tensor([flag for item in sequences for flag in item.completion_mask]),
+        "logprobs": torch.tensor([value for item in sequences for value in item.logprobs]),
+        "lengths": torch.tensor([len(item.token_ids) for item in sequences]),
+        "advantages": torch.tensor([item.advantage for item in sequences]),
+        "temperatures": torch.tensor([item.temperature for item in sequences]),
+    }
+    with new_file(batch_path(output_dir, step)) as partial:
+        save_file(tensors, str(partial), metadata={"session": session_id})
+
+
+def read_batch(output_dir: Path, step: int, session_id: str) -> list[TrainingSequence] | None:
+    """The step's batch, or `None` where there is none by that session yet."""
+    try:
+        with safe_open(str(batch_path(output_dir, step)), framework="pt") as file:
+            if file.metadata().get("session") != session_id:
+                return None
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+    except FileNotFoundError:
+        return None
+    lengths = tensors["lengths"].tolist()
+    per_token = zip(
+        *(tensors[name].split(lengths) for name in ("token_ids", "completion_mask", "logprobs")), strict=True
+    )
+    per_sequence = zip(tensors["advantages"].tolist(), tensors["temperatures"].tolist(), strict=True)
+    return [
+        TrainingSequence(ids.tolist(), mask.tolist(), logprobs.tolist(), advantage, temperature)
+        for (ids, mask, logprobs), (advantage, temperature) in zip(per_token, per_sequence, strict=True)
+    ]
+
+
+def remove_batches_through(output_dir: Path, step: int) -> None:
+    """Delete batches of steps up to `step`; the readable rollouts beside them stay."""
+    for number, folder in step_folders(output_dir / "rollouts").items():
+        if number <= step:
+            (folder / _BATCH_NAME).unlink(missing_ok=True)
+
+
+def broadcast_folder(output_dir: Path, version: int) -> Path:
+    return output_dir / "broadcasts" / f"step_{version}"
+
+
+def write_broadcast(
+    output_dir: Path, version: int, session_id: str, model: CausalModel, source: Path
+) -> None:
+    """The weights after `version` steps as a model folder; `source` gives config and tokenizer."""
+    with new_folder(broadcast_folder(output_dir, version)) as folder:
+        copy_model_files(model, source, folder)
+        (folder / _PRODUCER_NAME).write_text(json.dumps({"session": session_id}), encoding="utf-8")
+        (folder / STABLE_NAME).touch()
+
+
+def latest_broadcast(output_dir: Path, session_id: str) -> int | None:
+    """Newest complete version by that session."""
+    for version, folder in reversed(step_folders(output_dir / "broadcasts").items()):
+        if _producer(folder) == session_id:
+            return version
+    return None
+
+
+def _producer(folder: Path) -> str | None:
+    try:
+        if not (folder / STABLE_NAME).exists():
+            return None
+        return str(json.loads((folder / _PRODUCER_NAME).read_text(encoding="utf-8"))["session"])
+    except FileNotFoundError:
+        return None  # deleted while we looked: an old one
+
+
+def remove_broadcasts_through(output_dir: Path, version: int) -> None:
+    """Delete broadcasts of versions up to `version`."""
+    for number, folder in step_folders(output_dir / "broadcasts").items():
+        if number <= version:
+            (folder / STABLE_NAME).unlink(missing_ok=True)
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""The inference server: one engine thread behind an OpenAI-style HTTP front."""

@@ -1,0 +1,184 @@
+"""The engine: one thread that owns the model and generates for every request at once."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from concurrent.futures import Future
+from pathlib import Path
+
+import torch
+
+from rltui.tinyrl.inference.generation import Completion, FinishReason, SamplingParams, Sequence, sample
+from rltui.tinyrl.inference.kv_cache import KvCache
+from rltui.tinyrl.inference.statistics import Statistics
+from rltui.tinyrl.model import CausalModel
+from rltui.tinyrl.weights import load_weights
+
+
+class EngineDeadError(Exception):
+    """The engine thread has failed; the server has to be started again."""
+
+
+class Engine:
+    """Continuous batching: sequences join and leave between two tokens, in whatever number."""
+
+    def __init__(self, model: CausalModel, cache: KvCache, end_token_id: int) -> None:
+        self.statistics = Statistics(cache.capacity_tokens)
+        self.failure: BaseException | None = None
+        self._model, self._cache, self._end_token_id = model.eval(), cache, end_token_id
+        self._device = next(model.parameters()).device
+        self._waiting: deque[Sequence] = deque()
+        self._updates: deque[tuple[Path, Future[None]]] = deque()
+        self._running: list[Sequence] = []
+        """Sequence i owns row i of the cache."""
+        self._wake = threading.Condition()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+
+    @property
+    def max_len(self) -> int:
+        """Longest prompt plus completion, in tokens."""
+        return self._cache.max_len
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; unfinished requests fail."""
+        with self._wake:
+            self._stopping = True
+            self._wake.notify()
+        self._thread.join()
+
+    def submit(self, sequences: list[Sequence]) -> None:
+        """Queue sequences; each one's future is resolved by the engine thread."""
+        with self._wake:
+            if self.failure is not None or self._stopping:
+                raise EngineDeadError("the engine is not running")
+            self._waiting.extend(sequences)
+            self.statistics.waiting = len(self._waiting)
+            self._wake.notify()
+
+    def update_weights(self, folder: Path) -> Future[None]:
+        """Load other weights between two tokens; sequences under way go on with them."""
+        future: Future[None] = Future()
+        with self._wake:
+            if self.failure is not None or self._stopping:
+                raise EngineDeadError("the engine is not running")
+            self._updates.append((folder, future))
+            self._wake.notify()
+        return future
+
+    def _run(self) -> None:
+        torch.set_num_threads(1)
+        try:
+            while self._step():
+                pass
+        except Exception as error:  # noqa: BLE001 - whatever it is, waiting requests must learn of it
+            self.failure = error
+        finally:
+            self._fail_everything(EngineDeadError(f"the engine stopped: {self.failure or 'shutdown'}"))
+
+    def _step(self) -> bool:
+        with self._wake:
+            self._wake.wait_for(lambda: self._waiting or self._updates or self._running or self._stopping)
+            if self._stopping:
+                return False
+            updates, self._updates = self._updates, deque()
+            room = self._cache.rows - len(self._running)
+            admitted = [self._waiting.popleft() for _ in range(min(room, len(self._waiting)))]
+            self.statistics.waiting = len(self._waiting)
+        for folder, future in updates:
+            self._apply_update(folder, future)
+        with torch.inference_mode():
+            # those already running go first: rows that finish now are closed up before new ones are laid behind them
+            if self._running:
+                self._decode()
+            if admitted:
+                self._prefill(admitted)
+        self._drop_finished()
+        return True
+
+    def _apply_update(self, folder: Path, future: Future[None]) -> None:
+        try:
+            load_weights(self._model, folder)
+        except Exception as error:  # noqa: BLE001 - the caller gets it; the old weights are still in place
+            future.set_exception(error)
+        else:
+            future.set_result(None)
+
+    def _prefill(self, admitted: list[Sequence]) -> None:
+        first = len(self._running)
+        self._running.extend(admitted)
+        lengths = torch.tensor([len(sequence.prompt_ids) for sequence in admitted])
+        longest = int(lengths.max())
+        tokens = torch.nn.utils.rnn.pad_sequence(
+            [torch.tensor(sequence.prompt_ids) for sequence in admitted], batch_first=True
+        ).to(self._device)
+        positions = torch.arange(longest, device=self._device).expand(len(admitted), longest)
+        mask = torch.ones(longest, longest, dtype=torch.bool, device=self._device).tril()
+        caches = self._cache.layers(first, first + len(admitted))
+        # padding writes keys behind the prompt; decoding overwrites each before it may be looked at
+        logits = self._model(tokens, positions, mask.expand(len(admitted), -1, -1), caches)
+        self.statistics.prefilled(admitted)
+        rows = torch.arange(len(admitted), device=self._device)
+        self._take_tokens(admitted, logits[rows, lengths.to(self._device) - 1])
+
+    def _decode(self) -> None:
+        running = self._running
+        tokens = torch.tensor([[sequence.token_ids[-1]] for sequence in running], device=self._device)
+        last = [len(sequence.prompt_ids) + len(sequence.token_ids) - 1 for sequence in running]
+        positions = torch.tensor(last, device=self._device)[:, None]
+        keys = torch.arange(max(last) + 1, device=self._device)
+        mask = (keys <= positions)[:, None]
+        logits = self._model(tokens, positions, mask, self._cache.layers(0, len(running)))
+        self._take_tokens(running, logits[:, 0])
+        self._drop_finished()
+
+    def _take_tokens(self, sequences: list[Sequence], logits: torch.Tensor) -> None:
+        draws = torch.stack([sequence.draws[len(sequence.token_ids)] for sequence in sequences])
+        temperatures = torch.tensor([sequence.params.temperature for sequence in sequences])
+        top_p = torch.tensor([sequence.params.top_p for sequence in sequences])
+        tokens, logprobs = sample(logits.cpu(), temperatures, top_p, draws)
+        for sequence, token, logprob in zip(sequences, tokens.tolist(), logprobs.tolist(), strict=True):
+            sequence.token_ids.append(token)
+            sequence.logprobs.append(logprob)
+        self.statistics.generated(len(sequences))
+
+    def _finish_reason(self, sequence: Sequence) -> FinishReason | None:
+        params: SamplingParams = sequence.params
+        if sequence.token_ids[-1] == self._end_token_id and not params.ignore_eos:
+            return "stop"
+        return "length" if len(sequence.token_ids) >= params.max_tokens else None
+
+    def _drop_finished(self) -> None:
+        row = 0
+        while row < len(self._running):
+            sequence = self._running[row]
+            reason = self._finish_reason(sequence)
+            if reason is None and not sequence.cancelled:
+                row += 1
+                continue
+            last = self._running.pop()
+            if last is not sequence:
+                self._cache.move_row(len(self._running), row)
+                self._running[row] = last
+            self.statistics.finished("abort" if sequence.cancelled else reason or "abort")
+            if not sequence.cancelled:
+                sequence.future.set_result(
+                    Completion(sequence.token_ids, sequence.logprobs, reason or "length")
+                )
+        used = sum(len(sequence.prompt_ids) + len(sequence.token_ids) for sequence in self._running)
+        self.statistics.running, self.statistics.used_tokens = len(self._running), used
+
+    def _fail_everything(self, error: Exception) -> None:
+        with self._wake:
+            self._stopping = True
+            orphans = [*self._running, *self._waiting]
+            updates = list(self._updates)
+        for sequence in orphans:
+            if not sequence.future.done():
+                sequence.future.set_exception(error)
+        for _, future in updates:
+            future.set_exception(error)

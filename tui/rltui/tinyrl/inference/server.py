@@ -1,0 +1,131 @@
+"""The inference program: port first, then memory check, model, engine, HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+import uvicorn
+
+from rltui.tinyrl.config import InferenceSection, RlConfig
+from rltui.tinyrl.errors import TinyrlError
+from rltui.tinyrl.host_memory import device
+from rltui.tinyrl.inference import vllm_log
+from rltui.tinyrl.inference.app import Served, build_app
+from rltui.tinyrl.inference.engine import Engine
+from rltui.tinyrl.inference.gpu_memory import kv_pool_bytes, startup_error
+from rltui.tinyrl.inference.kv_cache import KvCache
+from rltui.tinyrl.inference.listener import socket_error
+from rltui.tinyrl.tokenizer import ChatTokenizer
+from rltui.tinyrl.weights import load_model, read_shape
+
+_ENGINE_CHECK_S = 1.0
+
+
+def build_engine(config: InferenceSection, folder: Path, tokenizer: ChatTokenizer) -> Engine:
+    """Load the model and reserve the cache; on a GPU as much as `gpu_memory_utilization` says.
+
+    Raises:
+        TinyrlError: no such model, or too little free GPU memory.
+    """
+    target = device()
+    shape = read_shape(folder)
+    max_len = config.model.max_model_len
+    if max_len > shape.max_position_embeddings:
+        raise TinyrlError(
+            f"inference.model.max_model_len = {max_len} is above what {folder} was made for"
+            f" (max_position_embeddings = {shape.max_position_embeddings}); set max_model_len <="
+            f" {shape.max_position_embeddings}"
+        )
+    pool_bytes = None
+    free_at_start, total = torch.cuda.mem_get_info(target) if target.type == "cuda" else (0, 0)
+    if target.type == "cuda":
+        problem = startup_error(
+            free_bytes=free_at_start,
+            total_bytes=total,
+            utilization=config.gpu_memory_utilization,
+            device=str(target),
+        )
+        if problem:
+            raise TinyrlError(f"ValueError: {problem}")
+    vllm_log.log(f"Starting to load model {folder}...")
+    started = time.monotonic()
+    model = load_model(folder, target)
+    vllm_log.log(f"Loading weights took {time.monotonic() - started:.2f} seconds")
+    if target.type == "cuda":
+        pool_bytes = kv_pool_bytes(
+            free_at_start_bytes=free_at_start,
+            free_now_bytes=torch.cuda.mem_get_info(target)[0],
+            total_bytes=total,
+            utilization=config.gpu_memory_utilization,
+        )
+        vllm_log.log(f"Available KV cache memory: {pool_bytes / 2**30:.2f} GiB")
+    cache = KvCache(shape, config.max_num_seqs, max_len, target, pool_bytes)
+    kind = "GPU" if target.type == "cuda" else "CPU"
+    vllm_log.log(f"{kind} KV cache size: {cache.capacity_tokens:,} tokens")
+    vllm_log.log(
+        f"Maximum concurrency for {max_len:,} tokens per request: {cache.capacity_tokens / max_len:.2f}x"
+    )
+    return Engine(model, cache, tokenizer.end_id)
+
+
+class _Server(uvicorn.Server):
+    """Ends with exit code 0 on SIGTERM and SIGINT; uvicorn's own handler would raise the signal again."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(number)
+
+
+async def _serve(server: _Server, engine: Engine, listener: socket.socket) -> None:
+    kind = "GPU" if torch.cuda.is_available() else "CPU"
+    reporting = asyncio.create_task(vllm_log.report_forever(engine.statistics, kind))
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    while not (await asyncio.wait([serving], timeout=_ENGINE_CHECK_S))[0]:
+        server.should_exit = server.should_exit or engine.failure is not None
+    reporting.cancel()
+    await serving
+
+
+def run(config: RlConfig, listener: socket.socket) -> int:
+    """Serve until a signal; returns the exit code."""
+    torch.set_num_threads(1)
+    host, port = config.inference.server.host, config.inference.server.port
+    folder = Path(config.model.name)
+    vllm_log.log(f"tinyrl server, serving model {config.model.name}")
+    read_shape(folder)  # a missing model gets its own message, before the tokenizer's
+    tokenizer = ChatTokenizer(folder)
+    engine = build_engine(config.inference, folder, tokenizer)
+    served = Served(engine, tokenizer, config.model.name, config.inference.gpu_memory_utilization)
+    app = build_app(served)
+    vllm_log.log(f"Starting vLLM server on http://{host}:{port}")
+    server = _Server(
+        uvicorn.Config(app, access_log=False, log_level="info", lifespan="on", timeout_graceful_shutdown=5)
+    )
+    try:
+        listener.listen(2048)
+    except OSError as error:
+        raise socket_error(error, host, port) from error
+    engine.start()
+    try:
+        asyncio.run(_serve(server, engine, listener))
+    finally:
+        engine.stop()
+        listener.close()
+    if engine.failure is not None:
+        raise TinyrlError(f"EngineDeadError: {engine.failure!r}")
+    vllm_log.log("[shutdown] API server: shutdown complete")
+    return 0

@@ -1,0 +1,28 @@
+"""Rows of `metrics.jsonl`, with the keys of prime-rl's file monitor (summer 2026)."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+
+from rltui.tinyrl.files import append_json_line
+
+
+def log_metrics(output_dir: Path, step: int, values: dict[str, float]) -> None:
+    """Append one row; values that are not finite are left out, as there."""
+    finite = {key: value for key, value in values.items() if math.isfinite(value)}
+    append_json_line(output_dir / "metrics.jsonl", {"step": step, "time": time.time(), **finite})
+
+
+def spread(prefix: str, values: list[float]) -> dict[str, float]:
+    """Mean, max, min and the 10th and 90th percentile (nearest rank) of a non-empty list."""
+    ordered = sorted(values)
+    last = len(ordered) - 1
+    return {
+        f"{prefix}/mean": sum(ordered) / len(ordered),
+        f"{prefix}/max": ordered[-1],
+        f"{prefix}/min": ordered[0],
+        f"{prefix}/p10": ordered[round(0.1 * last)],
+        f"{prefix}/p90": ordered[round(0.9 * last)],
+    }

@@ -1,0 +1,222 @@
+"""The orchestrator: draws rollouts from inference, scores them, ships batches, passes new weights on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from rltui.tinyrl import handover, log_lines
+from rltui.tinyrl.checkpoints import checkpoint_folder, new_half, resolve_resume_step
+from rltui.tinyrl.config import RlConfig
+from rltui.tinyrl.files import set_aside_after
+from rltui.tinyrl.inference_client import new_client, push_weights, wait_until_ready
+from rltui.tinyrl.orchestrator_metrics import Progress, step_metrics
+from rltui.tinyrl.presence import Peer, Presence
+from rltui.tinyrl.rollouts import Rollout, request_group, write_rollouts
+from rltui.tinyrl.scheduler import BatchTarget, RolloutScheduler
+from rltui.tinyrl.waiting import POLL_S, PairingGuard
+
+
+class Orchestrator:
+    """One run from `start_step` to the end."""
+
+    def __init__(self, config: RlConfig, client: httpx.AsyncClient) -> None:
+        self.config, self.output_dir = config, config.output_dir
+        self._client = client
+        self._start_step = resolve_resume_step(self.output_dir, config.resume_step)
+        self.presence = Presence(self.output_dir, "orchestrator", self._start_step)
+        self._guard = PairingGuard(Peer(self.output_dir, "trainer"), "trainer")
+        self._version = self._start_step
+        """Of the weights inference has; counts training steps."""
+        self._weights = Path(config.model.name)
+        self._progress = Progress()
+        self._unsaved: dict[int, dict[str, Any]] = {}
+        """States by step, to be written once the trainer has finished that step."""
+        self._set_aside_other_history()
+        if self._start_step:
+            self._load_checkpoint()
+        orchestrator = config.orchestrator
+        self._scheduler = RolloutScheduler(
+            self._request_group,
+            target=BatchTarget(orchestrator.batch_size, orchestrator.token_batch_size),
+            group_size=orchestrator.rollouts_per_example,
+            inflight_limit=config.inflight_limit,
+            next_example_id=self._progress.next_example_id,
+        )
+
+    def _set_aside_other_history(self) -> None:
+        handover.remove_batches_through(self.output_dir, self.config.max_steps + self._start_step)
+        attic = (
+            self.output_dir
+            / "superseded"
+            / f"{time.strftime('%Y%m%d-%H%M%S')}-{self.presence.session.id[:6]}"
+        )
+        moved = set_aside_after(self.output_dir / "rollouts", self._start_step, attic)
+        if moved:
+            log_lines.warning(
+                f"Moved rollouts of steps {moved[0]}-{moved[-1]} of an earlier attempt to {attic}"
+            )
+
+    def _load_checkpoint(self) -> None:
+        folder = checkpoint_folder(self.output_dir, self._start_step)
+        state = json.loads((folder / "orchestrator" / "state.json").read_text(encoding="utf-8"))
+        self._progress = Progress(**state["progress"])
+        self._weights = folder / "trainer" / "weights"
+
+    async def run(self) -> None:
+        """Ship every batch, then see the last weights into inference."""
+        log_lines.info("Waiting for inference pool to be ready")
+        await wait_until_ready(self._client, self.config.model.name)
+        log_lines.success("Inference pool ready")
+        if self._start_step:
+            log_lines.info(f"Resuming training from checkpoint step {self._start_step}")
+        else:
+            log_lines.info("Training from scratch")
+        # the server may have outlived an earlier run, and then holds that run's weights
+        await self._push()
+        log_lines.info(f"Starting orchestrator loop (max_steps={self.config.max_steps})")
+        try:
+            for step in range(self._start_step + 1, self.config.max_steps + 1):
+                await self._one_step(step)
+            await self._follow_policy(self.config.max_steps, newest=True)
+        finally:
+            await self._scheduler.close()
+
+    async def _one_step(self, step: int) -> None:
+        log_lines.info(f"Starting orchestrator step {step}")
+        started = time.monotonic()
+        needed = max(self._start_step, step - 1 - self.config.async_level)
+        await self._follow_policy(needed, newest=not self.config.orchestrator.strict_async_level)
+        ready = time.monotonic()
+        oldest = self._version - self.config.orchestrator.max_off_policy_steps
+        rollouts, dropped = await self._scheduler.collect(step, self._version, oldest)
+        if dropped:
+            log_lines.warning(f"Cancelled {dropped} old rollouts (max_off_policy_steps reached)")
+        generated = time.monotonic()
+        self._ship(step, rollouts)
+        ended = time.monotonic()
+        self._progress.add(rollouts, self._scheduler.next_example_id)
+        self._unsaved[step] = {"step": step, "progress": self._progress.as_dict()}
+        tokens = sum(rollout.token_count for rollout in rollouts)
+        ages = [self._version - rollout.policy_version for rollout in rollouts]
+        line = log_lines.OrchestratorStep(
+            step=step, time_s=ended - started, reward=sum(item.reward for item in rollouts) / len(rollouts),
+            tokens_per_s=tokens / (ended - started), tokens_per_sample=tokens / len(rollouts),
+            async_level=step - 1 - self._version, off_policy_steps=max(ages),
+        )  # fmt: skip
+        log_lines.success(str(line))
+        times = {
+            "time/step": ended - started,
+            "time/wait_for_policy": ready - started,
+            "time/generate": generated - ready,
+            "time/pack": ended - generated,
+        }
+        step_metrics(self.output_dir, step, rollouts, ages, dropped, self._progress, times)
+
+    def _ship(self, step: int, rollouts: list[Rollout]) -> None:
+        orchestrator = self.config.orchestrator
+        env = orchestrator.env[0]
+        write_rollouts(self.output_dir, step, env.name or env.id, rollouts)
+        sequences = [
+            item.training_sequence(orchestrator.seq_len or 0, orchestrator.sampling.temperature)
+            for item in rollouts
+        ]
+        handover.write_batch(self.output_dir, step, self.presence.session.id, sequences)
+
+    async def _follow_policy(self, needed: int, *, newest: bool) -> None:
+        """Wait for the trainer to finish step `needed`, and give inference those weights, or newer ones if any."""
+        available = self._available_version()
+        if available < needed:
+            log_lines.info(
+                f"Orchestrator paused: waiting for trainer process to complete checkpoint {needed}"
+            )
+            started = time.monotonic()
+            while (available := self._available_version()) < needed:
+                await asyncio.sleep(POLL_S)
+            waited = time.monotonic() - started
+            log_lines.info(f"Orchestrator resumed: checkpoint {needed} ready (after {waited:.2f}s)")
+        chosen = available if newest else needed
+        if chosen > self._version:
+            self._version = chosen
+            self._weights = handover.broadcast_folder(self.output_dir, chosen)
+            await self._push()
+        self._save_finished_states(available)
+        handover.remove_batches_through(self.output_dir, available - 1)
+
+    def _available_version(self) -> int:
+        session = self._guard.session(self._start_step)
+        latest = handover.latest_broadcast(self.output_dir, session.id) if session else None
+        return self._start_step if latest is None else latest
+
+    def _save_finished_states(self, finished_step: int) -> None:
+        for step in [step for step in self._unsaved if step <= finished_step]:
+            state = self._unsaved.pop(step)
+            ckpt = self.config.ckpt
+            if ckpt is not None and (step % ckpt.interval == 0 or step == self.config.max_steps):
+                with new_half(self.output_dir, step, "orchestrator") as folder:
+                    (folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
+
+    async def _push(self) -> None:
+        try:
+            await push_weights(self._client, self._weights)
+        except httpx.TransportError as error:
+            log_lines.warning(f"Inference server was lost ({error!r}); waiting for it to come back")
+            await self._recover()
+
+    async def _recover(self) -> None:
+        """A server that comes back has the base model's weights: give it the current ones."""
+        while True:
+            await wait_until_ready(self._client, self.config.model.name)
+            try:
+                await push_weights(self._client, self._weights)
+            except httpx.TransportError:
+                continue  # lost again
+            return
+
+    async def _request_group(self, example_id: int, version: int) -> list[Rollout]:
+        while True:
+            try:
+                return await request_group(self._client, self.config, example_id, version)
+            except httpx.TransportError as error:
+                log_lines.warning(f"Rollouts of example {example_id} failed ({error!r}); asking again")
+                await self._recover()
+                version = self._version
+
+
+async def _run_until_signal(config: RlConfig) -> int:
+    loop = asyncio.get_running_loop()
+    received: list[signal.Signals] = []
+    main = asyncio.current_task()
+
+    def stop(number: signal.Signals) -> None:
+        received.append(number)
+        if main is not None:
+            main.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop, number)
+    try:
+        async with new_client(config.base_url) as client:
+            orchestrator = Orchestrator(config, client)
+            try:
+                await orchestrator.run()
+            finally:
+                orchestrator.presence.close()
+    except asyncio.CancelledError:
+        if not received:
+            raise
+        log_lines.warning(f"Received {received[0].name}, stopping")
+        return 128 + received[0]
+    log_lines.success("Orchestrator finished.")
+    return 0
+
+
+def run(config: RlConfig) -> int:
+    """Orchestrate; returns the exit code."""
+    return asyncio.run(_run_until_signal(config))

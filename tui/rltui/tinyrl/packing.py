@@ -1,0 +1,77 @@
+"""Several sequences in one row, none of which can see another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(slots=True)
+class TrainingSequence:
+    """Prompt and completion of one rollout; the lists are of one length."""
+
+    token_ids: list[int]
+    completion_mask: list[bool]
+    logprobs: list[float]
+    """Of each token under the policy that drew it, 0 where it was not drawn."""
+    advantage: float
+    temperature: float
+
+
+@dataclass(slots=True)
+class PackedRow:
+    """One micro-batch: tensors of length tokens, `mask` [tokens, tokens]."""
+
+    token_ids: torch.Tensor
+    positions: torch.Tensor
+    mask: torch.Tensor
+    """Who may look at whom: block-diagonal and causal."""
+    loss_mask: torch.Tensor
+    logprobs: torch.Tensor
+    advantages: torch.Tensor
+    temperatures: torch.Tensor
+    targets: torch.Tensor
+    """Next token of the same sequence; 0 at each sequence's last token, where the loss mask is false."""
+
+
+def pack(sequences: list[TrainingSequence], seq_len: int) -> list[list[TrainingSequence]]:
+    """Groups of at most `seq_len` tokens, filled first-fit from the longest; each sequence is in exactly one.
+
+    Raises:
+        ValueError: a sequence is longer than `seq_len`.
+    """
+    groups: list[list[TrainingSequence]] = []
+    room: list[int] = []
+    for sequence in sorted(sequences, key=lambda item: len(item.token_ids), reverse=True):
+        length = len(sequence.token_ids)
+        if length > seq_len:
+            raise ValueError(f"a sequence of {length} tokens does not fit into seq_len {seq_len}")
+        for index, left in enumerate(room):
+            if length <= left:
+                groups[index].append(sequence)
+                room[index] -= length
+                break
+        else:
+            groups.append([sequence])
+            room.append(seq_len - length)
+    return groups
+
+
+def packed_row(group: list[TrainingSequence]) -> PackedRow:
+    """Lay sequences end to end; entry t of every loss tensor speaks of predicting token t + 1."""
+    lengths = [len(sequence.token_ids) for sequence in group]
+    owner = torch.repeat_interleave(torch.arange(len(group)), torch.tensor(lengths))
+    total = len(owner)
+    same_owner = owner[:, None] == owner[None, :]
+    per_sequence = torch.tensor([[item.advantage, item.temperature] for item in group])[owner]
+    return PackedRow(
+        token_ids=torch.tensor([token for item in group for token in item.token_ids]),
+        positions=torch.cat([torch.arange(length) for length in lengths]),
+        mask=same_owner & torch.ones(total, total, dtype=torch.bool).tril(),
+        loss_mask=torch.tensor([flag for item in group for flag in (*item.completion_mask[1:], False)]),
+        logprobs=torch.tensor([value for item in group for value in (*item.logprobs[1:], 0.0)]),
+        advantages=per_sequence[:, 0],
+        temperatures=per_sequence[:, 1],
+        targets=torch.tensor([token for item in group for token in (*item.token_ids[1:], 0)]),
+    )

@@ -1,0 +1,95 @@
+"""Who is alive in an output folder: a locked file per role, with the session that holds it.
+
+Hand-over goes through files, and files outlive their writers. Orchestrator and trainer therefore stamp what they write
+with their session, and take only what the peer that is alive now (or was last seen alive) has stamped. A lock is
+released by the kernel with its process, so a crash leaves nothing to clean up.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+import uuid
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO
+
+from rltui.tinyrl.errors import TinyrlError
+
+_LOCK_PATIENCE_S = 2.0
+"""A reader's look holds the lock for microseconds; a rival holds it for good."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One start of one program."""
+
+    id: str
+    pid: int
+    start_step: int
+    """Steps finished before this session's first."""
+
+
+class Presence:
+    """Announces this process in its role until it ends or `close` is called."""
+
+    def __init__(self, output_dir: Path, role: str, start_step: int) -> None:
+        self.session = Session(uuid.uuid4().hex, os.getpid(), start_step)
+        path = _path(output_dir, role)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file: IO[str] = path.open("a+", encoding="utf-8")
+        deadline = time.monotonic() + _LOCK_PATIENCE_S
+        while not _try_lock(self._file, fcntl.LOCK_EX):
+            if time.monotonic() > deadline:
+                self._file.close()
+                raise TinyrlError(
+                    f"another {role} is running in {output_dir} (see {path}): stop it, or set another output_dir"
+                )
+            time.sleep(0.01)
+        self._file.truncate(0)
+        self._file.write(json.dumps(asdict(self.session)))
+        self._file.flush()
+
+    def close(self) -> None:
+        """Give the role back."""
+        self._file.close()
+
+
+class Peer:
+    """Watches the other side."""
+
+    def __init__(self, output_dir: Path, role: str) -> None:
+        self._path = _path(output_dir, role)
+        self.last_seen: Session | None = None
+        """The session most recently found alive; it may have ended since."""
+        self.is_alive = False
+
+    def look(self) -> Session | None:
+        """Refresh, and return `last_seen`."""
+        session = self._read_live()
+        self.is_alive = session is not None
+        self.last_seen = session or self.last_seen
+        return self.last_seen
+
+    def _read_live(self) -> Session | None:
+        try:
+            with self._path.open(encoding="utf-8") as file:
+                if _try_lock(file, fcntl.LOCK_SH):
+                    return None
+                return Session(**json.loads(file.read()))
+        except (FileNotFoundError, json.JSONDecodeError):
+            return None  # not started, or locked and about to write
+
+
+def _path(output_dir: Path, role: str) -> Path:
+    return output_dir / "control" / f"{role}.json"
+
+
+def _try_lock(file: IO[str], kind: int) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,78 @@
+"""Knobs of `sft.toml`: the warm-up that gives RL something to improve."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field, model_validator
+
+from rltui.tinyrl.config import Section
+from rltui.tinyrl.rules import sft_problems
+
+
+class SftModelSection(Section):
+    hidden_size: int = Field(default=96, ge=4)
+    """Width of the model."""
+    intermediate_size: int = Field(default=256, ge=4)
+    """Width of the feed-forward layers."""
+    num_hidden_layers: int = Field(default=3, ge=1)
+    """Layers."""
+    num_attention_heads: int = Field(default=4, ge=1)
+    """Attention heads per layer."""
+    max_position_embeddings: int = Field(default=512, ge=8)
+    """Longest sequence the model is said to take, in tokens."""
+
+
+class DataSection(Section):
+    batch_size: int = Field(default=128, ge=1)
+    """Examples per step."""
+    micro_batch_size: int = Field(default=128, ge=1)
+    """Examples per forward and backward pass; the rest of the batch is accumulated."""
+    seq_len: int = Field(default=128, ge=1)
+    """Longest example, in tokens."""
+    min_chars: int = Field(default=4, ge=1)
+    """Shortest text, in characters."""
+    max_chars: int = Field(default=7, ge=1)
+    """Longest text, in characters."""
+    cut_short_frac: float = Field(default=0.7, ge=0.0, le=1.0)
+    """Share of demonstrations that stop too early (0 to 1): the bad habit RL has to unlearn."""
+
+
+class SftOptimSection(Section):
+    lr: float = Field(default=4e-3, ge=0.0)
+    """Highest learning rate of AdamW; it falls to zero at the last step."""
+    weight_decay: float = Field(default=0.01, ge=0.0)
+    """Weight decay of AdamW."""
+    max_norm: float = Field(default=1.0, ge=0.0)
+    """Gradients are scaled down to this norm."""
+
+
+class SftSchedulerSection(Section):
+    warmup_steps: int = Field(default=20, ge=0)
+    """Steps over which the learning rate rises to `lr`."""
+
+
+class SftConfig(Section):
+    """All of `sft.toml`."""
+
+    output_dir: Path = Path("outputs/reverse-text-sft")
+    """The model folder; it appears whole, after the last step."""
+    max_steps: int = Field(default=200, ge=1)
+    """Training steps, counted from 1."""
+    seed: int = Field(default=0, ge=0)
+    """Same seed, same model."""
+    model: SftModelSection = SftModelSection()
+    """Architecture of the new model."""
+    data: DataSection = DataSection()
+    """Synthetic demonstrations."""
+    optim: SftOptimSection = SftOptimSection()
+    """Optimizer."""
+    scheduler: SftSchedulerSection = SftSchedulerSection()
+    """Learning rate over time."""
+
+    @model_validator(mode="after")
+    def _check(self) -> SftConfig:
+        problems = sft_problems(self)
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self

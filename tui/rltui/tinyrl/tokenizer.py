@@ -1,0 +1,75 @@
+"""A tokenizer with one token per printable ASCII character, and the chat template that goes with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from tokenizers import Tokenizer, decoders, models
+
+PAD, END, SYSTEM, USER, ASSISTANT = "<|pad|>", "<|im_end|>", "<|system|>", "<|user|>", "<|assistant|>"
+SPECIAL_TOKENS = (PAD, END, SYSTEM, USER, ASSISTANT)
+_UNKNOWN = "\ufffd"
+_CHARACTERS = (_UNKNOWN, "\n", *(chr(code) for code in range(32, 127)))
+
+CHAT_TEMPLATE = (
+    "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|im_end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+VOCAB_SIZE = len(SPECIAL_TOKENS) + len(_CHARACTERS)
+
+
+def write_tokenizer(folder: Path) -> None:
+    """Files that `transformers.AutoTokenizer` loads."""
+    vocabulary = {token: index for index, token in enumerate((*SPECIAL_TOKENS, *_CHARACTERS))}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token=_UNKNOWN))
+    tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
+    tokenizer.decoder = decoders.Fuse()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    settings = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "eos_token": END,
+        "pad_token": PAD,
+        "unk_token": _UNKNOWN,
+        "clean_up_tokenization_spaces": False,
+        "chat_template": CHAT_TEMPLATE,
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2), encoding="utf-8")
+
+
+class ChatTokenizer:
+    """Messages to token ids and back, for any model folder with a `tokenizer.json`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+        template_file = folder / "chat_template.jinja"  # where newer versions of transformers keep it
+        template = (
+            template_file.read_text(encoding="utf-8")
+            if template_file.is_file()
+            else settings["chat_template"]
+        )
+        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+        self._template = environment.from_string(template)
+        self._end = settings["eos_token"]
+        self.end_id: int = self._tokenizer.token_to_id(self._end)
+        self.vocab_size: int = self._tokenizer.get_vocab_size()
+
+    def encode_chat(self, messages: list[dict[str, Any]]) -> list[int]:
+        """Token ids up to the point where the assistant speaks."""
+        text = self._template.render(messages=messages, add_generation_prompt=True, eos_token=self._end)
+        return self.encode(text)
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids; special tokens may be written out in `text`."""
+        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def decode(self, token_ids: list[int]) -> str:
+        """Text without special tokens."""
+        return str(self._tokenizer.decode(token_ids, skip_special_tokens=True))
+
+    def token_text(self, token_id: int) -> str:
+        """One token as written, special tokens included."""
+        return str(self._tokenizer.decode([token_id], skip_special_tokens=False))

@@ -1,0 +1,193 @@
+"""The RL trainer: waits for batches, updates the policy, broadcasts its weights."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from pathlib import Path
+
+import torch
+
+from rltui.tinyrl import handover, log_lines
+from rltui.tinyrl.checkpoints import checkpoint_folder, keep_newest, new_half, resolve_resume_step
+from rltui.tinyrl.config import RlConfig
+from rltui.tinyrl.files import new_folder, set_aside_after
+from rltui.tinyrl.host_memory import device, peak_gib
+from rltui.tinyrl.metrics import log_metrics
+from rltui.tinyrl.packing import PackedRow, TrainingSequence, pack, packed_row
+from rltui.tinyrl.policy_loss import LossParts, policy_loss
+from rltui.tinyrl.presence import Peer, Presence
+from rltui.tinyrl.waiting import POLL_S, PairingGuard
+from rltui.tinyrl.weights import copy_model_files, load_model, load_weights
+
+_THROUGHPUT_WINDOW_STEPS = 10
+
+
+class Trainer:
+    """Policy, optimizer and their place in the run."""
+
+    def __init__(self, config: RlConfig) -> None:
+        self.config = config
+        self.output_dir = config.output_dir
+        self.step = resolve_resume_step(self.output_dir, config.resume_step)
+        """Steps finished; the version of the weights."""
+        self.presence = Presence(self.output_dir, "trainer", self.step)
+        self._guard = PairingGuard(Peer(self.output_dir, "orchestrator"), "orchestrator")
+        self._source = Path(config.model.name)
+        self._device = device()
+        self.model = load_model(self._source, self._device)
+        optim = config.trainer.optim
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(), lr=optim.lr, weight_decay=optim.weight_decay, betas=(0.9, optim.betas2)
+        )
+        self._recent: deque[tuple[int, float]] = deque(maxlen=_THROUGHPUT_WINDOW_STEPS)
+        self._set_aside_other_history()
+        if self.step:
+            self._load_checkpoint()
+
+    def _set_aside_other_history(self) -> None:
+        handover.remove_broadcasts_through(self.output_dir, self.config.max_steps + self.step)
+        attic = (
+            self.output_dir
+            / "superseded"
+            / f"{time.strftime('%Y%m%d-%H%M%S')}-{self.presence.session.id[:6]}"
+        )
+        for name in ("checkpoints", "weights"):
+            moved = set_aside_after(self.output_dir / name, self.step, attic)
+            if moved:
+                log_lines.warning(
+                    f"Moved {name} of steps {moved[0]}-{moved[-1]} of an earlier attempt to {attic}"
+                )
+
+    def _load_checkpoint(self) -> None:
+        folder = checkpoint_folder(self.output_dir, self.step) / "trainer"
+        load_weights(self.model, folder / "weights")
+        self.optimizer.load_state_dict(torch.load(folder / "optimizer.pt", weights_only=True))
+        log_lines.info(f"Resuming training from checkpoint step {self.step}")
+
+    def run(self) -> None:
+        """Train to the last step."""
+        log_lines.info(f"Starting training loop (max_steps={self.config.max_steps})")
+        while self.step < self.config.max_steps:
+            self._one_step()
+        log_lines.info("Writing final checkpoint")
+        with new_folder(self.output_dir / "weights" / f"step_{self.step}") as folder:
+            copy_model_files(self.model, self._source, folder)
+        log_lines.info(f"Peak memory: {peak_gib():.1f} GiB")
+
+    def _one_step(self) -> None:
+        started = time.monotonic()
+        log_lines.info("Waiting for training batch to arrive")
+        sequences = self._wait_for_batch(self.step + 1)
+        arrived = time.monotonic()
+        rows = [packed_row(group) for group in pack(sequences, self.config.trainer.model.seq_len or 0)]
+        lr = self._set_learning_rate(self.step + 1)
+        parts, grad_norm = self._update(rows)
+        self.step += 1
+        updated = time.monotonic()
+        handover.write_broadcast(
+            self.output_dir, self.step, self.presence.session.id, self.model, self._source
+        )
+        handover.remove_broadcasts_through(self.output_dir, self.step - self.config.async_level - 2)
+        broadcast = time.monotonic()
+        self._save_checkpoint()
+        ended = time.monotonic()
+        token_count = sum(len(row.token_ids) for row in rows)
+        self._recent.append((token_count, ended - started))
+        rate = sum(tokens for tokens, _ in self._recent) / sum(seconds for _, seconds in self._recent)
+        counted = max(1, sum(part.tokens for part in parts))
+        loss = sum(float(part.loss.detach()) for part in parts) / counted
+        entropy = sum(part.entropy for part in parts) / counted
+        mismatch_kl = sum(part.mismatch_kl for part in parts) / counted
+        line = log_lines.TrainerStep(
+            step=self.step,
+            time_s=ended - started,
+            loss=loss,
+            entropy=entropy,
+            mismatch_kl=mismatch_kl,
+            grad_norm=grad_norm,
+            lr=lr,
+            tokens_per_s=rate,
+            peak_gib=peak_gib(),
+        )
+        log_lines.success(str(line))
+        metrics = {
+            "loss/mean": loss, "entropy/all/mean": entropy, "mismatch_kl/all/mean": mismatch_kl,
+            "is_masked/all/mean": sum(part.masked for part in parts) / counted,
+            "optim/lr": lr, "optim/grad_norm": grad_norm,
+            "perf/throughput": rate, "perf/peak_memory": peak_gib(),
+            "time/wait_for_batch": arrived - started, "time/forward_backward": updated - arrived,
+            "time/broadcast_weights": broadcast - updated, "time/save_ckpt": ended - broadcast,
+        }  # fmt: skip
+        log_metrics(self.output_dir, self.step, metrics)
+
+    def _wait_for_batch(self, step: int) -> list[TrainingSequence]:
+        while True:
+            session = self._guard.session(self.step)
+            batch = handover.read_batch(self.output_dir, step, session.id) if session else None
+            if batch is not None:
+                return batch
+            time.sleep(POLL_S)
+
+    def _set_learning_rate(self, step: int) -> float:
+        warmup = max(1, self.config.trainer.scheduler.warmup_steps)
+        lr = self.config.trainer.optim.lr * min(1.0, step / warmup)
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        return lr
+
+    def _update(self, rows: list[PackedRow]) -> tuple[list[LossParts], float]:
+        bounds = self.config.trainer.loss
+        counted = max(1, sum(int(row.loss_mask.sum()) for row in rows))
+        self.optimizer.zero_grad()
+        parts = []
+        for row in rows:
+            logits = self.model(
+                row.token_ids[None].to(self._device),
+                row.positions[None].to(self._device),
+                row.mask[None].to(self._device),
+            )
+            part = policy_loss(
+                logits[0],
+                targets=row.targets.to(self._device),
+                loss_mask=row.loss_mask.to(self._device),
+                old_logprobs=row.logprobs.to(self._device),
+                advantages=row.advantages.to(self._device),
+                temperatures=row.temperatures.to(self._device),
+                ratio_bounds=(bounds.mask_ratio_low, bounds.mask_ratio_high),
+            )
+            (part.loss / counted).backward()
+            parts.append(part)
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.trainer.optim.max_norm)
+        self.optimizer.step()
+        return parts, float(norm)
+
+    def _save_checkpoint(self) -> None:
+        ckpt = self.config.ckpt
+        if ckpt is None or (self.step % ckpt.interval and self.step != self.config.max_steps):
+            return
+        log_lines.info(f"Saving checkpoint at step {self.step}")
+        with new_half(self.output_dir, self.step, "trainer") as folder:
+            (folder / "weights").mkdir()
+            copy_model_files(self.model, self._source, folder / "weights")
+            torch.save(self.optimizer.state_dict(), folder / "optimizer.pt")
+            (folder / "state.json").write_text(json.dumps({"step": self.step}), encoding="utf-8")
+        if ckpt.keep_last is not None:
+            keep_newest(self.output_dir, ckpt.keep_last)
+
+
+def run(config: RlConfig) -> int:
+    """Train; returns the exit code."""
+    torch.set_num_threads(1)
+    torch.manual_seed(config.seed)
+    trainer = Trainer(config)
+    log_lines.info(
+        f"Starting RL trainer in World(rank=0, world_size=1, device={device()}) in {config.output_dir}"
+    )
+    try:
+        trainer.run()
+    finally:
+        trainer.presence.close()
+    log_lines.success("RL trainer finished!")
+    return 0
