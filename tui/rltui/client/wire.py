@@ -31,13 +31,16 @@ class Wire:
     def __init__(self, path: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(CONNECT_TIMEOUT_S)
+        self._file = self._socket.makefile("rb")
         try:
             self._socket.connect(str(path))
-            self._file = self._socket.makefile("rb")
             check_hello(self._read())
         except OSError as error:
-            self._socket.close()
+            self.close()
             raise SupervisorGoneError(f"no supervisor listens on {path}") from error
+        except RltuiError:
+            self.close()
+            raise
         self._next_id = 0
         self._interrupted = False
 

@@ -37,8 +37,8 @@ from rltui.daemon.tasks import spawn
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFiles
-from rltui.services import config_files, layout_files, processes
-from rltui.services.config_store import ConfigStore
+from rltui.services import layout_files, processes
+from rltui.services.config_store import ConfigStore, load_snapshot
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.run_folder import RunFolder
 from rltui.services.tmux_host import TmuxHost, session_name
@@ -152,7 +152,7 @@ class Supervisor:
             return plan.model_copy(
                 update={"problems": (*self._config_problems(), *self._port_problems(plan))}
             )
-        preview = self.store.preview(request.edits)
+        preview = self.store.preview(request.edits, running=self._running_configs())
         plan = make_plan(request, self._situation(request), readers=preview.readers)
         return plan.model_copy(update={"diff": preview.diff, "problems": preview.problems})
 
@@ -290,7 +290,7 @@ class Supervisor:
         self.journal.add("resume", f"from {point}{moved}", step=self._resume_step)
 
     def _apply_edits(self, request: Request) -> None:
-        preview = self.store.preview(request.edits)
+        preview = self.store.preview(request.edits, running=self._running_configs())
         self.store.apply(preview)
         edits = ", ".join(f"{key} = {value}" for key, value in request.edits.items())
         self.journal.add("edit", edits, edits=request.edits, diff=preview.diff)
@@ -346,9 +346,7 @@ class Supervisor:
 
     def _running_configs(self) -> dict[str, ConfigFiles]:
         return {
-            name: config_files.read_snapshot(
-                self.control.attempt_dir(name, runner.attempt) / "config", self.framework
-            )
+            name: load_snapshot(self.control.attempt_dir(name, runner.attempt) / "config", self.framework)
             for name, runner in self.runners.items()
             if runner.life.alive and runner.attempt is not None
         }

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from rltui.services.metrics_feed import MetricsFeed
+
+
+def test_rows_come_once_and_whole(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    feed = MetricsFeed(path)
+    assert list(feed.read()) == []
+    path.write_bytes(b'{"step": 1}\n{"st')
+    assert list(feed.read()) == [{"step": 1}]
+    with path.open("ab") as file:
+        file.write(b'ep": 2}\nnonsense\n[1]\n{"step": 3}\n')
+    assert list(feed.read()) == [{"step": 2}, {"step": 3}]
+    assert list(feed.read()) == []
+    assert not feed.restarted
+
+
+def test_a_replaced_file_is_read_from_its_start(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(b'{"step": 1}\n{"step": 2}\n')
+    feed = MetricsFeed(path)
+    list(feed.read())
+    path.rename(tmp_path / "old")
+    assert list(feed.read()) == []
+    assert feed.restarted, "what was read is void"
+    path.write_bytes(b'{"step": 1}\n')
+    assert list(feed.read()) == [{"step": 1}]

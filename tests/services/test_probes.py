@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import asyncio
+import http.server
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rltui.core.layout import Ready
+from rltui.services.probes import LOG_CHUNK, Probe
+
+
+@pytest.fixture
+def server() -> Iterator[int]:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path == "/health" else 503)
+            self.end_headers()
+
+        def log_message(self, *args: object) -> None:
+            del args
+
+    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=httpd.serve_forever)
+    thread.start()
+    yield httpd.server_address[1]
+    httpd.shutdown()
+    httpd.server_close()
+    thread.join()
+
+
+async def asked(ready: Ready, log: Path = Path("/nonexistent")) -> bool:
+    return await Probe(ready, log).succeeded()
+
+
+async def test_http(server: int) -> None:
+    assert await asked(Ready(http=f"http://127.0.0.1:{server}/health"))
+    assert not await asked(Ready(http=f"http://127.0.0.1:{server}/loading"))
+
+
+async def test_tcp_and_closed_ports(server: int) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        closed = probe.getsockname()[1]
+    assert await asked(Ready(tcp=f"127.0.0.1:{server}"))
+    assert not await asked(Ready(tcp=f"127.0.0.1:{closed}"))
+    assert not await asked(Ready(http=f"http://127.0.0.1:{closed}/health"))
+
+
+async def test_a_server_that_speaks_no_http_is_not_ready() -> None:
+    async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"not http at all\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(babble, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    assert not await asked(Ready(http=f"http://127.0.0.1:{port}/"))
+    server.close()
+
+
+async def test_file(tmp_path: Path) -> None:
+    assert not await asked(Ready(file=str(tmp_path / "done")))
+    (tmp_path / "done").touch()
+    assert await asked(Ready(file=str(tmp_path / "done")))
+
+
+async def test_log_pattern_is_found_once_written_and_not_before(tmp_path: Path) -> None:
+    log = tmp_path / "output.log"
+    probe = Probe(Ready(log=r"step \d+ done"), log)
+    assert not await probe.succeeded()
+    log.write_text("loading\nstep ")
+    assert not await probe.succeeded()
+    with log.open("a") as file:
+        file.write("1 done\n")
+    assert await probe.succeeded()
+
+
+async def test_log_pattern_behind_a_flood(tmp_path: Path) -> None:
+    log = tmp_path / "output.log"
+    log.write_bytes(b"x" * (2 * LOG_CHUNK) + b"\n" + b"line\n" * LOG_CHUNK + b"ready\n")
+    assert await asked(Ready(log="^ready$|\nready"), log)

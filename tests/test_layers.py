@@ -1,0 +1,34 @@
+"""What a program imports, asked of the program itself: the import contracts look only at the source."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("textual", "rich", "torch", "transformers", "vllm", "starlette")
+
+
+def imported(statement: str, *names: str) -> list[str]:
+    code = f"import sys\n{statement}\nprint([name for name in {names!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found: list[str] = eval(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["import rltui.daemon.__main__", "import rltui.client.connection", "import rltui.cli.running"],
+)
+def test_manager_without_the_screen_is_light(statement: str) -> None:
+    assert imported(statement, *HEAVY) == []
+
+
+def test_status_imports_neither_pydantic_nor_libtmux() -> None:
+    names = ("pydantic", "libtmux", "asyncio", "tomlkit", *HEAVY)
+    assert imported("import rltui.cli.status, rltui.cli", *names) == []
+
+
+def test_screen_imports_no_edge_library() -> None:
+    assert imported("import rltui.ui.app", "libtmux", "pynvml", "torch") == []
