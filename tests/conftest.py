@@ -70,7 +70,7 @@ class Box:
 
     def tagged(self, experiment: str) -> list[int]:
         """Pids of living processes that carry the experiment's tag."""
-        wanted = f"RLTUI_EXPERIMENT={experiment}@".encode()
+        wanted = f"RLTUI_EXPERIMENT={experiment}@{self.root}".encode()
         found = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():

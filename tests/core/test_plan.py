@@ -36,7 +36,7 @@ def situation(states: Mapping[str, S], **changes: Any) -> Situation:
 def plan(
     action: str, states: Mapping[str, S], *components: str, readers: dict[str, tuple[str, ...]] | None = None
 ) -> Plan:
-    request = Request(action=action, components=components)  # type: ignore[arg-type]
+    request = Request(action=action, components=components)
     return make_plan(request, situation(states), readers=readers or {})
 
 
