@@ -119,6 +119,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("editor.halve", "slash", "scale(0.5)", "÷2", "Half the number", _E, False, False),
     Action("dialog.yes", "y", "yes", "yes", "Do it", _D, True, False),
     Action("dialog.no", "escape,n", "no", "no", "Leave things as they are", _D, True, False),
+    Action("dialog.scroll-down", "down,pagedown", "scroll_lines(4)", "down", "Scroll down", _D, False, False),
+    Action("dialog.scroll-up", "up,pageup", "scroll_lines(-4)", "up", "Scroll up", _D, False, False),
     Action("dialog.other", "left,right", "other", "other",
            "The other button; enter presses it", _D, False, False),
 )  # fmt: skip

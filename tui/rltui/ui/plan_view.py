@@ -89,6 +89,11 @@ def diff_lines(diff: str) -> list[Content]:
     return lines
 
 
+def changed_lines(diff: str) -> list[Content]:
+    """As `diff_lines`, without the unchanged lines around."""
+    return [line for line in diff_lines(diff) if line.plain.startswith(("+", "-", "─"))]
+
+
 def plan_content(plan: Plan) -> Content:
     """The whole plan, its parts with a blank line between."""
     parts = [problem_lines(plan.problems), plan_steps(plan), diff_lines(plan.diff)]

@@ -43,7 +43,13 @@ def nothing_text(plan: Plan) -> str:
 
 
 async def carry_out(
-    app: App[None], experiment: Experiment, request: Request, heading: str, *, danger: bool = False
+    app: App[None],
+    experiment: Experiment,
+    request: Request,
+    heading: str,
+    *,
+    verb: str = "",
+    danger: bool = False,
 ) -> None:
     """Plan `request`, ask where it is more than a plain start, and do it. `danger` makes *no* the default."""
     try:
@@ -54,7 +60,7 @@ async def carry_out(
         if danger or not is_harmless(plan, request):
             from rltui.ui.screens.plan_dialog import PlanDialog
 
-            if not await app.push_screen_wait(PlanDialog(plan, heading, danger=danger)):
+            if not await app.push_screen_wait(PlanDialog(plan, heading, verb=verb, danger=danger)):
                 return
         app.notify(done_text(await experiment.execute(request)), markup=False)
     except RltuiError as error:

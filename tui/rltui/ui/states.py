@@ -80,7 +80,8 @@ def component_title(status: ComponentStatus, now: float, *, selected: bool) -> C
     ]
     if status.stalled:
         parts.extend([SEPARATOR, (f"{STALLED.symbol} {STALLED.word}", STALLED.style)])
-    texts = [] if status.reason is None else [clean_line(status.reason)]
+    is_told_below = status.state is ComponentState.FAILED
+    texts = [] if status.reason is None or is_told_below else [clean_line(status.reason)]
     if status.port is not None and status.pid is not None:
         texts.append(f":{status.port}")
     texts.extend(clean_line(fact) for fact in status.facts)

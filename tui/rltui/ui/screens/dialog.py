@@ -28,6 +28,11 @@ class Dialog(ModalScreen[Answer], Generic[Answer]):
     def action_yes(self) -> None:
         """A dialog that asks nothing has no yes."""
 
+    def action_scroll_lines(self, lines: int) -> None:
+        """A long plan."""
+        for body in self.query(".scroll"):
+            body.scroll_relative(y=lines, animate=False)
+
     def action_other(self) -> None:
         """To the other button."""
         self.focus_next("Button")

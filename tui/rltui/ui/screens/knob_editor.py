@@ -17,7 +17,7 @@ from rltui.core.api import KnobInfo, Plan, Request
 from rltui.errors import RltuiError
 from rltui.ui.actions import Scope, bindings
 from rltui.ui.knob_values import parse_value
-from rltui.ui.plan_view import diff_lines, plan_steps, problem_lines
+from rltui.ui.plan_view import changed_lines, plan_steps, problem_lines
 from rltui.ui.screens.dialog import Dialog
 from rltui.ui.text import clean, clean_line, value_text
 from rltui.ui.widgets.knob_rows import origin_text
@@ -61,7 +61,9 @@ def draft_content(draft: Draft) -> Content:
         return Content.styled("checking…", "$foreground 60%")
     plan = draft.plan
     parts = [
-        Content("\n").join(lines) for lines in (problem_lines(plan.problems), diff_lines(plan.diff)) if lines
+        Content("\n").join(lines)
+        for lines in (problem_lines(plan.problems), changed_lines(plan.diff))
+        if lines
     ]
     if not parts:
         parts.append(Content.styled("No change.", "$foreground 60%"))
@@ -135,7 +137,7 @@ class KnobEditor(Dialog[Request]):
         self.query_one(".box").border_subtitle = self._keys(draft)
 
     def _keys(self, draft: Draft) -> str:
-        steps = "↑ ↓ choose" if isinstance(self._field, ChosenValue) else "↑ ↓ step · * / double, halve"
+        steps = "↑ ↓ choose" if isinstance(self._field, ChosenValue) else "↑ ↓ step · * / ×2 ÷2"
         if not isinstance(self._field, ChosenValue) and self.knob.kind == "str":
             steps = ""
         parts = [steps] if steps else []

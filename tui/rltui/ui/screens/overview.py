@@ -254,8 +254,9 @@ class Overview(Screen[None]):
     def _work(self, coroutine: Coroutine[None, None, None]) -> None:
         self.run_worker(coroutine, name="request", group="request", exclusive=True)
 
-    def _carry_out(self, request: Request, heading: str, *, danger: bool = False) -> None:
-        self._work(requests.carry_out(self.app, self.experiment, request, heading, danger=danger))
+    def _carry_out(self, request: Request, heading: str, *, verb: str = "", danger: bool = False) -> None:
+        work = requests.carry_out(self.app, self.experiment, request, heading, verb=verb, danger=danger)
+        self._work(work)
 
     def _start_everything(self, heading: str) -> None:
         self._carry_out(Request(action="start"), heading)
@@ -274,7 +275,9 @@ class Overview(Screen[None]):
         """Asks, default no."""
         if (item := self.component) is not None:
             request = Request(action="stop", components=(item.id,), kill=True)
-            self._carry_out(request, f"Kill {item.id} and all its processes at once?", danger=True)
+            self._carry_out(
+                request, f"Kill {item.id} and all its processes at once?", verb="Kill", danger=True
+            )
 
     def action_restart_component(self) -> None:
         """Plan first."""

@@ -12,14 +12,17 @@ from rltui.ui.plan_view import plan_content
 from rltui.ui.screens.dialog import Dialog
 from rltui.ui.text import clean_line
 
+_VERBS = {"start": "Start", "stop": "Stop", "restart": "Restart", "set": "Write"}
+
 
 class PlanDialog(Dialog[bool]):
     """True when confirmed. A blocked plan cannot be; a dangerous one has *no* as its default."""
 
-    def __init__(self, plan: Plan, heading: str, *, danger: bool = False) -> None:
+    def __init__(self, plan: Plan, heading: str, *, verb: str = "", danger: bool = False) -> None:
         super().__init__()
         self.plan = plan
         self.heading = clean_line(heading)
+        self.verb = verb or _VERBS[plan.action]
         self.danger = danger or plan.lost.steps > 0
         self.default_no = danger
         self.set_class(self.danger or plan.blocked, "-danger")
@@ -36,11 +39,6 @@ class PlanDialog(Dialog[bool]):
                         self.verb, id="yes", compact=True, variant="error" if self.danger else "primary"
                     )
                 yield Button("Close" if self.plan.blocked else "Cancel", id="no", compact=True)
-
-    @property
-    def verb(self) -> str:
-        """What the button says."""
-        return {"start": "Start", "stop": "Stop", "restart": "Restart", "set": "Write"}[self.plan.action]
 
     def on_mount(self) -> None:
         """Enter presses the default button."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.reactive import reactive
+from textual.widgets import Static
 
 from rltui.core.api import ComponentState, ComponentStatus
 from rltui.core.log_source import LogSource
@@ -29,6 +30,13 @@ def placeholder(status: ComponentStatus) -> str:
     return "No output yet."
 
 
+def failure_text(status: ComponentStatus) -> str:
+    """Why it failed, in full: the title has no room for it."""
+    if status.state is not ComponentState.FAILED or not status.reason:
+        return ""
+    return f"✗ {clean_line(status.reason)}"
+
+
 class ComponentPane(Vertical):
     """Shows one component. `status` and `selected` are all it needs."""
 
@@ -48,6 +56,7 @@ class ComponentPane(Vertical):
         pane = LogPane()
         pane.border_title = self.component_id
         yield pane
+        yield Static(classes="reason", markup=False)
 
     @property
     def log_pane(self) -> LogPane:
@@ -61,6 +70,7 @@ class ComponentPane(Vertical):
             return
         for state in ComponentState:
             self.set_class(state is status.state, f"-{state.value}")
+        self.query_one(".reason", Static).update(failure_text(status))
         if status.log is None or status.log != self._log_path:
             self._follow(status)
 

@@ -120,7 +120,7 @@ def table_note(table: KnobTable) -> Content:
     if errors:
         spans.append((f"✗ {errors} error{'s' if errors > 1 else ''}", "$text-error"))
     if changed := sum(knob.changed for knob in table.knobs):
-        noun = "changes" if changed > 1 else "change"
-        text = f"{changed} {noun} not running yet: A"
-        spans.extend([(" · ", "") if spans else ("", ""), (text, "$text-warning")])
+        text = "1 change waits" if changed == 1 else f"{changed} changes wait"
+        spans.append((" · " if spans else "", ""))
+        spans.append((f"{text} for a restart: A", "$text-warning"))
     return Content.assemble(*spans)

@@ -28,12 +28,18 @@ class TypedValue(Input):
 
     def __init__(self, knob: KnobInfo) -> None:
         super().__init__(edit_text(knob), placeholder="empty: out of the file, the default counts")
+        self.cursor_blink = False
         self.knob = knob
         self.is_number = knob.kind in ("int", "float")
 
     def watch_value(self, value: str) -> None:
         """Tell the editor."""
         self.post_message(ValueEdited(value))
+
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        """Whether `key` is text for this field, rather than a binding of the editor."""
+        is_scaling = self.is_number and key in ("asterisk", "slash")
+        return not is_scaling and super().check_consume_key(key, character)
 
     def on_key(self, event: events.Key) -> None:
         """Leave `*` and `/` to the editor's bindings where they mean something."""
