@@ -178,6 +178,27 @@ def test_failing_component_ends_up_with_exit_code_5(counters: Box) -> None:
     assert reasons["trainer"] == "inference is failed: exited 3"
 
 
+def test_job_that_makes_something_runs_once_and_others_wait_for_it(counters: Box) -> None:
+    layout = counters.work / "counters.toml"
+    job = """
+[[component]]
+id = "sft"
+command = ["{python}", "-c", "import pathlib, time; time.sleep(0.5); pathlib.Path('model').touch()"]
+creates = "model"
+"""
+    text = layout.read_text().replace('id = "inference"\n', 'id = "inference"\nafter = ["sft"]\n')
+    layout.write_text(text + job)
+    done = counters.run(*UP)
+    assert done.returncode == 0, done.stderr
+    assert "inference waiting: waits for sft to be done" in done.stderr
+    assert counters.component("sft")["state"] == "exited"
+    assert counters.component("inference")["state"] == "ready"
+    counters.run("stop", "--yes", "--wait")
+    plan = counters.json("start", "--plan")
+    assert "sft" not in plan["start"]
+    assert any("sft is not run" in reason for reason in plan["reasons"])
+
+
 def test_config_deleted_while_running(counters: Box) -> None:
     counters.json(*UP)
     (counters.work / "run.toml").unlink()

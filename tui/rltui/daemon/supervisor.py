@@ -237,10 +237,11 @@ class Supervisor:
         """What a start waits for; False where that cannot come any more."""
         for needed in self.layout[component].after:
             life = self.runners[needed].life
-            if life.busy and life.state is not ComponentState.READY:
+            if self._is_there(needed):
+                continue
+            if life.busy:
                 return True, f"{needed} to be {'ready' if life.kind == 'service' else 'done'}"
-            if not self._is_there(needed):
-                return False, f"{needed} is {life.state}" + (f": {life.reason}" if life.reason else "")
+            return False, f"{needed} is {life.state}" + (f": {life.reason}" if life.reason else "")
         return None
 
     def _is_there(self, component: str) -> bool:
