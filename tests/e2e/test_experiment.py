@@ -174,6 +174,7 @@ def test_failing_component_ends_up_with_exit_code_5(counters: Box) -> None:
     assert done.returncode == 5
     assert "inference failed: exited 3" in done.stderr
     assert "rltui logs inference" in done.stderr
+    assert "no GPU" in done.stderr, "its last words"
     reasons: dict[str, Any] = {item["id"]: item["reason"] for item in counters.json("status")["components"]}
     assert reasons["trainer"] == "inference is failed: exited 3"
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 from rltui.cli.status import SYMBOLS
 from rltui.client.wire import Wire
 from rltui.errors import ComponentFailedError, RltuiError
+from rltui.services.log_tail import tail_lines
+
+LAST_LINES = 8
+LINE_WIDTH = 200
+"""How much of a failed component's output is shown, in lines and in characters of each."""
 
 
 def wait_until_settled(wire: Wire, components: set[str], *, timeout_s: float | None) -> dict[str, Any]:
@@ -57,8 +63,16 @@ def _print_change(item: dict[str, Any]) -> None:
 
 
 def _failure(failed: list[dict[str, Any]]) -> ComponentFailedError:
+    """The first failure with its last words; the others usually follow from it."""
     first = failed[0]
-    lines = [f"{item['id']}: {item['reason']}" for item in failed[1:]]
     return ComponentFailedError(
-        f"{first['id']} failed: {first['reason']}", details=lines, hint=f"see: rltui logs {first['id']} -n 30"
+        f"{first['id']} failed: {first['reason']}",
+        details=_last_words(first["log"]),
+        hint=f"see: rltui logs {first['id']} -n 30",
     )
+
+
+def _last_words(log: str | None) -> list[str]:
+    if log is None or not Path(log).exists():
+        return []
+    return [line[:LINE_WIDTH] for line in tail_lines(Path(log), LAST_LINES)]
