@@ -1,0 +1,69 @@
+"""What rltui costs while nothing happens: three sleeping components, eight GPUs read once a second."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+from tests.bench import experiments
+from tests.bench.experiments import NAMES
+from tests.bench.table import Row
+from tests.bench.terminal import BARE_APP, BARE_TEXT, Terminal, opened
+from tests.bench.usage import cpu_percents, memory
+from tests.conftest import Box
+from tests.fakes.nvml import double
+
+pytestmark = [pytest.mark.bench, pytest.mark.timeout(600)]
+
+SECONDS = float(os.environ.get("BENCH_SECONDS", "60"))
+SETTLE_S = 10.0
+"""Shims look at their tree ever more seldom in their first seconds, and Python starts up."""
+CPU_BUDGETS = (1.0, 0.5, 0.05)
+MEMORY_BUDGETS_MB = (90.0, 45.0, 12.0)
+BYTES_BUDGET = 1000.0
+
+
+def test_idle(box: Box, table: list[Row]) -> None:
+    gpus = double.environment("eight")
+    box.env.update({name: gpus[name] for name in ("LD_LIBRARY_PATH", double.SCENARIO_VARIABLE)})
+    running = experiments.start(box, "sleeper.py")
+    with (
+        opened(running.tui, "inference", "logline", cwd=box.work, env=box.env) as (tui, _),
+        opened(BARE_APP, BARE_TEXT, cwd=box.work, env=box.env) as (bare, _),
+    ):
+        time.sleep(SETTLE_S)
+        pids = [tui.process.pid, running.supervisor, *running.shims]
+        written = tui.bytes_total
+        *cpu, peer = cpu_percents([*pids, bare.process.pid], SECONDS)
+        rate = (tui.bytes_total - written) / SECONDS
+        add_cpu(table, cpu, peer)
+        add_memory(table, pids, bare)
+        table.append(Row("bytes to the terminal, idle", rate, "B/s", budget=BYTES_BUDGET))
+    # Not a ratio: an idle peer is often at 0.
+    assert cpu[0] < peer + 8
+
+
+def labels() -> list[tuple[str, int]]:
+    """Each process, and which budget it has."""
+    return [("TUI", 0), ("supervisor", 1), *((f"shim {name}", 2) for name in NAMES)]
+
+
+def add_cpu(table: list[Row], cpu: list[float], peer: float) -> None:
+    for (label, kind), percent in zip(labels(), cpu, strict=True):
+        table.append(row(f"idle CPU, {label}", percent, "%", peer, CPU_BUDGETS[kind]))
+
+
+def add_memory(table: list[Row], pids: list[int], bare: Terminal) -> None:
+    peer = memory(bare.process.pid)
+    for (label, kind), pid in zip(labels(), pids, strict=True):
+        used = memory(pid)
+        table.append(row(f"RSS, {label}", used.rss_mb, "MB", peer.rss_mb, MEMORY_BUDGETS_MB[kind]))
+        table.append(row(f"PSS, {label}", used.pss_mb, "MB", peer.pss_mb, MEMORY_BUDGETS_MB[kind]))
+
+
+def row(what: str, figure: float, unit: str, peer: float, budget: float) -> Row:
+    """Only the TUI has a peer."""
+    if what.endswith("TUI"):
+        return Row(what, figure, unit, "bare Textual app", peer, budget)
+    return Row(what, figure, unit, budget=budget)
