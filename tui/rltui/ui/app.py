@@ -83,8 +83,8 @@ class RltuiApp(App[None], inherit_bindings=False):
                     await self._overview.show(event)
             except RltuiError as error:
                 reason = clean_line(error.title)
-            except OSError as error:
-                reason = clean_line(str(error))
+            except (OSError, EOFError, ValueError) as error:  # hung up, cut off, or not understood
+                reason = clean_line(str(error).partition("\n")[0]) or reason
             self._overview.show_connection(f"{reason}: reconnecting… (components keep running)")
             await asyncio.sleep(RECONNECT_S[min(failures, len(RECONNECT_S) - 1)])
             failures += 1

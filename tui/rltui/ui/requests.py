@@ -23,7 +23,7 @@ def is_harmless(plan: Plan, request: Request) -> bool:
     )
 
 
-def done_text(plan: Plan) -> str:
+def done_text(plan: Plan, *, restarts: bool = True) -> str:
     """What a toast says once the plan is being carried out."""
     match plan.action:
         case "start":
@@ -33,7 +33,7 @@ def done_text(plan: Plan) -> str:
         case "restart":
             return f"Restarting {listed(plan.start or plan.stop)}"
         case "set":
-            return f"Written. Restarting {listed(plan.start)}" if plan.start else "Written"
+            return f"Written. Restarting {listed(plan.start)}" if restarts and plan.start else "Written"
 
 
 def nothing_text(plan: Plan) -> str:
@@ -70,7 +70,8 @@ async def carry_out(
 async def execute(app: App[None], experiment: Experiment, request: Request) -> None:
     """Do what was planned and confirmed elsewhere."""
     try:
-        app.notify(done_text(await experiment.execute(request)), markup=False)
+        plan = await experiment.execute(request)
+        app.notify(done_text(plan, restarts=request.restart), markup=False)
     except RltuiError as error:
         await show_error(app, error)
 

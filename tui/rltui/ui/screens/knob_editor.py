@@ -137,15 +137,15 @@ class KnobEditor(Dialog[Request]):
         self.query_one(".box").border_subtitle = self._keys(draft)
 
     def _keys(self, draft: Draft) -> str:
-        steps = "↑ ↓ choose" if isinstance(self._field, ChosenValue) else "↑ ↓ step · * / ×2 ÷2"
+        steps = "↑↓ choose" if isinstance(self._field, ChosenValue) else "↑↓ step · * / ×2 ÷2"
         if not isinstance(self._field, ChosenValue) and self.knob.kind == "str":
             steps = ""
         parts = [steps] if steps else []
         if draft.acceptable:
-            parts.append("enter write")
+            parts.append("enter writes")
             if draft.plan and draft.plan.start:
-                parts.append("ctrl+r write + restart")
-        return " · ".join([*parts, "esc cancel"])
+                parts.append("ctrl+r restarts too")
+        return " · ".join([*parts, "esc cancels"])
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:

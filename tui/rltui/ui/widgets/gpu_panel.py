@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.reactive import reactive
 from textual.widget import Widget
 
@@ -16,7 +16,16 @@ from rltui.ui.widgets.gpu_lines import gpu_lines, gpu_summary
 class GpuBars(Widget):
     """The lines themselves, as high as they need."""
 
-    report: reactive[GpuReport | None] = reactive(None, layout=True)
+    report: reactive[GpuReport | None] = reactive(None, repaint=False)
+
+    def watch_report(self, before: GpuReport | None, report: GpuReport | None) -> None:
+        """Paint the lines that changed; lay out anew only where there are more or fewer."""
+        width = self.size.width
+        old, new = gpu_lines(before, width), gpu_lines(report, width)
+        if len(old) != len(new):
+            self.refresh(layout=True)
+        elif changed := [y for y, line in enumerate(new) if not line.is_same(old[y])]:
+            self.refresh(*(Region(0, y, width, 1) for y in changed))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """Lines at this width: the legend wraps."""

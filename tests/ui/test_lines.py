@@ -1,0 +1,208 @@
+"""The pure functions below the widgets."""
+
+from __future__ import annotations
+
+import pytest
+from tests.fakes.experiment import (
+    FAILED,
+    GIB,
+    NO_GPU,
+    NOW,
+    SET_PLAN,
+    component,
+    gpu_report,
+    knob,
+    knob_table,
+    running_status,
+)
+
+from rltui.core.api import GpuDevice, GpuProcess, GpuReport, KnobInfo, Lost, Plan, Problem
+from rltui.ui import text
+from rltui.ui.knob_values import parse_value, scaled, stepped
+from rltui.ui.plan_view import diff_lines, lost_text, plan_content
+from rltui.ui.requests import done_text
+from rltui.ui.states import component_title, experiment_look
+from rltui.ui.widgets.gpu_lines import component_marks, gpu_lines, holders, memory_bar
+from rltui.ui.widgets.header_bar import header_line
+from rltui.ui.widgets.knob_rows import knob_line, readers_text, table_note
+
+NASTY = "a\x1b[31mb\x1b]0;title\x07c\x9b2Jd\u202ee\rf[red]"
+
+
+def test_clean_leaves_nothing_that_acts_on_a_terminal() -> None:
+    assert text.clean(NASTY) == "abcdef[red]"
+    assert text.clean_line("one\ntwo") == "one two"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "0s"), (41, "41s"), (100, "1m40s"), (2470, "41m"), (7500, "2h05m"), (273600, "3d04h")],
+)
+def test_duration(seconds: float, words: str) -> None:
+    assert text.duration(seconds) == words
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(59, "59s"), (60, "1m"), (119, "1m"), (3600, "1h00m")])
+def test_age_is_coarse_above_a_minute(seconds: float, words: str) -> None:
+    assert text.age(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("per_second", "words"), [(640, "640"), (8213, "8.2k"), (12_300, "12k"), (1.1e6, "1.1M")]
+)
+def test_rate(per_second: float, words: str) -> None:
+    assert text.rate(per_second) == words
+
+
+def test_sparkline_scales_and_skips_gaps() -> None:
+    assert text.sparkline((0.0, 0.5, float("nan"), 1.0), 10) == "▁▅ █"
+    assert text.sparkline((1.0, 1.0), 10) == "▄▄"
+    assert text.sparkline((), 10) == ""
+    assert text.sparkline(tuple(range(20)), 3) == "▁▅█"
+
+
+@pytest.mark.parametrize("fraction", [-1, 0, 0.33, 0.999, 1, 7])
+def test_progress_bar_has_its_width(fraction: float) -> None:
+    assert sum(map(len, text.progress_bar(fraction, 10))) == 10
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 160])
+def test_header_fits_and_keeps_the_name(width: int) -> None:
+    line = header_line(running_status(), width)
+    assert line.cell_length <= max(width, 22)
+    assert "reverse-text" in line.plain
+
+
+def test_header_says_done() -> None:
+    assert "✓ done" in header_line(running_status(done=True), 100).plain
+
+
+def test_one_failure_makes_the_experiment_failed() -> None:
+    assert (
+        experiment_look(running_status(components=(component("a", FAILED), component("b")))).word == "failed"
+    )
+
+
+def test_component_title_is_safe_and_marks_the_selection() -> None:
+    title = component_title(component("trainer", facts=(NASTY,)), NOW, selected=True).plain
+    assert title == "▸ trainer ● ready 41m · abcdef[red]"
+
+
+@pytest.mark.parametrize("width", [12, 30, 53, 120])
+@pytest.mark.parametrize(
+    "report", [gpu_report(2), gpu_report(8), NO_GPU, None], ids=["2", "8", "none", "unread"]
+)
+def test_gpu_lines_fit(report: GpuReport | None, width: int) -> None:
+    limit = max(width, 34)
+    assert all(line.cell_length <= limit for line in gpu_lines(report, width))
+
+
+def test_memory_bar_shows_every_holder() -> None:
+    processes = (
+        GpuProcess(pid=1, used_bytes=70 * GIB, component="inference"),
+        GpuProcess(pid=2, used_bytes=GIB // 4, component="trainer"),
+    )
+    device = GpuDevice(index=0, total_bytes=140 * GIB, used_bytes=72 * GIB, processes=processes)
+    report = GpuReport(available=True, devices=(device,))
+    assert set(holders(device)) == {"inference", "trainer", "others"}
+    bar = memory_bar(device, 20, component_marks(report)).plain
+    assert len(bar) == 20
+    assert bar == "█" * 10 + "▓" + "▤" + "░" * 8
+
+
+def test_gpu_problem_is_said_in_words() -> None:
+    device = GpuDevice(index=3, name="NVIDIA H200", problem="lost: reboot the machine")
+    lines = gpu_lines(GpuReport(available=True, devices=(device,)), 60)
+    assert [line.plain for line in lines] == ["⚠ 3 H200: lost: reboot the machine"]
+
+
+@pytest.mark.parametrize("width", [30, 51, 80])
+def test_knob_lines_fill_their_width(width: int) -> None:
+    for row in knob_table().knobs:
+        assert knob_line(row, width=width, values=10, problem=None).cell_length <= width
+
+
+def test_knob_line_marks_problems_and_changes() -> None:
+    row = knob("a.batch_size", 64, "trainer", running=128)
+    problem = Problem(key="a.batch_size", message="no")
+    line = knob_line(row, width=50, values=10, problem=problem).plain
+    assert line.startswith("✗ a.batch_size")
+    assert "128 → 64" in line
+
+
+def test_table_note_counts_errors_and_changes() -> None:
+    table = knob_table(problems=(Problem(message="x"),))
+    assert table_note(table).plain == "✗ 1 error · 1 change waits for a restart: A"
+
+
+def test_readers_are_counted_where_they_do_not_fit() -> None:
+    assert readers_text(("orchestrator", "trainer")) == "orch train"
+    assert readers_text(("orchestrator", "trainer", "inference")) == "3 readers"
+
+
+@pytest.mark.parametrize(
+    ("kind", "typed", "value"),
+    [
+        ("int", " 1_024 ", 1024),
+        ("float", "1e-5", 1e-5),
+        ("bool", "true", True),
+        ("str", "a b", "a b"),
+        ("int", "", None),
+    ],
+)
+def test_parse_value(kind: str, typed: str, value: object) -> None:
+    row = KnobInfo.model_validate({"key": "a.b", "file": "f", "kind": kind})
+    assert parse_value(row, typed) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "typed"), [("int", "1.5"), ("float", "inf"), ("float", "x"), ("bool", "yes")]
+)
+def test_parse_value_refuses(kind: str, typed: str) -> None:
+    row = KnobInfo.model_validate({"key": "a.b", "file": "f", "kind": kind})
+    with pytest.raises(ValueError, match=r"^b "):
+        parse_value(row, typed)
+
+
+def test_steps_stay_within_bounds() -> None:
+    row = knob("a", 64, bounds=(1, 100))
+    assert stepped(row, "100", 1) == "100"
+    assert scaled(row, "64", 2) == "100"
+    assert scaled(row, "1", 0.5) == "1"
+    assert stepped(row, "x", 1) == "x"
+
+
+@pytest.mark.parametrize(
+    ("typed", "stepped_up"), [("0.5", "0.51"), ("1e-05", "1.1e-5"), ("0", "0.01"), ("2.5", "2.6")]
+)
+def test_floats_step_in_their_second_digit(typed: str, stepped_up: str) -> None:
+    assert stepped(knob("a", 0.5, kind="float"), typed, 1) == stepped_up
+
+
+@pytest.mark.parametrize(
+    ("lost", "words"),
+    [
+        (Lost(), ""),
+        (Lost(steps=1), "1 step · starts from the beginning"),
+        (Lost(steps=2, resume_step=10), "2 steps · resumes after step 10"),
+        (Lost(resume_step=10), "nothing · resumes after step 10"),
+    ],
+)
+def test_lost_text(lost: Lost, words: str) -> None:
+    assert lost_text(lost) == words
+
+
+def test_plan_says_everything() -> None:
+    plan = SET_PLAN.model_copy(update={"problems": (Problem(severity="hint", message=NASTY),)})
+    words = plan_content(plan).plain
+    for part in ("abcdef[red]", "trainer → orchestrator", "inference (not touched)", "+batch_size = 64"):
+        assert part in words
+
+
+def test_diff_headers_become_the_file_name() -> None:
+    assert [line.plain for line in diff_lines("--- a/rl.toml\n+++ b/rl.toml\n+x")] == ["─ rl.toml ─", "+x"]
+
+
+def test_done_text_names_who_restarts() -> None:
+    assert done_text(SET_PLAN) == "Written. Restarting orchestrator and trainer"
+    assert done_text(Plan(action="stop", stop=("a", "b"))) == "Stopping a and b"

@@ -1,0 +1,90 @@
+"""What the screens look like. Review the pictures before `--snapshot-update`."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import pytest
+from tests.fakes.experiment import (
+    FAILED,
+    NO_GPU,
+    NOW,
+    FakeExperiment,
+    component,
+    gpu_report,
+    knob_table,
+    running_status,
+    stopped_status,
+)
+from tests.ui.conftest import make_app, settle
+from textual.pilot import Pilot
+
+from rltui.core.api import ComponentState, Status
+
+HUGE = (200, 50)
+WIDE = (160, 45)
+SMALL = (80, 24)
+MIDDLE = (120, 36)
+
+
+class SnapCompare(Protocol):
+    def __call__(self, app: object, **options: object) -> bool: ...
+
+
+def failed_status() -> Status:
+    reason = "CUDA out of memory: lower inference.gpu_memory_utilization"
+    return running_status(
+        components=(
+            component("inference", FAILED, exit_code=1, reason=reason, log="/run/inference.log", attempt=2),
+            component("orchestrator", ComponentState.WAITING, reason="waits for inference"),
+            component("trainer", ComponentState.STARTING, started_at=NOW - 12, log="/run/trainer.log"),
+        )
+    )
+
+
+def done_status() -> Status:
+    jobs = ("orchestrator", "trainer")
+    exited = [component(job, ComponentState.EXITED, exit_code=0, log=f"/run/{job}.log") for job in jobs]
+    progress = running_status().progress.model_copy(update={"step": 20, "eta_s": None})
+    return running_status(
+        done=True, components=(component("inference", port=8000), *exited), progress=progress
+    )
+
+
+CASES: dict[str, tuple[tuple[int, int], FakeExperiment, tuple[str, ...]]] = {
+    "overview-wide": (WIDE, FakeExperiment(), ()),
+    "overview-eight-gpus": (HUGE, FakeExperiment(running_status(), gpu_report(8), knob_table()), ()),
+    "overview-small": (SMALL, FakeExperiment(), ()),
+    "overview-small-knobs": (SMALL, FakeExperiment(), ("c",)),
+    "overview-small-gpus": (SMALL, FakeExperiment(), ("d",)),
+    "overview-no-gpu": (MIDDLE, FakeExperiment(running_status(), NO_GPU, knob_table()), ()),
+    "overview-failed": (MIDDLE, FakeExperiment(failed_status(), NO_GPU, knob_table()), ()),
+    "overview-done": (MIDDLE, FakeExperiment(done_status(), NO_GPU, knob_table()), ()),
+    "overview-stopped": (SMALL, FakeExperiment(stopped_status(), NO_GPU, knob_table()), ()),
+    "zoom": (SMALL, FakeExperiment(), ("t", "z")),
+    "plan-dialog": (MIDDLE, FakeExperiment(), ("o", "r")),
+    "plan-dialog-small": (SMALL, FakeExperiment(), ("o", "r")),
+    "kill-dialog": (MIDDLE, FakeExperiment(), ("X",)),
+    "knob-editor": (MIDDLE, FakeExperiment(), ("c", "j", "j", "enter")),
+    "knob-editor-enum": (MIDDLE, FakeExperiment(), ("c", *"jjjjjjj", "enter")),
+    "knob-editor-small": (SMALL, FakeExperiment(), ("c", "j", "j", "enter")),
+    "knob-editor-error": (MIDDLE, FakeExperiment(), ("c", "j", "j", "enter", *"100")),
+    "help": (WIDE, FakeExperiment(), ("question_mark",)),
+    "restart-menu": (SMALL, FakeExperiment(), ("R",)),
+}
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_look(name: str, snap_compare: SnapCompare) -> None:
+    size, experiment, keys = CASES[name]
+
+    async def prepare(pilot: Pilot[None]) -> None:
+        await settle(pilot)
+        for key in keys:
+            await pilot.press(key)
+        if name.startswith("knob-editor"):
+            await pilot.pause(0.3)
+
+    app = make_app(experiment)
+    app.animation_level = "none"
+    assert snap_compare(app, terminal_size=size, run_before=prepare)
