@@ -67,7 +67,7 @@ def _set_live(wire: Wire, request: Request, arguments: argparse.Namespace) -> in
     if arguments.dry_run:
         _print_plan(plan, arguments)
         return 0
-    if request.restart and (plan.stop or plan.start):
+    if request.restart and (plan.stop or plan.start) and sys.stdin.isatty():
         sys.stderr.write(plan_text(plan))
         if not confirm("go on?"):
             print("nothing was done", file=sys.stderr)
