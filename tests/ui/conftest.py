@@ -30,6 +30,14 @@ async def settle(pilot: Pilot[None]) -> None:
     await pilot.pause()
 
 
+async def press(pilot: Pilot[None], *keys: str) -> None:
+    """As `Pilot.press`, with one wait per key instead of three."""
+    for key in keys:
+        pilot.app.simulate_key(key)
+        await pilot.pause()
+    await pilot.pause()
+
+
 @pytest.fixture
 def experiment() -> FakeExperiment:
     return FakeExperiment()

@@ -13,7 +13,7 @@ from tests.fakes.experiment import (
     running_status,
     stopped_status,
 )
-from tests.ui.conftest import Opener, settle
+from tests.ui.conftest import Opener, press, settle
 from textual.pilot import Pilot
 from textual.widgets import Button, Static
 
@@ -41,36 +41,28 @@ def notifications(pilot: Pilot[None]) -> list[tuple[str, str]]:
     return [(item.message, item.severity) for item in pilot.app._notifications]
 
 
-async def press(pilot: Pilot[None], *keys: str) -> None:
-    for key in keys:
-        await pilot.press(key)  # waits until the app is idle
+KEYS_AND_REQUESTS = [
+    (("x", "enter"), Request(action="stop", components=("inference",))),
+    (("j", "r", "enter"), Request(action="restart", components=("orchestrator",))),
+    (("t", "X", "y"), Request(action="stop", components=("trainer",), kill=True)),
+    (("D", "y"), Request(action="stop")),
+    (("R", "enter", "y"), Request(action="restart", components=("trainer",))),
+    (("i", "R", "down", "enter", "y"), Request(action="restart")),
+    (
+        ("o", "R", "down", "down", "enter", "y"),
+        Request(action="restart", components=("orchestrator",), resume="scratch"),
+    ),
+    (("A", "y"), Request(action="restart", components=("orchestrator",))),
+]
 
 
-@pytest.mark.parametrize(
-    ("keys", "request_"),
-    [
-        (("x", "enter"), Request(action="stop", components=("inference",))),
-        (("j", "r", "enter"), Request(action="restart", components=("orchestrator",))),
-        (("t", "X", "y"), Request(action="stop", components=("trainer",), kill=True)),
-        (("D", "y"), Request(action="stop")),
-        (("R", "enter", "y"), Request(action="restart", components=("inference",))),
-        (("R", "down", "enter", "y"), Request(action="restart")),
-        (
-            ("o", "R", "down", "down", "enter", "y"),
-            Request(action="restart", components=("orchestrator",), resume="scratch"),
-        ),
-        (("A", "y"), Request(action="restart", components=("orchestrator",))),
-    ],
-    ids=lambda value: "-".join(value) if isinstance(value, tuple) else "",
-)
-async def test_keys_become_requests(
-    experiment: FakeExperiment, open_app: Opener, keys: tuple[str, ...], request_: Request
-) -> None:
+async def test_keys_become_requests(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
-        await press(pilot, *keys)
-        assert experiment.executed == [request_]
-        assert experiment.planned == [request_]
-        assert isinstance(pilot.app.screen, Overview)
+        for keys, request in KEYS_AND_REQUESTS:
+            await press(pilot, *keys)
+            assert experiment.executed.pop() == request, keys
+            assert experiment.planned[-1] == request
+            assert isinstance(pilot.app.screen, Overview)
 
 
 async def test_a_plain_start_needs_no_question(open_app: Opener) -> None:
@@ -90,14 +82,14 @@ async def test_a_start_that_starts_more_is_asked(open_app: Opener) -> None:
         assert experiment.executed == []
 
 
-@pytest.mark.parametrize("keys", [("X", "enter"), ("X", "n"), ("D", "enter"), ("A", "enter"), ("r", "n")])
 async def test_no_is_an_answer_and_the_default_of_upper_case(
-    experiment: FakeExperiment, open_app: Opener, keys: tuple[str, ...]
+    experiment: FakeExperiment, open_app: Opener
 ) -> None:
     async with open_app(experiment) as pilot:
-        await press(pilot, *keys)
-        assert experiment.executed == []
-        assert isinstance(pilot.app.screen, Overview)
+        for keys in (("X", "enter"), ("X", "n"), ("D", "enter"), ("A", "enter"), ("r", "n")):
+            await press(pilot, *keys)
+            assert experiment.executed == [], keys
+            assert isinstance(pilot.app.screen, Overview)
 
 
 async def test_a_blocked_plan_cannot_be_confirmed(experiment: FakeExperiment, open_app: Opener) -> None:
@@ -190,24 +182,21 @@ async def test_edit_refuses_what_is_no_value(experiment: FakeExperiment, open_ap
         assert len(experiment.planned) == 1
 
 
-@pytest.mark.parametrize(
-    ("row", "keys", "value"),
-    [
-        (7, ("down",), "cispo"),
-        (8, ("space",), True),
+async def test_edit_values_by_kind(experiment: FakeExperiment, open_app: Opener) -> None:
+    cases: list[tuple[int, tuple[str, ...], object]] = [
+        (2, ("backspace", "backspace"), None),
         (6, ("up",), 1.1e-5),
         (6, ("slash",), 5e-6),
-        (2, ("backspace", "backspace"), None),
-    ],
-    ids=["enum", "bool", "float-step", "float-half", "out-of-file"],
-)
-async def test_edit_values_by_kind(
-    experiment: FakeExperiment, open_app: Opener, row: int, keys: tuple[str, ...], value: object
-) -> None:
+        (7, ("down",), "cispo"),
+        (8, ("space",), True),
+    ]
     async with open_app(experiment) as pilot:
-        await edit(pilot, row)
-        await press(pilot, *keys, "enter")
-        assert list(experiment.executed[0].edits.values()) == [value]
+        rows = pilot.app.screen.query_one(KnobRows)
+        rows.focus()
+        for row, keys, value in cases:
+            rows.position = row
+            await press(pilot, "enter", *keys, "enter")
+            assert list(experiment.executed.pop().edits.values()) == [value], row
 
 
 async def test_knob_cursor_survives_new_values(experiment: FakeExperiment, open_app: Opener) -> None:
@@ -276,9 +265,7 @@ async def test_every_pane_is_reached_by_tab_on_a_small_screen(
         assert seen == overview(pilot).body.panes
 
 
-async def test_zoom_follows_focus_until_escape(
-    experiment: FakeExperiment, open_app: Opener
-) -> None:
+async def test_zoom_follows_focus_until_escape(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
         await press(pilot, "z")
         shown = [pane.id for pane in overview(pilot).body.panes if pane.display and pane.region]
@@ -348,7 +335,7 @@ async def test_palette_offers_only_what_makes_sense(open_app: Opener) -> None:
 async def test_palette_runs_actions(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
         await press(pilot, "colon")
-        await pilot.press(*"show all")
+        await press(pilot, *"show all")
         await pilot.pause(0.2)
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, HelpScreen)

@@ -16,7 +16,7 @@ from tests.fakes.experiment import (
     running_status,
     stopped_status,
 )
-from tests.ui.conftest import make_app, settle
+from tests.ui.conftest import make_app, press, settle
 from textual.pilot import Pilot
 
 from rltui.core.api import ComponentState, Status
@@ -80,8 +80,7 @@ def test_look(name: str, snap_compare: SnapCompare) -> None:
 
     async def prepare(pilot: Pilot[None]) -> None:
         await settle(pilot)
-        for key in keys:
-            await pilot.press(key)
+        await press(pilot, *keys)
         if name.startswith("knob-editor"):
             await pilot.pause(0.3)
 
