@@ -230,6 +230,7 @@ class FakeExperiment:
         self.executed: list[Request] = []
         self.opened: list[str] = []
         self.connections = 0
+        self.plan_delay_s = 0.0
         self.planner: Callable[[Request], Plan] = simple_plan
         self.error: RltuiError | None = None
         self._first = events or (running_status(), gpu_report(), knob_table())
@@ -251,6 +252,8 @@ class FakeExperiment:
 
     async def plan(self, request: Request) -> Plan:
         self.planned.append(request)
+        if self.plan_delay_s:
+            await asyncio.sleep(self.plan_delay_s)
         if self.error:
             raise self.error
         return self.planner(request)

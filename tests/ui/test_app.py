@@ -25,7 +25,7 @@ from rltui.ui.actions import ACTIONS, key_text
 from rltui.ui.palette import ActionCommands
 from rltui.ui.screens.choice_menu import ChoiceMenu
 from rltui.ui.screens.help import HelpScreen, help_content
-from rltui.ui.screens.knob_editor import KnobEditor
+from rltui.ui.screens.knob_editor import PLAN_DELAY_S, KnobEditor
 from rltui.ui.screens.message_dialog import MessageDialog
 from rltui.ui.screens.overview import Overview
 from rltui.ui.screens.plan_dialog import PlanDialog
@@ -110,6 +110,16 @@ async def test_a_plan_without_steps_only_says_so(experiment: FakeExperiment, ope
         assert notifications(pilot) == [("Nothing to restart: nothing reads it", "information")]
 
 
+async def test_a_second_key_does_not_cut_off_a_request(experiment: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(experiment) as pilot:
+        experiment.plan_delay_s = 0.2
+        pilot.app.simulate_key("x")
+        pilot.app.simulate_key("r")
+        await pilot.pause(0.4)
+        assert [request.action for request in experiment.planned] == ["stop"]
+        assert isinstance(pilot.app.screen, PlanDialog)
+
+
 async def test_errors_are_dialogs(experiment: FakeExperiment, open_app: Opener) -> None:
     experiment.error = ConflictError("port 8000 is taken", details=("pid 12 [bold]x[/bold]",), hint="stop it")
     async with open_app(experiment) as pilot:
@@ -158,6 +168,19 @@ async def test_edit_writes_and_restarts(experiment: FakeExperiment, open_app: Op
         edits = {"orchestrator.batch_size": 128}
         assert experiment.executed == [Request(action="set", edits=edits, restart=True)]
         assert experiment.planned[-1] == experiment.executed[0]
+
+
+async def test_a_slow_plan_does_not_lose_the_confirmation(
+    experiment: FakeExperiment, open_app: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_app(experiment) as pilot:
+        editor = await edit(pilot, 2)
+        monkeypatch.setattr(experiment, "plan_delay_s", 2 * PLAN_DELAY_S)
+        pilot.app.simulate_key("up")
+        pilot.app.simulate_key("enter")
+        await pilot.pause(4 * PLAN_DELAY_S)
+        assert pilot.app.screen is not editor
+        assert experiment.executed == [Request(action="set", edits={"orchestrator.batch_size": 65})]
 
 
 async def test_edit_refuses_what_the_plan_forbids(experiment: FakeExperiment, open_app: Opener) -> None:

@@ -154,11 +154,15 @@ class KnobEditor(Dialog[Request]):
 
     def action_write(self) -> None:
         """Write the file; what runs keeps running with the old value."""
-        self.run_worker(self._confirm(restart=False), group="plan", exclusive=True)
+        self._start_confirm(restart=False)
 
     def action_write_and_restart(self) -> None:
         """Write the file and restart what reads it."""
-        self.run_worker(self._confirm(restart=True), group="plan", exclusive=True)
+        self._start_confirm(restart=True)
+
+    def _start_confirm(self, *, restart: bool) -> None:
+        """In a group of its own: a late check must not cancel it."""
+        self.run_worker(self._confirm(restart=restart), group="confirm", exclusive=True)
 
     async def _confirm(self, *, restart: bool) -> None:
         draft = self.draft

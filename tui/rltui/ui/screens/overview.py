@@ -252,7 +252,12 @@ class Overview(Screen[None]):
     # requests out
 
     def _work(self, coroutine: Coroutine[None, None, None]) -> None:
-        self.run_worker(coroutine, name="request", group="request", exclusive=True)
+        """One request at a time: a second key must not cut off the first one's answer."""
+        if any(worker.group == "request" and not worker.is_finished for worker in self.workers):
+            coroutine.close()
+            self.notify("Still busy with the last request", markup=False)
+            return
+        self.run_worker(coroutine, name="request", group="request")
 
     def _carry_out(self, request: Request, heading: str, *, verb: str = "", danger: bool = False) -> None:
         work = requests.carry_out(self.app, self.experiment, request, heading, verb=verb, danger=danger)
