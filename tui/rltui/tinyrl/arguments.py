@@ -22,7 +22,7 @@ class Arguments:
     wants_help: bool = False
 
 
-def parse_value(text: str) -> Any:
+def parse_value(text: str) -> object:
     """A TOML value where `text` is one, `None` for None and null, else the text itself."""
     if text.lower() in _NULL_WORDS:
         return None

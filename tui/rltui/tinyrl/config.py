@@ -17,7 +17,7 @@ class Section(BaseModel):
 
 class ModelSection(Section):
     name: str = "outputs/reverse-text-sft"
-    """Folder of the model to start from (config.json, weights, tokenizer), relative to the working directory."""
+    """Model folder to start from (config.json, weights, tokenizer), relative to the working directory."""
 
 
 class CkptSection(Section):

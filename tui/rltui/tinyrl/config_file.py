@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from rltui.tinyrl.arguments import Arguments
 from rltui.tinyrl.errors import TinyrlError
@@ -36,10 +37,10 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise TinyrlError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
     except OSError as error:
         raise TinyrlError(f"{path}: cannot read the config file: {error.strerror}") from error
-    return _snake_keys(table)
+    return {key.replace("-", "_"): _snake_keys(value) for key, value in table.items()}
 
 
-def _snake_keys(value: Any) -> Any:
+def _snake_keys(value: object) -> object:
     if isinstance(value, dict):
         return {key.replace("-", "_"): _snake_keys(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -52,8 +53,10 @@ def merge(base: dict[str, Any], overlay: dict[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in overlay.items():
         old = merged.get(key)
-        both_tables = isinstance(old, dict) and isinstance(value, dict)
-        merged[key] = merge(old, value) if both_tables else value
+        if isinstance(old, dict) and isinstance(value, dict):
+            merged[key] = merge(old, value)
+        else:
+            merged[key] = value
     return merged
 
 
@@ -64,10 +67,12 @@ def _leaves(table: dict[str, Any], prefix: str = "") -> Iterator[str]:
             yield from _leaves(value, f"{prefix}{key}.")
 
 
-def _nested(dotted_key: str, value: Any) -> dict[str, Any]:
-    for part in reversed(dotted_key.split(".")):
-        value = {part: value}
-    return dict(value)
+def _nested(dotted_key: str, value: object) -> dict[str, Any]:
+    *parents, leaf = dotted_key.split(".")
+    table: dict[str, Any] = {leaf: value}
+    for part in reversed(parents):
+        table = {part: table}
+    return table
 
 
 def load_config(config_type: type[ConfigType], arguments: Arguments) -> ConfigType:
@@ -93,7 +98,9 @@ def load_config(config_type: type[ConfigType], arguments: Arguments) -> ConfigTy
         raise TinyrlError("\n".join(lines)) from error
 
 
-def _describe(config_type: type[BaseModel], item: Any, origins: dict[str, str], default_origin: str) -> str:
+def _describe(
+    config_type: type[BaseModel], item: ErrorDetails, origins: dict[str, str], default_origin: str
+) -> str:
     location = tuple(item["loc"])
     key = ".".join(str(part) for part in location)
     names = ".".join(str(part) for part in location if isinstance(part, str))
@@ -120,7 +127,7 @@ def _suggestion(config_type: type[BaseModel], location: tuple[Any, ...]) -> str:
     return f"Remove it, or use one of: {', '.join(sorted(fields))}."
 
 
-def nested_model(annotation: Any) -> type[BaseModel] | None:
+def nested_model(annotation: object) -> type[BaseModel] | None:
     """The model inside a field's type, also inside `| None` and `list[…]`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation

@@ -21,7 +21,7 @@ def _temporary_sibling(path: Path) -> Path:
 
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
-    """Yields a path to write to; it becomes `path` in one step where the block succeeds, else it is removed."""
+    """Yields a path to write to; it becomes `path` in one step if the block succeeds, else it goes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = _temporary_sibling(path)
     try:
@@ -33,7 +33,7 @@ def new_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """Like `new_file` for a folder that nobody else writes to; an older folder of the same name is replaced."""
+    """Like `new_file`, for a folder nobody else writes to; an older one of that name is replaced."""
     with _partial_folder(path) as partial:
         yield partial
         if path.exists():
@@ -49,8 +49,8 @@ def new_folder(path: Path) -> Iterator[Path]:
 def new_model_folder(path: Path) -> Iterator[Path]:
     """Like `new_folder` for a model folder, where a folder that exists keeps what is not replaced.
 
-    Others may have files there (an experiment's records, say), so files are moved in one by one, `config.json` last:
-    without it a folder is no model.
+    Others may have files there (an experiment's records, say), so files are moved in one by one,
+    `config.json` last: without it a folder is no model.
     """
     with _partial_folder(path) as partial:
         yield partial
@@ -71,12 +71,6 @@ def _partial_folder(path: Path) -> Iterator[Path]:
         yield partial
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-
-
-def write_json(path: Path, value: Any) -> None:
-    """The value as indented JSON, in one step."""
-    with new_file(path) as partial:
-        partial.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
 
 
 def append_json_line(path: Path, row: dict[str, Any]) -> None:
@@ -103,8 +97,8 @@ def step_folders(parent: Path) -> dict[int, Path]:
 def set_aside_after(parent: Path, step: int, attic: Path) -> list[int]:
     """Move `step_N` folders with N > `step` out of `parent` into `attic`; returns the steps moved.
 
-    What an earlier attempt wrote beyond the point a new one starts from belongs to another history: it must not be
-    taken for this one's, and it is not ours to delete.
+    What an earlier attempt wrote beyond the point a new one starts from belongs to another history: it must
+    not be taken for this one's, and it is not ours to delete.
     """
     moved = []
     for number, path in step_folders(parent).items():

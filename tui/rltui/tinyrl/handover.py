@@ -1,4 +1,4 @@
-"""What orchestrator and trainer pass to each other through the output folder: batches one way, weights the other."""
+"""What goes through the output folder: batches to the trainer, weights back."""
 
 from __future__ import annotations
 

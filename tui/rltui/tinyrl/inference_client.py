@@ -45,7 +45,8 @@ async def wait_until_ready(client: httpx.AsyncClient, model_name: str) -> None:
         if waited_s > next_complaint_s:
             next_complaint_s += _COMPLAIN_EVERY_S
             log_lines.warning(
-                f"Inference server was not reached after {waited_s:.0f} seconds (Error: {problem}) on {client.base_url}"
+                f"Inference server was not reached after {waited_s:.0f} seconds (Error: {problem}) on"
+                f" {client.base_url}"
             )
         await asyncio.sleep(_READY_POLL_S)
 
@@ -55,19 +56,20 @@ async def _check_model(client: httpx.AsyncClient, model_name: str) -> None:
     names = [card["id"] for card in models["data"]]
     if model_name not in names:
         raise TinyrlError(
-            f"the inference server on {client.base_url} serves {', '.join(names)}, not model.name = '{model_name}':"
+            f"the inference server on {client.base_url} serves {', '.join(names)}, not model.name ="
+            f" '{model_name}':"
             " restart it with this config, or point inference.server.port to the right one"
         )
 
 
 async def push_weights(client: httpx.AsyncClient, folder: Path) -> None:
-    """Make the server load a folder of weights.
+    """Make the server load a folder of weights; absolute, as it may have been started elsewhere.
 
     Raises:
         httpx.TransportError: the server cannot be reached.
         TinyrlError: it could not load them.
     """
-    response = await client.post("/update_weights", json={"weight_dir": str(folder.absolute())})
+    response = await client.post("/update_weights", json={"weight_dir": str(folder)})
     if response.status_code != 200:
         raise TinyrlError(
             f"the inference server did not load {folder} (HTTP {response.status_code}): {response.text}"

@@ -1,7 +1,7 @@
 """Log lines in prime-rl's shape, colour always on, as loguru writes them there.
 
-Templates: prime-rl `utils/logger.py`, `orchestrator/orchestrator.py`, `trainer/rl/train.py`, `trainer/sft/train.py`
-of spring 2026.
+Templates: prime-rl `utils/logger.py`, `orchestrator/orchestrator.py`, `trainer/rl/train.py`,
+`trainer/sft/train.py` of spring 2026.
 """
 
 from __future__ import annotations
@@ -45,10 +45,6 @@ def warning(message: str) -> None:
     _write("WARNING", message)
 
 
-def error(message: str) -> None:
-    _write("ERROR", message)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrchestratorStep:
     step: int
@@ -82,9 +78,11 @@ class TrainerStep:
 
     def __str__(self) -> str:
         return (
-            f"Step {self.step} | Time: {self.time_s:.2f}s | Loss: {self.loss:.4f} | Entropy: {self.entropy:.4f}"
+            f"Step {self.step} | Time: {self.time_s:.2f}s | Loss: {self.loss:.4f} | Entropy:"
+            f" {self.entropy:.4f}"
             f" | Mismatch KL: {self.mismatch_kl:.4f} | Grad. Norm: {self.grad_norm:.4f} | LR: {self.lr:.2e}"
-            f" | Throughput: {self.tokens_per_s:.0f} tokens/s | MFU: 0.0% | Peak Mem.: {self.peak_gib:.1f} GiB"
+            f" | Throughput: {self.tokens_per_s:.0f} tokens/s | MFU: 0.0% | Peak Mem.:"
+            f" {self.peak_gib:.1f} GiB"
         )
 
 

@@ -1,8 +1,8 @@
 """A Qwen3-architecture language model in plain torch, with the parameter names of `transformers`.
 
-Written here rather than imported because three processes share two cores: `transformers` costs each of them two more
-seconds of start-up, and its cache cannot hold sequences that come and go in one batch. `tests/tinyrl/test_model.py`
-holds that both compute the same logits from the same weight file.
+Written here rather than imported because three processes share two cores: `transformers` costs each of them
+two more seconds of start-up, and its cache cannot hold sequences that come and go in one batch.
+`tests/tinyrl/test_model.py` holds that both compute the same logits from the same weight file.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class ModelShape:
     num_key_value_heads: int = 4
     head_dim: int = 24
     max_position_embeddings: int = 512
-    rope_theta: float = 10_000.0
+    rope_theta: float = 1_000.0
     rms_norm_eps: float = 1e-6
 
 
 @dataclass(slots=True)
 class LayerCache:
-    """Keys and values of one layer for `rows` sequences: each [rows, key-value heads, max length, head_dim]."""
+    """Keys and values of one layer, each [rows, key-value heads, max length, head_dim]."""
 
     keys: torch.Tensor
     values: torch.Tensor
@@ -52,7 +52,11 @@ def rotate(states: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.
     return states * cos[:, None] + torch.cat((-second, first), dim=-1) * sin[:, None]
 
 
-class Attention(nn.Module):
+class _Module(nn.Module):  # type: ignore[misc]  # torch is not followed by mypy here: one untyped base, not five
+    """Where torch's untyped class enters."""
+
+
+class Attention(_Module):
     """Grouped-query attention with per-head RMS norms on queries and keys."""
 
     def __init__(self, shape: ModelShape) -> None:
@@ -95,7 +99,7 @@ class Attention(nn.Module):
         return self.o_proj(mixed.transpose(1, 2).reshape(batch, length, -1))
 
 
-class FeedForward(nn.Module):
+class FeedForward(_Module):
     """SwiGLU."""
 
     def __init__(self, shape: ModelShape) -> None:
@@ -108,7 +112,7 @@ class FeedForward(nn.Module):
         return self.down_proj(functional.silu(self.gate_proj(hidden)) * self.up_proj(hidden))
 
 
-class Layer(nn.Module):
+class Layer(_Module):
     """Pre-norm attention and feed-forward."""
 
     def __init__(self, shape: ModelShape) -> None:
@@ -130,7 +134,7 @@ class Layer(nn.Module):
         return hidden + self.mlp(self.post_attention_layernorm(hidden))
 
 
-class Decoder(nn.Module):
+class Decoder(_Module):
     """Embedding, layers, final norm: the part `transformers` calls `model`."""
 
     def __init__(self, shape: ModelShape) -> None:
@@ -140,7 +144,7 @@ class Decoder(nn.Module):
         self.norm = nn.RMSNorm(shape.hidden_size, eps=shape.rms_norm_eps)
 
 
-class CausalModel(nn.Module):
+class CausalModel(_Module):
     """Next-token model; the output layer shares the embedding's weights."""
 
     def __init__(self, shape: ModelShape) -> None:
@@ -160,8 +164,9 @@ class CausalModel(nn.Module):
     ) -> torch.Tensor:
         """Logits [batch, length, vocabulary].
 
-        `token_ids`, `positions`: [batch, length]. `mask`: bool [batch, length, keys], true where a query may look.
-        With `caches`, new keys and values are written at `positions` and all earlier ones are read from there.
+        `token_ids`, `positions`: [batch, length]. `mask`: bool [batch, length, keys], true where a query
+        may look. With `caches`, new keys and values are written at `positions` and all earlier ones are
+        read from there.
         """
         hidden = self.model.embed_tokens(token_ids)
         rotary = rotary_tables(positions, self.shape.head_dim, self.shape.rope_theta)

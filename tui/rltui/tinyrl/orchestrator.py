@@ -27,14 +27,14 @@ class Orchestrator:
     """One run from `start_step` to the end."""
 
     def __init__(self, config: RlConfig, client: httpx.AsyncClient) -> None:
-        self.config, self.output_dir = config, config.output_dir
+        self.config, self.output_dir = config, config.output_dir.absolute()
         self._client = client
         self._start_step = resolve_resume_step(self.output_dir, config.resume_step)
         self.presence = Presence(self.output_dir, "orchestrator", self._start_step)
         self._guard = PairingGuard(Peer(self.output_dir, "trainer"), "trainer")
         self._version = self._start_step
         """Of the weights inference has; counts training steps."""
-        self._weights = Path(config.model.name)
+        self._weights = Path(config.model.name).absolute()
         self._progress = Progress()
         self._unsaved: dict[int, dict[str, Any]] = {}
         """States by step, to be written once the trainer has finished that step."""
@@ -95,7 +95,7 @@ class Orchestrator:
         await self._follow_policy(needed, newest=not self.config.orchestrator.strict_async_level)
         ready = time.monotonic()
         oldest = self._version - self.config.orchestrator.max_off_policy_steps
-        rollouts, dropped = await self._scheduler.collect(step, self._version, oldest)
+        rollouts, dropped = await self._scheduler.collect(self._version, oldest)
         if dropped:
             log_lines.warning(f"Cancelled {dropped} old rollouts (max_off_policy_steps reached)")
         generated = time.monotonic()
@@ -130,14 +130,14 @@ class Orchestrator:
         handover.write_batch(self.output_dir, step, self.presence.session.id, sequences)
 
     async def _follow_policy(self, needed: int, *, newest: bool) -> None:
-        """Wait for the trainer to finish step `needed`, and give inference those weights, or newer ones if any."""
+        """Wait for the trainer's step `needed`, then give inference those weights, or the newest."""
         available = self._available_version()
         if available < needed:
             log_lines.info(
                 f"Orchestrator paused: waiting for trainer process to complete checkpoint {needed}"
             )
             started = time.monotonic()
-            while (available := self._available_version()) < needed:
+            while (available := self._available_version()) < needed:  # noqa: ASYNC110 - another process's file
                 await asyncio.sleep(POLL_S)
             waited = time.monotonic() - started
             log_lines.info(f"Orchestrator resumed: checkpoint {needed} ready (after {waited:.2f}s)")

@@ -8,7 +8,7 @@ import torch
 
 
 def group_advantages(rewards: list[float]) -> list[float]:
-    """Each reward's distance from its group's mean; exactly 0 where all are equal, so such a group teaches nothing."""
+    """Each reward's distance from its group's mean; exactly 0 where all are equal."""
     if min(rewards) == max(rewards):
         return [0.0] * len(rewards)
     mean = sum(rewards) / len(rewards)
@@ -39,21 +39,23 @@ def policy_loss(
 ) -> LossParts:
     """Minus the sum of importance ratio times advantage; `logits` is [tokens, vocabulary], all else [tokens].
 
-    The ratio compares with the log-probabilities inference reported, not with an older trainer: that corrects both for
-    asynchrony and for numerical differences. Tokens whose ratio leaves the bounds are left out (prime-rl's masking).
+    The ratio compares with the log-probabilities inference reported, not with an older trainer: that
+    corrects both for asynchrony and for numerical differences. Tokens whose ratio leaves the bounds are
+    left out (prime-rl's masking).
     """
     scaled = logits[loss_mask] / temperatures[loss_mask, None].clamp_min(1e-6)
     log_distribution = torch.log_softmax(scaled, dim=-1)
     logprobs = log_distribution.gather(1, targets[loss_mask, None])[:, 0]
     log_ratio = logprobs - old_logprobs[loss_mask]
-    ratio = log_ratio.exp()
     low, high = ratio_bounds
     with torch.no_grad():
+        ratio = log_ratio.exp()
         keep = (ratio >= low) & (ratio <= high)
         entropy = -(log_distribution.exp() * log_distribution).sum()
         mismatch_kl = (ratio - 1 - log_ratio).sum()
-    # where() rather than a product: a ratio that overflowed to inf must not turn into 0 * inf
-    kept = torch.where(keep, ratio, torch.zeros_like(ratio))
+    # masked before the exponential too: the gradient of one that overflowed is 0 * inf
+    zeros = torch.zeros_like(log_ratio)
+    kept = torch.where(keep, torch.where(keep, log_ratio, zeros).exp(), zeros)
     return LossParts(
         loss=-(kept * advantages[loss_mask]).sum(),
         entropy=float(entropy),

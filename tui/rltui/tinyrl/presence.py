@@ -1,8 +1,8 @@
 """Who is alive in an output folder: a locked file per role, with the session that holds it.
 
-Hand-over goes through files, and files outlive their writers. Orchestrator and trainer therefore stamp what they write
-with their session, and take only what the peer that is alive now (or was last seen alive) has stamped. A lock is
-released by the kernel with its process, so a crash leaves nothing to clean up.
+Hand-over goes through files, and files outlive their writers. Orchestrator and trainer therefore stamp what
+they write with their session, and take only what the peer that is alive now (or was last seen alive) has
+stamped. A lock is released by the kernel with its process, so a crash leaves nothing to clean up.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Presence:
             if time.monotonic() > deadline:
                 self._file.close()
                 raise TinyrlError(
-                    f"another {role} is running in {output_dir} (see {path}): stop it, or set another output_dir"
+                    f"another {role} is running in {output_dir} (see {path}): stop it, or set another"
+                    " output_dir"
                 )
             time.sleep(0.01)
         self._file.truncate(0)

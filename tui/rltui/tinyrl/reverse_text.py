@@ -20,13 +20,11 @@ def example_text(seed: int, example_id: int, min_chars: int, max_chars: int) -> 
 
 
 def reward(completion: str, text: str) -> float:
-    """0 to 1: share of characters in common runs, as in the reverse-text environment of prime-rl (LCS ratio)."""
+    """0 to 1: share of characters in common runs, as in prime-rl's reverse-text (LCS ratio)."""
     return SequenceMatcher(None, completion, text[::-1], autojunk=False).ratio()
 
 
-def demonstration(text: str, rng: random.Random, cut_short_frac: float) -> str:
-    """The reversed text, or with that probability only its beginning."""
+def demonstration(text: str, rng: random.Random, give_up_frac: float) -> str:
+    """The reversed text, or with that probability at most its first two characters."""
     answer = text[::-1]
-    if rng.random() < cut_short_frac:
-        return answer[: rng.randint(0, max(0, int(len(answer) * 0.7)))]
-    return answer
+    return answer[: rng.randint(0, 2)] if rng.random() < give_up_frac else answer

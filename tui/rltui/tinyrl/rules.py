@@ -1,4 +1,4 @@
-"""Rules that tie knobs together, with prime-rl's messages, both values, and the nearest values that would do."""
+"""Rules between knobs: prime-rl's messages, both values, and the nearest that would do."""
 
 from __future__ import annotations
 
@@ -22,20 +22,23 @@ def _batching_problems(orchestrator: OrchestratorSection) -> list[str]:
     group = orchestrator.rollouts_per_example
     problems = []
     if batch is not None and tokens is not None:
-        return [
+        problem = (
             "Set exactly one of batch_size or token_batch_size: orchestrator.batch_size"
             f" = {batch} and orchestrator.token_batch_size = {tokens} are both set; remove one"
-        ]
+        )
+        return [problem]
     if tokens is not None:
         if factor is not None:
             problems.append(
                 "oversampling_factor can only be set when batch_size is set: orchestrator.oversampling_factor"
-                f" = {factor} with orchestrator.token_batch_size = {tokens}; use max_inflight_rollouts instead"
+                f" = {factor} with orchestrator.token_batch_size = {tokens};"
+                " use max_inflight_rollouts instead"
             )
         if inflight is None:
             problems.append(
                 "max_inflight_rollouts must be set when token_batch_size is set:"
-                f" orchestrator.token_batch_size = {tokens} needs orchestrator.max_inflight_rollouts >= {group}"
+                f" orchestrator.token_batch_size = {tokens} needs orchestrator.max_inflight_rollouts >="
+                f" {group}"
             )
     else:
         batch = 128 if batch is None else batch
@@ -48,7 +51,8 @@ def _batching_problems(orchestrator: OrchestratorSection) -> list[str]:
         if factor is not None and inflight is not None and inflight != int(batch * factor):
             problems.append(
                 "max_inflight_rollouts conflicts with oversampling_factor * batch_size:"
-                f" orchestrator.max_inflight_rollouts = {inflight}, orchestrator.oversampling_factor = {factor}"
+                f" orchestrator.max_inflight_rollouts = {inflight}, orchestrator.oversampling_factor ="
+                f" {factor}"
                 f" * batch_size {batch} = {int(batch * factor)}; set one of them, or"
                 f" max_inflight_rollouts = {int(batch * factor)}"
             )
@@ -114,7 +118,8 @@ def rl_problems(config: RlConfig) -> list[str]:
     url, port = config.orchestrator.client.base_url, config.inference.server.port
     if url is not None and url_port(url) != port:
         problems.append(
-            f"orchestrator.client.base_url = {url!r} does not name the port of inference.server.port = {port};"
+            f"orchestrator.client.base_url = {url!r} does not name the port of inference.server.port ="
+            f" {port};"
             f" use {port} in both, or remove base_url"
         )
     env = config.orchestrator.env[0]
@@ -138,7 +143,8 @@ def sft_problems(config: SftConfig) -> list[str]:
     problems = []
     if data.batch_size < data.micro_batch_size:
         problems.append(
-            f"Batch size must be greater than or equal to micro batch size: data.batch_size = {data.batch_size}"
+            "Batch size must be greater than or equal to micro batch size: data.batch_size ="
+            f" {data.batch_size}"
             f" < data.micro_batch_size = {data.micro_batch_size}; set micro_batch_size <= {data.batch_size}"
         )
     elif data.batch_size % data.micro_batch_size:
@@ -166,7 +172,8 @@ def sft_problems(config: SftConfig) -> list[str]:
         )
     if model.max_position_embeddings < data.seq_len:
         problems.append(
-            f"model.max_position_embeddings = {model.max_position_embeddings} < data.seq_len = {data.seq_len};"
+            f"model.max_position_embeddings = {model.max_position_embeddings} < data.seq_len ="
+            f" {data.seq_len};"
             f" set seq_len <= {model.max_position_embeddings}"
         )
     return problems

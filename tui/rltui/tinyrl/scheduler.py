@@ -49,7 +49,7 @@ class RolloutScheduler:
         self._inflight: set[asyncio.Future[Group]] = set()
         self._finished: list[Group] = []
 
-    async def collect(self, step: int, version: int, oldest_version: int) -> tuple[list[Rollout], int]:
+    async def collect(self, version: int, oldest_version: int) -> tuple[list[Rollout], int]:
         """One batch, by example; and how many rollouts were dropped for being older than `oldest_version`."""
         dropped = 0
         batch: list[Group] = []
@@ -76,7 +76,7 @@ class RolloutScheduler:
         return [rollout for group in batch for rollout in group], dropped
 
     def _refill(self, batch: list[Group], version: int) -> None:
-        """Start groups up to the limit; the batch under way counts too, unless it could not be filled otherwise."""
+        """Start groups up to the limit: what the batch lacks, and as much ahead as is allowed."""
         group_size = self._group_size
         busy = len(self._inflight) * group_size
         if self._target.rollouts is not None:

@@ -36,7 +36,7 @@ def draw_batch(data: DataSection, size: int, tokenizer: ChatTokenizer, rng: rand
     token_rows, target_rows = [], []
     for _ in range(size):
         text = reverse_text.draw_text(rng, data.min_chars, data.max_chars)
-        answer = reverse_text.demonstration(text, rng, data.cut_short_frac)
+        answer = reverse_text.demonstration(text, rng, data.give_up_frac)
         prompt = tokenizer.encode(f"{USER}{text}{END}{ASSISTANT}")
         tokens = prompt + tokenizer.encode(f"{answer}{END}")
         token_rows.append(torch.tensor(tokens))

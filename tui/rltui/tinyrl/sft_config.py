@@ -13,7 +13,7 @@ from rltui.tinyrl.rules import sft_problems
 class SftModelSection(Section):
     hidden_size: int = Field(default=96, ge=4)
     """Width of the model."""
-    intermediate_size: int = Field(default=256, ge=4)
+    intermediate_size: int = Field(default=192, ge=4)
     """Width of the feed-forward layers."""
     num_hidden_layers: int = Field(default=3, ge=1)
     """Layers."""
@@ -24,9 +24,9 @@ class SftModelSection(Section):
 
 
 class DataSection(Section):
-    batch_size: int = Field(default=128, ge=1)
+    batch_size: int = Field(default=64, ge=1)
     """Examples per step."""
-    micro_batch_size: int = Field(default=128, ge=1)
+    micro_batch_size: int = Field(default=64, ge=1)
     """Examples per forward and backward pass; the rest of the batch is accumulated."""
     seq_len: int = Field(default=128, ge=1)
     """Longest example, in tokens."""
@@ -34,12 +34,12 @@ class DataSection(Section):
     """Shortest text, in characters."""
     max_chars: int = Field(default=7, ge=1)
     """Longest text, in characters."""
-    cut_short_frac: float = Field(default=0.7, ge=0.0, le=1.0)
-    """Share of demonstrations that stop too early (0 to 1): the bad habit RL has to unlearn."""
+    give_up_frac: float = Field(default=0.6, ge=0.0, le=1.0)
+    """Share of demonstrations (0 to 1) that give up after two letters: the habit RL has to break."""
 
 
 class SftOptimSection(Section):
-    lr: float = Field(default=4e-3, ge=0.0)
+    lr: float = Field(default=3e-3, ge=0.0)
     """Highest learning rate of AdamW; it falls to zero at the last step."""
     weight_decay: float = Field(default=0.01, ge=0.0)
     """Weight decay of AdamW."""
@@ -57,7 +57,7 @@ class SftConfig(Section):
 
     output_dir: Path = Path("outputs/reverse-text-sft")
     """The model folder; it appears whole, after the last step."""
-    max_steps: int = Field(default=200, ge=1)
+    max_steps: int = Field(default=380, ge=1)
     """Training steps, counted from 1."""
     seed: int = Field(default=0, ge=0)
     """Same seed, same model."""

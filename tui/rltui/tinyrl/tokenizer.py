@@ -9,6 +9,8 @@ from typing import Any
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import Tokenizer, decoders, models
 
+from rltui.tinyrl.errors import TinyrlError
+
 PAD, END, SYSTEM, USER, ASSISTANT = "<|pad|>", "<|im_end|>", "<|system|>", "<|user|>", "<|assistant|>"
 SPECIAL_TOKENS = (PAD, END, SYSTEM, USER, ASSISTANT)
 _UNKNOWN = "\ufffd"
@@ -54,8 +56,10 @@ class ChatTokenizer:
         environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
         self._template = environment.from_string(template)
         self._end = settings["eos_token"]
-        self.end_id: int = self._tokenizer.token_to_id(self._end)
-        self.vocab_size: int = self._tokenizer.get_vocab_size()
+        end_id = self._tokenizer.token_to_id(self._end)
+        if end_id is None:
+            raise TinyrlError(f"{folder}: the tokenizer has no token for its eos_token {self._end!r}")
+        self.end_id: int = end_id
 
     def encode_chat(self, messages: list[dict[str, Any]]) -> list[int]:
         """Token ids up to the point where the assistant speaks."""

@@ -26,7 +26,8 @@ class PairingGuard:
     def session(self, finished_steps: int) -> Session | None:
         """The peer to take hand-overs from, `None` while there is none that fits.
 
-        A new session fits where it starts exactly after `finished_steps`, the steps this process has behind it.
+        A new session fits where it starts exactly after `finished_steps`, the steps this process has behind
+        it.
 
         Raises:
             TinyrlError: the peer has been at another step for a while.
@@ -44,7 +45,8 @@ class PairingGuard:
     def _complain(self, seen: Session, finished_steps: int) -> None:
         now = time.monotonic()
         message = (
-            f"The {self._role} (pid {seen.pid}) starts after step {seen.start_step}, but this process is at step"
+            f"The {self._role} (pid {seen.pid}) starts after step {seen.start_step}, but this process"
+            " is at step"
             f" {finished_steps}. Restart both with the same --ckpt.resume-step"
         )
         if self._mismatch_since_s is None:

@@ -102,4 +102,5 @@ def load_model(folder: Path, device: torch.device | str = "cpu") -> CausalModel:
     """
     model = CausalModel(read_shape(folder))
     load_weights(model, folder)
-    return model.to(device)
+    model.to(device)
+    return model

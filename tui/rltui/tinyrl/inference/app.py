@@ -94,7 +94,8 @@ class Routes:
         params = chat.sampling_params(len(prompt_ids), longest)
         if params.max_tokens < 1 or len(prompt_ids) + params.max_tokens > longest:
             message = (
-                f"This model's maximum context length is {longest} tokens, but {len(prompt_ids)} prompt tokens and"
+                f"This model's maximum context length is {longest} tokens, but {len(prompt_ids)} prompt"
+                " tokens and"
                 f" {params.max_tokens} completion tokens were asked for. Please reduce one of them."
             )
             return error_response(400, "BadRequestError", message, "max_tokens")

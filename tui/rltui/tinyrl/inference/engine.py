@@ -92,11 +92,15 @@ class Engine:
         for folder, future in updates:
             self._apply_update(folder, future)
         with torch.inference_mode():
-            # those already running go first: rows that finish now are closed up before new ones are laid behind them
+            # those already running go first: rows that finish now are closed up before new ones are laid
+            # behind them
             if self._running:
                 self._decode()
             if admitted:
-                self._prefill(admitted)
+                # owned before the first thing that can fail: a sequence in no list would never be answered
+                first = len(self._running)
+                self._running.extend(admitted)
+                self._prefill(admitted, first)
         self._drop_finished()
         return True
 
@@ -108,9 +112,7 @@ class Engine:
         else:
             future.set_result(None)
 
-    def _prefill(self, admitted: list[Sequence]) -> None:
-        first = len(self._running)
-        self._running.extend(admitted)
+    def _prefill(self, admitted: list[Sequence], first: int) -> None:
         lengths = torch.tensor([len(sequence.prompt_ids) for sequence in admitted])
         longest = int(lengths.max())
         tokens = torch.nn.utils.rnn.pad_sequence(

@@ -21,7 +21,8 @@ def startup_error(*, free_bytes: int, total_bytes: int, utilization: float, devi
     if free_bytes >= budget:
         return None
     return (
-        f"Free memory on device {device} ({free_bytes / _GIB:.2f}/{total_bytes / _GIB:.2f} GiB) on startup is less"
+        f"Free memory on device {device} ({free_bytes / _GIB:.2f}/{total_bytes / _GIB:.2f} GiB) on"
+        " startup is less"
         f" than desired GPU memory utilization ({utilization}, {budget / _GIB:.2f} GiB). Decrease GPU memory"
         " utilization or reduce GPU memory used by other processes."
     )
@@ -30,6 +31,6 @@ def startup_error(*, free_bytes: int, total_bytes: int, utilization: float, devi
 def kv_pool_bytes(
     *, free_at_start_bytes: int, free_now_bytes: int, total_bytes: int, utilization: float
 ) -> int:
-    """What is left of the budget for keys and values once the model and the CUDA context have taken theirs."""
+    """What the budget leaves for keys and values once model and CUDA context have taken theirs."""
     taken = free_at_start_bytes - free_now_bytes
     return max(0, budget_bytes(total_bytes, utilization) - taken)

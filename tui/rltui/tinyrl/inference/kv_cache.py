@@ -20,7 +20,7 @@ class KvCache:
     def __init__(
         self, shape: ModelShape, rows: int, max_len: int, device: torch.device, pool_bytes: int | None = None
     ) -> None:
-        """`pool_bytes`: allocate this much and hold it, also where the rows need less (as vLLM does on a GPU)."""
+        """`pool_bytes`: allocate and hold this much, also where the rows need less, as vLLM does."""
         self.rows, self.max_len = rows, max_len
         layout = (shape.num_hidden_layers, 2, rows, shape.num_key_value_heads, max_len, shape.head_dim)
         needed = rows * max_len * bytes_per_token(shape)

@@ -9,7 +9,7 @@ from rltui.tinyrl.errors import TinyrlError
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A bound socket that does not listen yet: connections are refused until the model is loaded, as with vLLM.
+    """A bound socket that does not listen yet: as with vLLM, a refused connection means loading.
 
     Raises:
         TinyrlError: the port is taken, or the address is not ours.

@@ -74,9 +74,7 @@ class Statistics:
         ]
         sums = [("_sum", "", self.first_token_sum_s), ("_count", "", float(self.first_token_count))]
         family("vllm:time_to_first_token_seconds", "histogram", buckets + sums)
-        lines += [
-            "# TYPE vllm:cache_config_info gauge",
-            f'vllm:cache_config_info{{engine="0",gpu_memory_utilization="{gpu_memory_utilization}",'
-            f'kv_cache_size_tokens="{self.capacity_tokens}"}} 1.0',
-        ]
+        config = f',gpu_memory_utilization="{gpu_memory_utilization}"'
+        config += f',kv_cache_size_tokens="{self.capacity_tokens}"'
+        family("vllm:cache_config_info", "gauge", [("", config, 1.0)])
         return "\n".join(lines) + "\n"

@@ -1,0 +1,160 @@
+"""The inference program over real HTTP; one server for all tests of this file."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.tinyrl.conftest import Start, free_port, start_program, write_tiny_model
+from tests.waiting import retry_until
+
+CHAT = "/v1/chat/completions"
+HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 8}
+
+
+@dataclass
+class Server:
+    process: subprocess.Popen[str]
+    client: httpx.Client
+    log: Path
+    model: str
+
+
+def is_up(client: httpx.Client) -> bool:
+    try:
+        return client.get("/health").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def server(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("server")
+    port = free_port()
+    log = folder / "inference.log"
+    process = start_program(
+        ["inference", "--model.name", str(tiny_model), "--inference.server.port", str(port),
+         "--inference.gpu-memory-utilization", "0.25"],
+        log, folder,
+    )  # fmt: skip
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False) as client:
+        try:
+            retry_until(lambda: is_up(client), timeout_s=60)
+            yield Server(process, client, log, str(tiny_model))
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(timeout=20)
+    assert process.returncode == 0
+    text = log.read_text()
+    assert "Traceback" not in text
+    assert "Application startup complete." in text
+    assert re.search(r"CPU KV cache size: [\d,]+ tokens", text)
+
+
+def test_models_and_version(server: Server) -> None:
+    (card,) = server.client.get("/v1/models").json()["data"]
+    assert (card["id"], card["max_model_len"]) == (server.model, 128)
+    assert "version" in server.client.get("/version").json()
+
+
+def test_chat_gives_choices_logprobs_and_token_ids(server: Server) -> None:
+    request = {**HELLO, "model": server.model, "n": 3, "logprobs": True, "return_token_ids": True, "seed": 4}
+    body = server.client.post(CHAT, json=request).json()
+    assert [choice["index"] for choice in body["choices"]] == [0, 1, 2]
+    for choice in body["choices"]:
+        content = choice["logprobs"]["content"]
+        assert len(content) == len(choice["token_ids"]) <= 8
+        assert choice["finish_reason"] == ("stop" if choice["token_ids"][-1] == 1 else "length")
+        assert all(item["logprob"] <= 0 for item in content)
+    assert body["usage"]["prompt_tokens"] == len(body["prompt_token_ids"]) == 8
+    assert server.client.post(CHAT, json=request).json()["choices"] == body["choices"]
+
+
+def test_concurrent_requests_share_batches(server: Server) -> None:
+    async def many() -> list[httpx.Response]:
+        async with httpx.AsyncClient(base_url=server.client.base_url, timeout=20, trust_env=False) as client:
+            return await asyncio.gather(
+                *(client.post(CHAT, json={**HELLO, "seed": seed}) for seed in range(40))
+            )
+
+    answers = asyncio.run(many())
+    assert {answer.status_code for answer in answers} == {200}
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "words"),
+    [
+        ({"model": "other"}, 404, "The model `other` does not exist."),
+        ({"messages": []}, 400, "messages"),
+        ({"max_tokens": 0}, 400, "max_tokens"),
+        ({"max_tokens": 500}, 400, "maximum context length is 128 tokens"),
+        ({"temperature": -1}, 400, "temperature"),
+        ({"stream": True}, 400, "stream is not supported"),
+    ],
+)
+def test_bad_requests_get_openai_errors(
+    server: Server, change: dict[str, Any], status: int, words: str
+) -> None:
+    answer = server.client.post(CHAT, json={**HELLO, **change})
+    assert answer.status_code == status
+    error = answer.json()["error"]
+    assert error["code"] == status
+    assert words in error["message"]
+
+
+def test_broken_json_and_unknown_paths_are_errors_too(server: Server) -> None:
+    assert server.client.post(CHAT, content=b"{").status_code == 400
+    assert server.client.get("/nothing").json()["error"]["code"] == 404
+
+
+def test_metrics_have_vllm_names(server: Server) -> None:
+    before = metric(server, "vllm:generation_tokens_total")
+    tokens = server.client.post(CHAT, json=HELLO).json()["usage"]["completion_tokens"]
+    assert metric(server, "vllm:generation_tokens_total") == before + tokens
+    text = server.client.get("/metrics").text
+    for name in (
+        "num_requests_running", "num_requests_waiting", "kv_cache_usage_perc", "prompt_tokens_total",
+        "request_success_total", "time_to_first_token_seconds_bucket", "time_to_first_token_seconds_count",
+    ):  # fmt: skip
+        assert f"\nvllm:{name}{{" in f"\n{text}"
+    assert 'gpu_memory_utilization="0.25"' in text
+
+
+def metric(server: Server, name: str) -> float:
+    found = re.search(rf"^{name}{{.*}} (\S+)$", server.client.get("/metrics").text, re.MULTILINE)
+    assert found is not None
+    return float(found[1])
+
+
+def test_update_weights_changes_answers(server: Server, tmp_path: Path) -> None:
+    greedy = {**HELLO, "temperature": 0, "ignore_eos": True}
+    before = server.client.post(CHAT, json=greedy).json()["choices"]
+    write_tiny_model(tmp_path / "other", seed=3)
+    update = server.client.post("/update_weights", json={"weight_dir": str(tmp_path / "other")})
+    assert update.status_code == 200
+    assert server.client.post(CHAT, json=greedy).json()["choices"] != before
+    assert server.client.post("/update_weights", json={"weight_dir": server.model}).status_code == 200
+    assert server.client.post(CHAT, json=greedy).json()["choices"] == before
+
+
+@pytest.mark.parametrize("body", [{}, {"weight_dir": 3}, {"weight_dir": "/nowhere"}])
+def test_bad_weights_are_refused(server: Server, body: dict[str, Any]) -> None:
+    assert server.client.post("/update_weights", json=body).status_code == 400
+    assert server.client.get("/health").status_code == 200
+
+
+def test_busy_port_is_named_at_once(server: Server, start: Start, tmp_path: Path) -> None:
+    port = server.client.base_url.port
+    process = start("inference", "--model.name", server.model, "--inference.server.port", str(port))
+    assert process.wait(timeout=20) == 1
+    text = (tmp_path / "inference.log").read_text()
+    assert f"[Errno 98] Address already in use: ('127.0.0.1', {port})" in text
+    assert "Traceback" not in text
