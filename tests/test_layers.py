@@ -32,3 +32,9 @@ def test_status_imports_neither_pydantic_nor_libtmux() -> None:
 
 def test_screen_imports_no_edge_library() -> None:
     assert imported("import rltui.ui.app", "libtmux", "pynvml", "torch") == []
+
+
+def test_app_never_imports_libtmux_in_its_own_process() -> None:
+    """Textual's `sys.stdout` has no encoding, which libtmux asks for at import: it took the app down once."""
+    code = "import rltui.client.connection, rltui.client.launch, rltui.ui.app, rltui.ui.screens.overview"
+    assert imported(code, "libtmux") == []

@@ -7,7 +7,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from tests.conftest import Box
 
 pytestmark = pytest.mark.e2e

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from rltui.services.processes import ProcessId, is_alive
 from tests.conftest import Box
 from tests.waiting import retry_until
+
+from rltui.services.processes import ProcessId, is_alive
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 

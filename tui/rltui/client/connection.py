@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 from rltui import paths
-from rltui.client import launch
 from rltui.client.protocol import Event
 from rltui.client.wire import SupervisorGoneError, check_hello, result_of
 from rltui.core.api import EVENT_MODELS, KnobTable, Plan, Request
 from rltui.core.layout import Screen
 from rltui.core.log_source import LogSource
+from rltui.errors import RltuiError
 from rltui.services import layout_files
 from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.log_file import LogFile
@@ -28,7 +29,6 @@ class SupervisedExperiment:
 
     def __init__(self, record: ExperimentRecord) -> None:
         self.name = record.name
-        self._record = record
         layout = layout_files.load(Path(record.layout_file))
         self.screen: Screen = layout.screen
         self.component_ids = tuple(spec.id for spec in layout.component)
@@ -63,8 +63,8 @@ class SupervisedExperiment:
         return LogFile(Path(path))
 
     def attach_command(self, component: str) -> list[str]:
-        """The tmux client that shows the component's pane."""
-        return launch.attach_command(self._record, component)
+        """Another rltui, which becomes the tmux client that shows the component's pane."""
+        return [sys.executable, "-m", "rltui", "attach", component, "-n", self.name]
 
     async def aclose(self) -> None:
         """Nothing is kept open between calls."""
@@ -84,10 +84,23 @@ class SupervisedExperiment:
         try:
             reader, writer = await asyncio.open_unix_connection(path, limit=LINE_LIMIT)
         except OSError:
-            await asyncio.to_thread(launch.start_supervisor, self._record)
+            await self._start_supervisor()
             reader, writer = await asyncio.open_unix_connection(path, limit=LINE_LIMIT)
         check_hello(_message(await reader.readline()))
         return reader, writer
+
+    async def _start_supervisor(self) -> None:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "rltui.client", self.name),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        _, errors = await process.communicate()
+        if process.returncode != 0:
+            raise RltuiError(
+                "no supervisor can be started", details=errors.decode(errors="replace").splitlines()
+            )
 
 
 def _message(line: bytes) -> dict[str, Any]:

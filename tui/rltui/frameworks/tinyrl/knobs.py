@@ -195,23 +195,23 @@ def _of_sft(*knobs: Knob) -> tuple[Knob, ...]:
 
 
 _SFT_FILE = _of_sft(
-    Knob("max_steps", "int", (), "Optimizer steps of the warm-up.", 200, minimum=1, unit="steps"),
+    Knob("max_steps", "int", (), "Optimizer steps of the warm-up.", 380, minimum=1, unit="steps"),
     Knob("seed", "int", (), "Start of all random numbers: same seed, same model.", 0, minimum=0),
-    Knob("data.batch_size", "int", (), "Examples per optimizer step.", 128, minimum=1, unit="examples"),
+    Knob("data.batch_size", "int", (), "Examples per optimizer step.", 64, minimum=1, unit="examples"),
     Knob(
         "data.micro_batch_size", "int", (),
         "Examples computed at once; batch_size is reached in several such rounds.",
-        128, minimum=1, unit="examples",
+        64, minimum=1, unit="examples",
     ),
     Knob("data.seq_len", "int", (), "Longest example.", 128, minimum=1, unit="tokens"),
     Knob("data.min_chars", "int", (), "Shortest text to reverse.", 4, minimum=1, unit="characters"),
     Knob("data.max_chars", "int", (), "Longest text to reverse.", 7, minimum=1, unit="characters"),
     Knob(
-        "data.cut_short_frac", "float", (),
-        "Share of examples that stop too early: the bad habit that RL then has to unlearn.",
-        0.7, minimum=0.0, maximum=1.0,
+        "data.give_up_frac", "float", (),
+        "Share of examples that give up after two letters: the bad habit that RL then has to break.",
+        0.6, minimum=0.0, maximum=1.0,
     ),
-    Knob("optim.lr", "float", (), "Learning rate of the warm-up; it falls to zero.", 4e-3, minimum=0.0),
+    Knob("optim.lr", "float", (), "Learning rate of the warm-up; it falls to zero.", 3e-3, minimum=0.0),
     Knob("optim.weight_decay", "float", (), "Pull of all weights towards zero.", 0.01, minimum=0.0),
     Knob("optim.max_norm", "float", (), "Longer gradients are scaled down to this norm.", 1.0, minimum=0.0),
     Knob(
@@ -220,7 +220,7 @@ _SFT_FILE = _of_sft(
         20, minimum=0, unit="steps",
     ),
     Knob("model.hidden_size", "int", (), "Width of the new model.", 96, minimum=4),
-    Knob("model.intermediate_size", "int", (), "Width of its feed-forward layers.", 256, minimum=4),
+    Knob("model.intermediate_size", "int", (), "Width of its feed-forward layers.", 192, minimum=4),
     Knob("model.num_hidden_layers", "int", (), "Number of its layers.", 3, minimum=1, unit="layers"),
     Knob("model.num_attention_heads", "int", (), "Attention heads per layer.", 4, minimum=1, unit="heads"),
     Knob(

@@ -1,0 +1,131 @@
+"""The app in a real terminal on the embedded engine: watch, edit, restart, lose the terminal, come back."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.conftest import Box
+from tests.terminal import Terminal
+from tests.waiting import retry_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.timeout(180)]
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "reverse_text"
+
+
+@pytest.fixture
+def learning(box: Box, free_port: int) -> Box:
+    """A box where the embedded engine runs, with a hasty warm-up and more steps than the test waits for."""
+    pytest.importorskip("torch")
+    rl = (EXAMPLE / "rl.toml").read_text()
+    for old, new in (
+        ("max_steps = 60", "max_steps = 5000"),
+        ("interval = 10", "interval = 4"),
+        ("port = 8000", f"port = {free_port}"),
+    ):
+        assert old in rl
+        rl = rl.replace(old, new)
+    (box.work / "rl.toml").write_text(rl)
+    sft = (EXAMPLE / "sft.toml").read_text()
+    lines = ["max_steps = 10" if line.startswith("max_steps") else line for line in sft.splitlines()]
+    (box.work / "sft.toml").write_text("\n".join(lines) + "\n")
+    assert box.run("up", "rl.toml", "-n", "demo", "-o", "out", timeout_s=90).returncode == 0
+    return box
+
+
+@pytest.fixture
+def terminal(learning: Box) -> Iterator[Terminal]:
+    opened = open_terminal(learning)
+    yield opened
+    opened.close()
+
+
+def open_terminal(box: Box, *, columns: int = 160, rows: int = 45) -> Terminal:
+    argv = [sys.executable, "-m", "rltui"]
+    return Terminal(argv, cwd=box.work, env=box.env, columns=columns, rows=rows)
+
+
+def cursor_line(terminal: Terminal) -> int:
+    """Row of the cursor in the knob table."""
+    return max(row for row, line in enumerate(terminal.screen().splitlines()) if "▸" in line)
+
+
+def pids(box: Box) -> dict[str, tuple[int, int]]:
+    return {item["id"]: (item["pid"], item["attempt"]) for item in box.json("status")["components"]}
+
+
+def step(box: Box) -> int:
+    return int(box.json("status")["step"])
+
+
+def test_edit_and_restart_keep_inference_warm(learning: Box, terminal: Terminal) -> None:
+    screen = terminal.wait_for("trainer ● ready")
+    assert "inference ● ready" in screen
+    assert "No GPU" in screen or "GPU" in screen
+    terminal.wait_for("SUCCESS Step")
+    retry_until(lambda: step(learning) >= 5, timeout_s=60)
+    before = pids(learning)
+    text = (learning.work / "rl.toml").read_text()
+
+    terminal.press("c", "g")
+    while not re.search(r"▸ \S*\.batch_size ", terminal.screen()):
+        cursor = cursor_line(terminal)
+        terminal.press("j")
+        retry_until(lambda cursor=cursor: cursor_line(terminal) != cursor)  # type: ignore[misc]
+    terminal.press("e")
+    terminal.wait_for("orchestrator.batch_size")
+    terminal.press("BSpace", "BSpace", "BSpace", "1", "0", "0")
+    screen = terminal.wait_for("96 or 112")
+    assert "rollouts_per_example (16)" in " ".join(screen.split())
+    terminal.press("C-r")
+    assert (learning.work / "rl.toml").read_text() == text, "an invalid value is not written"
+    terminal.press("BSpace", "BSpace", "BSpace", "6", "4")
+    terminal.wait_for("128")
+    terminal.wait_for("keep")
+    terminal.press("C-r")
+    retry_until(lambda: pids(learning)["trainer"][1] == 2, timeout_s=30)
+    assert (learning.work / "rl.toml").read_text() == text.replace("batch_size = 128", "batch_size = 64")
+    after = pids(learning)
+    assert after["inference"] == before["inference"]
+    assert after["orchestrator"][1] == after["trainer"][1] == 2
+    resumed = step(learning)
+    retry_until(lambda: step(learning) >= resumed + 3, timeout_s=60)
+
+
+def test_killed_app_and_lost_terminal_stop_nothing(learning: Box, terminal: Terminal) -> None:
+    terminal.wait_for("trainer ● ready")
+    before = pids(learning)
+    os.kill(terminal.pid, signal.SIGKILL)
+    assert pids(learning) == before
+    again = open_terminal(learning, columns=80, rows=24)
+    try:
+        again.wait_for("trainer ● ready")
+    finally:
+        again.close()
+    assert pids(learning) == before
+    reached = step(learning)
+    retry_until(lambda: step(learning) > reached, timeout_s=60)
+
+
+def test_app_survives_its_supervisor_and_detaches_with_q(learning: Box, terminal: Terminal) -> None:
+    terminal.wait_for("trainer ● ready")
+    before = pids(learning)
+    journal = learning.work / "out/.rltui/journal.jsonl"
+    first = learning.run("events", "--json").stdout.splitlines()[0]
+    assert '"supervisor"' in first
+    pid = int(first.split('"pid": ')[1].split("}")[0])
+    os.kill(pid, signal.SIGKILL)
+    retry_until(lambda: journal.read_text().count("supervisor started") == 2)
+    terminal.wait_for("trainer ● ready")
+    assert pids(learning) == before
+    os.kill(before["trainer"][0], signal.SIGKILL)
+    terminal.wait_for("trainer ✗ failed")
+    terminal.wait_for("SIGKILL")
+    terminal.press("q")
+    retry_until(lambda: "ready" in learning.component("inference")["state"])

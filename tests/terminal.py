@@ -1,0 +1,56 @@
+"""A real terminal: tmux on a socket of its own runs a program, takes keys and tells what is shown."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.waiting import retry_until
+
+
+class Terminal:
+    """`argv` in a terminal of `columns` × `rows`. Closing it is what a lost ssh connection does."""
+
+    def __init__(
+        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], columns: int = 160, rows: int = 45
+    ) -> None:
+        self._env = {**env}
+        self._socket = f"term-{env['RLTUI_TMUX_SOCKET']}"
+        size = ("-x", str(columns), "-y", str(rows))
+        self._tmux("new-session", "-d", "-s", "term", *size, "-c", str(cwd), shlex.join(argv))
+
+    def screen(self) -> str:
+        """The text on the screen."""
+        return self._tmux("capture-pane", "-p", "-t", "term")
+
+    def press(self, *keys: str) -> None:
+        """Press keys, in tmux's names: `Enter`, `Escape`, `C-r`, `a`."""
+        self._tmux("send-keys", "-t", "term", *keys)
+
+    def wait_for(self, text: str, *, timeout_s: float = 20.0) -> str:
+        """The screen, once it shows `text`.
+
+        Raises:
+            AssertionError: with the last screen, if it never does.
+        """
+        try:
+            retry_until(lambda: text in self.screen(), timeout_s=timeout_s, interval_s=0.1)
+        except TimeoutError:
+            raise AssertionError(f"{text!r} never appeared on:\n{self.screen()}") from None
+        return self.screen()
+
+    @property
+    def pid(self) -> int:
+        """Of the program."""
+        return int(self._tmux("display-message", "-p", "-t", "term", "#{pane_pid}"))
+
+    def close(self) -> None:
+        """End the terminal; what runs in it gets SIGHUP."""
+        subprocess.run(["tmux", "-L", self._socket, "kill-server"], env=self._env, check=False)
+
+    def _tmux(self, *arguments: str) -> str:
+        command = ["tmux", "-L", self._socket, "-f", "/dev/null", *arguments]
+        done = subprocess.run(command, env=self._env, capture_output=True, text=True, check=True)
+        return done.stdout
