@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from rltui.tinyrl.files import append_json_line, new_file, new_folder, new_model_folder, set_aside_after
+from rltui.tinyrl.files import (
+    append_json_line,
+    new_file,
+    new_folder,
+    new_model_folder,
+    remove_partials,
+    set_aside_after,
+)
 
 
 def test_failed_file_leaves_the_old_one_and_nothing_else(tmp_path: Path) -> None:
@@ -68,3 +75,12 @@ def test_steps_beyond_the_start_are_set_aside(tmp_path: Path) -> None:
     assert set_aside_after(tmp_path / "rollouts", 1, tmp_path / "attic") == [2, 10]
     assert [path.name for path in (tmp_path / "rollouts").iterdir()] == ["step_1"]
     assert sorted(path.name for path in (tmp_path / "attic" / "rollouts").iterdir()) == ["step_10", "step_2"]
+
+
+def test_leftovers_of_killed_writers_go(tmp_path: Path) -> None:
+    (tmp_path / "broadcasts" / ".step_3.partial-17").mkdir(parents=True)
+    (tmp_path / "broadcasts" / ".step_4.retired-17").touch()
+    (tmp_path / "broadcasts" / ".keep").touch()
+    (tmp_path / "broadcasts" / "step_2").mkdir()
+    remove_partials(tmp_path, "broadcasts/.*")
+    assert sorted(path.name for path in (tmp_path / "broadcasts").iterdir()) == [".keep", "step_2"]

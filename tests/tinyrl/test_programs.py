@@ -95,6 +95,38 @@ def test_sft_writes_the_model_only_when_done(start: Start, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+def test_token_batches_in_turns_and_a_lost_server(
+    start: Start, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = [
+        *config_words(tiny_model, free_port(), max_steps=1000), "--orchestrator.batch-size", "None",
+        "--orchestrator.token-batch-size", "400", "--orchestrator.max-inflight-rollouts", "12",
+        "--max-async-level", "0",
+    ]  # fmt: skip
+    out = tmp_path / "out"
+    inference = start("inference", *words)
+    running = [start(name, *words) for name in ("trainer", "orchestrator")]
+    retry_until(lambda: (out / "checkpoints" / "step_2" / "STABLE").exists(), timeout_s=60)
+    inference.kill()
+    inference.wait()
+    retry_until(lambda: "was lost" in (tmp_path / "orchestrator.log").read_text(), timeout_s=30)
+    reached = max(rewards(out))
+    start("inference", *words, log="inference-2")
+    retry_until(lambda: max(rewards(out)) >= reached + 3, timeout_s=60)
+    for process in running:
+        process.send_signal(signal.SIGINT)
+    assert [process.wait(timeout=10) for process in running] == [130, 130]
+    tokens = {int(row["step"]): row["progress/tokens"] for row in rows(out) if "progress/tokens" in row}
+    assert all(400 <= count < 500 for count in tokens.values())
+    for path in (out / "rollouts").glob("step_*/train_rollouts.jsonl"):
+        step = int(path.parent.name.removeprefix("step_"))
+        versions = {json.loads(line)["policy_version"] for line in path.read_text().splitlines()}
+        assert max(versions) <= step - 1
+    assert (tmp_path / "orchestrator.log").read_text().count("was lost") == 1
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_example_learns_to_reverse(start: Start, tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")

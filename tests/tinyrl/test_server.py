@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -149,6 +151,18 @@ def test_update_weights_changes_answers(server: Server, tmp_path: Path) -> None:
 def test_bad_weights_are_refused(server: Server, body: dict[str, Any]) -> None:
     assert server.client.post("/update_weights", json=body).status_code == 400
     assert server.client.get("/health").status_code == 200
+
+
+def test_client_that_leaves_in_the_middle_does_no_harm(server: Server) -> None:
+    """The fixture's end finds any traceback in the log."""
+    url = server.client.base_url
+    body = json.dumps({**HELLO, "n": 200, "max_tokens": 100, "ignore_eos": True}).encode()
+    head = f"POST {CHAT} HTTP/1.1\r\nHost: {url.host}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    for sent in (body[:20], body):
+        with socket.create_connection((url.host, url.port or 0)) as connection:
+            connection.sendall(head + sent)
+    retry_until(lambda: metric(server, "vllm:num_requests_running") == 0)
+    assert server.client.post(CHAT, json=HELLO).status_code == 200
 
 
 def test_busy_port_is_named_at_once(server: Server, start: Start, tmp_path: Path) -> None:

@@ -73,6 +73,17 @@ def _partial_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
+def remove_partials(folder: Path, *patterns: str) -> None:
+    """Delete what killed writers left half-written; `patterns` name places where nobody else writes now."""
+    for pattern in patterns:
+        for path in folder.glob(pattern):
+            if ".partial-" in path.name or ".retired-" in path.name:
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+
+
 def append_json_line(path: Path, row: dict[str, Any]) -> None:
     """Append one line with a single write, so that rows of several processes never mix."""
     line = (json.dumps(row, allow_nan=False) + "\n").encode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import httpx
 from rltui.tinyrl import handover, log_lines
 from rltui.tinyrl.checkpoints import checkpoint_folder, new_half, resolve_resume_step
 from rltui.tinyrl.config import RlConfig
-from rltui.tinyrl.files import set_aside_after
+from rltui.tinyrl.files import remove_partials, set_aside_after
 from rltui.tinyrl.inference_client import new_client, push_weights, wait_until_ready
 from rltui.tinyrl.orchestrator_metrics import Progress, step_metrics
 from rltui.tinyrl.presence import Peer, Presence
@@ -35,6 +36,9 @@ class Orchestrator:
         self._version = self._start_step
         """Of the weights inference has; counts training steps."""
         self._weights = Path(config.model.name).absolute()
+        self._recovery = asyncio.Lock()
+        self._server_incarnation = 0
+        """Counts how often a lost server has come back."""
         self._progress = Progress()
         self._unsaved: dict[int, dict[str, Any]] = {}
         """States by step, to be written once the trainer has finished that step."""
@@ -51,7 +55,8 @@ class Orchestrator:
         )
 
     def _set_aside_other_history(self) -> None:
-        handover.remove_batches_through(self.output_dir, self.config.max_steps + self._start_step)
+        remove_partials(self.output_dir, "rollouts/*/.*", "checkpoints/*/.orchestrator.*")
+        handover.remove_batches_through(self.output_dir, sys.maxsize)
         attic = (
             self.output_dir
             / "superseded"
@@ -163,29 +168,37 @@ class Orchestrator:
                     (folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
 
     async def _push(self) -> None:
+        incarnation = self._server_incarnation
         try:
             await push_weights(self._client, self._weights)
         except httpx.TransportError as error:
-            log_lines.warning(f"Inference server was lost ({error!r}); waiting for it to come back")
-            await self._recover()
+            await self._recover(error, incarnation)
 
-    async def _recover(self) -> None:
-        """A server that comes back has the base model's weights: give it the current ones."""
-        while True:
-            await wait_until_ready(self._client, self.config.model.name)
-            try:
-                await push_weights(self._client, self._weights)
-            except httpx.TransportError:
-                continue  # lost again
-            return
+    async def _recover(self, error: httpx.TransportError, incarnation: int) -> None:
+        """Wait for a lost server; it comes back with the base model's weights, so give it the current ones.
+
+        Every request in flight comes here when a server is lost; `incarnation` tells the first from the rest.
+        """
+        async with self._recovery:
+            if incarnation != self._server_incarnation:
+                return
+            log_lines.warning(f"Inference server was lost ({error!r}); waiting for it to come back")
+            while incarnation == self._server_incarnation:
+                await wait_until_ready(self._client, self.config.model.name)
+                try:
+                    await push_weights(self._client, self._weights)
+                except httpx.TransportError:
+                    continue  # lost again
+                self._server_incarnation += 1
+            log_lines.success("Inference pool ready")
 
     async def _request_group(self, example_id: int, version: int) -> list[Rollout]:
         while True:
+            incarnation = self._server_incarnation
             try:
                 return await request_group(self._client, self.config, example_id, version)
             except httpx.TransportError as error:
-                log_lines.warning(f"Rollouts of example {example_id} failed ({error!r}); asking again")
-                await self._recover()
+                await self._recover(error, incarnation)
                 version = self._version
 
 

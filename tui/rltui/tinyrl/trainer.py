@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections import deque
 from pathlib import Path
@@ -12,7 +13,7 @@ import torch
 from rltui.tinyrl import handover, log_lines
 from rltui.tinyrl.checkpoints import checkpoint_folder, keep_newest, new_half, resolve_resume_step
 from rltui.tinyrl.config import RlConfig
-from rltui.tinyrl.files import new_folder, set_aside_after
+from rltui.tinyrl.files import new_folder, remove_partials, set_aside_after
 from rltui.tinyrl.host_memory import device, peak_gib
 from rltui.tinyrl.metrics import log_metrics
 from rltui.tinyrl.packing import PackedRow, TrainingSequence, pack, packed_row
@@ -47,7 +48,8 @@ class Trainer:
             self._load_checkpoint()
 
     def _set_aside_other_history(self) -> None:
-        handover.remove_broadcasts_through(self.output_dir, self.config.max_steps + self.step)
+        remove_partials(self.output_dir, "broadcasts/.*", "weights/.*", "checkpoints/*/.trainer.*")
+        handover.remove_broadcasts_through(self.output_dir, sys.maxsize)
         attic = (
             self.output_dir
             / "superseded"

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
@@ -115,8 +115,8 @@ class Routes:
 async def _json_object(request: Request) -> dict[str, Any] | None:
     try:
         body = await request.json()
-    except ValueError:
-        return None
+    except (ValueError, ClientDisconnect):
+        return None  # in the second case nobody reads the answer
     return body if isinstance(body, dict) else None
 
 

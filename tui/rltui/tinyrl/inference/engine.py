@@ -56,6 +56,9 @@ class Engine:
         with self._wake:
             if self.failure is not None or self._stopping:
                 raise EngineDeadError("the engine is not running")
+            for sequence in sequences:
+                # a front that is cancelled must not take the future from under the engine
+                sequence.future.set_running_or_notify_cancel()
             self._waiting.extend(sequences)
             self.statistics.waiting = len(self._waiting)
             self._wake.notify()
@@ -63,6 +66,7 @@ class Engine:
     def update_weights(self, folder: Path) -> Future[None]:
         """Load other weights between two tokens; sequences under way go on with them."""
         future: Future[None] = Future()
+        future.set_running_or_notify_cancel()
         with self._wake:
             if self.failure is not None or self._stopping:
                 raise EngineDeadError("the engine is not running")
