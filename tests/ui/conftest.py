@@ -38,6 +38,15 @@ async def press(pilot: Pilot[None], *keys: str) -> None:
     await pilot.pause()
 
 
+async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
+    """Wait for `condition`, for as long as a slow machine may need."""
+    for _ in range(100):
+        if condition():
+            return
+        await pilot.pause(0.02)
+    raise AssertionError("waited in vain")
+
+
 @pytest.fixture
 def experiment() -> FakeExperiment:
     return FakeExperiment()

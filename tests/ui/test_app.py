@@ -13,7 +13,7 @@ from tests.fakes.experiment import (
     running_status,
     stopped_status,
 )
-from tests.ui.conftest import Opener, press, settle
+from tests.ui.conftest import Opener, press, settle, until
 from textual.pilot import Pilot
 from textual.widgets import Button, Static
 
@@ -35,6 +35,11 @@ from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
 
 def overview(pilot: Pilot[None]) -> Overview:
     return next(screen for screen in pilot.app.screen_stack if isinstance(screen, Overview))
+
+
+def is_idle(pilot: Pilot[None]) -> bool:
+    """No request is under way."""
+    return all(worker.group != "request" or worker.is_finished for worker in overview(pilot).workers)
 
 
 def notifications(pilot: Pilot[None]) -> list[tuple[str, str]]:
@@ -60,6 +65,7 @@ async def test_keys_become_requests(experiment: FakeExperiment, open_app: Opener
     async with open_app(experiment) as pilot:
         for keys, request in KEYS_AND_REQUESTS:
             await press(pilot, *keys)
+            await until(pilot, lambda: experiment.executed and is_idle(pilot))
             assert experiment.executed.pop() == request, keys
             assert experiment.planned[-1] == request
             assert isinstance(pilot.app.screen, Overview)
@@ -150,6 +156,7 @@ async def test_first_open_does_not_ask_when_something_runs(
 
 async def edit(pilot: Pilot[None], row: int) -> KnobEditor:
     await press(pilot, "c", *["j"] * row, "enter")
+    await until(pilot, lambda: isinstance(pilot.app.screen, KnobEditor))
     assert isinstance(pilot.app.screen, KnobEditor)
     return pilot.app.screen
 
@@ -215,10 +222,14 @@ async def test_edit_values_by_kind(experiment: FakeExperiment, open_app: Opener)
     ]
     async with open_app(experiment) as pilot:
         rows = pilot.app.screen.query_one(KnobRows)
-        rows.focus()
+        await press(pilot, "c")
+        await until(pilot, lambda: rows.has_focus)
         for row, keys, value in cases:
             rows.position = row
-            await press(pilot, "enter", *keys, "enter")
+            await press(pilot, "enter")
+            await until(pilot, lambda: isinstance(pilot.app.screen, KnobEditor))
+            await press(pilot, *keys, "enter")
+            await until(pilot, lambda: experiment.executed and is_idle(pilot))
             assert list(experiment.executed.pop().edits.values()) == [value], row
 
 

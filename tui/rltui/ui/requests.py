@@ -13,6 +13,19 @@ if TYPE_CHECKING:
 
     from rltui.client.protocol import Experiment
 
+_RESTARTS = {
+    "set": (
+        "Restart set of {}",
+        "It and what must restart with it; trainers resume from the newest checkpoint",
+    ),
+    "all": ("Restart everything", "Trainers resume from the newest complete checkpoint"),
+    "set-scratch": (
+        "Restart set of {} from scratch",
+        "Trainers forget their checkpoints and begin at step 0",
+    ),
+    "all-scratch": ("Restart everything from scratch", "The whole run begins at step 0"),
+}
+
 
 def is_harmless(plan: Plan, request: Request) -> bool:
     """Starts just what was asked for, and throws nothing away: no reason to ask."""
@@ -90,3 +103,19 @@ async def edit_knob(app: App[None], experiment: Experiment, knob: KnobInfo) -> N
     request = await app.push_screen_wait(KnobEditor(knob, experiment.plan))
     if request is not None:
         await execute(app, experiment, request)
+
+
+async def restart_by_menu(app: App[None], experiment: Experiment, component_id: str) -> None:
+    """Let a person choose which components, and where trainers begin; then plan and ask."""
+    from rltui.ui.screens.choice_menu import ChoiceMenu
+
+    choices = {key: (label.format(component_id), text) for key, (label, text) in _RESTARTS.items()}
+    choice = await app.push_screen_wait(ChoiceMenu("Restart", choices))
+    if choice is None:
+        return
+    request = Request(
+        action="restart",
+        components=() if choice.startswith("all") else (component_id,),
+        resume="scratch" if choice.endswith("scratch") else "latest",
+    )
+    await carry_out(app, experiment, request, f"{choices[choice][0]}?", danger=True)

@@ -43,19 +43,6 @@ if TYPE_CHECKING:
 TITLE_INTERVAL_S = 1.0
 """How often uptimes are looked at; only a changed text is painted."""
 
-_RESTARTS = {
-    "set": (
-        "Restart set of {}",
-        "It and what must restart with it; trainers resume from the newest checkpoint",
-    ),
-    "all": ("Restart everything", "Trainers resume from the newest complete checkpoint"),
-    "set-scratch": (
-        "Restart set of {} from scratch",
-        "Trainers forget their checkpoints and begin at step 0",
-    ),
-    "all-scratch": ("Restart everything from scratch", "The whole run begins at step 0"),
-}
-
 
 class Overview(Screen[None]):
     """Shows the newest value of each kind and turns keys into requests."""
@@ -108,8 +95,6 @@ class Overview(Screen[None]):
         """Keep uptimes true."""
         self.post_message(self.Composed())
         self.set_interval(TITLE_INTERVAL_S, self._update_titles, name="uptimes")
-        if self._component_ids:
-            self.call_after_refresh(self._focus_first)
 
     # values in
 
@@ -300,22 +285,7 @@ class Overview(Screen[None]):
     def action_restart_menu(self) -> None:
         """Which components, and where trainers begin."""
         if (item := self.component) is not None:
-            self._work(self._restart_by_menu(item.id))
-
-    async def _restart_by_menu(self, component_id: str) -> None:
-        from rltui.ui.screens.choice_menu import ChoiceMenu
-
-        choices = {key: (label.format(component_id), text) for key, (label, text) in _RESTARTS.items()}
-        choice = await self.app.push_screen_wait(ChoiceMenu("Restart", choices))
-        if choice is None:
-            return
-        request = Request(
-            action="restart",
-            components=() if choice.startswith("all") else (component_id,),
-            resume="scratch" if choice.endswith("scratch") else "latest",
-        )
-        heading = f"{choices[choice][0]}?"
-        await requests.carry_out(self.app, self.experiment, request, heading, danger=True)
+            self._work(requests.restart_by_menu(self.app, self.experiment, item.id))
 
     def action_edit_knob(self) -> None:
         """From anywhere: the knob under the table's cursor."""
