@@ -96,12 +96,12 @@ class ApiServer:
 
     async def stream(self, send: Callable[[bytes], Awaitable[None]]) -> None:
         """Send the current state, then every change, until `send` fails."""
-        subscription = self._supervisor.broadcast.subscribe(self._supervisor.current_state())
+        subscription = self._supervisor.teller.broadcast.subscribe(self._supervisor.current_state())
         try:
             async for kind, data in subscription:
                 await send(b'{"event":"%s","data":%s}\n' % (kind.encode(), data))
         finally:
-            self._supervisor.broadcast.unsubscribe(subscription)
+            self._supervisor.teller.broadcast.unsubscribe(subscription)
 
     async def _status(self, params: dict[str, Any]) -> Value:
         del params

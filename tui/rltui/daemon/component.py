@@ -186,6 +186,9 @@ class ComponentRunner:
         except RltuiError as error:
             self._advance(StartFailed(epoch=epoch, reason=str(error).replace("\n", " ")))
             return
+        except Exception as error:  # a bug: better told than waited for
+            self._advance(StartFailed(epoch=epoch, reason=f"an error in rltui itself: {error!r}"))
+            raise
         self._advance(Spawned(epoch=epoch, ready=launch.ready is None))
         await self._watch(epoch, launch)
 

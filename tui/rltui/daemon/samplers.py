@@ -64,7 +64,7 @@ async def sample_gpus(supervisor: Supervisor) -> None:
 def _gpu_pause(supervisor: Supervisor, *, available: bool) -> float:
     if not available:
         return GPU_INTERVAL_ABSENT_S
-    return GPU_INTERVAL_S if len(supervisor.broadcast) else GPU_INTERVAL_UNWATCHED_S
+    return GPU_INTERVAL_S if len(supervisor.teller.broadcast) else GPU_INTERVAL_UNWATCHED_S
 
 
 def _owners(supervisor: Supervisor) -> dict[int, tuple[str, str]]:

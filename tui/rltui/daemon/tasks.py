@@ -1,4 +1,4 @@
-"""Start tasks whose failure is seen: an asyncio task that dies otherwise says nothing until it is collected."""
+"""Tasks whose failure is seen: asyncio says nothing of one that died until it is collected."""
 
 from __future__ import annotations
 

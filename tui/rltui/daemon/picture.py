@@ -1,0 +1,175 @@
+"""The experiment as it is now, for status, knobs and plans. Looks, changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rltui.core.api import ComponentState, ComponentStatus, Plan, Problem, Request, Status
+from rltui.core.layout import Layout
+from rltui.core.plan import Situation, make_plan
+from rltui.daemon.component import ComponentRunner
+from rltui.daemon.progress import ProgressTracker
+from rltui.daemon.recipe import Recipe
+from rltui.errors import ConfigError, ConflictError
+from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.services import processes
+from rltui.services.config_store import ConfigStore, load_snapshot
+from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.run_folder import RunFolder
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Reads the parts of a supervisor."""
+
+    record: ExperimentRecord
+    control: ControlFolder
+    layout: Layout
+    framework: Framework
+    store: ConfigStore
+    recipe: Recipe
+    folder: RunFolder
+    progress: ProgressTracker
+    runners: Mapping[str, ComponentRunner]
+
+    def status(self) -> Status:
+        """Everything about processes and progress."""
+        progress = self.progress.progress
+        return Status(
+            experiment=self.record.name,
+            state="running" if any(runner.life.busy for runner in self.runners.values()) else "stopped",
+            framework=self.framework.id,
+            output_dir=self.record.output_dir,
+            step=progress.step,
+            max_steps=progress.max_steps,
+            reward=progress.reward,
+            components=tuple(self._component_status(runner) for runner in self.runners.values()),
+            done=self.is_done(),
+            title=self.layout.title or self.framework.title,
+            config_files=self.record.config_files,
+            workspace=self.record.workspace,
+            progress=progress,
+        )
+
+    def _component_status(self, runner: ComponentRunner) -> ComponentStatus:
+        name = runner.spec.id
+        try:
+            gpus = self.recipe.gpus(name, self.store.files)
+        except ConfigError:  # an unreadable config is told once, by the teller
+            gpus = ()
+        status = runner.status(facts=self.progress.facts(name), gpus=gpus)
+        if runner.attempt is None and not runner.life.busy and self.is_made(name):
+            made = self.recipe.creates(name, self.store.files)
+            return status.model_copy(update={"reason": f"not needed: {made} is there"})
+        return status
+
+    def run_jobs(self) -> list[ComponentRunner]:
+        """The jobs whose end is the end of the run: not those that only prepare something."""
+        return [r for r in self.runners.values() if r.spec.kind == "job" and not r.spec.creates]
+
+    def is_done(self) -> bool:
+        """Every job of the run has ended well, and no service is in trouble."""
+        jobs = self.run_jobs()
+        services = [runner for runner in self.runners.values() if runner.spec.kind == "service"]
+        calm = (ComponentState.READY, ComponentState.STOPPED)
+        return (
+            bool(jobs)
+            and all(runner.life.state is ComponentState.EXITED for runner in jobs)
+            and all(runner.life.state in calm for runner in services)
+        )
+
+    def is_made(self, component: str) -> bool:
+        """Whether what this job makes is there. A config that cannot be read makes nothing."""
+        try:
+            path = self.recipe.creates(component, self.store.files)
+        except ConfigError:
+            return False
+        return path is not None and path.exists()
+
+    def why_held(self, component: str) -> tuple[bool, str] | None:
+        """What the start of a component waits for, `None` if nothing; False where it cannot come any more."""
+        for needed in self.layout[component].after:
+            life = self.runners[needed].life
+            if self._is_there(needed):
+                continue
+            if life.busy:
+                return True, f"{needed} to be {'ready' if life.kind == 'service' else 'done'}"
+            return False, f"{needed} is {life.state}" + (f": {life.reason}" if life.reason else "")
+        return None
+
+    def _is_there(self, component: str) -> bool:
+        """A service is ready, a job has done its work."""
+        life = self.runners[component].life
+        if life.kind == "service":
+            return life.state is ComponentState.READY
+        return not life.busy and (life.state is ComponentState.EXITED or self.is_made(component))
+
+    def running_configs(self) -> dict[str, ConfigFiles]:
+        """Living component → the files it was started with."""
+        return {
+            name: load_snapshot(self.control.attempt_dir(name, runner.attempt) / "config", self.framework)
+            for name, runner in self.runners.items()
+            if runner.life.alive and runner.attempt is not None
+        }
+
+    def plan(self, request: Request) -> Plan:
+        """What `request` would do.
+
+        Raises:
+            ConfigError: if a component is unknown, or a config file or edited value cannot be understood.
+        """
+        self._check_names(request)
+        if request.action == "set":
+            preview = self.store.preview(request.edits, running=self.running_configs())
+            plan = make_plan(request, self._situation(request), readers=preview.readers)
+            return plan.model_copy(update={"diff": preview.diff, "problems": preview.problems})
+        plan = make_plan(request, self._situation(request), readers={})
+        if not plan.start:
+            return plan
+        self.store.load()
+        problems = (*self.store.problems(), *self._port_problems(plan))
+        return plan.model_copy(update={"problems": problems})
+
+    def _check_names(self, request: Request) -> None:
+        for name in request.components:
+            if name not in self.runners:
+                known = ", ".join(self.runners)
+                raise ConfigError(f"no component {name!r} in this experiment", hint=f"there are: {known}")
+
+    def _situation(self, request: Request) -> Situation:
+        return Situation(
+            layout=self.layout,
+            lives={name: runner.life for name, runner in self.runners.items()},
+            rules=self.framework.restart_together,
+            completed_steps=self.progress.progress.step or 0,
+            resume_step=self.folder.latest_checkpoint() if request.resume == "latest" else None,
+            is_made=self.is_made,
+        )
+
+    def _port_problems(self, plan: Plan) -> tuple[Problem, ...]:
+        problems = []
+        for name in plan.start:
+            port = None if name in plan.stop else self.recipe.port(name, self.store.files)
+            if port is not None and (holder := processes.port_holder(port)) is not None:
+                message = f"{name} needs port {port}, which is held by {holder}"
+                problems.append(Problem(severity="error", key="port", message=message))
+        return tuple(problems)
+
+
+def refuse_blocked(plan: Plan) -> None:
+    """Stop here if an error forbids the plan.
+
+    Raises:
+        ConflictError: if only ports are in the way.
+        ConfigError: for any other error.
+    """
+    errors = [problem for problem in plan.problems if problem.severity == "error"]
+    if not errors:
+        return
+    lines = [problem.text for problem in errors]
+    if all(problem.key == "port" for problem in errors):
+        hint = "end that process, or change the port in the config"
+        raise ConflictError(lines[0], details=lines[1:], hint=hint)
+    title = lines[0] if len(lines) == 1 else f"{len(lines)} errors in the config"
+    raise ConfigError(title, details=lines if len(lines) > 1 else (), hint="nothing was written or started")
