@@ -16,7 +16,7 @@ from tests.waiting import retry_until
 
 from rltui.services.processes import AttemptRecord, ProcessId, read_attempt, read_process_id, send_signal
 
-SHIM = Path(__file__).parents[2] / "tui" / "rltui" / "daemon" / "shim.py"
+SHIM = Path(__file__).parents[2] / "tui" / "rltui" / "daemon" / "shim" / "__main__.py"
 PROGRAMS = Path(__file__).parents[1] / "fakes" / "programs"
 
 
@@ -48,9 +48,9 @@ class Attempt:
         self.seen: set[ProcessId] = set()
         """To be ended at teardown, should they outlive the shim."""
 
-    def start(self, **options: Any) -> None:
+    def start(self, *, shim: Path = SHIM, **options: Any) -> None:
         options = {"stdout": subprocess.DEVNULL, **options}
-        command = [sys.executable, "-I", "-S", str(SHIM), str(self.folder)]
+        command = [sys.executable, "-I", "-S", str(shim), str(self.folder)]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.daemon.shim_harness import SHIM, attempt
+from tests.waiting import retry_until
 
 from rltui.services.processes import boot_identity, is_alive, read_process_id
 
@@ -166,12 +168,55 @@ def assert_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "attempt.json").exists()
 
 
-def test_imports_nothing_but_the_standard_library() -> None:
-    code = f"import sys; exec(open({str(SHIM)!r}).read(), {{'__name__': 'shim'}}); print(*sys.modules)"
-    result = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", code], capture_output=True, check=True, text=True
-    )
+def run_code(code: str, *arguments: object) -> list[str]:
+    """Words that `code` prints, run as the shim is, with its `main` and `sys` at hand."""
+    prelude = f"import sys; sys.path.append({str(SHIM.parents[3])!r}); "
+    prelude += "from rltui.daemon.shim.program import main; "
+    command = [sys.executable, "-I", "-S", "-c", prelude + code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, check=True, text=True).stdout.split()
+
+
+def test_imports_itself_and_the_standard_library_only() -> None:
+    loaded = set(run_code("print(*sys.modules)"))
+    own = {name for name in loaded if name.partition(".")[0] not in sys.stdlib_module_names}
+    names = {path.stem for path in SHIM.parent.glob("*.py")} - {"__init__", "__main__"}
+    packages = {"rltui", "rltui.daemon", "rltui.daemon.shim"}
+    assert own - {"__main__"} == {*packages, *(f"rltui.daemon.shim.{name}" for name in names)}
     heavy = {"asyncio", "dataclasses", "inspect", "pathlib", "socket", "subprocess", "threading", "typing"}
-    loaded = {name.partition(".")[0] for name in result.stdout.split()}
     assert not loaded & heavy
-    assert loaded <= {"__main__", *sys.stdlib_module_names}
+
+
+@pytest.mark.parametrize(
+    "argv", [["sh", "-c", "sleep 0.3 & exit 3"], ["no-such-program"]], ids=["runs", "cannot"]
+)
+def test_imports_nothing_while_it_lives(tmp_path: Path, argv: list[str]) -> None:
+    """The package around it, or Python, may be another one by then."""
+    code = "sys.addaudithook(lambda event, args: event == 'import' and print('import:' + args[0])); "
+    code += "main(sys.argv[1:])"
+    with attempt(tmp_path, argv) as run:
+        shown = run_code(code, run.folder)
+        assert run.record.state == "exited"
+    assert [word for word in shown if word.startswith("import:")] == []
+
+
+def copy_package(folder: Path) -> Path:
+    """The shim's path in a copy without bytecode, and without the means to write any, even as root."""
+    source = SHIM.parents[3]
+    for path in (*SHIM.parent.glob("*.py"), *(parent / "__init__.py" for parent in SHIM.parents[1:3])):
+        copy = folder / path.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(path.read_text())
+        (copy.parent / "__pycache__").touch()
+    return folder / SHIM.relative_to(source)
+
+
+def test_outlives_its_package_and_needs_no_bytecode(tmp_path: Path) -> None:
+    copy = copy_package(tmp_path / "site")
+    script = "trap 'exit 4' TERM; echo ready; while :; do sleep 0.02; done"
+    with attempt(tmp_path / "attempt", ["sh", "-c", script]) as run:
+        run.start(shim=copy)
+        run.running()
+        retry_until(lambda: run.log.read_text() == "ready\n")
+        shutil.rmtree(tmp_path / "site")
+        run.signal(signal.SIGTERM)
+        assert run.wait().exit_code == 4

@@ -1,0 +1,146 @@
+"""The attempt as a whole, and the loop that watches it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+
+from rltui.daemon.shim.pane import Pane
+from rltui.daemon.shim.process import start_ticks
+from rltui.daemon.shim.record import Record, first_record
+from rltui.daemon.shim.spawn import CANNOT_RUN, CannotRunError, component_environment, open_log, spawn
+from rltui.daemon.shim.spec import Spec
+from rltui.daemon.shim.stop import ASKED, ENDING, KILLING, StopSequence
+from rltui.daemon.shim.tree import Tree
+
+WAKING = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGCHLD)
+"""Blocked and waited for, so each is handled between two steps and never within one."""
+TREE_INTERVALS_S = (0.125, 2.0)
+"""First and longest pause between two looks at the tree, which grows most in its first seconds."""
+PANE_INTERVALS_S = (0.5, 2.0)
+"""Between two looks at the log: while it grows, and when it has been quiet for a while."""
+RETRY_S = 0.2
+"""Pause after running out of descriptors or memory."""
+
+
+class Attempt:
+    """One component from its start until nothing of it is left."""
+
+    def __init__(self, folder: str, spec: Spec) -> None:
+        self._spec = spec
+        self._record = Record(folder, first_record(spec))
+        self._tree = Tree()
+        self._stop = StopSequence(spec, self._tree)
+        self._pane: Pane | None = None
+        self._main: int | None = None
+        """The main process until it is reaped."""
+        self._next_tree = self._next_pane = 0.0
+        self._tree_interval_s, self._pane_interval_s = TREE_INTERVALS_S[0], PANE_INTERVALS_S[0]
+
+    def run(self) -> None:
+        """Returns when every descendant has been reaped and the record says so."""
+        self._start()
+        while self._reap():
+            try:
+                self._tick(time.monotonic())
+                self._wait()
+            except OSError as error:  # out of descriptors or memory: the component must not lose its keeper
+                self._say(f"shim: {error}")
+                time.sleep(RETRY_S)
+        self._finish()
+
+    def _start(self) -> None:
+        values = self._record.values
+        try:
+            log = open_log(self._spec.log)
+            self._pane = Pane(self._spec.log)
+            self._main = spawn(self._spec.argv, self._spec.cwd, component_environment(self._spec), log)
+            os.close(log)
+        except CannotRunError as error:
+            values["error"], values["exit_code"] = str(error), CANNOT_RUN
+        else:
+            values.update(pid=self._main, pid_start=start_ticks(self._main), session=self._main)
+        self._record.save()
+        self._record.reserve_room()
+
+    def _reap(self) -> bool:
+        """Collect the dead; False when no child is left."""
+        with contextlib.suppress(ChildProcessError):  # the normal end: no child is left
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return True
+                if pid == self._main:
+                    self._main_ended(os.waitstatus_to_exitcode(status))
+        return False
+
+    def _main_ended(self, code: int) -> None:
+        self._main = None
+        values = self._record.values
+        values["ended_at"] = time.time()
+        values["exit_code"], values["signal"] = (code, None) if code >= 0 else (None, signal_name(-code))
+        self._record.save()
+        self._stop.begin(ENDING)
+
+    def _tick(self, now: float) -> None:
+        if now >= self._next_tree:
+            self._next_tree = now + self._tree_interval_s
+            self._tree_interval_s = min(2 * self._tree_interval_s, TREE_INTERVALS_S[1])
+            self._record_tree()
+        if now >= self._next_pane:
+            self._show_log()
+            self._next_pane = now + self._pane_interval_s
+        self._stop.advance(now)
+
+    def _wait(self) -> None:
+        """Sleep until something is due or a signal arrives, and take that signal."""
+        until = min(self._next_tree, self._next_pane, self._stop.due)
+        received = signal.sigtimedwait(WAKING, max(0.0, until - time.monotonic()))
+        if received is None or received.si_signo == signal.SIGCHLD:
+            return
+        wanted = KILLING if received.si_signo == signal.SIGUSR1 else ASKED
+        if self._stop.stage >= wanted:
+            return
+        if self._main is not None:
+            self._record.values["stop_requested"] = True
+        self._stop.begin(wanted, self._main)
+        self._record.save()
+
+    def _record_tree(self) -> None:
+        self._tree.refresh()
+        members = self._tree.members.items()
+        self._record.values["descendants"] = [{"pid": pid, "start": start} for pid, start in members]
+        known_problem = self._record.problem
+        self._record.save(durable=False)
+        if self._record.problem not in (None, known_problem):
+            self._say(str(self._record.problem))
+
+    def _show_log(self) -> None:
+        grew = self._pane is not None and self._pane.has_news()
+        self._pane_interval_s = (
+            PANE_INTERVALS_S[0] if grew else min(2 * self._pane_interval_s, PANE_INTERVALS_S[1])
+        )
+        if self._pane is not None:
+            self._pane.pump()
+
+    def _say(self, text: str) -> None:
+        if self._pane is not None:
+            self._pane.note(text)
+
+    def _finish(self) -> None:
+        values = self._record.values
+        values.update(state="exited", descendants=[], ended_at=values["ended_at"] or time.time())
+        self._record.save_last()
+        if self._pane is not None:
+            how = values["error"] or (f"ended by {values['signal']}" if values["signal"] else None)
+            how = how or f"exited {values['exit_code']}"
+            self._pane.finish(f"{how} at {time.strftime('%H:%M:%S')}")
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # real-time signals have no name of their own
+        return f"SIG{number}"

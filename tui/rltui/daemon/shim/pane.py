@@ -1,0 +1,74 @@
+"""The log, shown where the shim runs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+
+PANE_BYTES = 64 * 1024
+"""Most log bytes shown at once."""
+FAREWELL_S = 0.5
+"""Longest time spent on showing the last lines."""
+
+
+class Pane:
+    """Shows the log in the shim's own terminal, without ever waiting for that terminal."""
+
+    def __init__(self, log: str) -> None:
+        self._log = log
+        self._reader = os.open(log, os.O_RDONLY)
+        self._offset = os.fstat(self._reader).st_size
+        self._screen = _reopen_stdout()
+
+    def has_news(self) -> bool:
+        return os.fstat(self._reader).st_size != self._offset
+
+    def pump(self) -> bool:
+        """Show what is new, at most `PANE_BYTES`; True when there is more to show."""
+        if self._screen is None:
+            return False
+        size = os.fstat(self._reader).st_size
+        self._offset = min(self._offset, size)
+        if size - self._offset > PANE_BYTES and not self._skip_to(size - PANE_BYTES):
+            return True
+        data = os.pread(self._reader, PANE_BYTES, self._offset)
+        self._offset += self._write(data)
+        return self._offset < size
+
+    def note(self, text: str) -> None:
+        self._write(f"\n— {text} —\n".encode())
+
+    def finish(self, text: str) -> None:
+        """Show the rest of the log and a last line, for at most `FAREWELL_S`."""
+        deadline = time.monotonic() + FAREWELL_S
+        while self.pump() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        self.note(text)
+
+    def _skip_to(self, offset: int) -> bool:
+        cut = os.pread(self._reader, PANE_BYTES, offset).find(b"\n") + 1
+        skipped = offset + cut - self._offset
+        if not self._write(f"\n… skipped {skipped} bytes, see {self._log}\n".encode()):
+            return False
+        self._offset += skipped
+        return True
+
+    def _write(self, data: bytes) -> int:
+        if self._screen is None or not data:
+            return 0
+        try:
+            return os.write(self._screen, data)
+        except BlockingIOError:  # scroll lock, or a terminal slower than the log
+            return 0
+        except OSError:  # the terminal is gone: the log file has it all
+            os.close(self._screen)
+            self._screen = None
+            return 0
+
+
+def _reopen_stdout() -> int | None:
+    """A non-blocking descriptor of our own: the flag set on stdout would hold for all who share it."""
+    with contextlib.suppress(OSError):  # closed, or a socket: then nothing is shown
+        return os.open("/proc/self/fd/1", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_APPEND)
+    return None

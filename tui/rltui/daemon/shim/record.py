@@ -1,0 +1,94 @@
+# ruff: noqa: PTH104, PTH108, PTH118, PTH123
+"""What others know of the attempt: `attempt.json`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+
+from rltui.daemon.shim.process import boot_identity, start_ticks
+from rltui.daemon.shim.spec import Spec
+
+RESERVED_BYTES = 1024
+"""What the last record can be longer than the first."""
+
+
+def first_record(spec: Spec) -> dict[str, object]:
+    """Every value that a record has, before anything is started."""
+    return {
+        "experiment": spec.experiment,
+        "component": spec.component,
+        "attempt": spec.attempt,
+        "state": "running",
+        "boot": boot_identity(),
+        "shim_pid": os.getpid(),
+        "shim_start": start_ticks(os.getpid()),
+        "pid": None,
+        "pid_start": None,
+        "session": None,
+        "argv": spec.argv,
+        "cwd": spec.cwd,
+        "log": spec.log,
+        "started_at": time.time(),
+        "ended_at": None,
+        "exit_code": None,
+        "signal": None,
+        "error": None,
+        "stop_requested": False,
+        "descendants": [],
+    }
+
+
+class Record:
+    """`attempt.json`: replaced as a whole, so a reader always finds a true one, and only when it changed."""
+
+    def __init__(self, folder: str, values: dict[str, object]) -> None:
+        self.values = values
+        self._reserve = os.path.join(folder, "attempt.reserve")
+        self.problem: str | None = None
+        """Why the last write failed."""
+        self._path = os.path.join(folder, "attempt.json")
+        self._written = ""
+
+    def save(self, *, durable: bool = True) -> None:
+        """Write if changed. A failure is kept in `problem` and the next call tries again.
+
+        `durable` waits for the disk, which takes long while a checkpoint is being written.
+        """
+        text = json.dumps(self.values)
+        if text == self._written:
+            return
+        try:
+            self._replace(text, durable=durable)
+        except OSError as error:
+            self.problem = f"cannot write {self._path}: {error.strerror}"
+        else:
+            self._written, self.problem = text, None
+
+    def save_last(self) -> None:
+        """Write the outcome, even on a full disk: a checkpoint that fills it is a common way to end."""
+        self.save()
+        with contextlib.suppress(OSError):  # no reserve, or a folder gone read-only: nothing more can be done
+            if self.problem is not None:
+                with open(self._reserve, "r+", encoding="utf-8") as file:
+                    file.write(json.dumps(self.values))
+                    file.truncate()
+                os.rename(self._reserve, self._path)
+            else:
+                os.unlink(self._reserve)
+
+    def reserve_room(self) -> None:
+        """Occupy the blocks that `save_last` overwrites if it must."""
+        with contextlib.suppress(OSError), open(self._reserve, "w", encoding="utf-8") as file:
+            file.write(" " * (len(json.dumps(self.values)) + RESERVED_BYTES))
+
+    def _replace(self, text: str, *, durable: bool) -> None:
+        temporary = f"{self._path}.tmp"
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        os.rename(temporary, self._path)

@@ -1,0 +1,78 @@
+# ruff: noqa: PTH103, PTH120
+"""From the spec to a running component."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from rltui.daemon.shim.spec import Spec
+
+CANNOT_RUN = 127
+"""Exit code of a component that could not be started, as shells have it."""
+
+
+class CannotRunError(Exception):
+    """The component could not be started; the text says why."""
+
+
+def component_environment(spec: Spec) -> dict[str, str]:
+    """The shim's own, with the additions and removals of the spec."""
+    environment = dict(os.environ)
+    for name, value in spec.env.items():
+        if value is None:
+            environment.pop(name, None)
+        else:
+            environment[name] = value
+    environment["RLTUI_EXPERIMENT"] = spec.experiment
+    environment["RLTUI_COMPONENT"] = spec.component
+    environment["RLTUI_ATTEMPT"] = str(spec.attempt)
+    return environment
+
+
+def open_log(path: str) -> int:
+    try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise CannotRunError(f"cannot open log {path!r}: {error.strerror}") from None
+
+
+def spawn(argv: list[str], cwd: str, environment: dict[str, str], log: int) -> int:
+    """Start the component in its own session and return its pid once it runs.
+
+    Raises:
+        CannotRunError: Its program or folder cannot be used. The child is left to be reaped.
+    """
+    failed, failure = os.pipe()  # closed by a successful exec
+    pid = os.fork()
+    if pid == 0:
+        _become(argv, cwd, environment, log, failure)
+    os.close(failure)
+    with os.fdopen(failed, "rb") as pipe:
+        problem = pipe.read().decode()
+    if problem:
+        raise CannotRunError(problem)
+    return pid
+
+
+def _become(argv: list[str], cwd: str, environment: dict[str, str], log: int, failure: int) -> None:
+    """Turn the forked child into the component. Does not return."""
+    doing = f"enter {cwd!r}"
+    try:
+        os.setsid()
+        os.chdir(cwd)
+        doing = f"run {argv[0]!r}"
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        os.execvpe(argv[0], argv, environment)  # noqa: S606 - a shell is what we avoid
+    except OSError as error:
+        os.write(failure, f"cannot {doing}: {error.strerror}".encode())
+    except ValueError as error:  # a NUL in an argument
+        os.write(failure, f"cannot {doing}: {error}".encode())
+    finally:
+        os._exit(CANNOT_RUN)

@@ -1,0 +1,97 @@
+"""How a component ends: asked, then SIGTERM for all that is left, then SIGKILL until nothing is."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import signal
+import time
+
+from rltui.daemon.shim.process import send_signal
+from rltui.daemon.shim.spec import Spec
+from rltui.daemon.shim.tree import Tree
+
+RUNNING, ASKED, ENDING, KILLING = range(4)
+"""Stages: nothing asked; main process asked to stop; SIGTERM to all; SIGKILL to all."""
+
+SWEEP_INTERVAL_S = 0.2
+SWEEP_GRACE_S = 5.0
+"""From SIGTERM to SIGKILL, for whatever is left below the main process."""
+KILL_INTERVALS_S = (0.05, 2.0)
+"""First and longest pause between two rounds of SIGKILL: one stuck in a driver can take minutes to die."""
+
+
+class StopSequence:
+    """Goes from stage to stage, never back: on request, when the main process ends, when time is up."""
+
+    def __init__(self, spec: Spec, tree: Tree) -> None:
+        self.stage = RUNNING
+        self._spec = spec
+        self._tree = tree
+        self._stage_end = self._next_step = math.inf
+        """When the stage gives way to the next, and when it has something to do again (monotonic clock)."""
+        self._kill_interval_s = KILL_INTERVALS_S[0]
+        self._asked: set[tuple[int, int]] = set()
+        """Who got SIGTERM in the sweep, by pid and start."""
+
+    @property
+    def due(self) -> float:
+        """When `advance` has something to do (monotonic clock)."""
+        return min(self._next_step, self._stage_end)
+
+    def begin(self, stage: int, main: int | None = None) -> None:
+        """Begin a stage, unless it or a later one has begun.
+
+        ASKED takes `main`, the main process unless it was reaped. The others act at the next `advance`.
+        """
+        if stage <= self.stage:
+            return
+        now = time.monotonic()
+        self.stage = stage
+        if stage == ASKED:
+            self._stage_end = now + self._spec.stop_grace_s
+            self._ask(main)
+            return
+        self._stage_end = now + SWEEP_GRACE_S if stage == ENDING else math.inf
+        self._next_step = now
+
+    def advance(self, now: float) -> None:
+        if now >= self._stage_end:
+            self.begin(self.stage + 1)
+        if now >= self._next_step:
+            self._step(now)
+
+    def _ask(self, main: int | None) -> None:
+        """The main process alone is told to stop: it knows best in which order its own children may end."""
+        if main is None:
+            return
+        with contextlib.suppress(PermissionError, ProcessLookupError):  # setuid, or its group was changed
+            if self._spec.stops_group:
+                os.killpg(main, self._spec.stop_signal)
+            else:
+                os.kill(main, self._spec.stop_signal)
+        self._tree.refresh()
+        self._tree.wake()
+
+    def _step(self, now: float) -> None:
+        self._tree.refresh()
+        if self.stage == ENDING:
+            self._next_step = now + SWEEP_INTERVAL_S
+            self._sweep()
+        else:
+            self._next_step = now + self._kill_interval_s
+            self._kill_interval_s = min(2 * self._kill_interval_s, KILL_INTERVALS_S[1])
+            self._kill()
+
+    def _sweep(self) -> None:
+        """SIGTERM to each descendant once, also to those that were born since the last sweep."""
+        for pid, start in self._tree.members.items():
+            if (pid, start) not in self._asked:
+                self._asked.add((pid, start))
+                send_signal(pid, start, signal.SIGTERM)
+        self._tree.wake()
+
+    def _kill(self) -> None:
+        for pid, start in self._tree.members.items():
+            send_signal(pid, start, signal.SIGKILL)
