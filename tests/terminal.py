@@ -26,7 +26,7 @@ class Terminal:
         return self._tmux("capture-pane", "-p", "-t", "term")
 
     def press(self, *keys: str) -> None:
-        """Press keys, in tmux's names: `Enter`, `Escape`, `C-r`, `a`."""
+        """Press keys, all at once, in tmux's names: `Enter`, `Escape`, `C-r`, `a`."""
         self._tmux("send-keys", "-t", "term", *keys)
 
     def wait_for(self, text: str, *, timeout_s: float = 20.0) -> str:

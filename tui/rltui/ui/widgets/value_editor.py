@@ -42,9 +42,19 @@ class TypedValue(Input):
         return not is_scaling and super().check_consume_key(key, character)
 
     def on_key(self, event: events.Key) -> None:
-        """Leave `*` and `/` to the editor's bindings where they mean something."""
+        """Leave `*` and `/` to the editor's bindings where they mean something; delete at once.
+
+        Textual 8.2 runs a binding only after the event went up the tree. Of keys that arrive together, as they
+        do over a slow connection, the deletions would come last and eat what was typed behind them.
+        """
         if self.is_number and event.key in ("asterisk", "slash"):
             event.prevent_default()
+        elif event.key in ("backspace", "delete"):
+            event.stop()
+            if event.key == "backspace":
+                self.action_delete_left()
+            else:
+                self.action_delete_right()
 
     def step(self, steps: int) -> None:
         """Up or down."""
