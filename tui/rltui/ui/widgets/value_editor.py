@@ -44,8 +44,8 @@ class TypedValue(Input):
     def on_key(self, event: events.Key) -> None:
         """Leave `*` and `/` to the editor's bindings where they mean something; delete at once.
 
-        Textual 8.2 runs a binding only after the event went up the tree. Of keys that arrive together, as they
-        do over a slow connection, the deletions would come last and eat what was typed behind them.
+        Textual 8.2 runs a binding only after the event went up the tree. Of keys that arrive together, as
+        over a slow connection, the deletions would come last and eat what was typed behind them.
         """
         if self.is_number and event.key in ("asterisk", "slash"):
             event.prevent_default()
