@@ -25,7 +25,7 @@ def learning(box: Box, free_port: int) -> Box:
     pytest.importorskip("torch")
     rl = (EXAMPLE / "rl.toml").read_text()
     for old, new in (
-        ("max_steps = 60", "max_steps = 5000"),
+        ("max_steps = 200", "max_steps = 5000"),
         ("interval = 10", "interval = 4"),
         ("port = 8000", f"port = {free_port}"),
     ):

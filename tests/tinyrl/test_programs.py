@@ -131,7 +131,7 @@ def test_token_batches_in_turns_and_a_lost_server(
 def test_the_example_learns_to_reverse(start: Start, tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
     finish(start("sft", "@", str(EXAMPLES / "sft.toml")), timeout=120)
-    words = ["@", str(EXAMPLES / "rl.toml"), "--inference.server.port", str(free_port())]
+    words = ["@", str(EXAMPLES / "rl.toml"), "--inference.server.port", str(free_port()), "--max-steps", "60"]
     start("inference", *words)
     finish(*(start(name, *words) for name in ("trainer", "orchestrator")), timeout=150)
     out = tmp_path / "outputs" / "reverse-text"
