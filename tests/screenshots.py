@@ -55,12 +55,12 @@ async def photograph() -> None:
     async with app.run_test(size=SIZE) as pilot:
         await until(pilot, lambda: (current_step() or 0) >= STEP)
         await save(pilot, "overview")
-        await pilot.press("r")
+        await pilot.press("t", "r")
         await until(pilot, lambda: len(app.screen_stack) > 1)
         await save(pilot, "restart")
-        await pilot.press("escape")
-        await pilot.press("e")
+        await pilot.press("escape", "c", "g", "j", "j", "j", "j", "j", "e")
         await until(pilot, lambda: len(app.screen_stack) > 1)
+        await pilot.press("1", "0", "0")
         await save(pilot, "edit")
 
 

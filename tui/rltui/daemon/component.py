@@ -146,6 +146,14 @@ class ComponentRunner:
         main = self.record.main if self.record is not None else None
         return main.pid if main is not None and self.life.alive else None
 
+    @property
+    def root_pids(self) -> tuple[int, ...]:
+        """What all its processes descend from: the shim, which inherits orphans, or the main process."""
+        record = self.record
+        if record is None or not self.life.alive:
+            return ()
+        return tuple(process.pid for process in (record.shim, record.main) if process is not None)
+
     def status(self, *, facts: tuple[str, ...], gpus: tuple[int, ...]) -> ComponentStatus:
         """The component as clients see it."""
         record, life = self.record, self.life

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from rltui.core import gpu
+from rltui.core.api import GpuReport
 from rltui.daemon.supervisor import Supervisor
 from rltui.services import processes
 from rltui.services.nvml import NvmlReader
@@ -57,7 +58,7 @@ async def sample_gpus(supervisor: Supervisor) -> None:
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="nvml") as thread:
         while True:
             report = await loop.run_in_executor(thread, reader.read)
-            supervisor.publish_gpus(gpu.attribute(report, _owners(supervisor)))
+            supervisor.publish_gpus(gpu.attribute(report, _owners(supervisor, report)))
             await asyncio.sleep(_gpu_pause(supervisor, available=report.available))
 
 
@@ -67,11 +68,15 @@ def _gpu_pause(supervisor: Supervisor, *, available: bool) -> float:
     return GPU_INTERVAL_S if len(supervisor.teller.broadcast) else GPU_INTERVAL_UNWATCHED_S
 
 
-def _owners(supervisor: Supervisor) -> dict[int, tuple[str, str]]:
-    """Pid → (experiment, component) for everything below our shims."""
+def _owners(supervisor: Supervisor, report: GpuReport) -> dict[int, tuple[str, str]]:
+    """Pid → (experiment, component) of the processes on the GPUs, each followed up to a shim of ours.
+
+    From below, since the way down would read all of /proc once per component.
+    """
+    shims = {pid: name for name, runner in supervisor.runners.items() for pid in runner.root_pids}
     owners: dict[int, tuple[str, str]] = {}
-    for name, runner in supervisor.runners.items():
-        if (main := runner.pid) is not None:
-            for pid in (main, *(process.pid for process in processes.descendants(main))):
-                owners[pid] = (supervisor.record.name, name)
+    for pid in {process.pid for device in report.devices for process in device.processes}:
+        above = next((shims[parent] for parent in processes.ancestors(pid) if parent in shims), None)
+        if above is not None:
+            owners[pid] = (supervisor.record.name, above)
     return owners

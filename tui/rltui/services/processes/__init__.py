@@ -9,6 +9,7 @@ from rltui.services.processes.attempts import AttemptRecord, Leftover, leftovers
 from rltui.services.processes.ending import end_processes, wait_for_exit
 from rltui.services.processes.identity import (
     ProcessId,
+    ancestors,
     boot_identity,
     descendants,
     is_alive,
@@ -22,6 +23,7 @@ __all__ = [
     "Leftover",
     "PortHolder",
     "ProcessId",
+    "ancestors",
     "boot_identity",
     "descendants",
     "end_processes",

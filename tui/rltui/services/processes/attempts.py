@@ -23,7 +23,7 @@ from rltui.services.processes.identity import (
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """`attempt.json`, as `daemon/shim.py` writes it."""
+    """`attempt.json`, as `daemon/shim/record.py` writes it."""
 
     experiment: str
     component: str

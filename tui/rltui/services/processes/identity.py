@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,6 +80,13 @@ def descendants(pid: int) -> list[ProcessId]:
     for process in found:  # grows while it is walked
         found.extend(children.get(process.pid, ()))
     return found
+
+
+def ancestors(pid: int) -> Iterator[int]:
+    """The process itself, its parent and so on, as far up as can be seen."""
+    while pid > 0 and (stat := read_stat(pid)) is not None:
+        yield pid
+        pid = stat.parent
 
 
 def command_line(pid: int) -> str:
