@@ -42,8 +42,10 @@ def test_duration(seconds: float, words: str) -> None:
     assert text.duration(seconds) == words
 
 
-@pytest.mark.parametrize(("seconds", "words"), [(59, "59s"), (60, "1m"), (119, "1m"), (3600, "1h00m")])
-def test_age_is_coarse_above_a_minute(seconds: float, words: str) -> None:
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(4.9, "0s"), (5, "5s"), (59, "55s"), (60, "1m"), (119, "1m"), (3600, "1h00m")]
+)
+def test_age_is_coarse(seconds: float, words: str) -> None:
     assert text.age(seconds) == words
 
 

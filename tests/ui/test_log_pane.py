@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.ui.conftest import until
 from textual import events
 from textual.app import App, ComposeResult
+from textual.content import Content
+from textual.geometry import Region
 from textual.pilot import Pilot
 from textual.screen import Screen
 
@@ -166,6 +169,7 @@ async def test_f_stays_while_lines_come() -> None:
     log = FakeLog(*numbers(0, 100))
     async with running(log) as (pane, pilot):
         await pilot.press("f")
+        assert pane.border_subtitle == ""
         log.append(*numbers(100, 105))
         pane.poll()
         assert shown(pane) == numbers(90, 100)
@@ -229,6 +233,38 @@ async def test_truncation_while_scrolled_back_and_while_following() -> None:
         assert "not started" in "".join(shown(pane))
 
 
+async def test_a_short_log_has_nothing_below() -> None:
+    async with running(FakeLog(*numbers(0, 3))) as (pane, pilot):
+        await pilot.press("g")
+        await until(pilot, lambda: pane.border_subtitle == "")
+        await pilot.resize_terminal(40, 8)
+        assert pane.border_subtitle == ""
+
+
+async def test_a_jump_in_a_flood_is_painted_every_second_time() -> None:
+    log = FakeLog(*numbers(0, 100))
+    async with running(log) as (pane, _):
+        for first in (10_000, 20_000, 30_000, 40_000):
+            log.replace(*numbers(first, first + 5000))
+            pane.poll()
+        assert shown(pane) == numbers(44_990, 45_000)
+        log.replace(*numbers(50_000, 55_000))
+        pane.poll()
+        assert shown(pane) == numbers(44_990, 45_000)
+        pane.poll()
+        assert shown(pane) == numbers(54_990, 55_000)
+
+
+async def test_keys_do_not_wait_for_the_end_of_a_flood() -> None:
+    log = FakeLog(*numbers(0, 100))
+    async with running(log) as (pane, pilot):
+        log.replace(*numbers(10_000, 15_000))
+        pane.poll()
+        await pilot.press("up")
+        assert shown(pane) == numbers(14_989, 14_999)
+        assert pane.border_subtitle == "1 line below, f follows"
+
+
 async def test_new_source_is_followed_from_its_end() -> None:
     async with running(FakeLog(*numbers(0, 100))) as (pane, pilot):
         await pilot.press("g")
@@ -265,7 +301,7 @@ async def test_wrapped_log_follows_the_last_row() -> None:
         assert shown(pane) == ["x" * 38] * 8 + ["y" * 38] * 2
         await pilot.press("up", "up", "up")
         assert shown(pane) == ["x" * 38] * 10
-        assert pane.border_subtitle == "1 lines below, f follows"
+        assert pane.border_subtitle == "1 line below, f follows"
 
 
 async def test_only_lines_in_view_are_read() -> None:
@@ -292,6 +328,27 @@ async def test_nothing_is_repainted_without_news() -> None:
             assert [region.y for region in regions] == [5]
 
 
+async def test_a_new_title_paints_its_row_alone() -> None:
+    async with running(FakeLog(*numbers(0, 5))) as (pane, pilot):
+        with counted_refreshes(pane) as regions:
+            pane.show_title(Content("trainer ✓ exited 0"))
+        assert regions == [Region(-1, -1, 40, 1)]
+        await pilot.pause()
+        assert "trainer ✓ exited 0" in painted_row(pilot, 0)
+
+
+async def test_a_new_position_paints_its_row_alone() -> None:
+    log = FakeLog(*numbers(0, 100))
+    async with running(log) as (pane, pilot):
+        await pilot.press("up")
+        log.append("line 100")
+        with counted_refreshes(pane) as regions:
+            pane.poll()
+        assert regions == [Region(-1, 10, 40, 1)]
+        await pilot.pause()
+        assert "2 lines below" in painted_row(pilot, 11)
+
+
 async def test_pane_that_cannot_be_seen_does_not_poll() -> None:
     log = FakeLog("a")
     async with running(log) as (pane, pilot):
@@ -307,6 +364,11 @@ async def test_pane_that_cannot_be_seen_does_not_poll() -> None:
         await pilot.pause()
         pane.poll()
         assert log.polls == 1
+
+
+def painted_row(pilot: Pilot[None], y: int) -> str:
+    """What the terminal shows in a row, borders included."""
+    return pilot.app.screen._compositor.render_strips()[y].text
 
 
 @contextmanager

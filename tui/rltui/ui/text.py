@@ -39,8 +39,9 @@ def duration(seconds: float) -> str:
 
 
 def age(seconds: float) -> str:
-    """As `duration`, but without seconds above a minute, so that a title stays put."""
-    return duration(seconds if seconds < 60 else seconds // 60 * 60).removesuffix("00s")
+    """As `duration`, but in steps of 5 s, of a minute from one minute on, so that a title stays put."""
+    step = 5 if seconds < 60 else 60
+    return duration(seconds // step * step).removesuffix("00s")
 
 
 def rate(per_second: float) -> str:

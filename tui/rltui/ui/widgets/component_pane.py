@@ -85,7 +85,7 @@ class ComponentPane(Vertical):
         title = component_title(self.status, self._clock(), selected=self.selected)
         if title.markup != self._title:
             self._title = title.markup
-            self.log_pane.border_title = title
+            self.log_pane.show_title(title)
 
     def _follow(self, status: ComponentStatus) -> None:
         self._log_path = status.log

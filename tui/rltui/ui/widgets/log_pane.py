@@ -8,6 +8,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.content import Content
 from textual.geometry import Region
 from textual.reactive import reactive
 from textual.strip import Strip
@@ -21,7 +22,8 @@ from rltui.ui.widgets.log_viewport import LogViewport, Row
 
 POLL_INTERVAL_S = 0.2
 FLOOD_LINES = 1000
-"""New lines in one poll that nobody can read: only every second poll is painted then, to spare the line."""
+"""New lines in one poll that nobody can read: only every second poll is painted then, to spare the line.
+After a reset all lines are new, so a jump to the end counts as a flood and a fresh file does not."""
 SEEK_INTERVAL_S = 0.01
 SEEK_SLICES = 3
 """Slices of a huge log indexed at a time while its start is looked for, and the pause between."""
@@ -104,19 +106,26 @@ class LogPane(Widget, can_focus=True):
         self._lay_out()
         self.refresh()
 
+    def show_title(self, title: Content) -> None:
+        """Change the border title, a single line, and paint its row alone."""
+        self._border_title = title  # the property's setter would paint all lines anew (Textual 8.2)
+        self._refresh_border_row(-self.content_offset.y)
+
     def poll(self) -> None:
         """Take up what is new in the log. Does nothing where the pane cannot be seen."""
         if self._source is None or not self._can_be_seen():
             return
-        last = self._source.stop - 1
+        stop = self._source.stop
+        painted_stop = self._viewport.stop
         match self._source.poll(may_skip=self.follow):
             case Change.NONE if not self._paint_is_due:
                 return
             case Change.GREW:
-                self._strips.forget(last)
+                self._strips.forget(stop - 1)
             case Change.RESET:
                 self._strips.clear()
-        flooded = self._source.stop - self._viewport.stop > FLOOD_LINES
+                painted_stop = self._source.start
+        flooded = self._source.stop - painted_stop > FLOOD_LINES
         self._paint_is_due = flooded and not self._paint_is_due
         if not self._paint_is_due:
             self._lay_out()
@@ -175,6 +184,8 @@ class LogPane(Widget, can_focus=True):
         if self._source is None:
             return
         self._seeking_start = False
+        if self._paint_is_due:
+            self._lay_out()  # the line numbers of before a reset mean nothing now
         if rows < 0 and self._viewport.top.line + rows - self._viewport.height < self._source.start:
             self._load_older()
         self._viewport.move(rows)
@@ -237,6 +248,7 @@ class LogPane(Widget, can_focus=True):
 
     def _lay_out(self) -> None:
         """Bring the view up to date with source, size and position, and repaint the rows that changed."""
+        self._paint_is_due = False
         self._strips.set_wrap(self.size.width if self.wrap and self.size.width else None)
         view = self._viewport
         view.start, view.stop = (self._source.start, self._source.stop) if self._source else (0, 0)
@@ -247,9 +259,7 @@ class LogPane(Widget, can_focus=True):
             view.clamp()
         rows = list(view.rows())
         painted, self._painted = self._painted, [self._strips.rows(row.line)[row.row] for row in rows]
-        position = self._position(view.stop - 1 - rows[-1].line if rows else 0)
-        if self.border_subtitle != position:  # setting it repaints everything
-            self.border_subtitle = position
+        self._show_position(self._position(view.stop - 1 - rows[-1].line if rows else 0))
         self._repaint(painted)
 
     def _repaint(self, before: list[Strip]) -> None:
@@ -264,10 +274,23 @@ class LogPane(Widget, can_focus=True):
             self.refresh(*(Region(0, y, self.size.width, 1) for y in rows))
 
     def _position(self, lines_below: int) -> str:
-        """How far from the end the view is, in words; empty while following."""
-        if self.follow or self._source is None:
+        """How far from the end the view is, in words; empty while following or at the end."""
+        if self._seeking_start:
+            return "looking for the start"
+        if self.follow or self._source is None or self._viewport.at_end:
             return ""
-        return "looking for the start" if self._seeking_start else f"{lines_below:,} lines below, f follows"
+        lines = max(1, lines_below)  # none where only the rest of the last line is below
+        return f"{lines:,} {'line' if lines == 1 else 'lines'} below, f follows"
+
+    def _show_position(self, text: str) -> None:
+        position = Content(text)
+        if self._border_subtitle != position:
+            self._border_subtitle = position  # as in `show_title`
+            self._refresh_border_row(self.outer_size.height - 1 - self.content_offset.y)
+
+    def _refresh_border_row(self, y: int) -> None:
+        """Paint the row `y` of the border, counted from the first row of text."""
+        self.refresh(Region(-self.content_offset.x, y, self.outer_size.width, 1))
 
     def _restyle(self) -> None:
         debug, warning, error = (
