@@ -51,9 +51,10 @@ def open_terminal(box: Box, *, columns: int = 160, rows: int = 45) -> Terminal:
     return Terminal(argv, cwd=box.work, env=box.env, columns=columns, rows=rows)
 
 
-def cursor_line(terminal: Terminal) -> int:
-    """Row of the cursor in the knob table."""
-    return max(row for row, line in enumerate(terminal.screen().splitlines()) if "▸" in line)
+def knob_under_cursor(terminal: Terminal) -> str:
+    """Name and value of the selected row of the knob table, `""` while it is being painted."""
+    found = re.findall(r"[│┃]▸ *(\S+ +\S+)", terminal.screen())
+    return found[-1] if found else ""
 
 
 def pids(box: Box) -> dict[str, tuple[int, int]]:
@@ -74,10 +75,9 @@ def test_edit_and_restart_keep_inference_warm(learning: Box, terminal: Terminal)
     text = (learning.work / "rl.toml").read_text()
 
     terminal.press("c", "g")
-    while not re.search(r"▸ \S*\.batch_size ", terminal.screen()):
-        cursor = cursor_line(terminal)
+    while not re.search(r"batch_size +128", knob := retry_until(lambda: knob_under_cursor(terminal))):
         terminal.press("j")
-        retry_until(lambda cursor=cursor: cursor_line(terminal) != cursor)  # type: ignore[misc]
+        retry_until(lambda knob=knob: knob_under_cursor(terminal) not in ("", knob))  # type: ignore[misc]
     terminal.press("e")
     terminal.wait_for("orchestrator.batch_size")
     terminal.press("BSpace", "BSpace", "BSpace", "1", "0", "0")
