@@ -20,7 +20,6 @@ def print_json(value: Value | Sequence[Value]) -> None:
 def plan_text(plan: Plan) -> str:
     """A plan for people; ends with a newline unless there is nothing to say."""
     lines = plan.diff.splitlines()
-    restarted = [name for name in plan.stop if name in plan.start]
     for word, names in (
         ("stop", plan.stop),
         ("start", plan.start),
@@ -29,7 +28,7 @@ def plan_text(plan: Plan) -> str:
         if names:
             lines.append(f"{word:<6} {', '.join(names)}")
     lines.extend(f"  because {reason}" for reason in plan.reasons)
-    if restarted or plan.lost.steps:
+    if plan.start and (plan.lost.steps or plan.lost.resume_step is not None):
         lines.append(f"  {lost_text(plan)}")
     lines.extend(f"{problem.severity}: {problem.text}" for problem in plan.problems)
     return "\n".join(lines) + "\n" if lines else ""

@@ -11,6 +11,7 @@ from rltui.cli.running import open_wire
 from rltui.cli.waiting import wait_until_settled
 from rltui.client import launch
 from rltui.core.api import Plan, Request
+from rltui.services.experiment_files import ExperimentRecord
 
 
 def change(arguments: argparse.Namespace) -> int:
@@ -21,14 +22,11 @@ def change(arguments: argparse.Namespace) -> int:
         kill=getattr(arguments, "kill", False),
         resume="scratch" if getattr(arguments, "from_scratch", False) else "latest",
     )
-    with open_wire(launch.choose(arguments.name)) as wire:
+    record = launch.choose(arguments.name)
+    if arguments.plan:
+        return _only_plan(record, request, as_json=arguments.json)
+    with open_wire(record) as wire:
         plan = Plan.model_validate(wire.call("plan", request.model_dump()))
-        if arguments.plan:
-            if arguments.json:
-                print_json(plan)
-            else:
-                sys.stdout.write(plan_text(plan) or "nothing to do\n")
-            return 0
         sys.stderr.write(plan_text(plan))
         if not plan.stop and not plan.start and not plan.problems:
             print("nothing to do", file=sys.stderr)
@@ -42,4 +40,18 @@ def change(arguments: argparse.Namespace) -> int:
                 print(json.dumps(status, ensure_ascii=False))
         elif arguments.json:
             print_json(plan)
+    return 0
+
+
+def _only_plan(record: ExperimentRecord, request: Request, *, as_json: bool) -> int:
+    """Print the plan. A supervisor that had to be started for it is sent away again."""
+    was_alive = launch.is_alive(record)
+    with open_wire(record) as wire:
+        plan = Plan.model_validate(wire.call("plan", request.model_dump()))
+        if not was_alive and not plan.keep and not plan.stop:
+            wire.call("shutdown")
+    if as_json:
+        print_json(plan)
+    else:
+        sys.stdout.write(plan_text(plan) or "nothing to do\n")
     return 0

@@ -65,13 +65,14 @@ def _max_steps(record: ExperimentRecord) -> int | None:
 def _last_known(spec: ComponentSpec, control: ControlFolder) -> ComponentStatus:
     attempts = control.attempts(spec.id)
     if not attempts:
-        return ComponentStatus(id=spec.id, kind=spec.kind)
+        return ComponentStatus(id=spec.id, kind=spec.kind, prepares=bool(spec.creates))
     attempt = attempts[-1]
     record = processes.read_attempt(control.attempt_dir(spec.id, attempt))
     life = ended_life(spec.kind, record)
     return ComponentStatus(
         id=spec.id,
         kind=spec.kind,
+        prepares=bool(spec.creates),
         state=life.state,
         reason=life.reason,
         attempt=attempt,

@@ -51,6 +51,8 @@ class ComponentStatus(Value):
     id: str
     kind: Literal["service", "job"] = "job"
     state: ComponentState = ComponentState.STOPPED
+    prepares: bool = False
+    """A job that makes something the others need, once; not part of the run itself."""
     stalled: bool = False
     reason: str | None = None
     """Why it is not running, or what it waits for, in words."""

@@ -163,6 +163,7 @@ class ComponentRunner:
         return ComponentStatus(
             id=self.spec.id,
             kind=self.spec.kind,
+            prepares=bool(self.spec.creates),
             state=life.state,
             reason=life.reason,
             pid=self.pid,
