@@ -1,0 +1,79 @@
+"""Starting where an earlier run lies: a clear choice, and nothing is ever overwritten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.conftest import Box
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+
+UP = ("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
+
+
+@pytest.fixture
+def earlier(counters: Box) -> Path:
+    """The output folder of a run that got to step 3 and was stopped."""
+    out = counters.work / "out"
+    (out / "checkpoints" / "step_3").mkdir(parents=True)
+    (out / "checkpoints" / "step_3" / "STABLE").touch()
+    rows = (f'{{"step": {step}, "loss/mean": 0.5}}\n' for step in range(1, 5))
+    (out / "metrics.jsonl").write_text("".join(rows))
+    return out
+
+
+def test_without_a_choice_it_is_refused_with_both(counters: Box, earlier: Path) -> None:
+    done = counters.run(*UP)
+    assert done.returncode == 4
+    assert "--resume continues it from checkpoint 3" in done.stderr
+    assert f"--new starts a run of its own in {earlier}-2" in done.stderr
+    assert not (earlier / ".rltui").exists(), "nothing was written"
+
+
+def test_new_takes_the_next_folder_and_leaves_the_earlier_alone(counters: Box, earlier: Path) -> None:
+    before = sorted(str(path) for path in earlier.rglob("*"))
+    status = counters.json("up", "run.toml", "-l", "counters.toml", "-o", "out", "--new")
+    assert status["output_dir"] == f"{earlier}-2"
+    assert status["experiment"] == "out-2"
+    assert status["step"] == 0
+    assert sorted(str(path) for path in earlier.rglob("*")) == before
+
+
+def test_resume_continues_from_the_newest_checkpoint(counters: Box, earlier: Path) -> None:
+    status = counters.json(*UP, "--resume")
+    assert status["output_dir"] == str(earlier)
+    assert status["step"] == 3, "step 4 lies beyond the checkpoint and is done again"
+    assert "from checkpoint 3" in counters.run("events").stdout
+
+
+def test_from_scratch_keeps_the_earlier_files_aside(counters: Box, earlier: Path) -> None:
+    counters.json(*UP, "--resume")
+    plan = counters.json("restart", "orchestrator", "trainer", "--from-scratch", "--plan")
+    assert plan["lost"] == {"steps": 3, "resume_step": None}
+    assert counters.run("restart", "orchestrator", "trainer", "--from-scratch", "--yes").returncode == 0
+    counters.wait_for("trainer", "ready")
+    assert not (earlier / "metrics.jsonl").exists()
+    kept = list((earlier / ".rltui" / "archive").glob("*/metrics.jsonl"))
+    assert len(kept) == 1
+    assert kept[0].read_text().count("\n") == 4
+
+
+def test_name_of_another_experiment_is_refused(counters: Box, earlier: Path) -> None:
+    counters.json(*UP, "--resume")
+    done = counters.run("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "elsewhere")
+    assert done.returncode == 4
+    assert "the name one is taken" in done.stderr
+
+
+def test_stopped_experiment_can_be_read_and_edited(counters: Box, earlier: Path) -> None:
+    counters.json(*UP, "--resume")
+    counters.run("down")
+    assert counters.json("status")["step"] == 4, "from the metrics file alone"
+    assert counters.run("set", "max_steps=7").returncode == 0
+    table = counters.json("knobs")
+    assert next(knob["value"] for knob in table["knobs"] if knob["key"] == "max_steps") == 7
+    assert counters.run("logs", "trainer", "-n", "1").stdout.startswith("count ")
+    plan = counters.json("start", "--plan")
+    assert plan["start"] == ["inference", "orchestrator", "trainer"]
+    assert not list((counters.root / "run/rltui").glob("*.sock")), "a plan leaves no supervisor behind"
