@@ -7,6 +7,8 @@ import os
 import re
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +98,21 @@ def test_killed_supervisor_is_replaced_and_nothing_else_dies(counters: Box) -> N
     for name in ("trainer", "orchestrator"):
         for log in (counters.work / "out/.rltui/components" / name).glob("*/output.log"):
             assert_counts_up(log)
+
+
+def test_many_clients_at_once_find_one_new_supervisor(counters: Box) -> None:
+    counters.json(*UP)
+    os.kill(supervisor_pid(counters), signal.SIGKILL)
+    argv = [sys.executable, "-m", "rltui", "status", "--json"]
+    clients = [
+        subprocess.Popen(argv, cwd=counters.work, env=counters.env, stdout=subprocess.PIPE) for _ in range(8)
+    ]
+    outputs = [client.communicate(timeout=30)[0] for client in clients]
+    assert [client.returncode for client in clients] == [0] * 8
+    for output in outputs:
+        assert {item["state"] for item in json.loads(output)["components"]} == {"ready"}
+    journal = (counters.work / "out/.rltui/journal.jsonl").read_text()
+    assert journal.count("supervisor started") == 2
 
 
 def test_killed_component_is_reported_with_its_signal(counters: Box) -> None:

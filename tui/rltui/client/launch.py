@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from pathlib import Path
@@ -88,11 +89,8 @@ def start_supervisor(record: ExperimentRecord) -> None:
     Raises:
         RltuiError: if tmux is missing or too old, or the supervisor dies; its last words are in the details.
     """
-    from rltui.services.tmux_host import (
-        SUPERVISOR_WINDOW,
-        TmuxHost,
-        session_name,
-    )  # libtmux takes 0.1 s to import
+    # Here, since libtmux takes 0.1 s to import.
+    from rltui.services.tmux_host import SUPERVISOR_WINDOW, TmuxHost, session_name
 
     tmux = TmuxHost(paths.tmux_socket())
     tmux.check()
@@ -100,10 +98,12 @@ def start_supervisor(record: ExperimentRecord) -> None:
     log_start = control.supervisor_log.stat().st_size if control.supervisor_log.exists() else 0
     session = session_name(record.name)
     argv = [sys.executable, "-m", "rltui.daemon", record.output_dir]
-    if tmux.has_session(session):
-        tmux.start_window(session, SUPERVISOR_WINDOW, argv, cwd=record.workspace)
-    else:
-        tmux.start_supervisor(session, argv, cwd=record.workspace, env={})
+    # Of several clients that come at once, all but the first are refused here, and wait like it.
+    with contextlib.suppress(ConflictError):
+        if tmux.has_session(session):
+            tmux.start_window(session, SUPERVISOR_WINDOW, argv, cwd=record.workspace)
+        else:
+            tmux.start_supervisor(session, argv, cwd=record.workspace, env={})
     deadline = time.monotonic() + START_TIMEOUT_S
     while not is_alive(record):
         last_words = _log_errors(control.supervisor_log, log_start)

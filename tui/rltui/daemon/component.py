@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import signal
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -131,6 +132,8 @@ class ComponentRunner:
             return
         self.life = Life(kind=self.spec.kind, state=ComponentState.WAITING, epoch=1)
         launch = self._launch_of_attempt()
+        if self._ready_file.exists():
+            launch = replace(launch, ready=None)
         self.port = launch.port
         self._advance(Spawned(epoch=1, ready=launch.ready is None))
         self._task = spawn(self._watch(1, launch), f"watch {self.spec.id}")
@@ -285,6 +288,8 @@ class ComponentRunner:
         except TimeoutError:
             await self.stop(reason=f"not ready after {ready.timeout_s:g} s ({probe})")
             return
+        with contextlib.suppress(OSError):  # on a full disk the next supervisor probes again
+            self._ready_file.touch()
         self._advance(ProbeSucceeded(epoch=epoch))
 
     async def _signal(self, number: signal.Signals) -> None:
@@ -309,6 +314,11 @@ class ComponentRunner:
     @property
     def _attempt_dir(self) -> Path:
         return self.around.control.attempt_dir(self.spec.id, self.attempt or 0)
+
+    @property
+    def _ready_file(self) -> Path:
+        """Says to the next supervisor that the attempt has been ready."""
+        return self._attempt_dir / "ready"
 
     def _shim_process(self) -> processes.ProcessId | None:
         return self.record.shim if self.record is not None and self.record.is_supervised else None
