@@ -37,6 +37,9 @@ def main() -> int:
         with control.lock_file.open("w") as lock:
             _lock(lock, record)
             asyncio.run(_supervise(record))
+    except ConflictError as error:
+        logger.info("%s; leaving it to that one", error)
+        return int(error.exit_code)
     except RltuiError as error:
         logger.error("%s", error)
         print(error, file=sys.stderr)
