@@ -349,6 +349,16 @@ async def test_a_new_position_paints_its_row_alone() -> None:
         assert "2 lines below" in painted_row(pilot, 11)
 
 
+async def test_without_colour_log_lines_keep_the_text_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with running(FakeLog("plain", "\x1b[1;31mred\x1b[0m", "ERROR: no")) as (pane, _):
+        styles = [pane.render_line(y)._segments[0].style for y in range(3)]
+        assert all(
+            style is not None and styles[0] is not None and style.color == styles[0].color for style in styles
+        )
+        assert [style.bold for style in styles if style is not None] == [None, True, True]
+
+
 async def test_pane_that_cannot_be_seen_does_not_poll() -> None:
     log = FakeLog("a")
     async with running(log) as (pane, pilot):

@@ -17,7 +17,7 @@ from textual.widget import Widget
 from rltui.core.levels import Level
 from rltui.core.lines import plain_text
 from rltui.core.log_source import Change, LogSource
-from rltui.ui.widgets.log_strips import LogStrips
+from rltui.ui.widgets.log_strips import LogStrips, colourless_style, rich_style
 from rltui.ui.widgets.log_viewport import LogViewport, Row
 
 POLL_INTERVAL_S = 0.2
@@ -47,6 +47,7 @@ class LogPane(Widget, can_focus=True):
         & > .log-pane--error { color: $text-error; }
         & > .log-pane--debug { text-style: dim; }
         & > .log-pane--quiet { text-style: dim; }
+        &:nocolor > .log-pane--warning, &:nocolor > .log-pane--error { color: $foreground; text-style: bold; }
     }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -299,7 +300,8 @@ class LogPane(Widget, can_focus=True):
         )
         levels = {Level.TRACE: debug, Level.DEBUG: debug, Level.WARNING: warning}
         self._base = self.rich_style
-        self._strips.set_styles(self._base, levels | {Level.ERROR: error, Level.CRITICAL: error})
+        levels |= {Level.ERROR: error, Level.CRITICAL: error}
+        self._strips.set_styles(self._base, levels, colourless_style if self.app.no_color else rich_style)
         self._quiet = self._base + self.get_component_rich_style("log-pane--quiet", partial=True)
         self._lay_out()
 

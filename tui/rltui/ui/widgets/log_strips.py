@@ -29,11 +29,21 @@ class LogStrips:
         self._cache: LRUCache[int, list[Strip]] = LRUCache(KEPT_LINES)
         self._base = Style()
         self._level_styles: Mapping[Level, Style] = {}
+        self._sgr_style: Callable[[SgrStyle], Style] = rich_style
         self._wrap_cells: int | None = None
 
-    def set_styles(self, base: Style, level_styles: Mapping[Level, Style]) -> None:
-        """Choose the style of plain text and those of lines that have a level but no colours of their own."""
+    def set_styles(
+        self,
+        base: Style,
+        level_styles: Mapping[Level, Style],
+        sgr_style: Callable[[SgrStyle], Style] | None = None,
+    ) -> None:
+        """Choose the style of plain text, of lines that have a level but no style of their own, and of those.
+
+        `sgr_style` translates a line's own styles: `rich_style` by default, or `colourless_style`.
+        """
         self._base, self._level_styles = base, level_styles
+        self._sgr_style = sgr_style or rich_style
         self.clear()
 
     def set_wrap(self, cells: int | None) -> None:
@@ -72,7 +82,9 @@ class LogStrips:
         for span in line.spans:
             if span.start > position:
                 segments.append(Segment(line.text[position : span.start], self._base))
-            segments.append(Segment(line.text[span.start : span.stop], self._base + rich_style(span.style)))
+            segments.append(
+                Segment(line.text[span.start : span.stop], self._base + self._sgr_style(span.style))
+            )
             position = span.stop
         segments.append(Segment(line.text[position:], self._base))
         return segments
@@ -95,9 +107,12 @@ def wrap_cuts(text: str, cells: int) -> list[int]:
 
 def rich_style(style: SgrStyle) -> Style:
     """Return the style Rich paints with; what is off stays unset, so that it can be laid over another."""
+    return Style(color=_colour(style.fg), bgcolor=_colour(style.bg)) + colourless_style(style)
+
+
+def colourless_style(style: SgrStyle) -> Style:
+    """As `rich_style`, without the colours, whose greys may be too dark to read."""
     return Style(
-        color=_colour(style.fg),
-        bgcolor=_colour(style.bg),
         bold=style.bold or None,
         dim=style.dim or None,
         italic=style.italic or None,
