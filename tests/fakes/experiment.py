@@ -166,12 +166,15 @@ def knob_table(**values: object) -> KnobTable:
             knob("orchestrator.group_size", 16, orch, bounds=(2, None), help="Rollouts per prompt."),
             knob("orchestrator.sampling.temperature", 1.0, orch, kind="float", bounds=(0, 2), is_set=False),
             knob("orchestrator.max_inflight_rollouts", None, orch, nullable=True, is_set=False),
+            knob("orchestrator.max_async_level", 1, orch, bounds=(0, None), unit="steps", is_set=False),
             knob("trainer.optim.lr", 1e-5, train, kind="float", bounds=(0, 1), help="Learning rate."),
             knob("trainer.loss.type", "grpo", train, kind="enum", choices=("grpo", "cispo", "dppo")),
             knob("trainer.model.ac", False, train, kind="bool", help="Activation checkpointing."),
+            knob("trainer.max_async_level", 1, train, bounds=(0, None), unit="steps", is_set=False),
             knob("inference.gpu_memory_utilization", 0.5, infer, kind="float", bounds=(0.05, 0.98)),
             knob("inference.max_model_len", 2048, infer, bounds=(1, None), unit="tokens"),
             knob("inference.parallel.tp", 1, infer, bounds=(1, 8), unit="GPUs"),
+            knob("ckpt.interval", 10, train, orch, bounds=(1, None), unit="steps", nullable=True),
         ),
     }  # fmt: skip
     return KnobTable.model_validate(base | values)

@@ -213,24 +213,25 @@ async def test_edit_refuses_what_is_no_value(experiment: FakeExperiment, open_ap
 
 
 async def test_edit_values_by_kind(experiment: FakeExperiment, open_app: Opener) -> None:
-    cases: list[tuple[int, tuple[str, ...], object]] = [
-        (2, ("backspace", "backspace"), None),
-        (6, ("up",), 1.1e-5),
-        (6, ("slash",), 5e-6),
-        (7, ("down",), "cispo"),
-        (8, ("space",), True),
+    cases: list[tuple[str, tuple[str, ...], object]] = [
+        ("orchestrator.batch_size", ("backspace", "backspace"), None),
+        ("trainer.optim.lr", ("up",), 1.1e-5),
+        ("trainer.optim.lr", ("slash",), 5e-6),
+        ("trainer.loss.type", ("down",), "cispo"),
+        ("trainer.model.ac", ("space",), True),
     ]
     async with open_app(experiment) as pilot:
         rows = pilot.app.screen.query_one(KnobRows)
         await press(pilot, "c")
         await until(pilot, lambda: rows.has_focus)
-        for row, keys, value in cases:
-            rows.position = row
+        table_keys = [knob.key for knob in rows.table.knobs]
+        for key, keys, value in cases:
+            rows.position = table_keys.index(key)
             await press(pilot, "enter")
             await until(pilot, lambda: isinstance(pilot.app.screen, KnobEditor))
             await press(pilot, *keys, "enter")
             await until(pilot, lambda: experiment.executed and is_idle(pilot))
-            assert list(experiment.executed.pop().edits.values()) == [value], row
+            assert experiment.executed.pop().edits == {key: value}
 
 
 async def test_knob_cursor_survives_new_values(experiment: FakeExperiment, open_app: Opener) -> None:
@@ -242,6 +243,41 @@ async def test_knob_cursor_survives_new_values(experiment: FakeExperiment, open_
         rows = pilot.app.screen.query_one(KnobRows)
         assert rows.knob is not None
         assert rows.knob.key == "orchestrator.batch_size"
+
+
+async def test_knob_cursor_steps_over_headings(open_app: Opener) -> None:
+    names = ("steps", "a.one", "seed", "b.c.two", "a.three")
+    experiment = FakeExperiment(running_status(), knob_table(knobs=tuple(knob(name, 1) for name in names)))
+    async with open_app(experiment, size=(80, 24)) as pilot:
+        await press(pilot, "c")
+        rows = pilot.app.screen.query_one(KnobRows)
+        await until(pilot, lambda: rows.has_focus)
+        visited = []
+        for key in ("g", "j", "j", "j", "j", "j", "k", "pageup", "pagedown"):
+            await press(pilot, key)
+            visited.append(rows.knob.key if rows.knob else None)
+        assert visited == [
+            "steps",
+            "seed",
+            "a.one",
+            "a.three",
+            "b.c.two",
+            "b.c.two",
+            "a.three",
+            "steps",
+            "b.c.two",
+        ]
+        shown = [rows.render_line(y).text.lstrip(" ▸").split(" ")[0] for y in range(rows.size.height)]
+        assert [name for name in shown if name] == ["run", "steps", "seed", "a", "one", "three", "b", "c.two"]
+
+
+async def test_a_click_on_a_heading_does_nothing(experiment: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(experiment, size=(160, 45)) as pilot:
+        rows = pilot.app.screen.query_one(KnobRows)
+        await pilot.click(rows, offset=(4, 2))
+        assert rows.position == 1
+        await pilot.click(rows, offset=(4, 3))
+        assert rows.position == 1
 
 
 async def test_reconnects_when_the_supervisor_is_gone(

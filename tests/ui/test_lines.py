@@ -24,7 +24,8 @@ from rltui.ui.requests import done_text
 from rltui.ui.states import component_title, experiment_look
 from rltui.ui.widgets.gpu_lines import component_marks, gpu_lines, holders, memory_bar
 from rltui.ui.widgets.header_bar import header_line
-from rltui.ui.widgets.knob_rows import knob_line, readers_text, table_note
+from rltui.ui.widgets.knob_rows import change_text, knob_columns, knob_line, readers_text, table_note
+from rltui.ui.widgets.knob_sections import Heading, name_in_section, sectioned
 
 NASTY = "a\x1b[31mb\x1b]0;title\x07c\x9b2Jd\u202ee\rf[red]"
 
@@ -118,17 +119,52 @@ def test_gpu_problem_is_said_in_words() -> None:
     assert [line.plain for line in lines] == ["⚠ 3 H200: lost: reboot the machine"]
 
 
-@pytest.mark.parametrize("width", [30, 51, 80])
+@pytest.mark.parametrize("width", [20, 28, 30, 38, 51, 64, 80, 200])
 def test_knob_lines_fill_their_width(width: int) -> None:
-    for row in knob_table().knobs:
-        assert knob_line(row, width=width, values=10, problem=None).cell_length <= width
+    table = knob_table()
+    columns = knob_columns(table, width)
+    assert {knob_line(row, columns, None).cell_length for row in table.knobs} == {min(width, 64)}
+
+
+@pytest.mark.parametrize("width", [28, 38, 51, 80])
+def test_knob_names_have_room(width: int) -> None:
+    table = knob_table()
+    columns = knob_columns(table, width)
+    for row in table.knobs:
+        line = knob_line(row, columns, None).plain
+        assert name_in_section(row.key) in line
+        assert change_text(row) in line
+
+
+@pytest.mark.parametrize(("width", "readers"), [(28, 0), (32, 3), (34, 5), (42, 10)])
+def test_readers_give_way_first(width: int, readers: int) -> None:
+    assert knob_columns(knob_table(), width).readers == readers
+
+
+def test_a_long_value_gives_way_to_the_name() -> None:
+    row = knob("model.name", "PrimeIntellect/Qwen3-0.6B-Reverse-Text-SFT", "trainer", kind="str")
+    line = knob_line(row, knob_columns(knob_table(knobs=(row,)), 30), None).plain
+    assert line == "  name PrimeIntellect/Q… train"
+
+
+def test_a_long_name_loses_its_first_elements() -> None:
+    row = knob("orchestrator.sampling.temperature", 0.5, kind="float")
+    line = knob_line(row, knob_columns(knob_table(knobs=(row,)), 20), None).plain
+    assert line == "  …temperature   0.5"
+
+
+def test_sections_keep_together() -> None:
+    knobs = tuple(knob(key, 1) for key in ("a", "x.a.b", "y.a", "b", "x.c"))
+    assert [row.section if isinstance(row, Heading) else row.key for row in sectioned(knobs)] == [
+        "run", "a", "b", "x", "x.a.b", "x.c", "y", "y.a",
+    ]  # fmt: skip
 
 
 def test_knob_line_marks_problems_and_changes() -> None:
     row = knob("a.batch_size", 64, "trainer", running=128)
     problem = Problem(key="a.batch_size", message="no")
-    line = knob_line(row, width=50, values=10, problem=problem).plain
-    assert line.startswith("✗ a.batch_size")
+    line = knob_line(row, knob_columns(knob_table(), 50), problem).plain
+    assert line.startswith("✗ batch_size")
     assert "128 → 64" in line
 
 
@@ -137,9 +173,10 @@ def test_table_note_counts_errors_and_changes() -> None:
     assert table_note(table).plain == "✗ 1 error · 1 change waits for a restart: A"
 
 
-def test_readers_are_counted_where_they_do_not_fit() -> None:
-    assert readers_text(("orchestrator", "trainer")) == "orch train"
-    assert readers_text(("orchestrator", "trainer", "inference")) == "3 readers"
+@pytest.mark.parametrize(("width", "words"), [(11, "3 readers"), (5, "o t i"), (3, "oti"), (2, "")])
+def test_readers_are_shortened_where_they_do_not_fit(width: int, words: str) -> None:
+    assert readers_text(("orchestrator", "trainer"), 11) == "orch train"
+    assert readers_text(("orchestrator", "trainer", "inference"), width) == words
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ CASES: dict[str, tuple[tuple[int, int], FakeExperiment, tuple[str, ...]]] = {
     "plan-dialog-small": (SMALL, FakeExperiment(), ("o", "r")),
     "kill-dialog": (MIDDLE, FakeExperiment(), ("X",)),
     "knob-editor": (MIDDLE, FakeExperiment(), ("c", "j", "j", "enter")),
-    "knob-editor-enum": (MIDDLE, FakeExperiment(), ("c", *"jjjjjjj", "enter")),
+    "knob-editor-enum": (MIDDLE, FakeExperiment(), ("c", *"jjjjjjjj", "enter")),
     "knob-editor-small": (SMALL, FakeExperiment(), ("c", "j", "j", "enter")),
     "knob-editor-error": (MIDDLE, FakeExperiment(), ("c", "j", "j", "enter", *"100")),
     "help": (WIDE, FakeExperiment(), ("question_mark",)),

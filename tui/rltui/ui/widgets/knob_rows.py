@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from textual.content import Content
 
 from rltui.core.api import KnobInfo, KnobTable, Problem
 from rltui.ui.text import clean_line, listed, shortened, value_text
+from rltui.ui.widgets.knob_sections import Heading, name_in_section
 
+_INDENT = "  "
+"""A knob's name below its heading; a mark or the cursor takes its first cell."""
 _SHORT_NAMES = {"inference": "infer", "orchestrator": "orch", "trainer": "train"}
 _SEVERITY_MARKS = {
     "error": ("✗", "$text-error"),
     "warning": ("!", "$text-warning"),
     "hint": ("·", "$foreground 60%"),
 }
-_READERS_WIDTH = 11
 _MIN_VALUE_WIDTH = 9
+_READERS_WIDTHS = (11, 5, 3)
+"""Cells for the readers, the most first: two names, one name, initials."""
+_MAX_WIDTH = 64
+"""Rows do not grow beyond it: the eye must find from a name to its value."""
 
 
-def readers_text(readers: tuple[str, ...], width: int = _READERS_WIDTH) -> str:
-    """`orch`, `orch train`, or `3 read it` where the names would not fit."""
-    text = " ".join(_SHORT_NAMES.get(name, name[:5]) for name in readers)
-    return text if len(text) <= width else f"{len(readers)} readers"
+def readers_text(readers: tuple[str, ...], width: int) -> str:
+    """`orch train`, or what fits into `width` cells: `3 readers`, `o t i`, `oti`, nothing."""
+    initials = [clean_line(name)[:1] for name in readers]
+    texts = (
+        " ".join(_SHORT_NAMES.get(name, clean_line(name)[:5]) for name in readers),
+        f"{len(readers)} readers",
+        " ".join(initials),
+        "".join(initials),
+    )
+    return next((text for text in texts if len(text) <= width), "")
 
 
 def change_text(knob: KnobInfo) -> str:
@@ -36,39 +50,73 @@ def worst_problem(knob: KnobInfo, problems: tuple[Problem, ...]) -> Problem | No
     return min(own, key=lambda problem: list(_SEVERITY_MARKS).index(problem.severity), default=None)
 
 
-def value_width(table: KnobTable, width: int) -> int:
-    """Cells for the value column, the same for all rows."""
-    longest = max((len(change_text(knob)) for knob in table.knobs), default=0)
-    return max(_MIN_VALUE_WIDTH, min(longest, width // 3))
+@dataclass(frozen=True, slots=True)
+class KnobColumns:
+    """How all rows of a table share the cells they have."""
+
+    width: int
+    """Of a row, at most `_MAX_WIDTH` unless the table needs more."""
+    values: int
+    """What a value may take from a long name; it gets more where the name is short."""
+    readers: int
+    """Of the last column; 0 leaves it out."""
 
 
-def _key(key: str, width: int) -> Content:
-    section, dot, name = key.rpartition(".")
-    prefix = clean_line(section) + dot
-    name = clean_line(name)
+def knob_columns(table: KnobTable, width: int) -> KnobColumns:
+    """Share out `width` cells: names and values first, then as much of the readers as all rows have left."""
+    values = max(_MIN_VALUE_WIDTH, width // 3)
+    longest = max(
+        (
+            len(clean_line(name_in_section(knob.key))) + min(len(change_text(knob)), values)
+            for knob in table.knobs
+        ),
+        default=0,
+    )
+    needed = len(_INDENT) + longest + 1
+    readers = 0
+    for most in _READERS_WIDTHS:
+        readers = max((len(readers_text(knob.readers, most)) for knob in table.knobs), default=0)
+        if needed + 1 + readers <= width:
+            break
+    else:
+        readers = 0
+    return KnobColumns(min(width, max(_MAX_WIDTH, needed + 1 + readers)), values, readers)
+
+
+def _name(key: str, width: int) -> Content:
+    """The key within its section; where it is too long, its first elements give way."""
+    path, dot, name = clean_line(name_in_section(key)).rpartition(".")
+    prefix = path + dot
     if len(prefix) + len(name) > width:
-        room = width - len(name) - 1
-        prefix = f"{prefix[: max(0, room - 2)]}…." if room > 4 else ""
+        prefix = "…" if prefix and len(name) < width else ""
     return Content.assemble((prefix, "$foreground 60%"), (shortened(name, width), ""))
 
 
-def knob_line(knob: KnobInfo, *, width: int, values: int, problem: Problem | None) -> Content:
-    """One row: mark, key, value, readers."""
+def heading_line(heading: Heading) -> Content:
+    """The row above a section."""
+    return Content.styled(clean_line(heading.section), "$foreground 60%")
+
+
+def knob_line(knob: KnobInfo, columns: KnobColumns, problem: Problem | None) -> Content:
+    """One row: mark, name within the section, value, readers."""
     mark, mark_style = _SEVERITY_MARKS[problem.severity] if problem else (" ", "")
     plain_style = "" if knob.is_set else "$foreground 60%"
     value_style = "bold $text-warning" if knob.changed else plain_style
-    readers = _READERS_WIDTH if width >= 44 else 0
-    key_width = max(6, width - 2 - values - 1 - (readers + 1 if readers else 0))
-    key = _key(knob.key, key_width)
+    width = columns.width - len(_INDENT) - (columns.readers + 1 if columns.readers else 0)
+    value = change_text(knob)
+    name_width = len(clean_line(name_in_section(knob.key)))
+    value = shortened(value, max(columns.values, width - name_width - 1))
+    name = _name(knob.key, max(0, width - len(value) - 1))
     line = Content.assemble(
         (mark, mark_style),
-        " ",
-        key.pad_right(max(0, key_width - key.cell_length)),
-        " ",
-        (shortened(change_text(knob), values).rjust(values), value_style),
+        _INDENT[1:],
+        name,
+        " " * (width - name.cell_length - len(value)),
+        (value, value_style),
     )
-    if readers:
-        line += Content.styled(f" {readers_text(knob.readers)}", "$foreground 60%")
+    if columns.readers:
+        readers = readers_text(knob.readers, columns.readers).ljust(columns.readers)
+        line += Content.styled(f" {readers}", "$foreground 60%")
     return line
 
 

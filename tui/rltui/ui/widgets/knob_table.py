@@ -1,7 +1,8 @@
-"""The knob table: one row per knob, drawn on demand; the cursor stays on its knob when values change."""
+"""The knob table: rows below their sections' headings, drawn on demand; the cursor keeps to its knob."""
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,17 +21,25 @@ from textual.widgets import Static
 from rltui.core.api import KnobInfo, KnobTable
 from rltui.ui.actions import Scope, bindings
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.knob_rows import knob_detail, knob_line, table_note, value_width, worst_problem
+from rltui.ui.widgets.knob_rows import (
+    heading_line,
+    knob_columns,
+    knob_detail,
+    knob_line,
+    table_note,
+    worst_problem,
+)
+from rltui.ui.widgets.knob_sections import Heading, sectioned
 
 
 class KnobRows(ScrollView, can_focus=True):
-    """The rows and the cursor."""
+    """The rows and the cursor, which steps over headings."""
 
     BINDINGS = bindings(Scope.KNOB_TABLE)
     COMPONENT_CLASSES: ClassVar[set[str]] = {"knob-rows--cursor", "knob-rows--cursor-unfocused"}
 
     position: reactive[int] = reactive(0)
-    """Row of the cursor."""
+    """Knob under the cursor, counted from the top without headings."""
 
     @dataclass
     class EditRequested(Message):
@@ -47,36 +56,52 @@ class KnobRows(ScrollView, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
         self.table = KnobTable()
+        self._rows: tuple[Heading | KnobInfo, ...] = ()
+        self._knob_rows: tuple[int, ...] = ()
 
     @property
     def knob(self) -> KnobInfo | None:
         """The knob under the cursor."""
-        return self.table.knobs[self.position] if self.position < len(self.table.knobs) else None
+        knobs = self._knobs
+        return knobs[self.position] if self.position < len(knobs) else None
+
+    @property
+    def _knobs(self) -> list[KnobInfo]:
+        return [row for row in self._rows if isinstance(row, KnobInfo)]
 
     def show(self, table: KnobTable) -> None:
         """Take over new values; the cursor stays on its key."""
         key = self.knob.key if self.knob else None
         self.table = table
-        self.virtual_size = Size(0, len(table.knobs))
-        keys = [knob.key for knob in table.knobs]
-        self.position = keys.index(key) if key in keys else min(self.position, max(0, len(keys) - 1))
+        self._rows = sectioned(table.knobs)
+        self._knob_rows = tuple(at for at, row in enumerate(self._rows) if isinstance(row, KnobInfo))
+        self.virtual_size = Size(0, len(self._rows))
+        self.position = self._position_of(key)
         self.refresh()
         self.post_message(self.CursorMoved(self.knob))
 
+    def _position_of(self, key: str | None) -> int:
+        """Of the knob `key`, or about where the cursor is where there is no such knob."""
+        keys = [knob.key for knob in self._knobs]
+        return keys.index(key) if key in keys else min(self.position, max(0, len(keys) - 1))
+
     def render_line(self, y: int) -> Strip:
         """Row `y` of what is visible."""
-        row = y + self.scroll_offset.y
-        width = self.size.width
-        if row >= len(self.table.knobs):
+        at = y + self.scroll_offset.y
+        width = self.scrollable_content_region.width
+        if at >= len(self._rows):
             return Strip.blank(width, self.rich_style)
-        knob = self.table.knobs[row]
-        line = knob_line(
-            knob,
-            width=width,
-            values=value_width(self.table, width),
-            problem=worst_problem(knob, self.table.problems),
-        )
-        return self._styled(line.pad_right(max(0, width - line.cell_length)), at_cursor=row == self.position)
+        match self._rows[at]:
+            case Heading() as heading:
+                line = heading_line(heading)
+            case knob:
+                columns = knob_columns(self.table, width)
+                line = knob_line(knob, columns, worst_problem(knob, self.table.problems))
+        line = line.pad_right(max(0, width - line.cell_length))
+        return self._styled(line, at_cursor=self._row_of(self.position) == at)
+
+    def _row_of(self, position: int) -> int | None:
+        return self._knob_rows[position] if position < len(self._knob_rows) else None
 
     def _styled(self, line: Content, *, at_cursor: bool) -> Strip:
         style = self.visual_style
@@ -85,12 +110,17 @@ class KnobRows(ScrollView, can_focus=True):
             style = self.get_visual_style(name)
             if self.has_focus:
                 line = Content("▸") + line[1:]
-        return Visual.to_strips(self, line, self.size.width, 1, style)[0]
+        return Visual.to_strips(self, line, line.cell_length, 1, style)[0]
 
-    def watch_position(self) -> None:
-        """Keep the cursor in sight."""
-        self.scroll_to_region(Region(0, self.position, 1, 1), animate=False, force=True)
-        self.refresh()
+    def watch_position(self, before: int, position: int) -> None:
+        """Keep the cursor in sight, and with it the heading just above."""
+        row = self._row_of(position)
+        if row is not None:
+            top = row - 1 if isinstance(self._rows[row - 1], Heading) else row
+            self.scroll_to_region(Region(0, top, 1, row - top + 1), animate=False, force=True)
+        for changed in (self._row_of(before), row):
+            if changed is not None:
+                self.refresh_line(changed)
         self.post_message(self.CursorMoved(self.knob))
 
     def watch_has_focus(self, _has_focus: bool) -> None:
@@ -101,22 +131,25 @@ class KnobRows(ScrollView, can_focus=True):
     def on_click(self, event: events.Click) -> None:
         """Select; twice edits."""
         row = event.y + self.scroll_offset.y
-        if row < len(self.table.knobs):
-            self.position = row
+        if row in self._knob_rows:
+            self.position = self._knob_rows.index(row)
             if event.chain == 2:
                 self.action_edit()
 
-    def action_cursor(self, rows: int) -> None:
-        """Move by `rows`, stopping at the ends."""
-        self.position = max(0, min(len(self.table.knobs) - 1, self.position + rows))
+    def action_cursor(self, knobs: int) -> None:
+        """Move by so many knobs, stopping at the ends."""
+        self.position = max(0, min(len(self._knob_rows) - 1, self.position + knobs))
 
     def action_page(self, pages: int) -> None:
         """Move by what is visible."""
-        self.action_cursor(pages * max(1, self.size.height - 1))
+        if self._knob_rows:
+            row = self._knob_rows[self.position] + pages * max(1, self.size.height - 1)
+            at = bisect_left(self._knob_rows, row) if pages > 0 else bisect_right(self._knob_rows, row) - 1
+            self.position = max(0, min(len(self._knob_rows) - 1, at))
 
     def action_cursor_to_end(self, last: bool) -> None:
         """To the first or last knob."""
-        self.position = max(0, len(self.table.knobs) - 1) if last else 0
+        self.position = max(0, len(self._knob_rows) - 1) if last else 0
 
     def action_edit(self) -> None:
         """Ask for the editor."""
@@ -165,4 +198,6 @@ class KnobPanel(Vertical):
     def _show_detail(self, event: KnobRows.CursorMoved) -> None:
         event.stop()
         problem = worst_problem(event.knob, self.rows.table.problems) if event.knob else None
-        self.query_one("#knob-detail", Static).update(knob_detail(event.knob, problem))
+        detail = self.query_one("#knob-detail", Static)
+        detail.border_title = Content(clean_line(event.knob.key)) if event.knob else None
+        detail.update(knob_detail(event.knob, problem))
