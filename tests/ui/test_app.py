@@ -280,6 +280,31 @@ async def test_a_click_on_a_heading_does_nothing(experiment: FakeExperiment, ope
         assert rows.position == 1
 
 
+@pytest.mark.parametrize("size", [(59, 20), (40, 12), (120, 12), (20, 6), (3, 3), (1, 1)], ids=str)
+async def test_small_terminals_show_the_pane_with_the_focus(
+    size: tuple[int, int], experiment: FakeExperiment, open_app: Opener
+) -> None:
+    async with open_app(experiment, size=size) as pilot:
+        for key in ("t", "i", "c", "d"):
+            await press(pilot, key)
+            pane = overview(pilot)._current_pane()
+            assert pane is not None
+            visible = pane.region.intersection(pilot.app.screen.region)
+            assert visible.height >= min(2, size[1] - 2)
+        for keys in (("c", "enter", "escape"), ("i", "r", "escape"), ("question_mark", "escape")):
+            await press(pilot, *keys)
+            assert isinstance(pilot.app.screen, Overview)
+
+
+async def test_a_tiny_terminal_zooms_until_it_grows(experiment: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(experiment, size=(40, 8)) as pilot:
+        await press(pilot, "t")
+        assert overview(pilot).body.zoomed is overview(pilot).body.component("trainer")
+        await pilot.resize_terminal(80, 24)
+        await settle(pilot)
+        assert overview(pilot).body.zoomed is None
+
+
 async def test_reconnects_when_the_supervisor_is_gone(
     experiment: FakeExperiment, open_app: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:

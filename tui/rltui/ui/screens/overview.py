@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from textual import on
 from textual.app import ComposeResult
-from textual.events import DescendantFocus
+from textual.events import DescendantFocus, Resize
 from textual.message import Message
 from textual.reactive import reactive
 from textual.screen import Screen
@@ -42,6 +42,11 @@ if TYPE_CHECKING:
 
 TITLE_INTERVAL_S = 1.0
 """How often uptimes are looked at; only a changed text is painted."""
+
+LOW_ROWS = 16
+"""Below this, only the pane with the focus shows more than its title."""
+TINY_ROWS = 9
+"""Below this, a pane is zoomed from the start."""
 
 
 class Overview(Screen[None]):
@@ -80,6 +85,7 @@ class Overview(Screen[None]):
         self._component_ids = component_ids
         self._screen_layout = layout
         self._alert: Alert | None = None
+        self._is_tiny = False
 
     def compose(self) -> ComposeResult:
         """Header, banner, panes, keys."""
@@ -95,6 +101,14 @@ class Overview(Screen[None]):
         """Keep uptimes true."""
         self.post_message(self.Composed())
         self.set_interval(TITLE_INTERVAL_S, self._update_titles, name="uptimes")
+
+    def on_resize(self, event: Resize) -> None:
+        """A low screen is a short one as well, which breakpoints cannot say."""
+        self.set_class(event.size.height < LOW_ROWS, "-low")
+        is_tiny = event.size.height < TINY_ROWS
+        if is_tiny != self._is_tiny and self.body.panes:
+            self._is_tiny = is_tiny
+            self.body.zoom((self._current_pane() or self.body.panes[0]) if is_tiny else None)
 
     # values in
 
