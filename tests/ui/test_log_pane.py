@@ -177,6 +177,15 @@ async def test_f_stays_while_lines_come() -> None:
         assert shown(pane) == numbers(95, 105)
 
 
+async def test_f_says_at_once_what_has_come_since() -> None:
+    log = FakeLog(*numbers(0, 100))
+    async with running(log) as (pane, pilot):
+        log.append(*numbers(100, 5100))
+        await pilot.press("f")
+        assert shown(pane) == numbers(90, 100)
+        assert pane.border_subtitle == "5,000 lines below, f follows"
+
+
 async def test_wheel_moves() -> None:
     async with running(FakeLog(*numbers(0, 100))) as (pane, pilot):
         await pilot._post_mouse_events([events.MouseScrollUp], pane)

@@ -160,9 +160,12 @@ class LogPane(Widget, can_focus=True):
         self._lay_out()
 
     def action_toggle_follow(self) -> None:
-        """Stick to the newest lines, or stay here."""
+        """Stick to the newest lines, or stay here and say at once what is below."""
         self._seeking_start = False
         self.follow = not self.follow
+        self.poll()
+        if self._paint_is_due:
+            self._lay_out()
 
     def action_toggle_wrap(self) -> None:
         """Break long lines into rows, or cut them."""
