@@ -17,7 +17,7 @@ from tests.ui.conftest import Opener, press, settle, until
 from textual.pilot import Pilot
 from textual.widgets import Button, Static
 
-from rltui.core.api import Alert, Plan, Problem, Request
+from rltui.core.api import Alert, ComponentState, Plan, Problem, Request, Status
 from rltui.core.layout import Screen
 from rltui.errors import ConflictError
 from rltui.ui import app as app_module
@@ -488,3 +488,26 @@ async def test_knob_panel_counts_pending_changes(experiment: FakeExperiment, ope
     async with open_app(experiment) as pilot:
         panel = pilot.app.screen.query_one(KnobPanel)
         assert "1 change waits for a restart" in str(panel.border_subtitle)
+
+
+async def test_pane_of_a_preparation_goes_away_when_it_is_over(open_app: Opener) -> None:
+    def status(state: ComponentState) -> Status:
+        return running_status(
+            components=(
+                *running_status().components,
+                component("sft", state, prepares=True, log="/run/trainer.log"),
+            )
+        )
+
+    experiment = FakeExperiment(status(ComponentState.READY), NO_GPU, knob_table())
+    async with open_app(experiment) as pilot:
+        screen = overview(pilot)
+        pane = screen.body.component("sft")
+        assert pane is not None
+        assert pane.display
+        screen.body.focus_pane(pane)
+        await until(pilot, lambda: screen.selected == "sft")
+        experiment.push(status(ComponentState.EXITED))
+        await until(pilot, lambda: not pane.display)
+        assert pane not in screen.body.panes
+        await until(pilot, lambda: screen.selected != "sft")

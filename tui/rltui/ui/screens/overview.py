@@ -155,6 +155,8 @@ class Overview(Screen[None]):
         for component in status.components:
             if (pane := self.body.component(component.id)) is not None:
                 pane.status = component
+                if pane.is_over and self.selected == component.id:
+                    self._focus_first()
         if before is None and self._ask_to_start and self._all_stopped(status):
             self._start_everything("Nothing runs yet. Start everything?")
 
@@ -208,7 +210,7 @@ class Overview(Screen[None]):
         self.body.focus_beside(self._current_pane(), -1)
 
     def _select_beside(self, step: int) -> None:
-        panes = self.body.components
+        panes = [pane for pane in self.body.components if not pane.is_over]
         if panes:
             ids = [pane.component_id for pane in panes]
             at = ids.index(self.selected) if self.selected in ids else -step

@@ -63,12 +63,12 @@ class Body(Horizontal):
 
     @property
     def panes(self) -> list[Widget]:
-        """Down the columns, left to right."""
-        return list(self.query(".pane"))
+        """Down the columns, left to right, without those that are over."""
+        return list(self.query(".pane").exclude(".-over"))
 
     @property
     def components(self) -> list[ComponentPane]:
-        """Only the components' panes."""
+        """Every component's pane, also those that are over."""
         return list(self.query(ComponentPane))
 
     def component(self, component_id: str) -> ComponentPane | None:

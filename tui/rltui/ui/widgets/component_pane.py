@@ -37,6 +37,11 @@ def failure_text(status: ComponentStatus) -> str:
     return f"✗ {clean_line(status.reason)}"
 
 
+def is_over(status: ComponentStatus) -> bool:
+    """A preparation that is done, or was never needed, has no more to show."""
+    return status.prepares and status.state in (ComponentState.STOPPED, ComponentState.EXITED)
+
+
 class ComponentPane(Vertical):
     """Shows one component. `status` and `selected` are all it needs."""
 
@@ -70,9 +75,12 @@ class ComponentPane(Vertical):
             return
         for state in ComponentState:
             self.set_class(state is status.state, f"-{state.value}")
+        self.set_class(is_over(status), "-over")
         self.query_one(".reason", Static).update(failure_text(status))
         if status.log is None or status.log != self._log_path:
             self._follow(status)
+        else:
+            self.log_pane.set_source(self.log_pane.source, placeholder(status))
 
     def watch_selected(self) -> None:
         """Mark the title."""
@@ -99,3 +107,8 @@ class ComponentPane(Vertical):
             self.log_pane.set_source(None, clean_line(error.title))
             return
         self.log_pane.set_source(source, placeholder(status))
+
+    @property
+    def is_over(self) -> bool:
+        """It has no more to show and gives its room to the others."""
+        return self.has_class("-over")
