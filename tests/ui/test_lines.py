@@ -36,14 +36,6 @@ def test_clean_leaves_nothing_that_acts_on_a_terminal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0, "0s"), (41, "41s"), (100, "1m40s"), (2470, "41m"), (7500, "2h05m"), (273600, "3d04h")],
-)
-def test_duration(seconds: float, words: str) -> None:
-    assert text.duration(seconds) == words
-
-
-@pytest.mark.parametrize(
     ("seconds", "words"), [(4.9, "0s"), (5, "5s"), (59, "55s"), (60, "1m"), (119, "1m"), (3600, "1h00m")]
 )
 def test_age_is_coarse(seconds: float, words: str) -> None:

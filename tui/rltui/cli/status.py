@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from rltui.client import launch
+from rltui.core.durations import duration
 from rltui.services.experiment_files import ExperimentRecord
 
 SYMBOLS = {
@@ -78,15 +79,3 @@ def _component_line(component: dict[str, Any]) -> str:
     if component["reason"]:
         parts.append(component["reason"])
     return "  " + " · ".join(parts)
-
-
-def duration(seconds: float) -> str:
-    """A duration in its two largest units: `41m`, `1h02m`, `3d04h`."""
-    whole = int(seconds)
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m{whole % 60:02d}s"
-    if whole < 86400:
-        return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
-    return f"{whole // 86400}d{whole % 86400 // 3600:02d}h"

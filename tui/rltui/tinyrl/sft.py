@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
-import sys
 import time
 from dataclasses import dataclass
 
 import torch
 from torch.nn import functional
-from tqdm import tqdm
 
 from rltui.tinyrl import log_lines, reverse_text
 from rltui.tinyrl.files import append_json_line, new_model_folder
@@ -101,7 +99,7 @@ def run(config: SftConfig) -> int:
         optimizer = torch.optim.AdamW(
             model.parameters(), lr=config.optim.lr, weight_decay=config.optim.weight_decay, betas=(0.9, 0.95)
         )
-        for step in tqdm(range(1, config.max_steps + 1), desc="Training", file=sys.stderr, mininterval=0.5):
+        for step in range(1, config.max_steps + 1):
             started = time.monotonic()
             lr = learning_rate(config, step)
             for group in optimizer.param_groups:

@@ -97,14 +97,19 @@ class RltuiApp(App[None], inherit_bindings=False):
         except RltuiError as error:
             self.notify(clean(str(error)), severity="error", markup=False)
             return
-        if self._run_in_terminal is not None:
-            try:
-                with self.suspend():
-                    self._run_in_terminal(command)
-                return
-            except SuspendNotSupported:
-                pass
-        self.notify(f"Run this in another terminal:\n{' '.join(command)}", timeout=20, markup=False)
+        if not self._lend_terminal(command):
+            self.notify(f"Run this in another terminal:\n{' '.join(command)}", timeout=20, markup=False)
+
+    def _lend_terminal(self, command: Sequence[str]) -> bool:
+        """Step aside while the command runs; false where this terminal cannot be lent."""
+        if self._run_in_terminal is None:
+            return False
+        try:
+            with self.suspend():
+                self._run_in_terminal(command)
+        except SuspendNotSupported:
+            return False
+        return True
 
     def action_detach(self) -> None:
         """Leave."""

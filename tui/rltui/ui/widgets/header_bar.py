@@ -9,8 +9,9 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from rltui.core.api import Status
+from rltui.core.durations import duration
 from rltui.ui.states import SEPARATOR, experiment_look
-from rltui.ui.text import clean_line, duration, progress_bar, rate, sparkline
+from rltui.ui.text import clean_line, progress_bar, rate, sparkline
 
 
 @dataclass(frozen=True, slots=True)
