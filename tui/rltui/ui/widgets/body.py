@@ -97,7 +97,10 @@ class Body(Horizontal):
                 target = pane.query_one(KnobRows)
             case _:
                 target = pane
-        self.call_after_refresh(target.focus)
+        if target.focusable:
+            self.screen.set_focus(target)  # at once: the next key may have been typed already
+        else:  # what the zoom uncovers can have the focus only after it is laid out
+            self.call_after_refresh(target.focus)
 
     def focus_beside(self, pane: Widget | None, step: int) -> None:
         """The next pane, round and round."""
