@@ -88,7 +88,9 @@ def box() -> Iterator[Box]:
     root = Path(tempfile.mkdtemp(prefix="rlt-"))
     for name in ("run", "state", "config", "work", "tmux"):
         (root / name).mkdir(mode=0o700)
-    env = {key: value for key, value in os.environ.items() if not key.startswith(("RLTUI_", "TMUX"))}
+    # pytest sets COLUMNS and LINES, which Textual believes rather than the terminal.
+    outer = ("RLTUI_", "TMUX", "COLUMNS", "LINES")
+    env = {key: value for key, value in os.environ.items() if not key.startswith(outer)}
     env |= {
         "XDG_RUNTIME_DIR": str(root / "run"),
         "XDG_STATE_HOME": str(root / "state"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from tests.waiting import retry_until
@@ -35,11 +36,19 @@ class Terminal:
         Raises:
             AssertionError: with the last screen, if it never does.
         """
+        found = partial(_with_text, text)
+        return self.wait_until(found, repr(text), timeout_s=timeout_s)
+
+    def wait_until(self, probe: Callable[[str], str], what: str, *, timeout_s: float = 20.0) -> str:
+        """What `probe` makes of the screen, once that is not empty.
+
+        Raises:
+            AssertionError: with the last screen, if it stays empty.
+        """
         try:
-            retry_until(lambda: text in self.screen(), timeout_s=timeout_s, interval_s=0.1)
+            return retry_until(lambda: probe(self.screen()), timeout_s=timeout_s, interval_s=0.1)
         except TimeoutError:
-            raise AssertionError(f"{text!r} never appeared on:\n{self.screen()}") from None
-        return self.screen()
+            raise AssertionError(f"{what} never appeared on:\n{self.screen()}") from None
 
     @property
     def pid(self) -> int:
@@ -54,3 +63,7 @@ class Terminal:
         command = ["tmux", "-L", self._socket, "-f", "/dev/null", *arguments]
         done = subprocess.run(command, env=self._env, capture_output=True, text=True, check=True)
         return done.stdout
+
+
+def _with_text(text: str, screen: str) -> str:
+    return screen if text in screen else ""

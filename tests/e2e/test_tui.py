@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -51,10 +52,16 @@ def open_terminal(box: Box, *, columns: int = 160, rows: int = 45) -> Terminal:
     return Terminal(argv, cwd=box.work, env=box.env, columns=columns, rows=rows)
 
 
-def knob_under_cursor(terminal: Terminal) -> str:
+def knob_under_cursor(screen: str) -> str:
     """Name and value of the selected row of the knob table, `""` while it is being painted."""
-    found = re.findall(r"[│┃]▸ *(\S+ +\S+)", terminal.screen())
+    found = re.findall(r"[│┃]▸ *(\S+ +\S+)", screen)
     return found[-1] if found else ""
+
+
+def another_knob(before: str, screen: str) -> str:
+    """As `knob_under_cursor`, once that is another one."""
+    knob = knob_under_cursor(screen)
+    return "" if knob == before else knob
 
 
 def pids(box: Box) -> dict[str, tuple[int, int]]:
@@ -75,9 +82,10 @@ def test_edit_and_restart_keep_inference_warm(learning: Box, terminal: Terminal)
     text = (learning.work / "rl.toml").read_text()
 
     terminal.press("c", "g")
-    while not re.search(r"batch_size +128", knob := retry_until(lambda: knob_under_cursor(terminal))):
+    knob = terminal.wait_until(knob_under_cursor, "the cursor of the knob table")
+    while not re.search(r"batch_size +128", knob):
         terminal.press("j")
-        retry_until(lambda knob=knob: knob_under_cursor(terminal) not in ("", knob))  # type: ignore[misc]
+        knob = terminal.wait_until(partial(another_knob, knob), "the next knob")
     terminal.press("e")
     terminal.wait_for("orchestrator.batch_size")
     terminal.press("BSpace", "BSpace", "BSpace", "1", "0", "0")
