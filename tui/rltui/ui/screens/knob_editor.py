@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.timer import Timer
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from rltui.core.api import KnobInfo, Plan, Request
 from rltui.errors import RltuiError
@@ -21,7 +21,7 @@ from rltui.ui.plan_view import changed_lines, plan_steps, problem_lines
 from rltui.ui.screens.dialog import Dialog
 from rltui.ui.text import clean, clean_line, value_text
 from rltui.ui.widgets.knob_rows import origin_text
-from rltui.ui.widgets.value_editor import ChosenValue, TypedValue, ValueEdited, value_editor
+from rltui.ui.widgets.value_editor import ChosenValue, TypedValue, ValueEdited, WriteRequested, value_editor
 
 PLAN_DELAY_S = 0.15
 """Typing is quicker than planning."""
@@ -101,7 +101,7 @@ class KnobEditor(Dialog[Request]):
         """Say what the present value means."""
         self._field.focus()
         self._show(self.draft)
-        self.run_worker(self._check(), group="plan", exclusive=True)
+        self._start_check()
 
     @on(ValueEdited)
     def _edited(self, event: ValueEdited) -> None:
@@ -114,11 +114,10 @@ class KnobEditor(Dialog[Request]):
         self.draft = Draft(event.text)
 
     def _start_check(self) -> None:
-        self.run_worker(self._check(), group="plan", exclusive=True)
+        self.run_worker(self._check(self._field.value), group="plan", exclusive=True)
 
-    async def _check(self) -> Draft:
-        """Plan what the field holds now, and show it."""
-        text = self._field.value
+    async def _check(self, text: str) -> Draft:
+        """Plan what `text` would mean, and show it."""
         try:
             value = parse_value(self.knob, text)
             plan = await self._plan(Request(action="set", edits={self.knob.key: value}, restart=True))
@@ -147,27 +146,27 @@ class KnobEditor(Dialog[Request]):
                 parts.append("ctrl+r restarts too")
         return " · ".join([*parts, "esc cancels"])
 
-    @on(Input.Submitted)
-    def _submitted(self, event: Input.Submitted) -> None:
+    @on(WriteRequested)
+    def _write_typed(self, event: WriteRequested) -> None:
         event.stop()
-        self.action_write()
+        self._start_confirm(event.text, restart=event.restart)
 
     def action_write(self) -> None:
         """Write the file; what runs keeps running with the old value."""
-        self._start_confirm(restart=False)
+        self._start_confirm(self._field.value, restart=False)
 
     def action_write_and_restart(self) -> None:
         """Write the file and restart what reads it."""
-        self._start_confirm(restart=True)
+        self._start_confirm(self._field.value, restart=True)
 
-    def _start_confirm(self, *, restart: bool) -> None:
+    def _start_confirm(self, text: str, *, restart: bool) -> None:
         """In a group of its own: a late check must not cancel it."""
-        self.run_worker(self._confirm(restart=restart), group="confirm", exclusive=True)
+        self.run_worker(self._confirm(text, restart=restart), group="confirm", exclusive=True)
 
-    async def _confirm(self, *, restart: bool) -> None:
+    async def _confirm(self, text: str, *, restart: bool) -> None:
         draft = self.draft
-        if draft.text != self._field.value or draft.plan is None:
-            draft = await self._check()
+        if draft.text != text or (draft.plan is None and draft.refusal is None):
+            draft = await self._check(text)
         if not draft.acceptable or draft.plan is None:
             self.app.bell()
         elif not draft.plan.diff and not (restart and draft.plan.start):

@@ -23,6 +23,14 @@ class ValueEdited(Message):
     text: str
 
 
+@dataclass
+class WriteRequested(Message):
+    """The text that was there when the key was pressed shall be written."""
+
+    text: str
+    restart: bool
+
+
 class TypedValue(Input):
     """Numbers and texts. Arrows step numbers, `*` and `/` double and halve them."""
 
@@ -42,19 +50,26 @@ class TypedValue(Input):
         return not is_scaling and super().check_consume_key(key, character)
 
     def on_key(self, event: events.Key) -> None:
-        """Leave `*` and `/` to the editor's bindings where they mean something; delete at once.
+        """Leave `*` and `/` to the editor's bindings; do at once what must not wait.
 
         Textual 8.2 runs a binding only after the event went up the tree. Of keys that arrive together, as
-        over a slow connection, the deletions would come last and eat what was typed behind them.
+        over a slow connection, deletions would eat what was typed behind them, and another text be written
+        than the one that was there.
         """
-        if self.is_number and event.key in ("asterisk", "slash"):
-            event.prevent_default()
-        elif event.key in ("backspace", "delete"):
-            event.stop()
-            if event.key == "backspace":
+        match event.key:
+            case "asterisk" | "slash" if self.is_number:
+                event.prevent_default()
+                return
+            case "backspace":
                 self.action_delete_left()
-            else:
+            case "delete":
                 self.action_delete_right()
+            case "enter" | "ctrl+r":
+                self.post_message(WriteRequested(self.value, restart=event.key == "ctrl+r"))
+            case _:
+                return
+        event.stop()
+        event.prevent_default()
 
     def step(self, steps: int) -> None:
         """Up or down."""
