@@ -50,16 +50,17 @@ class TypedValue(Input):
         return not is_scaling and super().check_consume_key(key, character)
 
     def on_key(self, event: events.Key) -> None:
-        """Leave `*` and `/` to the editor's bindings; do at once what must not wait.
+        """Do the editor's keys at once, in the order they were pressed.
 
         Textual 8.2 runs a binding only after the event went up the tree. Of keys that arrive together, as
         over a slow connection, deletions would eat what was typed behind them, and another text be written
         than the one that was there.
         """
         match event.key:
+            case "up" | "down" if self.is_number:
+                self.step(1 if event.key == "up" else -1)
             case "asterisk" | "slash" if self.is_number:
-                event.prevent_default()
-                return
+                self.scale(2.0 if event.key == "asterisk" else 0.5)
             case "backspace":
                 self.action_delete_left()
             case "delete":
