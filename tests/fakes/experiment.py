@@ -55,6 +55,7 @@ class FakeLog:
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
         self.start = 0
+        self.closed = False
 
     @property
     def stop(self) -> int:
@@ -68,6 +69,9 @@ class FakeLog:
 
     def load_older(self) -> bool:
         return False
+
+    def close(self) -> None:
+        self.closed = True
 
 
 def component(component_id: str, state: ComponentState = READY, **values: object) -> ComponentStatus:

@@ -6,6 +6,7 @@ from tests.fakes.experiment import (
     NO_GPU,
     SET_PLAN,
     FakeExperiment,
+    FakeLog,
     component,
     gpu_report,
     knob,
@@ -511,3 +512,19 @@ async def test_pane_of_a_preparation_goes_away_when_it_is_over(open_app: Opener)
         await until(pilot, lambda: not pane.display)
         assert pane not in screen.body.panes
         await until(pilot, lambda: screen.selected != "sft")
+
+
+async def test_log_of_the_attempt_before_is_closed(experiment: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(experiment) as pilot:
+        pane = overview(pilot).body.component("trainer")
+        assert pane is not None
+        before = pane.log_pane.source
+        assert isinstance(before, FakeLog)
+        assert not before.closed
+        restarted = component("trainer", attempt=2, log="/run/orchestrator.log")
+        experiment.push(running_status(components=(*running_status().components[:2], restarted)))
+        await until(pilot, lambda: pane.log_pane.source is not before)
+        assert before.closed
+        after = pane.log_pane.source
+    assert isinstance(after, FakeLog)
+    assert after.closed, "with the app"

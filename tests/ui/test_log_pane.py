@@ -45,6 +45,9 @@ class FakeLog:
         self.stop = len(self.text)
         return change
 
+    def close(self) -> None:
+        raise AssertionError("closing is the owner's business")
+
     def load_older(self) -> bool:
         before = self.start
         self.start = max(0, before - 10)

@@ -43,3 +43,6 @@ class LogSource(Protocol):
 
     def load_older(self) -> bool:
         """Index some more lines before `start`, in a few milliseconds. `False` when there are none."""
+
+    def close(self) -> None:
+        """Give the file back. Whoever opened the source calls this when it is no longer shown."""

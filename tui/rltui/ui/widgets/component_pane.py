@@ -54,6 +54,7 @@ class ComponentPane(Vertical):
         self._open_log = open_log
         self._clock = clock
         self._log_path: str | None = None
+        self._source: LogSource | None = None
         self._title = ""
 
     def compose(self) -> ComposeResult:
@@ -80,7 +81,7 @@ class ComponentPane(Vertical):
         if status.log is None or status.log != self._log_path:
             self._follow(status)
         else:
-            self.log_pane.set_source(self.log_pane.source, placeholder(status))
+            self.log_pane.set_source(self._source, placeholder(status))
 
     def watch_selected(self) -> None:
         """Mark the title."""
@@ -96,17 +97,22 @@ class ComponentPane(Vertical):
             self.log_pane.show_title(title)
 
     def _follow(self, status: ComponentStatus) -> None:
-        self._log_path = status.log
-        if status.log is None:
-            self.log_pane.set_source(None, placeholder(status))
-            return
-        try:
-            source = self._open_log(status.log)
-        except RltuiError as error:
-            self._log_path = None
-            self.log_pane.set_source(None, clean_line(error.title))
-            return
-        self.log_pane.set_source(source, placeholder(status))
+        """Show the log of another attempt, and give back the one before."""
+        before, self._source, self._log_path = self._source, None, status.log
+        text = placeholder(status)
+        if status.log is not None:
+            try:
+                self._source = self._open_log(status.log)
+            except RltuiError as error:
+                self._log_path, text = None, clean_line(error.title)
+        self.log_pane.set_source(self._source, text)
+        if before is not None:
+            before.close()
+
+    def on_unmount(self) -> None:
+        """Give the log back."""
+        if self._source is not None:
+            self._source.close()
 
     @property
     def is_over(self) -> bool:
