@@ -271,15 +271,9 @@ class FakeExperiment:
         self.executed.append(request)
         return self.planner(request)
 
-    async def knobs(self) -> KnobTable:
-        return knob_table()
-
     def open_log(self, path: str) -> FakeLog:
         self.opened.append(path)
         return FakeLog(LOGS[path.removeprefix("/run/").removesuffix(".log")])
 
     def attach_command(self, component: str) -> list[str]:
         return ["tmux", "-L", "rltui", "attach", "-t", f"{self.name}:{component}"]
-
-    async def aclose(self) -> None:
-        pass

@@ -12,7 +12,7 @@ from typing import Any
 from rltui import paths
 from rltui.client.protocol import Event
 from rltui.client.wire import SupervisorGoneError, check_hello, result_of
-from rltui.core.api import EVENT_MODELS, KnobTable, Plan, Request
+from rltui.core.api import EVENT_MODELS, Plan, Request
 from rltui.core.layout import Screen
 from rltui.core.log_source import LogSource
 from rltui.errors import RltuiError
@@ -54,10 +54,6 @@ class SupervisedExperiment:
         """Do it."""
         return Plan.model_validate(await self._call("execute", request.model_dump()))
 
-    async def knobs(self) -> KnobTable:
-        """The knob table, read afresh."""
-        return KnobTable.model_validate(await self._call("knobs", {}))
-
     def open_log(self, path: str) -> LogSource:
         """Open the output of an attempt."""
         return LogFile(Path(path))
@@ -65,9 +61,6 @@ class SupervisedExperiment:
     def attach_command(self, component: str) -> list[str]:
         """Another rltui, which becomes the tmux client that shows the component's pane."""
         return [sys.executable, "-m", "rltui", "attach", component, "-n", self.name]
-
-    async def aclose(self) -> None:
-        """Nothing is kept open between calls."""
 
     async def _call(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         reader, writer = await self._open()

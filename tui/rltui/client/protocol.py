@@ -32,18 +32,10 @@ class Experiment(Protocol):
         """Do it, and return the plan that is being carried out, once it has begun."""
         ...
 
-    async def knobs(self) -> KnobTable:
-        """The knob table, read afresh from the files."""
-        ...
-
     def open_log(self, path: str) -> LogSource:
         """Open the output of an attempt (`ComponentStatus.log`)."""
         ...
 
     def attach_command(self, component: str) -> list[str]:
         """Argument list of the program that shows the component's raw terminal until the person detaches."""
-        ...
-
-    async def aclose(self) -> None:
-        """Hang up; nothing stops."""
         ...

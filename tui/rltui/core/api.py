@@ -19,7 +19,7 @@ KnobScalar = bool | int | float | str | None
 
 
 class ComponentState(StrEnum):
-    """Where a component is in its life. `docs`: the transition function is in `core/lifecycle.py`."""
+    """Where a component is in its life; `core/lifecycle.py` holds the transitions."""
 
     STOPPED = "stopped"
     """Never started, or stopped on request."""
