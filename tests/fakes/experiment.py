@@ -15,6 +15,7 @@ from rltui.core.api import (
     KnobInfo,
     KnobTable,
     Lost,
+    Orphan,
     Plan,
     Problem,
     Progress,
@@ -213,6 +214,13 @@ BLOCKED_PLAN = Plan(
 )
 
 
+ORPHANS = (
+    Orphan(pid=4711, start=1, command="VLLM::EngineCore", component="inference", attempt=1, age_s=252.0,
+           gpu_bytes=58 * GIB, evidence="descendant"),
+    Orphan(pid=4712, start=2, command="python -c worker", component="inference", attempt=1, ports=(8000,)),
+)  # fmt: skip
+
+
 def simple_plan(request: Request) -> Plan:
     """Does just what is asked."""
     match request.action:
@@ -222,6 +230,8 @@ def simple_plan(request: Request) -> Plan:
             return Plan(action="stop", stop=request.components or tuple(LOGS))
         case "restart":
             return RESTART_PLAN
+        case "free":
+            return Plan(action="free", free=ORPHANS)
         case "set":
             return BLOCKED_PLAN if 100 in request.edits.values() else SET_PLAN
 

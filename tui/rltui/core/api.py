@@ -31,6 +31,8 @@ class ComponentState(StrEnum):
     STOPPING = "stopping"
     EXITED = "exited"
     """A job that ended with code 0."""
+    BACKOFF = "backoff"
+    """Failed, and is started again by its restart policy: `retry_at` says when."""
     FAILED = "failed"
     """Ended by itself with an error, never became ready, or could not be started."""
 
@@ -54,8 +56,13 @@ class ComponentStatus(Value):
     prepares: bool = False
     """A job that makes something the others need, once; not part of the run itself."""
     stalled: bool = False
+    """It lives but gives no sign of life any more; `evidence` says what is missing."""
+    evidence: str | None = None
+    """Why it counts as stalled, in words."""
     reason: str | None = None
     """Why it is not running, or what it waits for, in words."""
+    retry_at: float | None = None
+    """When it is started again, in state `backoff`."""
     pid: int | None = None
     attempt: int | None = None
     """Number of the newest start, counted from 1."""
@@ -70,6 +77,25 @@ class ComponentStatus(Value):
     gpus: tuple[int, ...] = ()
     facts: tuple[str, ...] = ()
     """Short texts for the pane title, most important first: `step 12`, `4.1 s/step`."""
+
+
+class Orphan(Value):
+    """A living process of a dead attempt, which may still hold GPU memory or a port."""
+
+    pid: int
+    start: int
+    """Its start in clock ticks since boot: with the pid it names the process for good."""
+    command: str = ""
+    """Command line or title, for people."""
+    component: str | None = None
+    attempt: int | None = None
+    evidence: Literal["descendant", "session", "recorded", "environment"] = "recorded"
+    """How it was recognised; never by its name."""
+    age_s: float | None = None
+    gpu_bytes: int | None = None
+    """Memory it holds on all devices; `None` where NVML does not say."""
+    ports: tuple[int, ...] = ()
+    """TCP ports it listens on."""
 
 
 class Progress(Value):
@@ -107,6 +133,8 @@ class Status(Value):
     workspace: str = ""
     """Folder the components run in."""
     progress: Progress = Progress()
+    orphans: tuple[Orphan, ...] = ()
+    """Processes that outlived their attempt. A start of their component waits until they are gone."""
 
 
 class Problem(Value):
@@ -174,14 +202,18 @@ class Lost(Value):
     """Completed steps since the checkpoint that the restarted components resume from."""
     resume_step: int | None = None
     """Step they resume after; `None` means from the beginning."""
+    rollouts: int | None = None
+    """Rollouts being generated that are thrown away; `None` where nobody counts them."""
 
 
 class Request(Value):
     """What a client wants done. Sent to be planned first, then, unchanged, to be carried out."""
 
-    action: Literal["start", "stop", "restart", "set"]
+    action: Literal["start", "stop", "restart", "set", "free"]
     components: tuple[str, ...] = ()
-    """Empty means all (for `set`: none)."""
+    """Empty means all (for `set`: none; for `free`: the orphans of all)."""
+    pids: tuple[int, ...] = ()
+    """For `free`: which orphans to end; empty means all of the components named."""
     edits: dict[str, Any] = {}
     """Dotted key to new value, for `set`; `None` removes the key from the file."""
     restart: bool = False
@@ -195,7 +227,7 @@ class Request(Value):
 class Plan(Value):
     """What a start, stop, restart or edit would do: `--plan`, `--dry-run`, and the dialog in the TUI."""
 
-    action: Literal["start", "stop", "restart", "set"] = "restart"
+    action: Literal["start", "stop", "restart", "set", "free"] = "restart"
     diff: str = ""
     """Unified diff of the config files, empty where nothing is edited."""
     stop: tuple[str, ...] = ()
@@ -206,6 +238,10 @@ class Plan(Value):
     """Alive now and left alone."""
     reasons: tuple[str, ...] = ()
     lost: Lost = Lost()
+    free: tuple[Orphan, ...] = ()
+    """Processes of dead attempts that are ended."""
+    estimate_s: float | None = None
+    """From now until all is ready, by the medians of earlier starts; `None` where one was never timed."""
     problems: tuple[Problem, ...] = ()
 
     @property
@@ -288,9 +324,13 @@ class JournalEntry(Value):
     data: dict[str, Any] = {}
 
 
+AlertKind = Literal["crash", "stall", "recovered", "finished", "metric", "disk", "config", "orphan", "notice"]
+
+
 class Alert(Value):
     """Something a person should notice."""
 
+    kind: AlertKind = "notice"
     severity: Literal["error", "warning", "information"]
     title: str
     text: str

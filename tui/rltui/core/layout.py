@@ -45,6 +45,9 @@ class Stop(Section):
     signal: str = "SIGTERM"
     grace_s: float = Field(default=20.0, ge=0)
     """After this the whole tree gets SIGTERM, and seconds later SIGKILL."""
+    leftovers: Literal["end", "keep"] = "end"
+    """What becomes of processes that outlive an attempt which ended by itself: ended at once, or kept and
+    listed until a person ends them. A stop on request always ends them."""
 
     @field_validator("signal")
     @classmethod
@@ -52,6 +55,43 @@ class Stop(Section):
         if name not in signal.Signals.__members__:
             raise ValueError(f"unknown signal {name!r}; use a name such as SIGTERM or SIGINT")
         return name
+
+
+class Restart(Section):
+    """What is done when a component ends by itself."""
+
+    policy: Literal["never", "on-failure", "always"] = "never"
+    """`always` also starts a job again that ended with code 0. A config error or an out-of-memory error is
+    never answered with another start."""
+    backoff_s: tuple[float, float] = (1.0, 300.0)
+    """First and longest pause before a start; each is twice the one before."""
+    max_failures: int = Field(default=3, ge=1)
+    """So many failures within `window_s` and it stays failed."""
+    window_s: float = Field(default=3600.0, gt=0)
+    healthy_s: float = Field(default=600.0, gt=0)
+    """Having been ready for so long, earlier failures are forgiven."""
+    together: tuple[ComponentId, ...] = ()
+    """Living components that must restart when this one does, besides those that the framework names."""
+    because: str = "the layout says so"
+    """Why `together`, for the plan."""
+
+    @field_validator("backoff_s")
+    @classmethod
+    def _rising(cls, pauses: tuple[float, float]) -> tuple[float, float]:
+        if not 0 < pauses[0] <= pauses[1]:
+            raise ValueError(f"backoff_s is {list(pauses)}; use [first, longest] in seconds, both above 0")
+        return pauses
+
+
+class Stall(Section):
+    """When a living component counts as stalled."""
+
+    silence_s: float = Field(default=300.0, ge=0)
+    """Shortest silence (no output, metrics, or tokens while requests run) that counts; 0: never stalled."""
+    factor: float = Field(default=10.0, gt=1)
+    """A silence must also be so many times the median pause of the component's own signs of life."""
+    dump: bool = True
+    """Write down its stacks with `py-spy dump`, where py-spy is installed."""
 
 
 class ComponentSpec(Section):
@@ -69,12 +109,20 @@ class ComponentSpec(Section):
     """Comma-separated device indices, for the memory view; usually `{gpus.<id>}`."""
     port: str = ""
     """TCP port it listens on; must be free before it starts. Usually `{port.<id>}`."""
+    gpu_memory: str = ""
+    """Fraction of the memory of each of its `gpus` that must be free before it starts."""
+    wait_s: float = Field(default=60.0, ge=0)
+    """How long a start waits for its port, its GPU memory and the leftovers of earlier attempts."""
+    metrics: str = ""
+    """URL of its Prometheus metrics, such as vLLM's `/metrics`; shows whether requests make progress."""
     after: tuple[ComponentId, ...] = ()
     """Waits until these services are ready and these jobs are done."""
     creates: str = ""
     """A path this job makes. Where it exists already, the job is not run."""
     ready: Ready | None = None
     stop: Stop = Stop()
+    restart: Restart = Restart()
+    stall: Stall = Stall()
     logs: tuple[str, ...] = ()
     """Log files it writes besides its own output."""
 
@@ -107,6 +155,10 @@ class Layout(Section):
                 raise ValueError(
                     f"component {spec.id!r} waits for unknown {unknown[0]!r}; known: {', '.join(ids)}"
                 )
+            if unknown := [name for name in spec.restart.together if name not in ids]:
+                raise ValueError(
+                    f"component {spec.id!r} restarts with unknown {unknown[0]!r}; known: {', '.join(ids)}"
+                )
         if self.screen.widths and len(self.screen.widths) != len(self.screen.columns):
             raise ValueError(
                 f"screen.widths has {len(self.screen.widths)} entries, "
@@ -137,6 +189,14 @@ class Layout(Section):
             for name in free:
                 del waiting[name]
         return tuple(order)
+
+    def restart_rules(self) -> tuple[tuple[frozenset[str], frozenset[str], str], ...]:
+        """(if this restarts, these restart too, because …), from `restart.together`."""
+        return tuple(
+            (frozenset({spec.id}), frozenset(spec.restart.together), spec.restart.because)
+            for spec in self.component
+            if spec.restart.together
+        )
 
     def __getitem__(self, component_id: str) -> ComponentSpec:
         """The component of that id; `KeyError` where there is none."""

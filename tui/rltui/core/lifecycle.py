@@ -2,6 +2,7 @@
 
 A `Life` is what the supervisor knows of a component; `advance` says what it becomes when something happens.
 An event carries the epoch it belongs to: one that arrives late, from an earlier start, changes nothing.
+Times are seconds of a monotonic clock, so that a jump of the wall clock moves nothing.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
 from rltui.core.api import ALIVE_STATES, ComponentState
+from rltui.core.layout import Restart
+from rltui.core.restart_policy import GiveUp, decide
 
 
 @dataclass(frozen=True, slots=True)
 class ExitInfo:
-    """How a process ended. Both `None`: nobody was there to see it."""
+    """How a process ended. Code and signal both `None`: nobody was there to see it."""
 
     code: int | None = None
     signal: str | None = None
@@ -22,13 +25,19 @@ class ExitInfo:
     """Why it could not be run at all."""
     on_request: bool = False
     """It was asked to stop."""
+    cause: str | None = None
+    """What its output says of the end: `out of memory: …`."""
+    hopeless: bool = False
+    """Another start would end the same way: an error in the config, or too little memory."""
 
     def __str__(self) -> str:
         if self.error:
             return self.error
         if self.signal:
-            return f"killed by {self.signal}"
-        return f"exited {self.code}" if self.code is not None else "ended, exit code unknown"
+            how = f"killed by {self.signal}"
+        else:
+            how = f"exited {self.code}" if self.code is not None else "ended, exit code unknown"
+        return f"{how} ({self.cause})" if self.cause else how
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +45,17 @@ class Life:
     """State of one component. `epoch` counts starts and voids events of earlier ones."""
 
     kind: Literal["service", "job"]
+    restart: Restart = Restart()
     state: ComponentState = ComponentState.STOPPED
     reason: str | None = None
     exit: ExitInfo | None = None
     epoch: int = 0
+    ready_at: float | None = None
+    """When the present or last start became ready."""
+    failures: tuple[float, ...] = ()
+    """When it failed, oldest first: those that still count against it."""
+    retry_at: float | None = None
+    """When it is due to start again, in state `backoff`."""
 
     @property
     def alive(self) -> bool:
@@ -51,10 +67,17 @@ class Life:
         """It runs, or is about to."""
         return self.alive or self.state is ComponentState.WAITING
 
+    @property
+    def expected(self) -> bool:
+        """It runs, or will without anybody asking again."""
+        return self.busy or self.state is ComponentState.BACKOFF
+
 
 @dataclass(frozen=True, slots=True)
 class StartRequested:
-    """Begins a new epoch."""
+    """Begins a new epoch. A person's wish forgives earlier failures, an automatic one counts on."""
+
+    automatic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +94,7 @@ class Spawned:
 
     epoch: int
     ready: bool
+    at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +102,7 @@ class ProbeSucceeded:
     """The readiness probe answered."""
 
     epoch: int
+    at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +114,11 @@ class StopRequested:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The process, and all its descendants, are gone."""
+    """The main process is gone."""
 
     epoch: int
     exit: ExitInfo
+    at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,25 +138,31 @@ def advance(life: Life, event: LifeEvent) -> Life:
     if epoch != life.epoch:
         return life
     match event:
-        case StartRequested():
+        case StartRequested(automatic=automatic):
             if life.busy:
                 return life
-            return Life(kind=life.kind, state=ComponentState.WAITING, epoch=life.epoch + 1)
+            return Life(
+                kind=life.kind,
+                restart=life.restart,
+                state=ComponentState.WAITING,
+                epoch=life.epoch + 1,
+                failures=life.failures if automatic else (),
+            )
         case Held(reason=reason):
             return replace(life, reason=reason) if life.state is ComponentState.WAITING else life
-        case Spawned(ready=ready):
+        case Spawned(ready=ready, at=at):
             if life.state is not ComponentState.WAITING:
                 return life
             state = ComponentState.READY if ready else ComponentState.STARTING
-            return replace(life, state=state, reason=None, exit=None)
-        case ProbeSucceeded():
+            return replace(life, state=state, reason=None, exit=None, ready_at=at if ready else None)
+        case ProbeSucceeded(at=at):
             if life.state is not ComponentState.STARTING:
                 return life
-            return replace(life, state=ComponentState.READY, reason=None)
+            return replace(life, state=ComponentState.READY, reason=None, ready_at=at)
         case StopRequested(reason=reason):
             return _stop(life, reason)
-        case Ended(exit=exit_info):
-            return _end(life, exit_info) if life.alive else life
+        case Ended(exit=exit_info, at=at):
+            return _end(life, exit_info, at) if life.alive else life
         case StartFailed(reason=reason):
             if life.state is not ComponentState.WAITING:
                 return life
@@ -140,21 +172,52 @@ def advance(life: Life, event: LifeEvent) -> Life:
 
 
 def _stop(life: Life, reason: str | None) -> Life:
-    if life.state is ComponentState.WAITING:
-        return replace(life, state=ComponentState.STOPPED, reason=reason, epoch=life.epoch + 1)
-    if life.state in (ComponentState.STARTING, ComponentState.READY):
-        return replace(life, state=ComponentState.STOPPING, reason=reason)
-    return life
+    match life.state:
+        case ComponentState.WAITING | ComponentState.BACKOFF:
+            return replace(
+                life, state=ComponentState.STOPPED, reason=reason, epoch=life.epoch + 1, retry_at=None
+            )
+        case ComponentState.STARTING | ComponentState.READY:
+            return replace(life, state=ComponentState.STOPPING, reason=reason)
+        case ComponentState.STOPPING if reason is None and life.reason is not None:
+            return replace(life, reason=None)  # a person's wish comes on top of a failure: no start again
+        case _:
+            return life
 
 
-def _end(life: Life, exit_info: ExitInfo) -> Life:
+def _end(life: Life, exit_info: ExitInfo, at: float) -> Life:
     """A service that ends by itself has failed, whatever its code: vLLM exits 0 after an engine crash."""
     if life.state is ComponentState.STOPPING or exit_info.on_request:
-        state = ComponentState.FAILED if life.reason else ComponentState.STOPPED
-        return replace(life, state=state, exit=exit_info)
-    if life.kind == "job" and exit_info.code == 0:
-        return replace(life, state=ComponentState.EXITED, exit=exit_info, reason=None)
-    reason = str(exit_info)
-    if life.kind == "service" and exit_info.code == 0:
-        reason = "exited 0, but a service must not end by itself"
-    return replace(life, state=ComponentState.FAILED, exit=exit_info, reason=reason)
+        if life.reason is None:
+            return replace(life, state=ComponentState.STOPPED, exit=exit_info)
+        return _fail(life, exit_info, life.reason, at)
+    if exit_info.code != 0 or exit_info.error:
+        return _fail(life, exit_info, str(exit_info), at)
+    if life.kind == "service":
+        told = f" ({exit_info.cause})" if exit_info.cause else ""
+        return _fail(life, exit_info, f"exited 0, but a service must not end by itself{told}", at)
+    if life.restart.policy == "always":
+        again = replace(life, exit=exit_info, failures=())
+        return replace(
+            again, state=ComponentState.BACKOFF, reason="exited 0", retry_at=at + life.restart.backoff_s[0]
+        )
+    return replace(life, state=ComponentState.EXITED, exit=exit_info, reason=None)
+
+
+def _fail(life: Life, exit_info: ExitInfo, reason: str, at: float) -> Life:
+    healthy = life.ready_at is not None and at - life.ready_at >= life.restart.healthy_s
+    failures = () if healthy else life.failures
+    answer = decide(life.restart, failures, at, hopeless=exit_info.hopeless)
+    if isinstance(answer, GiveUp):
+        text = f"{reason}; {answer.reason}" if answer.reason else reason
+        return replace(
+            life, state=ComponentState.FAILED, exit=exit_info, reason=text, failures=answer.failures
+        )
+    return replace(
+        life,
+        state=ComponentState.BACKOFF,
+        exit=exit_info,
+        reason=f"{reason}; failure {len(answer.failures)} of {life.restart.max_failures}",
+        failures=answer.failures,
+        retry_at=answer.at,
+    )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from rltui.core.api import ComponentState, Lost, Plan, Request
+from rltui.core.api import ComponentState, Lost, Orphan, Plan, Request
+from rltui.core.estimate import Times, estimate
 from rltui.core.layout import Layout
 from rltui.core.lifecycle import Life
 
@@ -25,14 +26,25 @@ class Situation:
     """Newest complete checkpoint, `None` where there is none or the start is from scratch."""
     is_made: Callable[[str], bool]
     """Whether what this job creates exists already."""
+    rollouts: int | None = None
+    """Requests that the inference servers work on now; `None` where nobody counts them."""
+    orphans: Sequence[Orphan] = ()
+    times: Mapping[str, Times] = field(default_factory=dict)
+    """How long earlier starts and stops took, for the estimate."""
 
     def busy(self, component: str) -> bool:
         """It runs, or is about to."""
         return self.lives[component].busy
 
+    def expected(self, component: str) -> bool:
+        """It runs, or will by its restart policy."""
+        return self.lives[component].expected
+
 
 def make_plan(request: Request, situation: Situation, *, readers: Mapping[str, Sequence[str]]) -> Plan:
     """The plan for `request`. `readers`: edited key → components that read it (for `set`)."""
+    if request.action == "free":
+        return _plan_free(request, situation)
     if request.action == "stop":
         return _plan_stop(request, situation)
     if request.action == "set":
@@ -55,7 +67,7 @@ def _readers_to_restart(
             name
             for name in components
             if name in situation.lives
-            and (situation.busy(name) or situation.lives[name].state is ComponentState.FAILED)
+            and (situation.expected(name) or situation.lives[name].state is ComponentState.FAILED)
         ]
         wanted.extend(concerned)
         if concerned:
@@ -116,15 +128,26 @@ def _is_met(name: str, situation: Situation) -> bool:
     return life.busy or life.state is ComponentState.EXITED or situation.is_made(name)
 
 
+def _plan_free(request: Request, situation: Situation) -> Plan:
+    chosen = tuple(
+        orphan
+        for orphan in situation.orphans
+        if (not request.pids or orphan.pid in request.pids)
+        and (not request.components or orphan.component in request.components)
+    )
+    keep = tuple(name for name in situation.layout.start_order() if situation.busy(name))
+    return Plan(action="free", keep=keep, free=chosen)
+
+
 def _plan_stop(request: Request, situation: Situation) -> Plan:
     chosen = set(request.components or [spec.id for spec in situation.layout.component])
     reasons: list[str] = []
     for name in situation.layout.start_order():
         needs = [need for need in situation.layout[name].after if need in chosen]
-        if name not in chosen and needs and situation.busy(name):
+        if name not in chosen and needs and situation.expected(name):
             chosen.add(name)
             reasons.append(f"{name} too: it needs {_and(needs)}")
-    stop = {name for name in chosen if situation.busy(name)}
+    stop = {name for name in chosen if situation.expected(name)}
     return _ordered(request, stop, set(), reasons, situation)
 
 
@@ -137,13 +160,17 @@ def _ordered(
 ) -> Plan:
     order = situation.layout.start_order()
     keep = [name for name in order if situation.busy(name) and name not in stop]
+    stops = tuple(name for name in reversed(order) if name in stop)
+    starts = tuple(name for name in order if name in start)
     return Plan(
         action=request.action,
-        stop=tuple(name for name in reversed(order) if name in stop),
-        start=tuple(name for name in order if name in start),
+        stop=stops,
+        start=starts,
         keep=tuple(keep),
         reasons=tuple(reasons),
         lost=_lost(request, stop, start, situation),
+        free=tuple(orphan for orphan in situation.orphans if orphan.component in start),
+        estimate_s=estimate(stops, starts, situation.layout, situation.times),
     )
 
 
@@ -153,7 +180,11 @@ def _lost(request: Request, stop: Collection[str], start: Collection[str], situa
     if not jobs & (set(stop) | set(start)):
         return Lost()
     resume = situation.resume_step if request.resume == "latest" else None
-    return Lost(steps=max(0, situation.completed_steps - (resume or 0)), resume_step=resume)
+    return Lost(
+        steps=max(0, situation.completed_steps - (resume or 0)),
+        resume_step=resume,
+        rollouts=situation.rollouts if stop else None,
+    )
 
 
 def _and(names: Sequence[str]) -> str:

@@ -88,7 +88,7 @@ class ComponentRunner:
     _task: asyncio.Task[None] | None = None
 
     def __post_init__(self) -> None:
-        self.life = Life(kind=self.spec.kind)
+        self.life = Life(kind=self.spec.kind, restart=self.spec.restart)
 
     # --- asked from outside -------------------------------------------------------------------------------
 
@@ -130,7 +130,7 @@ class ComponentRunner:
             # Old news: it has been told when it happened, or nobody can tell any more.
             self.life = ended_life(self.spec.kind, self.record)
             return
-        self.life = Life(kind=self.spec.kind, state=ComponentState.WAITING, epoch=1)
+        self.life = replace(self.life, state=ComponentState.WAITING, epoch=1)
         launch = self._launch_of_attempt()
         if self._ready_file.exists():
             launch = replace(launch, ready=None)

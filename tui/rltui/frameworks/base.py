@@ -9,6 +9,7 @@ from typing import Any
 from rltui.core.api import Problem
 from rltui.core.knobs import Knob
 from rltui.core.metrics import MetricNames
+from rltui.core.plan import RestartRule
 from rltui.core.template import TemplateValue
 
 
@@ -101,6 +102,12 @@ def no_defaults(files: ConfigFiles) -> Mapping[str, Any]:
     return {}
 
 
+def no_restart_rules(files: ConfigFiles) -> Sequence[RestartRule]:
+    """A framework whose components restart alone, unless the layout says otherwise."""
+    del files
+    return ()
+
+
 def nothing_configured(files: ConfigFiles) -> None:
     """A framework whose config does not say."""
     del files
@@ -130,8 +137,8 @@ class Framework:
     derive: Callable[[ConfigFiles], tuple[Derived, ...]] = nothing_derived
     companions: Mapping[str, str] = field(default_factory=dict)
     """Further files that are read when they lie beside the config: role → file name."""
-    restart_together: Sequence[tuple[frozenset[str], frozenset[str], str]] = ()
-    """(if any of these restarts, these restart too, because …), applied until nothing changes."""
+    restart_rules: Callable[[ConfigFiles], Sequence[RestartRule]] = no_restart_rules
+    """Which restarts are legal with this config: applied until nothing changes."""
     output_dir: Callable[[ConfigFiles], str | None] = nothing_configured
     """The output folder that the config names, relative to the workspace."""
     max_steps: Callable[[ConfigFiles], int | None] = nothing_configured

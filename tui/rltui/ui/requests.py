@@ -45,6 +45,8 @@ def done_text(plan: Plan, *, restarts: bool = True) -> str:
             return f"Stopping {listed(plan.stop)}"
         case "restart":
             return f"Restarting {listed(plan.start or plan.stop)}"
+        case "free":
+            return f"Ending {listed(tuple(f'pid {orphan.pid}' for orphan in plan.free))}"
         case "set":
             return f"Written. Restarting {listed(plan.start)}" if restarts and plan.start else "Written"
 

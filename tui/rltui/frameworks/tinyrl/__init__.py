@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rltui.core.plan import RestartRule
 from rltui.frameworks.base import ConfigFiles, Fact, Framework, RunFiles
 from rltui.frameworks.tinyrl.check import check
 from rltui.frameworks.tinyrl.commands import template_values
@@ -40,6 +41,19 @@ def max_steps(files: ConfigFiles) -> int:
     return int(steps if steps is not None and knob.fault(steps) is None else knob.default)
 
 
+def restart_rules(files: ConfigFiles) -> Sequence[RestartRule]:
+    """The same for every config: weights go through the file system, step counters must agree."""
+    del files
+    return (
+        (_PAIR, _PAIR, "their step counters must agree"),
+        (
+            frozenset({"inference"}),
+            _PAIR,
+            "a new server holds the weights of the base model until the orchestrator sends it newer ones",
+        ),
+    )
+
+
 TINYRL = Framework(
     id="tinyrl",
     title="tinyrl (embedded)",
@@ -52,14 +66,7 @@ TINYRL = Framework(
     check=check,
     derive=derive,
     companions={"sft": "sft.toml"},
-    restart_together=(
-        (_PAIR, _PAIR, "their step counters must agree"),
-        (
-            frozenset({"inference"}),
-            _PAIR,
-            "a new server holds the weights of the base model until the orchestrator sends it newer ones",
-        ),
-    ),
+    restart_rules=restart_rules,
     output_dir=output_dir,
     max_steps=max_steps,
     files=RunFiles(stale_after_resume=("checkpoints", "rollouts", "broadcasts", "weights")),
