@@ -24,6 +24,12 @@ class Launch:
     """What the layout adds to the user's environment."""
     ready: Ready | None
     port: int | None
+    metrics: str | None = None
+    """URL of its Prometheus metrics."""
+    gpus: tuple[int, ...] = ()
+    """Indices of its devices, as far as the config says."""
+    gpu_memory: float | None = None
+    """Fraction of each device's memory that must be free before it starts."""
 
 
 class Recipe:
@@ -46,6 +52,9 @@ class Recipe:
             env={key: render(value, values, where=where) for key, value in spec.env.items()},
             ready=_filled(spec.ready, values, where) if spec.ready is not None else None,
             port=port_number(port, where) if port else None,
+            metrics=render(spec.metrics, values, where=where) or None,
+            gpus=self.gpus(component, files),
+            gpu_memory=_fraction(render(spec.gpu_memory, values, where=where), where),
         )
 
     def port(self, component: str, files: ConfigFiles) -> int | None:
@@ -85,6 +94,19 @@ def _filled(ready: Ready, values: Mapping[str, TemplateValue], where: str) -> Re
     """The probe with its placeholders filled. A log pattern is a regular expression and stays as it is."""
     texts = {name: text for name in ("http", "tcp", "file") if (text := getattr(ready, name)) is not None}
     return ready.model_copy(update={name: render(text, values, where=where) for name, text in texts.items()})
+
+
+def _fraction(text: str, where: str) -> float | None:
+    """A part of a device's memory from a filled-in layout value, `None` where it is empty."""
+    if not text:
+        return None
+    try:
+        fraction = float(text)
+    except ValueError:
+        fraction = -1.0
+    if 0 <= fraction <= 1:
+        return fraction
+    raise ConfigError(f"{where}: gpu_memory is {text!r}", hint="use a fraction between 0 and 1, such as 0.9")
 
 
 def port_number(text: str, where: str) -> int:

@@ -1,0 +1,65 @@
+"""`spec.json`: what a shim is to run, and what the next supervisor learns of a running attempt."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from rltui.core.layout import ComponentSpec, Ready
+from rltui.daemon.recipe import Launch
+from rltui.services.experiment_files import write_atomically
+
+_FILE = "spec.json"
+
+
+def write_spec(folder: Path, launch: Launch, *, spec: ComponentSpec, tag: str, attempt: int, log: Path) -> None:
+    """Write the spec of an attempt into its folder.
+
+    Raises:
+        RltuiError: if it cannot be written.
+    """
+    values = {
+        "experiment": tag,
+        "component": spec.id,
+        "attempt": attempt,
+        "argv": launch.argv,
+        "cwd": launch.cwd,
+        "env": dict(launch.env),
+        "log": str(log),
+        "stop": {
+            "signal": spec.stop.signal,
+            "grace_s": spec.stop.grace_s,
+            "leftovers": spec.stop.leftovers,
+        },
+        "created_at": time.time(),
+        "ready": launch.ready.model_dump(exclude_none=True) if launch.ready else None,
+        "port": launch.port,
+        "metrics": launch.metrics,
+    }
+    write_atomically(folder / _FILE, json.dumps(values, indent=1).encode())
+
+
+def read_launch(folder: Path) -> Launch | None:
+    """What the attempt was started with; `None` where that was never written or is damaged."""
+    try:
+        values = json.loads((folder / _FILE).read_bytes())
+        ready = values["ready"]
+        return Launch(
+            argv=tuple(values["argv"]),
+            cwd=values["cwd"],
+            env=values["env"],
+            ready=Ready(**ready) if ready else None,
+            port=values["port"],
+            metrics=values.get("metrics"),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def spec_age_s(folder: Path) -> float | None:
+    """Seconds since the spec was written, at least 0; `None` where there is none."""
+    try:
+        return max(0.0, time.time() - (folder / _FILE).stat().st_mtime)
+    except OSError:
+        return None
