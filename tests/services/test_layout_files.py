@@ -89,6 +89,10 @@ def test_find_suggests_known_names() -> None:
             ONE + 'stop = { signl = "X" }\n',
             ":4:10: component 'a', stop.signl: unknown key; did you mean signal?",
         ),
+        (
+            ONE + "restart = { polcy = 'always' }\n",
+            ":4:13: component 'a', restart.polcy: unknown key; did you mean policy?",
+        ),
         ('titel = "x"\n' + ONE, ":1:1: titel: unknown key; did you mean title?"),
         ('[[component]]\nid = "a"\n', ":1:1: component 'a', command: is missing"),
         (ONE.replace('"a"', '"A b"'), ":2:1: component 'A b', id: string should match pattern"),

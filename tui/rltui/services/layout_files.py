@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import platformdirs
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
 from rltui import paths
-from rltui.core import tomldoc
-from rltui.core.layout import ComponentSpec, Layout, Ready, Screen, Stop
+from rltui.core.layout import ComponentSpec, Layout, Ready, Restart, Screen, Stall, Stop
 from rltui.core.suggest import did_you_mean
-from rltui.core.toml_values import format_key
 from rltui.errors import ConfigError
-from rltui.services import config_files
+from rltui.services import config_files, model_faults
 
 _TABLES: Mapping[str, type[BaseModel]] = {
     "component": ComponentSpec,
     "ready": Ready,
     "stop": Stop,
+    "restart": Restart,
+    "stall": Stall,
     "screen": Screen,
 }
 """Models by the name of the key that holds them."""
@@ -78,37 +77,11 @@ def load(path: Path) -> Layout:
     try:
         return Layout.model_validate(source.data)
     except ValidationError as error:
-        faults = [_fault(path, source.text, source.data, each) for each in _deepest(error.errors())]
-        raise ConfigError(faults[0], details=faults[1:], hint="fix the layout file") from error
+        found = model_faults.faults(source, error, root=Layout, tables=_TABLES, name=_name)
+        raise ConfigError(found[0], details=found[1:], hint="fix the layout file") from error
 
 
-def _deepest(errors: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Without those that only follow from another one further inside."""
-    places = [error["loc"] for error in errors]
-    return [
-        error
-        for error in errors
-        if not any(
-            len(loc) > len(error["loc"]) and loc[: len(error["loc"])] == error["loc"] for loc in places
-        )
-    ]
-
-
-def _fault(path: Path, text: str, data: Mapping[str, Any], error: ErrorDetails) -> str:
-    keys = tuple(str(part) for part in error["loc"])
-    place = next(
-        (
-            found
-            for depth in range(len(keys), 0, -1)
-            if (found := tomldoc.locate(text, format_key(keys[:depth])))
-        ),
-        None,
-    )
-    spot = f"{path}:{place[0]}:{place[1]}" if place else str(path)
-    return f"{spot}: {_name(error['loc'], data)}{_reason(error)}"
-
-
-def _name(location: tuple[int | str, ...], data: Mapping[str, Any]) -> str:
+def _name(location: model_faults.Location, data: Mapping[str, Any]) -> str:
     """`component 'trainer', stop.signal: `, or nothing for the whole file."""
     words = [str(part) for part in location]
     if words[:1] != ["component"] or len(words) < 2:
@@ -117,27 +90,3 @@ def _name(location: tuple[int | str, ...], data: Mapping[str, Any]) -> str:
     table = tables[index] if isinstance(tables, list) and isinstance(index, int) else None
     name = table.get("id", f"number {words[1]}") if isinstance(table, dict) else f"number {words[1]}"
     return f"component {name!r}, {'.'.join(words[2:])}: " if words[2:] else f"component {name!r}: "
-
-
-def _reason(error: ErrorDetails) -> str:
-    if error["type"] == "extra_forbidden":
-        key = str(error["loc"][-1])
-        guess = did_you_mean(key, _keys_beside(error["loc"]))
-        return f"unknown key; {guess}" if guess else "unknown key"
-    if error["type"] == "missing":
-        return "is missing"
-    message = error["msg"].removeprefix("Value error, ")
-    given = error["input"]
-    shown = (
-        f" (given: {given!r})"
-        if isinstance(given, str | int | float) and error["type"] != "value_error"
-        else ""
-    )
-    return f"{message[0].lower()}{message[1:]}{shown}"
-
-
-def _keys_beside(location: tuple[int | str, ...]) -> Iterator[str]:
-    """The keys that the table of an unknown key may have."""
-    tables = [part for part in location[:-1] if isinstance(part, str)]
-    model = _TABLES.get(tables[-1]) if tables else Layout
-    yield from model.model_fields if model is not None else ()
