@@ -10,6 +10,7 @@ from pathlib import Path
 from rltui.core.layout import Layout, Ready
 from rltui.core.template import TemplateValue, render, render_arguments
 from rltui.errors import ConfigError
+from rltui.frameworks import overrides
 from rltui.frameworks.base import ConfigFiles, Framework, RunContext
 from rltui.services.experiment_files import ExperimentRecord
 
@@ -83,6 +84,9 @@ class Recipe:
             output_dir=self._record.output_dir,
             python=sys.executable,
             resume_step=resume_step,
+            overrides=overrides.standing(
+                self._framework.ports(files), self._record.overrides, self._record.overridden
+            ),
         )
         return self._framework.template_values(files, context)
 

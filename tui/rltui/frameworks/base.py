@@ -39,6 +39,22 @@ class RunContext:
     """Interpreter of rltui itself."""
     resume_step: int | None = None
     """Checkpoint to continue from; `None` starts from the beginning."""
+    overrides: Mapping[str, int | str] = field(default_factory=dict)
+    """By knob name, values that rltui chose for this experiment; they go before those of the config."""
+
+
+@dataclass(frozen=True, slots=True)
+class PortKnob:
+    """A TCP port for which rltui may choose another, with an option on the command lines."""
+
+    component: str
+    """Listens on it."""
+    knob: str
+    """Name of the knob that holds it, which is also the name of the option."""
+    port: int
+    """What the config says."""
+    readers: tuple[str, ...]
+    """Components whose command lines need the option."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +124,12 @@ def no_restart_rules(files: ConfigFiles) -> Sequence[RestartRule]:
     return ()
 
 
+def no_ports(files: ConfigFiles) -> tuple[PortKnob, ...]:
+    """A framework whose ports are what the config says."""
+    del files
+    return ()
+
+
 def nothing_configured(files: ConfigFiles) -> None:
     """A framework whose config does not say."""
     del files
@@ -139,6 +161,8 @@ class Framework:
     """Further files that are read when they lie beside the config: role → file name."""
     restart_rules: Callable[[ConfigFiles], Sequence[RestartRule]] = no_restart_rules
     """Which restarts are legal with this config: applied until nothing changes."""
+    ports: Callable[[ConfigFiles], tuple[PortKnob, ...]] = no_ports
+    """Ports that may be chosen anew where they are busy; not those that the config names twice."""
     output_dir: Callable[[ConfigFiles], str | None] = nothing_configured
     """The output folder that the config names, relative to the workspace."""
     max_steps: Callable[[ConfigFiles], int | None] = nothing_configured

@@ -7,7 +7,8 @@ import os
 import re
 import time
 import tomllib
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from rltui import paths
@@ -28,6 +29,10 @@ class ExperimentRecord:
     layout_file: str
     framework: str
     created_at: float
+    overrides: Mapping[str, int | str] = field(default_factory=dict)
+    """By knob name: what rltui chose because the config's value cannot be used, such as a busy port."""
+    overridden: Mapping[str, int | str] = field(default_factory=dict)
+    """By knob name: what the config said then. Once it says something else, the config counts again."""
 
     @property
     def tag(self) -> str:

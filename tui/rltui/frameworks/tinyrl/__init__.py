@@ -8,7 +8,7 @@ from typing import Any
 from rltui.core.plan import RestartRule
 from rltui.frameworks.base import ConfigFiles, Fact, Framework, RunFiles
 from rltui.frameworks.tinyrl.check import check
-from rltui.frameworks.tinyrl.commands import template_values
+from rltui.frameworks.tinyrl.commands import ports, template_values
 from rltui.frameworks.tinyrl.derive import derive
 from rltui.frameworks.tinyrl.knobs import BY_NAME, KNOBS, defaults
 
@@ -67,6 +67,7 @@ TINYRL = Framework(
     derive=derive,
     companions={"sft": "sft.toml"},
     restart_rules=restart_rules,
+    ports=ports,
     output_dir=output_dir,
     max_steps=max_steps,
     files=RunFiles(stale_after_resume=("checkpoints", "rollouts", "broadcasts", "weights")),

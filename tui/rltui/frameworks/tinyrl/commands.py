@@ -7,22 +7,28 @@ from pathlib import PurePath
 
 from rltui.core.knobs import TomlValue
 from rltui.core.template import Missing, TemplateValue
-from rltui.frameworks.base import ConfigFiles, RunContext
+from rltui.frameworks.base import ConfigFiles, PortKnob, RunContext
 from rltui.frameworks.config_data import effective
-from rltui.frameworks.tinyrl.knobs import KNOBS, defaults
+from rltui.frameworks.tinyrl.knobs import BY_NAME, KNOBS, defaults
 
 _EVERY_INTERFACE = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}  # noqa: S104
+
+_PORT = BY_NAME["inference.server.port"]
+_ADDRESS = "orchestrator.client.base_url"
 
 
 def template_values(files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
     """`config.rl`, `config.sft`, `model_path`, `port.inference`, `host.inference`, `gpus.<id>`, `resume` …"""
-    values = effective(KNOBS, files, defaults(files))
+    values = {**effective(KNOBS, files, defaults(files)), **context.overrides}
     resume = () if context.resume_step is None else ("--ckpt.resume-step", str(context.resume_step))
     return {
         "python": context.python,
         "workspace": context.workspace,
         "output_dir": context.output_dir,
         "resume": resume,
+        "overrides": tuple(
+            word for name, value in context.overrides.items() for word in (f"--{name}", str(value))
+        ),
         "model_path": _model_path(values["model.name"], context.workspace),
         "port.inference": str(values["inference.server.port"]),
         "host.inference": _reachable(values["inference.server.host"]),
@@ -30,6 +36,15 @@ def template_values(files: ConfigFiles, context: RunContext) -> Mapping[str, Tem
         "config.rl": files["rl"].path,
         "config.sft": _sft_config(files),
     }
+
+
+def ports(files: ConfigFiles) -> tuple[PortKnob, ...]:
+    """The port of the inference server, unless the config gives its address a second time."""
+    values = effective(KNOBS, files, defaults(files))
+    port = values[_PORT.name]
+    if values[_ADDRESS] is not None or _PORT.fault(port) is not None:
+        return ()
+    return (PortKnob("inference", _PORT.name, port, _PORT.readers),)
 
 
 def _sft_config(files: ConfigFiles) -> TemplateValue:
