@@ -1,4 +1,4 @@
-"""What a pydantic model has against a TOML file: place, key and fault in words, and what was perhaps meant."""
+"""What a pydantic model has against a TOML file: place, key and fault in words, and the likely correction."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def faults(
     tables: Mapping[str, type[BaseModel]],
     name: Callable[[Location, Mapping[str, Any]], str] = dotted,
 ) -> list[str]:
-    """One line per fault, in the model's order. `tables`: the model of each table, by the key that holds it."""
+    """One line per fault. `tables` has the model of each table, by the key that holds it."""
     return [_fault(source, each, {**tables, "": root}, name) for each in _deepest(error.errors())]
 
 
