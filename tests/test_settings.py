@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rltui import settings
+from rltui.errors import ConfigError
+from rltui.settings import AlertSettings, Settings
+
+FULL = """\
+[alerts]
+bell = false
+osc9 = true
+command = ["notify.sh", "--all"]
+tmux = ["default", "/tmp/my.sock"]
+tmux_clients = ["/dev/pts/*", "work"]
+min_severity = "error"
+repeat_s = 5
+"""
+
+
+def test_a_missing_file_means_defaults(tmp_path: Path) -> None:
+    assert settings.load(tmp_path / "settings.toml") == Settings()
+    assert (Settings().alerts.bell, Settings().alerts.tmux) == (True, ())
+
+
+def test_every_key_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text(FULL)
+    assert settings.load(path).alerts == AlertSettings(
+        bell=False,
+        osc9=True,
+        command=("notify.sh", "--all"),
+        tmux=("default", "/tmp/my.sock"),
+        tmux_clients=("/dev/pts/*", "work"),
+        min_severity="error",
+        repeat_s=5.0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("[alert]\n", ":1:1: alert: unknown key; did you mean alerts?"),
+        ("[alerts]\nbel = true\n", ":2:1: alerts.bel: unknown key; did you mean bell?"),
+        ("[alerts]\ncommand = 'a b'\n", ':2:1: alerts.command: write it as a list: ["a b"]'),
+        ("[alerts]\nbell = 'yes'\n", ":2:1: alerts.bell: input should be a valid boolean (given: 'yes')"),
+        ("[alerts]\nrepeat_s = -1\n", ":2:1: alerts.repeat_s: input should be greater than or equal to 0"),
+        ("[alerts]\nmin_severity = 'warn'\n", ":2:1: alerts.min_severity: input should be 'error'"),
+        ("[alerts\n", ":1:"),
+    ],
+)
+def test_a_fault_names_file_key_and_what_to_do(tmp_path: Path, text: str, fault: str) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        settings.load(path)
+    assert str(caught.value).startswith(f"{path}{fault}")
+    assert caught.value.exit_code == 3
+
+
+def test_the_file_lies_in_the_users_config_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert settings.settings_file() == tmp_path / "rltui/settings.toml"

@@ -1,0 +1,76 @@
+"""The user's settings: `$XDG_CONFIG_HOME/rltui/settings.toml`. Every key may be left out, as may the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import platformdirs
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, field_validator
+
+from rltui.errors import ConfigError
+from rltui.services import config_files, model_faults
+
+Word = Annotated[str, Field(min_length=1)]
+
+
+class Table(BaseModel):
+    """Base of the tables: frozen, unknown keys are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class AlertSettings(Table):
+    """Who is told what. The TUI shows every alert, whatever stands here."""
+
+    bell: StrictBool = True
+    """The TUI rings the terminal's bell for errors and warnings."""
+    osc9: StrictBool = False
+    """The TUI also has the terminal show a desktop notification (OSC 9: iTerm2, WezTerm, kitty, ghostty)."""
+    command: tuple[Word, ...] = ()
+    """Argument list, never a shell line. Run for each alert, which it gets as JSON on stdin."""
+    tmux: tuple[Word, ...] = ()
+    """Names (`tmux -L NAME`) or socket paths of tmux servers whose clients see alerts, besides those who are
+    attached to the experiment itself."""
+    tmux_clients: tuple[Word, ...] = ("*",)
+    """Which clients of those servers: patterns for the tty or the session name, `*` being any text."""
+    min_severity: Literal["error", "warning", "information"] = "warning"
+    """Less severe alerts are for the TUI alone; the end of a run and of a trouble always count."""
+    repeat_s: float = Field(default=60.0, ge=0, allow_inf_nan=False)
+    """Of alerts of one kind about one component, at most one comes in this time."""
+
+    @field_validator("command", "tmux", "tmux_clients", mode="before")
+    @classmethod
+    def _is_a_list(cls, value: object) -> object:
+        if isinstance(value, str):
+            raise ValueError(f'write it as a list: ["{value}"]')
+        return value
+
+
+class Settings(Table):
+    """The whole file."""
+
+    alerts: AlertSettings = AlertSettings()
+
+
+def settings_file() -> Path:
+    """Where it is looked for."""
+    return Path(platformdirs.user_config_dir("rltui")) / "settings.toml"
+
+
+def load(path: Path) -> Settings:
+    """The settings in a file; the defaults where there is none.
+
+    Raises:
+        ConfigError: if it cannot be read or understood: names file, line, key and what is wrong.
+    """
+    if not path.exists():
+        return Settings()
+    source = config_files.read(path)
+    try:
+        return Settings.model_validate(source.data)
+    except ValidationError as error:
+        found = model_faults.faults(source, error, root=Settings, tables={"alerts": AlertSettings})
+        raise ConfigError(
+            found[0], details=found[1:], hint="fix it; until then the default settings hold"
+        ) from error
