@@ -79,8 +79,8 @@ def test_one_failure_makes_the_experiment_failed() -> None:
 
 
 def test_component_title_is_safe_and_marks_the_selection() -> None:
-    title = component_title(component("trainer", facts=(NASTY,)), NOW, selected=True).plain
-    assert title == "▸ trainer ● ready 41m · abcdef[red]"
+    title, _ = component_title(component("trainer", facts=(NASTY,)), NOW, selected=True)
+    assert title.plain == "▸ trainer ● ready 41m · abcdef[red]"
 
 
 @pytest.mark.parametrize("width", [12, 30, 53, 120])

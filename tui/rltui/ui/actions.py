@@ -40,6 +40,8 @@ class Action:
     footer: bool = False
     palette: bool = True
     """May be offered in the palette, when it makes sense."""
+    changes: bool = False
+    """Changes the experiment, so a client that may only look has it not."""
 
     @property
     def method(self) -> str:
@@ -54,21 +56,24 @@ ACTIONS: tuple[Action, ...] = (
     Action("help", "question_mark", "show_help", "help", "Show all keys and what the symbols mean", _G, True),
     Action("palette", "colon,ctrl+p", "app.command_palette", "command",
            "Find any action by name", _G, True, False),
-    Action("component.start", "s", "start_component", "start", "Start the selected component", _C, True),
+    Action("component.start", "s", "start_component", "start",
+           "Start the selected component, at once where it would start again later", _C, True, changes=True),
     Action("component.stop", "x", "stop_component", "stop",
-           "Stop the selected component, plan first", _C, True),
+           "Stop the selected component, plan first", _C, True, changes=True),
     Action(
         "component.restart", "r", "restart_component", "restart",
-        "Restart the selected component and what must restart with it, plan first", _C, True,
+        "Restart the selected component and what must restart with it, plan first", _C, True, changes=True,
     ),
     Action(
         "component.restart-menu", "R", "restart_menu", "restart…",
-        "Choose what to restart: set or all, from checkpoint or from scratch", _C,
+        "Choose what to restart: set or all, from checkpoint or from scratch", _C, changes=True,
     ),
     Action("component.kill", "X", "kill_component", "kill",
-           "Kill the selected component's whole tree at once", _C),
-    Action("component.start-all", "S", "start_all", "start all", "Start everything, plan first", _C),
-    Action("component.stop-all", "D", "stop_all", "stop all", "Stop everything, plan first", _C),
+           "Kill the selected component's whole tree at once", _C, changes=True),
+    Action("component.start-all", "S", "start_all", "start all",
+           "Start everything, plan first", _C, changes=True),
+    Action("component.stop-all", "D", "stop_all", "stop all",
+           "Stop everything, plan first", _C, changes=True),
     Action("component.next", "j", "select_next", "next", "Select the next component", _C, False, False),
     Action("component.previous", "k", "select_previous", "previous",
            "Select the previous component", _C, False, False),
@@ -79,13 +84,15 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action("component.trainer", "t", "focus_component('trainer')", "trainer", "Go to trainer", _C),
     Action("component.attach", "a", "attach_component", "attach",
-           "Attach to the raw terminal of the component", _C),
-    Action("knob.edit", "e", "edit_knob", "edit", "Edit the knob under the cursor", _K, True),
+           "Attach to the raw terminal of the component", _C, changes=True),
+    Action("knob.edit", "e", "edit_knob", "edit", "Edit the knob under the cursor", _K, True, changes=True),
     Action(
         "knob.apply", "A", "apply_knobs", "apply",
-        "Restart what reads the changed knobs, so that the changes count", _K, True,
+        "Restart what reads the changed knobs, so that the changes count", _K, True, changes=True,
     ),
     Action("knob.focus", "c", "focus_knobs", "knobs", "Go to the knobs", _K),
+    Action("orphan.free", "K", "free_orphans", "end leftovers",
+           "End processes that outlived their component: names them, and asks", _G, True, changes=True),
     Action("gpu.focus", "d", "focus_gpus", "GPUs", "Go to the GPUs", _G),
     Action("pane.next", "tab", "focus_next_pane", "next pane", "Go to the next pane", _G, False, False),
     Action("pane.previous", "shift+tab", "focus_previous_pane", "previous pane",
@@ -106,7 +113,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("knob-table.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up", _T, False, False),
     Action("knob-table.first", "home,g", "cursor_to_end(False)", "first", "First knob", _T, False, False),
     Action("knob-table.last", "end,G", "cursor_to_end(True)", "last", "Last knob", _T, False, False),
-    Action("knob-table.edit", "enter", "edit", "edit", "Edit the knob under the cursor", _T, False, False),
+    Action("knob-table.edit", "enter", "edit", "edit",
+           "Edit the knob under the cursor", _T, False, False, changes=True),
     Action("editor.write", "enter", "write", "write", "Write the file, restart nothing", _E, True, False),
     Action(
         "editor.write-restart", "ctrl+r", "write_and_restart", "write + restart",
@@ -135,6 +143,17 @@ def bindings(*scopes: Scope) -> list[BindingType]:
         for action in ACTIONS
         if action.scope in scopes
     ]
+
+
+CHANGING_ACTIONS = frozenset(action.method for action in ACTIONS if action.changes)
+"""Names of the methods that a client which may only look must not run."""
+CHANGING_KEYS = {
+    key: action
+    for action in ACTIONS
+    if action.changes and action.scope in (_C, _K, _G)
+    for key in action.keys.split(",")
+}
+"""What each key of the overview would change."""
 
 
 def in_scope(scope: Scope) -> tuple[Action, ...]:

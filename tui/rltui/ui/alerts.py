@@ -11,13 +11,24 @@ if TYPE_CHECKING:
     from textual.app import App
 
 _STAY_S = {"error": 15.0, "warning": 8.0, "information": 5.0}
+_MARKS = {
+    "error": ("✗", "$text-error"),
+    "warning": ("⚠", "$text-warning"),
+    "information": ("·", "$foreground"),
+}
+_GOOD_NEWS = ("recovered", "finished")
+
+
+def alert_mark(alert: Alert) -> tuple[str, str]:
+    """Symbol and style: good news do not look like trouble."""
+    return ("✓", "$text-success") if alert.kind in _GOOD_NEWS else _MARKS[alert.severity]
 
 
 def show_alert(app: App[None], alert: Alert) -> None:
     """A toast; what matters more stays longer."""
     app.notify(
         clean(alert.text),
-        title=clean_line(alert.title),
+        title=f"{alert_mark(alert)[0]} {clean_line(alert.title)}",
         severity=alert.severity,
         timeout=_STAY_S[alert.severity],
         markup=False,

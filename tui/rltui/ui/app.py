@@ -37,6 +37,7 @@ class RltuiApp(App[None], inherit_bindings=False):
         "widgets/component_pane.tcss",
         "widgets/gpu_panel.tcss",
         "widgets/knob_table.tcss",
+        "widgets/orphan_bar.tcss",
         "screens/overview.tcss",
     ]
 

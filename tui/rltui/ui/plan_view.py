@@ -6,11 +6,13 @@ import textwrap
 
 from textual.content import Content
 
-from rltui.core.api import Lost, Plan, Problem
+from rltui.core.api import Lost, Orphan, Plan, Problem
+from rltui.core.durations import duration
+from rltui.ui.orphans import details, name_text, owner_text
 from rltui.ui.text import clean, clean_line, listed
 
-_LABEL_WIDTH = 9
-_TEXT_WIDTH = 60
+_LABEL_WIDTH = 11
+_TEXT_WIDTH = 58
 """Fits a dialog on 80 columns."""
 _PROBLEM_LOOKS = {
     "error": ("✗", "$text-error"),
@@ -31,14 +33,45 @@ def lost_text(lost: Lost) -> str:
     goes_on = (
         "starts from the beginning" if lost.resume_step is None else f"resumes after step {lost.resume_step}"
     )
+    thrown_away = []
     if lost.steps:
-        return f"{lost.steps} step{'s' if lost.steps > 1 else ''} · {goes_on}"
+        thrown_away.append(f"{lost.steps} step{'s' if lost.steps > 1 else ''}")
+    if lost.rollouts:
+        thrown_away.append(f"{lost.rollouts} rollout{'s' if lost.rollouts > 1 else ''} in flight")
+    if thrown_away:
+        return f"{' and '.join(thrown_away)} · {goes_on}"
     return "" if lost.resume_step is None else f"nothing · {goes_on}"
 
 
+def estimate_text(plan: Plan) -> str:
+    """How long it will take, by how long it took before; empty where that is not known."""
+    if plan.estimate_s is None:
+        return ""
+    time = f"about {duration(plan.estimate_s)}" if plan.estimate_s >= 1 else "a moment"
+    return f"{'ready' if plan.start else 'done'} in {time}, as before"
+
+
+def _orphan_rows(plan: Plan) -> list[Content]:
+    """In a question about them, all that is known of each; elsewhere, a line for each."""
+    if plan.action != "free":
+        return [
+            _row(
+                "end first" if position == 0 else "",
+                f"{name_text(orphan)} (leftover of {owner_text(orphan)})",
+            )
+            for position, orphan in enumerate(plan.free)
+        ]
+    return [row for orphan in plan.free for row in _orphan_in_detail(orphan)]
+
+
+def _orphan_in_detail(orphan: Orphan) -> list[Content]:
+    name, *facts = details(orphan)
+    return [_row("end", name, "bold"), *(_row("", fact) for fact in facts if fact)]
+
+
 def plan_steps(plan: Plan) -> list[Content]:
-    """Who stops, who starts, who stays, what is lost: a line each."""
-    lines = []
+    """Who is ended, stops, starts, stays, what is lost, how long it takes: a line each."""
+    lines = _orphan_rows(plan)
     if plan.stop:
         lines.append(_row("stop", " → ".join(map(clean_line, plan.stop)), "bold"))
     if plan.start:
@@ -47,6 +80,8 @@ def plan_steps(plan: Plan) -> list[Content]:
         lines.append(_row("keep", f"{listed(tuple(map(clean_line, plan.keep)))} (not touched)"))
     if text := lost_text(plan.lost):
         lines.append(_row("lose", text, "bold $text-warning" if plan.lost.steps else ""))
+    if text := estimate_text(plan):
+        lines.append(_row("time", text))
     lines.extend(
         _row("because" if position == 0 else "", clean_line(reason))
         for position, reason in enumerate(plan.reasons)

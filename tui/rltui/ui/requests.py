@@ -32,7 +32,7 @@ def is_harmless(plan: Plan, request: Request) -> bool:
     return (
         request.action == "start"
         and plan.start == request.components
-        and not (plan.stop or plan.problems or plan.lost.steps)
+        and not (plan.stop or plan.free or plan.problems or plan.lost.steps)
     )
 
 
@@ -53,6 +53,8 @@ def done_text(plan: Plan, *, restarts: bool = True) -> str:
 
 def nothing_text(plan: Plan) -> str:
     """Why a plan without steps has none."""
+    if plan.action == "free":
+        return "No leftover process is alive any more"
     reasons = "; ".join(clean_line(reason) for reason in plan.reasons)
     return f"Nothing to {plan.action}{': ' + reasons if reasons else ''}"
 
@@ -69,7 +71,7 @@ async def carry_out(
     """Plan `request`, ask where it is more than a plain start, and do it. `danger` makes *no* the default."""
     try:
         plan = await experiment.plan(request)
-        if not (plan.stop or plan.start or plan.diff or plan.blocked):
+        if not (plan.stop or plan.start or plan.diff or plan.free or plan.blocked):
             app.notify(nothing_text(plan), markup=False)
             return
         if danger or not is_harmless(plan, request):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from textual.content import Content
 
 from rltui.core.api import ComponentState, ComponentStatus, Status
+from rltui.core.durations import duration
 from rltui.ui.text import age, clean_line
 
 
@@ -27,19 +28,23 @@ LOOKS = {
     ComponentState.READY: Look("●", "ready", "$text-success"),
     ComponentState.STOPPING: Look("◑", "stopping", "$text-warning"),
     ComponentState.EXITED: Look("✓", "exited", "$text-success"),
+    ComponentState.BACKOFF: Look("↻", "backoff", "$text-warning"),
     ComponentState.FAILED: Look("✗", "failed", "$text-error"),
 }
 MEANINGS = {
     ComponentState.STOPPED: "never started, or stopped on request",
-    ComponentState.WAITING: "held back: by a component that is not ready, or a busy port",
+    ComponentState.WAITING: "held back: by a component, a port, GPU memory or leftover processes",
     ComponentState.STARTING: "runs, but does not answer yet",
     ComponentState.READY: "runs and answers",
     ComponentState.STOPPING: "was asked to end",
     ComponentState.EXITED: "a job that is done",
+    ComponentState.BACKOFF: "failed, and starts again by itself: s at once, x not at all",
     ComponentState.FAILED: "ended with an error, or never became ready",
 }
 STALLED = Look("⚠", "stalled", "$text-warning")
 SEPARATOR = (" · ", "$foreground 60%")
+_WAITS = ("waits for ", "waiting for ")
+"""Beginnings of a reason that says no more than the word of the state."""
 
 
 def uptime_text(status: ComponentStatus, now: float) -> str:
@@ -58,19 +63,45 @@ def exit_text(status: ComponentStatus) -> str:
     return "0" if status.exit_code == 0 else f"code {status.exit_code}"
 
 
+def retry_text(status: ComponentStatus, now: float) -> str:
+    """How long until it starts again, to the second; empty where nobody said when."""
+    return "" if status.retry_at is None else duration(status.retry_at - now)
+
+
 def state_text(status: ComponentStatus, now: float) -> str:
-    """`● ready 41m`, `✓ exited 0`, `✗ failed code 1`."""
+    """`● ready 41m`, `✓ exited 0`, `↻ backoff 12s`, `✗ failed code 1`."""
     look = LOOKS[status.state]
     extra = ""
-    if status.state in (ComponentState.READY, ComponentState.STARTING):
-        extra = uptime_text(status, now)
-    elif status.state in (ComponentState.EXITED, ComponentState.FAILED):
-        extra = exit_text(status)
+    match status.state:
+        case ComponentState.READY | ComponentState.STARTING:
+            extra = uptime_text(status, now)
+        case ComponentState.EXITED | ComponentState.FAILED:
+            extra = exit_text(status)
+        case ComponentState.BACKOFF:
+            extra = retry_text(status, now)
     return f"{look.symbol} {look.word} {extra}".rstrip()
 
 
-def component_title(status: ComponentStatus, now: float, *, selected: bool) -> Content:
-    """The title of a component's pane, most important first: the border cuts the end off."""
+def _told_reason(status: ComponentStatus) -> list[tuple[str, str]]:
+    """The reason behind the state's word: `◌ waiting for inference`, `↻ backoff 12s · exited 1`."""
+    if status.reason is None:
+        return []
+    reason = clean_line(status.reason)
+    if status.state is ComponentState.WAITING:
+        for prefix in _WAITS:
+            if reason.startswith(prefix):
+                return [(f" for {reason.removeprefix(prefix)}", LOOKS[status.state].style)]
+    return [SEPARATOR, (reason, "")]
+
+
+def component_title(
+    status: ComponentStatus, now: float, *, selected: bool, width: int | None = None
+) -> tuple[Content, bool]:
+    """The title of a component's pane, and whether it tells the whole reason.
+
+    Most important first: the border cuts off what is beyond `width` cells. A reason that would be cut is
+    left out, as is that of a failure, which is always told below.
+    """
     look = LOOKS[status.state]
     parts: list[tuple[str, str]] = [
         ("▸ " if selected else "", "bold"),
@@ -80,28 +111,46 @@ def component_title(status: ComponentStatus, now: float, *, selected: bool) -> C
     ]
     if status.stalled:
         parts.extend([SEPARATOR, (f"{STALLED.symbol} {STALLED.word}", STALLED.style)])
-    is_told_below = status.state is ComponentState.FAILED
-    texts = [] if status.reason is None or is_told_below else [clean_line(status.reason)]
-    if status.port is not None and status.pid is not None:
-        texts.append(f":{status.port}")
+    with_reason = [*parts, *_told_reason(status)]
+    has_room = width is None or Content.assemble(*with_reason).cell_length <= width
+    is_told = status.reason is None or (status.state is not ComponentState.FAILED and has_room)
+    if is_told:
+        parts = with_reason
+    texts = [f":{status.port}"] if status.port is not None and status.pid is not None else []
     texts.extend(clean_line(fact) for fact in status.facts)
     for text in texts:
         parts.extend([SEPARATOR, (text, "$foreground 60%" if text.startswith(":") else "")])
-    return Content.assemble(*parts)
+    return Content.assemble(*parts), is_told
+
+
+def told_below(status: ComponentStatus, *, reason_is_told: bool) -> Content:
+    """What stands below the log, a line each: the reason, unless the title has it, and signs of a stall."""
+    look = LOOKS[status.state]
+    lines = []
+    if status.reason and not reason_is_told:
+        lines.append(Content.styled(f"{look.symbol} {clean_line(status.reason)}", look.style))
+    if status.stalled and status.evidence:
+        lines.append(Content.styled(f"{STALLED.symbol} {clean_line(status.evidence)}", STALLED.style))
+    return Content("\n").join(lines)
+
+
+_URGENT = (ComponentState.FAILED, ComponentState.BACKOFF)
+_ON_THE_WAY = (ComponentState.STOPPING, ComponentState.STARTING, ComponentState.WAITING)
 
 
 def experiment_look(status: Status) -> Look:
-    """One word for the whole experiment."""
+    """One word for the whole experiment: what most needs a person's eye."""
     states = [component.state for component in status.components]
     if status.done:
         return Look("✓", "done", "$text-success")
-    if ComponentState.FAILED in states:
-        return Look("✗", "failed", "$text-error")
-    for state in (ComponentState.STOPPING, ComponentState.STARTING, ComponentState.WAITING):
+    for state in _URGENT:
         if state in states:
             return LOOKS[state]
     if any(component.stalled for component in status.components):
         return STALLED
+    for state in _ON_THE_WAY:
+        if state in states:
+            return LOOKS[state]
     if ComponentState.READY in states:
         return Look("●", "running", "$text-success")
     return LOOKS[ComponentState.STOPPED]

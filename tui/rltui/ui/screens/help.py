@@ -10,7 +10,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from rltui.ui.actions import Scope, in_scope, key_text
+from rltui.ui.actions import Action, Scope, in_scope, key_text
 from rltui.ui.screens.dialog import Dialog
 from rltui.ui.states import LOOKS, MEANINGS, STALLED
 from rltui.ui.widgets.log_pane import LogPane
@@ -31,10 +31,17 @@ def _log_rows() -> list[Content]:
     return [_row(key_text(binding.key), binding.tooltip or binding.description) for binding in found]
 
 
-def help_content() -> Content:
+def _action_row(action: Action, *, readonly: bool) -> Content:
+    row = _row(key_text(action.keys), action.help)
+    if not (readonly and action.changes):
+        return row
+    return Content.styled(f"{row.plain} (not while read-only)", "$foreground 60%")
+
+
+def help_content(*, readonly: bool = False) -> Content:
     """The whole page."""
     sections = [
-        _section(scope.value, [_row(key_text(action.keys), action.help) for action in in_scope(scope)])
+        _section(scope.value, [_action_row(action, readonly=readonly) for action in in_scope(scope)])
         for scope in Scope
     ]
     sections.insert(3, _section("Logs", _log_rows()))
@@ -57,13 +64,17 @@ class HelpScreen(Dialog[None]):
 
     CSS_PATH: ClassVar = ["dialog.tcss", "help.tcss"]
 
+    def __init__(self, *, readonly: bool = False) -> None:
+        super().__init__()
+        self._readonly = readonly
+
     def compose(self) -> ComposeResult:
         """The page."""
         with Vertical(classes="box help") as box:
             box.border_title = "Keys"
             box.border_subtitle = "↑ ↓ scroll · esc closes"
             with VerticalScroll():
-                yield Static(help_content())
+                yield Static(help_content(readonly=self._readonly))
 
     def key_question_mark(self) -> None:
         """The same key closes."""

@@ -10,18 +10,23 @@ from textual.widgets import Button, Static
 
 from rltui.core.api import Alert
 from rltui.errors import RltuiError
+from rltui.ui.alerts import alert_mark
 from rltui.ui.screens.dialog import Dialog
-from rltui.ui.text import clean, clean_line
+from rltui.ui.text import age, clean, clean_line
 
-_ALERT_MARKS = {"error": "✗", "warning": "⚠", "information": "·"}
+_JUST_NOW_S = 5
 
 
 class MessageDialog(Dialog[None]):
     """A heading, lines of evidence, and what to do."""
 
-    def __init__(self, title: str, lines: tuple[str, ...], hint: str = "", *, is_error: bool) -> None:
+    def __init__(
+        self, title: str, lines: tuple[str, ...], hint: str = "", *, style: str = "", is_error: bool = False
+    ) -> None:
+        """`style` colours the title."""
         super().__init__()
         self.heading = clean_line(title)
+        self.heading_style = f"bold {style}".strip()
         self.lines = lines
         self.hint = hint
         self.set_class(is_error, "-danger")
@@ -32,14 +37,20 @@ class MessageDialog(Dialog[None]):
         return cls(f"✗ {error.title}", error.details, error.hint, is_error=True)
 
     @classmethod
-    def for_alert(cls, alert: Alert) -> MessageDialog:
-        """An alert, to read again."""
-        mark = _ALERT_MARKS[alert.severity]
-        return cls(f"{mark} {alert.title}", (alert.text,), is_error=alert.severity == "error")
+    def for_alert(cls, alert: Alert, age_s: float) -> MessageDialog:
+        """An alert, to read again, and how long ago it came."""
+        mark, style = alert_mark(alert)
+        when = f"{age(age_s)} ago" if age_s >= _JUST_NOW_S else "just now"
+        lines = (alert.text, "", f"{alert.component} · {when}" if alert.component else when)
+        is_error = alert.severity == "error"
+        return cls(f"{mark} {alert.title}", lines, style=style, is_error=is_error)
 
     def compose(self) -> ComposeResult:
         """The words and one button."""
-        parts = [Content.styled(self.heading, "bold"), *(Content(clean(line)) for line in self.lines)]
+        parts = [
+            Content.styled(self.heading, self.heading_style),
+            *(Content(clean(line)) for line in self.lines),
+        ]
         if self.hint:
             parts.append(Content.assemble(("\n→ ", "$text-accent"), clean(self.hint)))
         with Vertical(classes="box"):

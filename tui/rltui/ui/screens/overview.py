@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from textual import on
 from textual.app import ComposeResult
-from textual.events import DescendantFocus, Resize
+from textual.events import DescendantFocus, Key, Resize
 from textual.message import Message
 from textual.reactive import reactive
 from textual.screen import Screen
@@ -28,7 +28,7 @@ from rltui.core.api import (
 )
 from rltui.core.layout import Screen as ScreenLayout
 from rltui.ui import requests
-from rltui.ui.actions import Scope, bindings
+from rltui.ui.actions import CHANGING_ACTIONS, CHANGING_KEYS, Scope, bindings
 from rltui.ui.alerts import show_alert
 from rltui.ui.widgets.body import Body
 from rltui.ui.widgets.component_pane import ComponentPane
@@ -36,6 +36,7 @@ from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.header_bar import HeaderBar
 from rltui.ui.widgets.key_bar import KeyBar
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
+from rltui.ui.widgets.orphan_bar import OrphanBar
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -47,6 +48,9 @@ LOW_ROWS = 16
 """Below this, only the pane with the focus shows more than its title."""
 TINY_ROWS = 9
 """Below this, a pane is zoomed from the start."""
+READONLY_TEXT = "Read-only: nothing can be changed from here. Open it without --readonly to do so."
+_STOPPABLE = ALIVE_STATES | {ComponentState.WAITING, ComponentState.BACKOFF}
+_RESTARTABLE = ALIVE_STATES | {ComponentState.FAILED, ComponentState.BACKOFF}
 
 
 class Overview(Screen[None]):
@@ -85,17 +89,26 @@ class Overview(Screen[None]):
         self._component_ids = component_ids
         self._screen_layout = layout
         self._alert: Alert | None = None
+        self._alert_at = 0.0
         self._is_tiny = False
+        self._readonly: bool = getattr(experiment, "readonly", False)
 
     def compose(self) -> ComposeResult:
-        """Header, banner, panes, keys."""
-        yield HeaderBar()
+        """Header, banner, leftovers, panes, keys."""
+        yield HeaderBar(readonly=self._readonly)
         yield KeyBar()
         yield Static(id="banner", markup=False)
+        yield OrphanBar(hint="" if self._readonly else " · K ends them")
         yield self._new_body()
 
     def _new_body(self) -> Body:
-        return Body(self._screen_layout, self._component_ids, self.experiment.open_log, self._clock)
+        return Body(
+            self._screen_layout,
+            self._component_ids,
+            self.experiment.open_log,
+            self._clock,
+            readonly=self._readonly,
+        )
 
     def on_mount(self) -> None:
         """Keep uptimes true."""
@@ -126,7 +139,7 @@ class Overview(Screen[None]):
                     knobs.show(event)
                 self.refresh_bindings()
             case Alert():
-                self._alert = event
+                self._alert, self._alert_at = event, self._clock()
                 show_alert(self.app, event)
                 self.refresh_bindings()
             case _:
@@ -152,12 +165,13 @@ class Overview(Screen[None]):
         if status is None:
             return
         self.query_one(HeaderBar).status = status
+        self.query_one(OrphanBar).orphans = status.orphans
         for component in status.components:
             if (pane := self.body.component(component.id)) is not None:
                 pane.status = component
                 if pane.is_over and self.selected == component.id:
                     self._focus_first()
-        if before is None and self._ask_to_start and self._all_stopped(status):
+        if before is None and self._ask_to_start and not self._readonly and self._all_stopped(status):
             self._start_everything("Nothing runs yet. Start everything?")
 
     @staticmethod
@@ -252,8 +266,20 @@ class Overview(Screen[None]):
 
     # requests out
 
+    def on_key(self, event: Key) -> None:
+        """A key that would change something says why it does nothing."""
+        if self._readonly and event.key in CHANGING_KEYS:
+            self._say_readonly()
+
+    def _say_readonly(self) -> None:
+        self.notify(READONLY_TEXT, severity="warning", markup=False)
+
     def _work(self, coroutine: Coroutine[None, None, None]) -> None:
         """One request at a time: a second key must not cut off the first one's answer."""
+        if self._readonly:
+            coroutine.close()
+            self._say_readonly()
+            return
         if any(worker.group == "request" and not worker.is_finished for worker in self.workers):
             coroutine.close()
             self.notify("Still busy with the last request", markup=False)
@@ -298,6 +324,12 @@ class Overview(Screen[None]):
         """Plan first, default no."""
         self._carry_out(Request(action="stop"), "Stop everything?", danger=True)
 
+    def action_free_orphans(self) -> None:
+        """Asks, default no. Ends just those that are shown now."""
+        if self.status is not None and self.status.orphans:
+            request = Request(action="free", pids=tuple(orphan.pid for orphan in self.status.orphans))
+            self._carry_out(request, "End these leftover processes?", verb="End them", danger=True)
+
     def action_restart_menu(self) -> None:
         """Which components, and where trainers begin."""
         if (item := self.component) is not None:
@@ -341,30 +373,32 @@ class Overview(Screen[None]):
         if self._alert is not None:
             from rltui.ui.screens.message_dialog import MessageDialog
 
-            self.app.push_screen(MessageDialog.for_alert(self._alert))
+            self.app.push_screen(MessageDialog.for_alert(self._alert, self._clock() - self._alert_at))
 
     def action_show_help(self) -> None:
         """All keys."""
         from rltui.ui.screens.help import HelpScreen
 
-        self.app.push_screen(HelpScreen())
+        self.app.push_screen(HelpScreen(readonly=self._readonly))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what makes sense now."""
-        component = self.component
-        alive = component is not None and component.state in ALIVE_STATES
-        waiting = component is not None and component.state is ComponentState.WAITING
+        if self._readonly and action in CHANGING_ACTIONS:
+            return False
+        state = self.component.state if self.component is not None else None
         match action:
             case "start_component":
-                return component is not None and not alive and not waiting
+                return state is not None and state not in ALIVE_STATES and state is not ComponentState.WAITING
             case "stop_component":
-                return alive or waiting
+                return state in _STOPPABLE
             case "kill_component" | "attach_component":
-                return alive
+                return state in ALIVE_STATES
             case "restart_component":
-                return alive or (component is not None and component.state is ComponentState.FAILED)
+                return state in _RESTARTABLE
+            case "free_orphans":
+                return self.status is not None and bool(self.status.orphans)
             case "restart_menu":
-                return component is not None
+                return state is not None
             case "start_all" | "stop_all":
                 return self._any_to(action)
             case "focus_component":
@@ -385,5 +419,5 @@ class Overview(Screen[None]):
     def _any_to(self, action: str) -> bool:
         states = [item.state for item in self.status.components] if self.status else []
         if action == "stop_all":
-            return any(state in ALIVE_STATES or state is ComponentState.WAITING for state in states)
+            return any(state in _STOPPABLE for state in states)
         return any(state not in ALIVE_STATES for state in states)

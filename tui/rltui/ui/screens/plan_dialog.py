@@ -12,7 +12,7 @@ from rltui.ui.plan_view import plan_content
 from rltui.ui.screens.dialog import Dialog
 from rltui.ui.text import clean_line
 
-_VERBS = {"start": "Start", "stop": "Stop", "restart": "Restart", "set": "Write"}
+_VERBS = {"start": "Start", "stop": "Stop", "restart": "Restart", "set": "Write", "free": "End"}
 
 
 class PlanDialog(Dialog[bool]):

@@ -37,8 +37,11 @@ class Body(Horizontal):
         component_ids: tuple[str, ...],
         open_log: OpenLog,
         clock: Callable[[], float],
+        *,
+        readonly: bool = False,
     ) -> None:
         super().__init__(id="body")
+        self._readonly = readonly
         self._columns = columns(layout, component_ids)
         self._widths = column_widths(layout, len(self._columns))
         self._open_log = open_log
@@ -59,7 +62,7 @@ class Body(Horizontal):
             return GpuPanel(classes="pane panel")
         if name == "knobs":
             return KnobPanel(classes="pane panel")
-        return ComponentPane(name, self._open_log, self._clock)
+        return ComponentPane(name, self._open_log, self._clock, readonly=self._readonly)
 
     @property
     def panes(self) -> list[Widget]:

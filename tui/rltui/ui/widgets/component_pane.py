@@ -1,4 +1,4 @@
-"""A component's pane: its state in the title, its log below."""
+"""A component's pane: its state in the title, its log below, and why it does not run below that."""
 
 from __future__ import annotations
 
@@ -6,35 +6,37 @@ from collections.abc import Callable
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import Static
 
 from rltui.core.api import ComponentState, ComponentStatus
 from rltui.core.log_source import LogSource
 from rltui.errors import RltuiError
-from rltui.ui.states import component_title
+from rltui.ui.states import component_title, told_below
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.log_pane import LogPane
 
 OpenLog = Callable[[str], LogSource]
 
 
-def placeholder(status: ComponentStatus) -> str:
-    """What an empty pane says."""
+_TITLE_MARGIN = 6
+"""Cells of a pane's top edge that its title cannot have: corners, and a blank and a line on each side."""
+
+
+def placeholder(status: ComponentStatus, *, readonly: bool = False) -> str:
+    """What an empty pane says, with the keys that help, unless this client may only look."""
     if status.state is ComponentState.WAITING:
-        return clean_line(status.reason or "Waits for what it needs.")
-    if status.log is None and status.state is ComponentState.FAILED:
-        return f"Could not be started: {clean_line(status.reason or 'no reason known')}"
-    if status.log is None:
-        return "Not started yet. s starts it, S starts everything."
-    return "No output yet."
-
-
-def failure_text(status: ComponentStatus) -> str:
-    """Why it failed, in full: the title has no room for it."""
-    if status.state is not ComponentState.FAILED or not status.reason:
-        return ""
-    return f"✗ {clean_line(status.reason)}"
+        text, keys = "Starts by itself as soon as it can.", "x gives up."
+    elif status.state is ComponentState.BACKOFF:
+        text, keys = "Starts again by itself.", "s starts it now, x gives up."
+    elif status.log is None and status.state is ComponentState.FAILED:
+        text, keys = "Could not be started: the reason is below.", "s tries again."
+    elif status.log is None:
+        text, keys = "Not started yet.", "s starts it, S starts everything."
+    else:
+        text, keys = "No output yet.", ""
+    return text if readonly or not keys else f"{text} {keys}"
 
 
 def is_over(status: ComponentStatus) -> bool:
@@ -48,14 +50,18 @@ class ComponentPane(Vertical):
     status: reactive[ComponentStatus | None] = reactive(None, init=False)
     selected: reactive[bool] = reactive(False, init=False, toggle_class="-selected")
 
-    def __init__(self, component_id: str, open_log: OpenLog, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, component_id: str, open_log: OpenLog, clock: Callable[[], float], *, readonly: bool = False
+    ) -> None:
         super().__init__(id=f"pane-{component_id}", classes="pane component")
+        self._readonly = readonly
         self.component_id = component_id
         self._open_log = open_log
         self._clock = clock
         self._log_path: str | None = None
         self._source: LogSource | None = None
         self._title = ""
+        self._told = ""
 
     def compose(self) -> ComposeResult:
         """The log."""
@@ -77,11 +83,10 @@ class ComponentPane(Vertical):
         for state in ComponentState:
             self.set_class(state is status.state, f"-{state.value}")
         self.set_class(is_over(status), "-over")
-        self.query_one(".reason", Static).update(failure_text(status))
         if status.log is None or status.log != self._log_path:
             self._follow(status)
         else:
-            self.log_pane.set_source(self._source, placeholder(status))
+            self.log_pane.set_source(self._source, placeholder(status, readonly=self._readonly))
 
     def watch_selected(self) -> None:
         """Mark the title."""
@@ -91,15 +96,27 @@ class ComponentPane(Vertical):
         """State and uptime; repaints only where the text is another one."""
         if self.status is None:
             return
-        title = component_title(self.status, self._clock(), selected=self.selected)
+        width = max(0, self.size.width - _TITLE_MARGIN)
+        title, is_told = component_title(self.status, self._clock(), selected=self.selected, width=width)
         if title.markup != self._title:
             self._title = title.markup
             self.log_pane.show_title(title)
+        self._tell_below(told_below(self.status, reason_is_told=is_told))
+
+    def _tell_below(self, words: Content) -> None:
+        if words.markup != self._told:
+            self._told = words.markup
+            self.query_one(".reason", Static).update(words)
+            self.set_class(bool(words), "-told")
+
+    def on_resize(self) -> None:
+        """The title may have room for the reason now, or no more."""
+        self.update_title()
 
     def _follow(self, status: ComponentStatus) -> None:
         """Show the log of another attempt, and give back the one before."""
         before, self._source, self._log_path = self._source, None, status.log
-        text = placeholder(status)
+        text = placeholder(status, readonly=self._readonly)
         if status.log is not None:
             try:
                 self._source = self._open_log(status.log)

@@ -27,7 +27,7 @@ class Part:
         return 3 + sum(len(text) for text, _ in self.spans)
 
 
-def header_parts(status: Status, *, bar_width: int) -> list[Part]:
+def header_parts(status: Status, *, bar_width: int, readonly: bool = False) -> list[Part]:
     """All that could be said, in the order of the line."""
     look = experiment_look(status)
     progress = status.progress
@@ -39,6 +39,8 @@ def header_parts(status: Status, *, bar_width: int) -> list[Part]:
         Part(6, ((clean_line(status.title or status.framework), ""),)),
         Part(1, ((f"{look.symbol} {look.word}", f"bold {look.style}"),)),
     ]
+    if readonly:
+        parts.insert(1, Part(0, (("read-only", "bold $text-warning"),)))
     if step is not None:
         parts.append(Part(1, ((f"step {step}" + (f"/{max_steps}" if max_steps else ""), ""),)))
         if max_steps:
@@ -56,10 +58,10 @@ def header_parts(status: Status, *, bar_width: int) -> list[Part]:
     return parts
 
 
-def header_line(status: Status, width: int) -> Content:
+def header_line(status: Status, width: int, *, readonly: bool = False) -> Content:
     """As much of the header as fits `width` cells."""
     name = " rltui "
-    parts = header_parts(status, bar_width=max(8, min(24, width // 8)))
+    parts = header_parts(status, bar_width=max(8, min(24, width // 8)), readonly=readonly)
     while len(parts) > 1 and len(name) + sum(part.width for part in parts) > width:
         parts.remove(max(parts, key=lambda part: part.rank))
     spans: list[tuple[str, str]] = [(name, "bold $accent")]
@@ -70,12 +72,16 @@ def header_line(status: Status, width: int) -> Content:
 
 
 class HeaderBar(Widget):
-    """Shows the newest `status`."""
+    """Shows the newest `status`, and whether this client may only look."""
 
     status: reactive[Status | None] = reactive(None)
+
+    def __init__(self, *, readonly: bool = False) -> None:
+        super().__init__()
+        self._readonly = readonly
 
     def render(self) -> Content:
         """One line, whatever the width."""
         if self.status is None:
             return Content.assemble((" rltui ", "bold $accent"), (" connecting…", "$foreground 60%"))
-        return header_line(self.status, self.size.width)
+        return header_line(self.status, self.size.width, readonly=self._readonly)
