@@ -13,7 +13,7 @@ from typing import TextIO
 
 from rltui import paths
 from rltui.daemon.api_server import ApiServer
-from rltui.daemon.samplers import follow_config, follow_metrics, sample_gpus
+from rltui.daemon.samplers import follow_config, follow_metrics, sample_gpus, watch_orphans
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
@@ -69,7 +69,7 @@ async def _supervise(record: ExperimentRecord) -> None:
     print(f"supervisor of {record.name}: pid {os.getpid()}, {record.output_dir}", flush=True)
     loops = [
         asyncio.create_task(work(supervisor), name=work.__name__)
-        for work in (follow_metrics, follow_config, sample_gpus)
+        for work in (follow_metrics, follow_config, sample_gpus, watch_orphans)
     ]
     ends = [
         asyncio.create_task(server.shutdown_requested.wait(), name="shutdown"),

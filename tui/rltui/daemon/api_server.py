@@ -114,7 +114,7 @@ class ApiServer:
 
     async def _gpus(self, params: dict[str, Any]) -> Value:
         del params
-        return self._supervisor.gpus
+        return self._supervisor.gpu_readings.newest
 
     async def _plan(self, params: dict[str, Any]) -> Value:
         return self._supervisor.plan(_request(params))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import signal
 import time
@@ -13,9 +12,11 @@ from pathlib import Path
 from typing import Protocol
 
 from rltui.core.api import ComponentState, ComponentStatus
+from rltui.core.durations import duration
 from rltui.core.layout import ComponentSpec, Ready
 from rltui.core.lifecycle import (
     Ended,
+    ExitInfo,
     Held,
     Life,
     LifeEvent,
@@ -26,12 +27,14 @@ from rltui.core.lifecycle import (
     StopRequested,
     advance,
 )
+from rltui.daemon.attempt_spec import read_launch, spec_age_s, write_spec
+from rltui.daemon.ending import Ending
 from rltui.daemon.recipe import Launch
 from rltui.daemon.tasks import spawn
 from rltui.errors import RltuiError
 from rltui.services import processes
-from rltui.services.attempt_life import ended_life, exit_info
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord, write_atomically
+from rltui.services.attempt_life import ended_life
+from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.probes import Probe
 
 logger = logging.getLogger(__name__)
@@ -41,8 +44,8 @@ SPAWN_TIMEOUT_S = 20.0
 SPAWN_POLL_S = 0.02
 PROBE_INTERVALS_S = (0.1, 1.0)
 """First and longest pause between two readiness probes; each is 1.3 times the one before."""
-PORT_PATIENCE_S = 15.0
-"""How long a start waits for its port, which the predecessor may just be giving back."""
+OBSTACLE_INTERVALS_S = (0.2, 2.0)
+"""First and longest pause between two looks at what a start waits for."""
 STOP_MARGIN_S = 15.0
 """Beyond its grace, a shim gets this long to end a tree before the supervisor does it itself."""
 
@@ -61,6 +64,10 @@ class Surroundings(Protocol):
         """What the start of `component` waits for: (it can still come, reason), `None` if nothing."""
         ...
 
+    async def obstacle(self, component: str, launch: Launch) -> str | None:
+        """What on this box is in the way of a start, in words; `None` where the way is free."""
+        ...
+
     async def next_change(self) -> None:
         """Returns when the state of any component has changed."""
         ...
@@ -73,6 +80,10 @@ class Surroundings(Protocol):
         """Run the shim for `attempt_dir` in the component's tmux window."""
         ...
 
+    async def explain(self, runner: ComponentRunner, exit_info: ExitInfo) -> ExitInfo:
+        """Add what the output says of the cause."""
+        ...
+
 
 @dataclass(slots=True, eq=False)
 class ComponentRunner:
@@ -82,30 +93,34 @@ class ComponentRunner:
     around: Surroundings
     life: Life = field(init=False)
     attempt: int | None = None
-    port: int | None = None
+    launch: Launch | None = None
+    """What the newest attempt was started with."""
     record: processes.AttemptRecord | None = None
     """What the shim last wrote of the newest attempt."""
+    evidence: str | None = None
+    """Why the living component counts as stalled."""
     _task: asyncio.Task[None] | None = None
+    _launching: bool = False
+    """A shim is on its way: too late to give the start up quietly."""
 
     def __post_init__(self) -> None:
         self.life = Life(kind=self.spec.kind, restart=self.spec.restart)
 
     # --- asked from outside -------------------------------------------------------------------------------
 
-    def start(self) -> None:
+    def start(self, *, automatic: bool = False) -> None:
         """Begin a start; returns at once. Does nothing where one is under way or the process lives."""
         if self.life.busy:
             return
-        self._advance(StartRequested())
-        self._task = spawn(self._start(self.life.epoch), f"start {self.spec.id}")
+        self._advance(StartRequested(automatic=automatic))
+        self._task = spawn(self._start(self.life.epoch, self._task), f"start {self.spec.id}")
 
     async def stop(self, *, kill: bool = False, reason: str | None = None) -> None:
         """End the whole tree and return when nothing of it is left."""
-        was_waiting = self.life.state is ComponentState.WAITING
+        starting = self._task if self.life.state is ComponentState.WAITING else None
         self._advance(StopRequested(reason=reason))
-        if was_waiting and self._task is not None:
-            self._task.cancel()
-            return
+        if starting is not None:
+            await self._abandon(starting)
         if not self.life.alive:
             return
         await self._signal(signal.SIGUSR1 if kill else signal.SIGTERM)
@@ -117,31 +132,48 @@ class ComponentRunner:
             await self._end_leftovers()
             await self._until_ended()
 
-    def adopt(self) -> None:
-        """Take over what an earlier supervisor started, or learn how it ended."""
+    def give_up(self, reason: str) -> None:
+        """The start that its restart policy promised cannot be made."""
+        self._advance(StartFailed(epoch=self.life.epoch, reason=reason))
+
+    def adopt(self, *, failures: tuple[float, ...], was_alive: bool) -> None:
+        """Take over what an earlier supervisor started, or learn how it ended.
+
+        `was_alive`: it had a process when that supervisor last wrote, so that its end is news.
+        """
+        self.life = replace(self.life, failures=failures)
         attempts = self.around.control.attempts(self.spec.id)
         if not attempts:
             return
         self.attempt = attempts[-1]
+        self.launch = read_launch(self._attempt_dir)
         self.record = processes.read_attempt(self._attempt_dir)
         if self.record is None:
+            self._adopt_launch()
             return
-        if self._main_process() is None and self._shim_process() is None:
-            # Old news: it has been told when it happened, or nobody can tell any more.
-            self.life = ended_life(self.spec.kind, self.record)
+        lives = self._main_process() is not None or (
+            self._shim_process() is not None and self.record.ended_at is None
+        )
+        if not lives and not was_alive:
+            # Old news: it has been told when it happened.
+            self.life = replace(ended_life(self.spec.kind, self.record), restart=self.spec.restart)
             return
-        self.life = replace(self.life, state=ComponentState.WAITING, epoch=1)
-        launch = self._launch_of_attempt()
-        if self._ready_file.exists():
-            launch = replace(launch, ready=None)
-        self.port = launch.port
-        self._advance(Spawned(epoch=1, ready=launch.ready is None))
-        self._task = spawn(self._watch(1, launch), f"watch {self.spec.id}")
+        self._adopt_running()
 
     @property
     def log(self) -> Path | None:
         """Output of the newest attempt."""
         return None if self.attempt is None else self.around.control.log_file(self.spec.id, self.attempt)
+
+    @property
+    def port(self) -> int | None:
+        """That the newest attempt listens on."""
+        return self.launch.port if self.launch is not None else None
+
+    @property
+    def attempt_dir(self) -> Path | None:
+        """Folder of the newest attempt."""
+        return None if self.attempt is None else self._attempt_dir
 
     @property
     def pid(self) -> int | None:
@@ -163,12 +195,16 @@ class ComponentRunner:
         started = record.started_at if record is not None else None
         ended = None if life.alive or record is None else record.ended_at
         uptime = None if started is None or not life.alive else max(0.0, time.time() - started)
+        retry_in_s = None if life.retry_at is None else life.retry_at - time.monotonic()
         return ComponentStatus(
             id=self.spec.id,
             kind=self.spec.kind,
             prepares=bool(self.spec.creates),
             state=life.state,
+            stalled=self.evidence is not None,
+            evidence=self.evidence,
             reason=life.reason,
+            retry_at=None if retry_in_s is None else time.time() + retry_in_s,
             pid=self.pid,
             attempt=self.attempt,
             exit_code=life.exit.code if life.exit else None,
@@ -183,25 +219,29 @@ class ComponentRunner:
 
     # --- a start, step by step ----------------------------------------------------------------------------
 
-    async def _start(self, epoch: int) -> None:
+    async def _start(self, epoch: int, before: asyncio.Task[None] | None) -> None:
+        if before is not None:  # an abandoned start may still be clearing up behind itself
+            await asyncio.wait([before])
         try:
             if not await self._wait_for_dependencies(epoch):
                 return
-            self.attempt = self.around.control.new_attempt(self.spec.id)
-            self.record = None
-            launch = self.around.prepare(self.spec.id, self._attempt_dir)
-            self.port = launch.port
-            await self._wait_for_port(epoch, launch.port)
-            self._write_spec(launch)
-            await self.around.open_window(self.spec.id, self._attempt_dir)
-            await self._wait_for_shim()
+            launch = self._prepare_attempt()
+            await self._wait_for_room(epoch, launch)
+            await self._launch(launch)
         except RltuiError as error:
             self._advance(StartFailed(epoch=epoch, reason=str(error).replace("\n", " ")))
             return
         except Exception as error:  # a bug: better told than waited for
             self._advance(StartFailed(epoch=epoch, reason=f"an error in rltui itself: {error!r}"))
             raise
-        self._advance(Spawned(epoch=epoch, ready=launch.ready is None))
+        await self._go_on(epoch, launch)
+
+    async def _go_on(self, epoch: int, launch: Launch) -> None:
+        """The process runs: watch it, unless the start was given up meanwhile."""
+        if self.life.epoch != epoch:
+            await self._end_attempt()
+            return
+        self._advance(Spawned(epoch=epoch, ready=launch.ready is None, at=time.monotonic()))
         await self._watch(epoch, launch)
 
     async def _wait_for_dependencies(self, epoch: int) -> bool:
@@ -214,42 +254,103 @@ class ComponentRunner:
             await self.around.next_change()
         return True
 
-    async def _wait_for_port(self, epoch: int, port: int | None) -> None:
-        if port is None:
-            return
-        deadline = time.monotonic() + PORT_PATIENCE_S
-        while (holder := processes.port_holder(port)) is not None:
-            self._advance(Held(epoch=epoch, reason=f"waits for port {port}, held by {holder}"))
+    def _prepare_attempt(self) -> Launch:
+        self.attempt = self.around.control.new_attempt(self.spec.id)
+        self.record = None
+        self.launch = self.around.prepare(self.spec.id, self._attempt_dir)
+        return self.launch
+
+    async def _wait_for_room(self, epoch: int, launch: Launch) -> None:
+        deadline = time.monotonic() + self.spec.wait_s
+        pause, longest = OBSTACLE_INTERVALS_S
+        while (obstacle := await self.around.obstacle(self.spec.id, launch)) is not None:
+            self._advance(Held(epoch=epoch, reason=f"waits for {obstacle}"))
             if time.monotonic() > deadline:
-                raise RltuiError(f"port {port} is held by {holder}")
-            await asyncio.sleep(0.2)
+                raise RltuiError(f"waited {duration(self.spec.wait_s)} for {obstacle}")
+            await asyncio.sleep(pause)
+            pause = min(longest, pause * 1.3)
 
-    def _write_spec(self, launch: Launch) -> None:
-        spec = {
-            "experiment": self.around.record.tag,
-            "component": self.spec.id,
-            "attempt": self.attempt,
-            "argv": launch.argv,
-            "cwd": launch.cwd,
-            "env": dict(launch.env),
-            "log": str(self.log),
-            "stop": {"signal": self.spec.stop.signal, "grace_s": self.spec.stop.grace_s},
-            "created_at": time.time(),
-            "ready": launch.ready.model_dump(exclude_none=True) if launch.ready else None,
-            "port": launch.port,
-        }
-        write_atomically(self._attempt_dir / "spec.json", json.dumps(spec, indent=1).encode())
+    async def _launch(self, launch: Launch) -> None:
+        write_spec(
+            self._attempt_dir,
+            launch,
+            spec=self.spec,
+            tag=self.around.record.tag,
+            attempt=self.attempt or 0,
+            log=self.log or Path(),
+        )
+        self._launching = True
+        try:
+            await self.around.open_window(self.spec.id, self._attempt_dir)
+            await self._wait_for_shim(SPAWN_TIMEOUT_S)
+        finally:
+            self._launching = False
 
-    async def _wait_for_shim(self) -> None:
-        deadline = time.monotonic() + SPAWN_TIMEOUT_S
+    async def _wait_for_shim(self, timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
         while (record := processes.read_attempt(self._attempt_dir)) is None:
             if time.monotonic() > deadline:
                 raise RltuiError(
-                    f"the shim of {self.spec.id} did not start within {SPAWN_TIMEOUT_S:.0f} s",
+                    f"the shim of {self.spec.id} did not start within {timeout_s:.0f} s",
                     hint=f"look at it: rltui attach {self.spec.id}",
                 )
             await asyncio.sleep(SPAWN_POLL_S)
         self.record = record
+
+    async def _abandon(self, starting: asyncio.Task[None]) -> None:
+        """Give a start up. One whose shim is on its way ends it by itself, once it is there."""
+        if not self._launching:
+            starting.cancel()
+        await asyncio.wait([starting])
+
+    async def _end_attempt(self) -> None:
+        """End the newest attempt, which nobody wants any more, and wait until nothing of it is left."""
+        await self._signal(signal.SIGUSR1)
+        if (shim := self._shim_process()) is not None:
+            await processes.wait_for_exit(shim)
+        self.record = processes.read_attempt(self._attempt_dir) or self.record
+
+    # --- taken over ---------------------------------------------------------------------------------------
+
+    def _adopt_running(self) -> None:
+        launch = self.launch or Launch(argv=(), cwd="", env={}, ready=None, port=None)
+        if self._ready_file.exists():
+            launch = replace(launch, ready=None)
+        waiting = advance(self.life, StartRequested(automatic=True))
+        ready = launch.ready is None
+        # Not told: nothing happened to the component.
+        self.life = advance(waiting, Spawned(epoch=waiting.epoch, ready=ready, at=self._ready_since()))
+        self._task = spawn(self._watch(waiting.epoch, launch), f"watch {self.spec.id}")
+
+    def _ready_since(self) -> float:
+        """Monotonic time of the mark in the attempt's folder; now where there is none."""
+        try:
+            age_s = time.time() - self._ready_file.stat().st_mtime
+        except OSError:
+            age_s = 0.0
+        return time.monotonic() - max(0.0, age_s)
+
+    def _adopt_launch(self) -> None:
+        """The earlier supervisor died while a shim was on its way, which may yet come."""
+        age_s = spec_age_s(self._attempt_dir)
+        if age_s is None or age_s > SPAWN_TIMEOUT_S or self.launch is None:
+            return
+        self._advance(StartRequested(automatic=True))
+        self._task = spawn(self._await_launch(self.life.epoch, self.launch), f"start {self.spec.id}")
+
+    async def _await_launch(self, epoch: int, launch: Launch) -> None:
+        age_s = spec_age_s(self._attempt_dir) or 0.0
+        self._launching = True
+        try:
+            await self._wait_for_shim(max(1.0, SPAWN_TIMEOUT_S - age_s))
+        except RltuiError as error:
+            logger.info("%s; it is started again", error.title)
+        finally:
+            self._launching = False
+        if self.record is not None:
+            await self._go_on(epoch, launch)
+        elif self.life.epoch == epoch:
+            await self._start(epoch, None)
 
     # --- while it lives -----------------------------------------------------------------------------------
 
@@ -261,21 +362,14 @@ class ComponentRunner:
             else None
         )
         try:
-            await self._wait_for_end()
+            ending = Ending(self._attempt_dir, self.record, keeps=self.spec.stop.leftovers == "keep")
+            exit_info = await ending.wait()
         finally:
             if probing is not None:
                 probing.cancel()
         self.record = processes.read_attempt(self._attempt_dir) or self.record
-        self._advance(Ended(epoch=epoch, exit=exit_info(self.record)))
-
-    async def _wait_for_end(self) -> None:
-        if (shim := self._shim_process()) is not None:
-            await processes.wait_for_exit(shim)
-        self.record = processes.read_attempt(self._attempt_dir) or self.record
-        if (main := self._main_process()) is not None:  # the shim was killed, the component goes on
-            logger.warning("the shim of %s is gone, watching pid %d itself", self.spec.id, main.pid)
-            await processes.wait_for_exit(main)
-            await self._end_leftovers()
+        exit_info = await self.around.explain(self, exit_info)
+        self._advance(Ended(epoch=epoch, exit=exit_info, at=time.monotonic()))
 
     async def _probe(self, epoch: int, ready: Ready) -> None:
         probe = Probe(ready, self.log or Path())
@@ -286,11 +380,11 @@ class ComponentRunner:
                     await asyncio.sleep(pause)
                     pause = min(longest, pause * 1.3)
         except TimeoutError:
-            await self.stop(reason=f"not ready after {ready.timeout_s:g} s ({probe})")
+            await self.stop(reason=f"not ready after {duration(ready.timeout_s)} ({probe})")
             return
         with contextlib.suppress(OSError):  # on a full disk the next supervisor probes again
             self._ready_file.touch()
-        self._advance(ProbeSucceeded(epoch=epoch))
+        self._advance(ProbeSucceeded(epoch=epoch, at=time.monotonic()))
 
     async def _signal(self, number: signal.Signals) -> None:
         shim = self._shim_process()
@@ -301,7 +395,7 @@ class ComponentRunner:
 
     async def _end_leftovers(self) -> None:
         records = [self.record] if self.record is not None else []
-        found = processes.leftovers(self.around.record.tag, records)
+        found = await asyncio.to_thread(processes.leftovers, self.around.record.tag, records)
         own = [leftover.id for leftover in found if leftover.component == self.spec.id]
         await processes.end_processes(own, grace_s=self.spec.stop.grace_s)
 
@@ -326,23 +420,10 @@ class ComponentRunner:
     def _main_process(self) -> processes.ProcessId | None:
         return self.record.living_main if self.record is not None else None
 
-    def _launch_of_attempt(self) -> Launch:
-        """What the running attempt was started with, from its own spec."""
-        try:
-            spec = json.loads((self._attempt_dir / "spec.json").read_bytes())
-        except (OSError, ValueError):
-            spec = {}
-        ready = spec.get("ready")
-        return Launch(
-            argv=tuple(spec.get("argv", ())),
-            cwd=spec.get("cwd", ""),
-            env=spec.get("env", {}),
-            ready=Ready(**ready) if ready else None,
-            port=spec.get("port"),
-        )
-
     def _advance(self, event: LifeEvent) -> None:
         before = self.life
         self.life = advance(before, event)
+        if not self.life.alive:
+            self.evidence = None
         if self.life is not before and self.life != before:
             self.around.life_changed(self, before)

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rltui.core.api import ComponentState, ComponentStatus, Plan, Problem, Request, Status
+from rltui.core.inference_activity import InferenceActivity, facts_of
 from rltui.core.layout import Layout
 from rltui.core.plan import Situation, make_plan
 from rltui.daemon.component import ComponentRunner
+from rltui.daemon.orphans import OrphanWatch
 from rltui.daemon.progress import ProgressTracker
 from rltui.daemon.recipe import Recipe
+from rltui.daemon.start_times import StartTimes
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import processes
@@ -32,13 +35,16 @@ class Picture:
     folder: RunFolder
     progress: ProgressTracker
     runners: Mapping[str, ComponentRunner]
+    orphans: OrphanWatch
+    activities: Mapping[str, InferenceActivity]
+    times: StartTimes
 
     def status(self) -> Status:
         """Everything about processes and progress."""
         progress = self.progress.progress
         return Status(
             experiment=self.record.name,
-            state="running" if any(runner.life.busy for runner in self.runners.values()) else "stopped",
+            state="running" if any(runner.life.expected for runner in self.runners.values()) else "stopped",
             framework=self.framework.id,
             output_dir=self.record.output_dir,
             step=progress.step,
@@ -50,6 +56,7 @@ class Picture:
             config_files=self.record.config_files,
             workspace=self.record.workspace,
             progress=progress,
+            orphans=self.orphans.orphans,
         )
 
     def _component_status(self, runner: ComponentRunner) -> ComponentStatus:
@@ -58,7 +65,9 @@ class Picture:
             gpus = self.recipe.gpus(name, self.store.files)
         except ConfigError:  # an unreadable config is told once, by the teller
             gpus = ()
-        status = runner.status(facts=self.progress.facts(name), gpus=gpus)
+        activity = self.activities.get(name)
+        facts = (*self.progress.facts(name), *(facts_of(activity) if activity is not None else ()))
+        status = runner.status(facts=facts, gpus=gpus)
         if runner.attempt is None and not runner.life.busy and self.is_made(name):
             made = self.recipe.creates(name, self.store.files)
             return status.model_copy(update={"reason": f"not needed: {made} is there"})
@@ -93,7 +102,7 @@ class Picture:
             life = self.runners[needed].life
             if self._is_there(needed):
                 continue
-            if life.busy:
+            if life.expected:
                 return True, f"{needed} to be {'ready' if life.kind == 'service' else 'done'}"
             return False, f"{needed} is {life.state}" + (f": {life.reason}" if life.reason else "")
         return None
@@ -103,7 +112,7 @@ class Picture:
         life = self.runners[component].life
         if life.kind == "service":
             return life.state is ComponentState.READY
-        return not life.busy and (life.state is ComponentState.EXITED or self.is_made(component))
+        return not life.expected and (life.state is ComponentState.EXITED or self.is_made(component))
 
     def running_configs(self) -> dict[str, ConfigFiles]:
         """Living component → the files it was started with."""
@@ -145,7 +154,16 @@ class Picture:
             completed_steps=self.progress.progress.step or 0,
             resume_step=self.folder.latest_checkpoint() if request.resume == "latest" else None,
             is_made=self.is_made,
+            rollouts=self._rollouts(),
+            orphans=self.orphans.orphans,
+            times=self.times.now(),
         )
+
+    def _rollouts(self) -> int | None:
+        """Requests that the inference servers work on; `None` where none of them says."""
+        if not self.activities:
+            return None
+        return sum(activity.requests for activity in self.activities.values())
 
     def _port_problems(self, plan: Plan) -> tuple[Problem, ...]:
         problems = []

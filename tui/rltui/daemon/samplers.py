@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from rltui.core import gpu
+from rltui.core import gpu, non_finite
 from rltui.core.api import GpuReport
+from rltui.core.non_finite import NonFinite
 from rltui.daemon.supervisor import Supervisor
 from rltui.services import processes
 from rltui.services.nvml import NvmlReader
@@ -21,11 +24,21 @@ GPU_INTERVAL_ABSENT_S = 30.0
 
 
 async def follow_metrics(supervisor: Supervisor) -> None:
-    """Publish the status when the metrics file has grown."""
+    """Publish the status when the metrics file has grown; tell of metrics that are no numbers any more."""
+    progress = supervisor.progress
+    progress.take_non_finite()  # has been told when it happened; what still holds is told again
+    if any(runner.life.alive for runner in supervisor.runners.values()):
+        _tell(supervisor, progress.non_finite_now)
     while True:
-        if supervisor.progress.poll():
+        if progress.poll():
             supervisor.publish_status()
+            _tell(supervisor, progress.take_non_finite())
         await asyncio.sleep(METRICS_INTERVAL_S)
+
+
+def _tell(supervisor: Supervisor, found: Iterable[NonFinite]) -> None:
+    for alert in non_finite.alerts(found):
+        supervisor.teller.alert(alert)
 
 
 async def follow_config(supervisor: Supervisor) -> None:
@@ -59,7 +72,16 @@ async def sample_gpus(supervisor: Supervisor) -> None:
         while True:
             report = await loop.run_in_executor(thread, reader.read)
             supervisor.publish_gpus(gpu.attribute(report, _owners(supervisor, report)))
-            await asyncio.sleep(_gpu_pause(supervisor, available=report.available))
+            wanted = supervisor.gpu_readings.wanted
+            with contextlib.suppress(TimeoutError):  # its turn has come
+                async with asyncio.timeout(_gpu_pause(supervisor, available=report.available)):
+                    await wanted.wait()
+            wanted.clear()
+
+
+async def watch_orphans(supervisor: Supervisor) -> None:
+    """Search for leftovers when an attempt has ended, and while there are some."""
+    await supervisor.orphans.watch()
 
 
 def _gpu_pause(supervisor: Supervisor, *, available: bool) -> float:

@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
-import sys
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 from rltui.core.api import Alert, ComponentState, GpuReport, KnobTable, Plan, Request, Status
-from rltui.core.lifecycle import Life
+from rltui.core.inference_activity import InferenceActivity
+from rltui.core.lifecycle import ExitInfo, Life
 from rltui.daemon.broadcast import Message
 from rltui.daemon.component import ComponentRunner
+from rltui.daemon.gpu_readings import GpuReadings
+from rltui.daemon.intent import IntentFile, failures, intent_of
+from rltui.daemon.obstacles import Obstacles
+from rltui.daemon.orphans import OrphanWatch
 from rltui.daemon.picture import Picture, refuse_blocked
 from rltui.daemon.progress import ProgressTracker
 from rltui.daemon.recipe import Launch, Recipe
-from rltui.daemon.shim import program as shim_program
-from rltui.daemon.tasks import spawn
+from rltui.daemon.retries import Retries
+from rltui.daemon.run_start import RunStart
+from rltui.daemon.start_times import StartTimes
 from rltui.daemon.telling import Teller, config_alert, encoded
-from rltui.errors import ConfigError, ConflictError, RltuiError
+from rltui.daemon.terminal import Terminal
+from rltui.daemon.transactions import Transactions
+from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks import registry
-from rltui.services import layout_files, processes
+from rltui.services import layout_files
 from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.run_folder import RunFolder
-from rltui.services.tmux_host import TmuxHost, session_name
-
-logger = logging.getLogger(__name__)
+from rltui.services.tmux_host import TmuxHost
 
 
 class Supervisor:
@@ -42,66 +43,92 @@ class Supervisor:
         self.record = record
         self.control = ControlFolder(Path(record.output_dir))
         self.teller = Teller(self.control.journal_file)
-        self.gpus = GpuReport(available=False, reason="not read yet")
+        self.gpu_readings = GpuReadings()
         self._framework = registry.get(record.framework)
-        layout = layout_files.load(Path(record.layout_file))
+        self._layout = layout_files.load(Path(record.layout_file))
         self._store = ConfigStore(
             [Path(name) for name in record.config_files],
             self._framework,
-            components=[spec.id for spec in layout.component],
+            components=[spec.id for spec in self._layout.component],
         )
-        self._folder = RunFolder(Path(record.output_dir), self._framework.files)
-        self.progress = ProgressTracker(self._folder, self._framework)
-        self.runners = {spec.id: ComponentRunner(spec=spec, around=self) for spec in layout.component}
-        self._recipe = Recipe(record, layout, self._framework)
+        self.folder = RunFolder(Path(record.output_dir), self._framework.files)
+        self.progress = ProgressTracker(self.folder, self._framework)
+        self.runners = {spec.id: ComponentRunner(spec=spec, around=self) for spec in self._layout.component}
+        self._recipe = Recipe(record, self._layout, self._framework)
+        self.orphans = OrphanWatch(
+            record,
+            self.control,
+            self.runners,
+            self.teller,
+            gpus=lambda: self.gpu_readings.newest,
+            changed=self._orphans_changed,
+        )
+        self.activities: dict[str, InferenceActivity] = {}
+        """What the living inference servers were last seen doing."""
         self._picture = Picture(
             record=record,
             control=self.control,
-            layout=layout,
+            layout=self._layout,
             framework=self._framework,
             store=self._store,
             recipe=self._recipe,
-            folder=self._folder,
+            folder=self.folder,
             progress=self.progress,
             runners=self.runners,
+            orphans=self.orphans,
+            activities=self.activities,
+            times=StartTimes(self.control.journal_file),
         )
-        self._layout = layout
-        self._tmux = tmux
-        self._tmux_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tmux")
+        self._obstacles = Obstacles(self.orphans, self.gpu_readings.fresh)
+        self._run_start = RunStart(self._picture, self.teller)
+        self._intent = IntentFile(self.control.intent_file)
+        self._transactions = Transactions(
+            self.runners,
+            self.teller,
+            prepare_run=self._run_start.prepare,
+            free=self.orphans.free,
+            save=self._save_intent,
+            next_change=self.next_change,
+        )
+        self._retries = Retries(self._transactions, self.plan)
+        self._terminal = Terminal(tmux, record)
         self._changed = asyncio.Event()
-        self._transaction: asyncio.Task[None] | None = None
-        self._resume_step: int | None = None
 
     # --- life of the supervisor ---------------------------------------------------------------------------
 
     def adopt(self) -> None:
-        """Take over living components of an earlier supervisor, and finish the starts it had begun."""
+        """Take over living components of an earlier supervisor, and finish what it had begun."""
         self.publish_knobs()
         self.progress.poll()
-        self._resume_step = self._folder.latest_checkpoint()
         self.teller.journal.add("supervisor", f"supervisor started, pid {os.getpid()}", pid=os.getpid())
-        for runner in self.runners.values():
-            runner.adopt()
-        for name in self.control.read_intent():
-            if name in self.runners:
-                self.runners[name].start()
+        intent = self._intent.read()
+        for name, runner in self.runners.items():
+            runner.adopt(failures=failures(intent, name), was_alive=name in intent.alive)
+        self.orphans.look()
+        if intent.transaction is not None:
+            self.teller.journal.add("plan", "going on with what the killed supervisor had begun")
+            self._transactions.resume(intent.transaction)
+        else:
+            for name in (*intent.waiting, *intent.backoff):
+                if name in self.runners:
+                    self.runners[name].start(automatic=True)
+        self._save_intent()
 
     async def shut_down(self) -> None:
         """Stop everything in reverse order and make sure that no process of the experiment is left."""
-        await self._cancel_transaction()
+        await self._transactions.cancel()
         for name in reversed(self._layout.start_order()):
             await self.runners[name].stop()
-        records = [runner.record for runner in self.runners.values() if runner.record is not None]
-        left = processes.leftovers(self.record.tag, records)
-        if left:
-            pids = [item.id.pid for item in left]
-            self.teller.journal.add("stop", f"ending {len(left)} leftover processes", pids=pids)
-            await processes.end_processes([item.id for item in left], grace_s=5.0)
-        self.teller.journal.add("supervisor", "stopped: no process is left")
+        await self.orphans.search()
+        if self.orphans.orphans:
+            await self.orphans.free(self.orphans.orphans)
+        left = ", ".join(f"pid {orphan.pid}" for orphan in self.orphans.orphans)
+        ended = f"stopped, but cannot be ended: {left}" if left else "stopped: no process is left"
+        self.teller.journal.add("supervisor", ended)
 
     async def close_terminal(self) -> None:
         """Close the tmux session, this process's own terminal with it. The last thing to do."""
-        await self._in_tmux_thread(partial(self._tmux.kill_session, self._session))
+        await self._terminal.close()
 
     # --- requests of clients ------------------------------------------------------------------------------
 
@@ -134,29 +161,29 @@ class Supervisor:
         """
         plan = self.plan(request)
         refuse_blocked(plan)
-        busy = self._transaction is not None and not self._transaction.done()
         moves = request.action != "set" or request.restart
-        if busy and moves and request.action != "stop":
+        if self._transactions.busy and moves and request.action != "stop":
             raise ConflictError("another start or restart is under way", hint="wait for it, or stop it first")
         if request.action == "set":
             self._apply_edits(request)
-        if not moves or not (plan.stop or plan.start):
-            return plan
-        if busy:
-            await self._cancel_transaction()
-        kept = plan.model_dump(include={"action", "stop", "start", "keep"})
-        self.teller.journal.add("plan", _describe(plan), **kept)
-        self._transaction = spawn(self._carry_out(plan, request), request.action)
+        if moves and (plan.stop or plan.start or plan.free):
+            await self._transactions.cancel()
+            self._transactions.begin(plan, request)
         return plan
 
     def current_state(self) -> list[Message]:
         """What a new subscriber receives first."""
-        messages: list[Message] = [("status", encoded(self.status())), ("gpus", encoded(self.gpus))]
+        messages: list[Message] = [
+            ("status", encoded(self.status())),
+            ("gpus", encoded(self.gpu_readings.newest)),
+        ]
         try:
             messages.append(("knobs", encoded(self.knobs())))
         except ConfigError as error:
             messages.append(("alert", encoded(config_alert(error))))
         return messages
+
+    # --- what the watching loops report -------------------------------------------------------------------
 
     def publish_status(self) -> None:
         """Tell subscribers about processes and progress."""
@@ -164,7 +191,7 @@ class Supervisor:
 
     def publish_gpus(self, report: GpuReport) -> None:
         """Take in and pass on a new reading."""
-        self.gpus = report
+        self.gpu_readings.take(report)
         self.teller.publish("gpus", report)
 
     def publish_knobs(self) -> None:
@@ -178,18 +205,49 @@ class Supervisor:
         self.progress.max_steps = self._framework.max_steps(self._store.files)
         self.teller.publish("knobs", table)
 
+    def set_stall(self, component: str, evidence: str | None) -> None:
+        """A living component gives no sign of life, by this evidence; `None`: it does again."""
+        runner = self.runners[component]
+        if runner.evidence == evidence:
+            return
+        is_news = (runner.evidence is None) != (evidence is None)
+        runner.evidence = evidence if runner.life.alive else None
+        if is_news and runner.life.alive:
+            self._tell_stall(component, evidence)
+        self.publish_status()
+
+    def set_activity(self, component: str, activity: InferenceActivity | None) -> None:
+        """What an inference server is doing now; `None` where it does not say."""
+        before = self.activities.get(component)
+        if activity is None:
+            self.activities.pop(component, None)
+        else:
+            self.activities[component] = activity
+        if activity != before:
+            self.publish_status()
+
+    def _orphans_changed(self) -> None:
+        self.publish_status()
+        self._wake()
+
     # --- Surroundings of the runners ----------------------------------------------------------------------
 
     def life_changed(self, runner: ComponentRunner, before: Life) -> None:
         """Record, tell and wake."""
         self.teller.change(runner, before)
-        if ComponentState.WAITING in (runner.life.state, before.state):
-            self._write_intent()
+        self._save_intent()
+        self._retries.life_changed(runner)
         if runner.life.state is ComponentState.EXITED and self._picture.is_done():
             self._tell_done()
-        self.publish_status()
         if runner.life.alive != before.alive:
             self.publish_knobs()
+        if before.alive and not runner.life.alive:
+            self.activities.pop(runner.spec.id, None)
+            self.orphans.look()
+        self.publish_status()
+        self._wake()
+
+    def _wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -201,45 +259,26 @@ class Supervisor:
         """What a start waits for; False where that cannot come any more."""
         return self._picture.why_held(component)
 
+    async def obstacle(self, component: str, launch: Launch) -> str | None:
+        """What on this box is in the way of a start."""
+        return await self._obstacles.first(component, launch)
+
     def prepare(self, component: str, attempt_dir: Path) -> Launch:
         """Snapshot the config and fill in the command."""
         self._store.load()
         files = self._store.snapshot(attempt_dir / "config")
-        return self._recipe.launch(component, files, resume_step=self._resume_step)
+        return self._recipe.launch(component, files, resume_step=self._run_start.resume_step)
 
     async def open_window(self, component: str, attempt_dir: Path) -> None:
         """Run the shim in the component's window of the private tmux server."""
-        program = Path(shim_program.__file__).with_name("__main__.py")
-        argv = [sys.executable, "-I", "-S", str(program), str(attempt_dir)]
-        start = partial(self._tmux.start_window, self._session, component, argv, cwd=self.record.workspace)
-        await self._in_tmux_thread(start)
+        await self._terminal.open_window(component, attempt_dir)
 
-    # --- carrying out -------------------------------------------------------------------------------------
+    async def explain(self, runner: ComponentRunner, exit_info: ExitInfo) -> ExitInfo:
+        """Add what its output says of the cause."""
+        del runner
+        return exit_info
 
-    async def _carry_out(self, plan: Plan, request: Request) -> None:
-        for name in plan.stop:
-            await self.runners[name].stop(kill=request.kill)
-        if not plan.start:
-            return
-        try:
-            self._prepare_run_folder(plan, request)
-        except RltuiError as error:
-            self.teller.alert(Alert(severity="error", title="nothing was started", text=str(error)))
-            return
-        for name in plan.start:
-            self.runners[name].start()
-
-    def _prepare_run_folder(self, plan: Plan, request: Request) -> None:
-        """Choose the resume point; move aside what the new processes must not see."""
-        jobs = self._picture.run_jobs()
-        if not {job.spec.id for job in jobs} & set(plan.start) or any(job.life.busy for job in jobs):
-            return
-        self._resume_step = self._folder.latest_checkpoint() if request.resume == "latest" else None
-        aside = self._folder.move_stale_aside(self._resume_step)
-        self.progress.rewind(self._resume_step)
-        point = "the beginning" if self._resume_step is None else f"checkpoint {self._resume_step}"
-        moved = f"; earlier files are in {aside}" if aside else ""
-        self.teller.journal.add("resume", f"from {point}{moved}", step=self._resume_step)
+    # --- helpers ------------------------------------------------------------------------------------------
 
     def _apply_edits(self, request: Request) -> None:
         preview = self._store.preview(request.edits, running=self._picture.running_configs())
@@ -248,39 +287,24 @@ class Supervisor:
         self.teller.journal.add("edit", edits, edits=request.edits, diff=preview.diff)
         self.publish_knobs()
 
-    async def _cancel_transaction(self) -> None:
-        task = self._transaction
-        if task is None or task.done():
-            return
-        task.cancel()
-        await asyncio.wait([task])
-
-    def _write_intent(self) -> None:
-        """Remember what waits to start. A full disk costs only that, should the supervisor die now."""
+    def _save_intent(self) -> None:
         lives = {name: runner.life for name, runner in self.runners.items()}
-        waiting = tuple(name for name, life in lives.items() if life.state is ComponentState.WAITING)
-        try:
-            self.control.write_intent(waiting)
-        except RltuiError as error:
-            logger.error("%s", error)
+        self._intent.write(intent_of(lives, self._transactions.pending))
+
+    def _tell_stall(self, component: str, evidence: str | None) -> None:
+        stalled = evidence is not None
+        self.teller.alert(
+            Alert(
+                kind="stall" if stalled else "recovered",
+                severity="warning" if stalled else "information",
+                title=f"{component} {'stalled' if stalled else 'goes on'}",
+                text=evidence or "it gives signs of life again",
+                component=component,
+            )
+        )
 
     def _tell_done(self) -> None:
         progress = self.progress.progress
         reward = f", reward {progress.reward:.3f}" if progress.reward is not None else ""
         text = f"step {progress.step}/{progress.max_steps}{reward}"
-        self.teller.alert(Alert(severity="information", title="the run is done", text=text))
-
-    # --- tmux ---------------------------------------------------------------------------------------------
-
-    @property
-    def _session(self) -> str:
-        return session_name(self.record.name)
-
-    async def _in_tmux_thread(self, call: Callable[[], object]) -> None:
-        """Run a libtmux call, which blocks, in the one thread that orders them."""
-        await asyncio.get_running_loop().run_in_executor(self._tmux_thread, call)
-
-
-def _describe(plan: Plan) -> str:
-    steps = (("stop", plan.stop), ("start", plan.start))
-    return "; ".join(f"{word} {', '.join(names)}" for word, names in steps if names)
+        self.teller.alert(Alert(kind="finished", severity="information", title="the run is done", text=text))

@@ -11,7 +11,7 @@ from rltui.services.processes import AttemptRecord
 
 def exit_info(record: AttemptRecord | None) -> ExitInfo:
     """How it ended; unknown where nobody was there to write it down."""
-    if record is None or record.state != "exited":
+    if record is None or (record.ended_at is None and record.state != "exited"):
         return ExitInfo()
     return ExitInfo(
         code=record.exit_code, signal=record.signal, error=record.error, on_request=record.stop_requested

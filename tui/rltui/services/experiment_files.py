@@ -62,6 +62,12 @@ class ControlFolder:
         """Folder of one start."""
         return self.path / "components" / component / f"attempt-{attempt}"
 
+    def newest_attempts(self) -> list[Path]:
+        """Folder of the newest attempt of each component that was ever started."""
+        folder = self.path / "components"
+        names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+        return [self.attempt_dir(name, numbers[-1]) for name in names if (numbers := self.attempts(name))]
+
     def log_file(self, component: str, attempt: int) -> Path:
         """What one start printed, stdout and stderr."""
         return self.attempt_dir(component, attempt) / "output.log"
@@ -94,47 +100,56 @@ class ControlFolder:
         """The record, `None` where there is none.
 
         Raises:
-            ConfigError: if it is damaged.
+            ConfigError: if it is damaged or cannot be read.
         """
         try:
             data = tomllib.loads(self.record_file.read_text())
             return ExperimentRecord(**{**data, "config_files": tuple(data["config_files"])})
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:
+            raise ConfigError(
+                f"cannot read {self.record_file}: {error.strerror}", hint="whose folder is it?"
+            ) from error
         except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
             raise ConfigError(
                 f"{self.record_file} is damaged: {error}", hint="remove it and run `up` again"
             ) from error
 
-    def write_intent(self, wanted: tuple[str, ...]) -> None:
-        """Remember which components are waiting to start, should the supervisor die now."""
-        write_atomically(self.intent_file, json.dumps({"waiting": list(wanted)}).encode())
-
-    def read_intent(self) -> tuple[str, ...]:
-        """Components that were waiting to start."""
-        try:
-            return tuple(json.loads(self.intent_file.read_bytes())["waiting"])
-        except (FileNotFoundError, ValueError, KeyError):
-            return ()
-
 
 def known_experiments() -> list[ExperimentRecord]:
-    """All experiments on the user's list whose folder is still there, newest first."""
-    records = []
+    """All experiments on the user's list whose folder is still theirs, newest first."""
     folder = _list_dir()
-    for entry in folder.iterdir() if folder.is_dir() else ():
-        record = ControlFolder(Path(entry.read_text())).read_record()
-        if record is not None and record.name == entry.name:
-            records.append(record)
+    names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+    records = [record for name in names if (record := find_experiment(name)) is not None]
     return sorted(records, key=lambda record: record.created_at, reverse=True)
 
 
 def find_experiment(name: str) -> ExperimentRecord | None:
-    """The experiment of that name, if it is on the list and its folder is still there."""
-    listed = _list_dir() / name
-    if not NAME_PATTERN.fullmatch(name) or not listed.is_file():
+    """The experiment of that name, if it is on the list and its folder is still its own."""
+    if not NAME_PATTERN.fullmatch(name):
         return None
-    return ControlFolder(Path(listed.read_text())).read_record()
+    try:
+        output_dir = (_list_dir() / name).read_text()
+    except FileNotFoundError:
+        return None
+    record = ControlFolder(Path(output_dir)).read_record()
+    return record if record is not None and record.name == name else None
+
+
+def forget(record: ExperimentRecord) -> None:
+    """Take an experiment off the user's list, where it stands there with this folder. Its files stay."""
+    listed = _list_dir() / record.name
+    try:
+        if same_folder(listed.read_text(), record.output_dir):
+            listed.unlink()
+    except FileNotFoundError:
+        return
+
+
+def same_folder(one: str, other: str) -> bool:
+    """Whether two paths lead to one folder, through links too. It need not exist."""
+    return Path(one).resolve() == Path(other).resolve()
 
 
 def new_record(
@@ -158,7 +173,7 @@ def new_record(
             hint="use letters, digits, - and _, at most 48, with -n NAME",
         )
     other = find_experiment(name)
-    if other is not None and other.output_dir != str(output_dir):
+    if other is not None and not same_folder(other.output_dir, str(output_dir)):
         raise ConflictError(
             f"the name {name} is taken by the experiment in {other.output_dir}",
             hint="choose another with -n NAME",

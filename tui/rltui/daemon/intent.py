@@ -1,0 +1,99 @@
+"""What the supervisor has in hand, on disk: should it be killed, the next one finishes it.
+
+Clocks: failures are kept by the wall clock, since a monotonic one means nothing to another process.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from rltui.core.api import Plan, Request
+from rltui.core.lifecycle import Life
+from rltui.errors import RltuiError
+from rltui.services.experiment_files import write_atomically
+
+logger = logging.getLogger(__name__)
+
+
+class Pending(BaseModel):
+    """A transaction whose starts have not all been handed over."""
+
+    model_config = ConfigDict(frozen=True)
+
+    request: Request
+    plan: Plan
+    automatic: bool = False
+
+
+class Intent(BaseModel):
+    """The state of `intent.json`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    alive: tuple[str, ...] = ()
+    """Components that had a process: one that has none now ended unseen."""
+    waiting: tuple[str, ...] = ()
+    """Components whose start had begun."""
+    backoff: tuple[str, ...] = ()
+    """Components that were to be started again by their restart policy."""
+    failed_at: dict[str, tuple[float, ...]] = {}
+    """Failures that count, in seconds since the epoch, oldest first."""
+    transaction: Pending | None = None
+
+
+def intent_of(lives: Mapping[str, Life], transaction: Pending | None) -> Intent:
+    """What there is in hand now."""
+    from_monotonic = time.time() - time.monotonic()
+    return Intent(
+        alive=tuple(name for name, life in lives.items() if life.alive),
+        waiting=tuple(name for name, life in lives.items() if life.busy and not life.alive),
+        backoff=tuple(name for name, life in lives.items() if life.expected and not life.busy),
+        failed_at={
+            name: tuple(round(moment + from_monotonic) for moment in life.failures)
+            for name, life in lives.items()
+            if life.failures
+        },
+        transaction=transaction,
+    )
+
+
+def failures(intent: Intent, component: str) -> tuple[float, ...]:
+    """Failures of a component by this process's monotonic clock; none in the future."""
+    to_monotonic = time.monotonic() - time.time()
+    return tuple(
+        min(moment + to_monotonic, time.monotonic()) for moment in intent.failed_at.get(component, ())
+    )
+
+
+class IntentFile:
+    """`intent.json`, written when it changed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._written: Intent | None = None
+
+    def read(self) -> Intent:
+        """What an earlier supervisor had in hand; nothing where the file is absent or damaged."""
+        try:
+            return Intent.model_validate_json(self._path.read_bytes())
+        except FileNotFoundError:
+            return Intent()
+        except (OSError, ValidationError) as error:
+            logger.error("%s cannot be read: %s", self._path, error)
+            return Intent()
+
+    def write(self, intent: Intent) -> None:
+        """Keep it. A full disk costs only that, should the supervisor die now."""
+        if intent == self._written:
+            return
+        try:
+            write_atomically(self._path, intent.model_dump_json().encode())
+        except RltuiError as error:
+            logger.error("%s", error)
+        else:
+            self._written = intent

@@ -1,0 +1,58 @@
+"""What on the box stands in the way of a start: leftovers, a port, GPU memory."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from rltui.core.api import GpuReport, Orphan
+from rltui.core.memory_need import lack_of_memory
+from rltui.daemon.recipe import Launch
+from rltui.services import processes
+
+NAMED_ORPHANS = 3
+"""Most leftover processes named in one reason."""
+
+
+class Orphans(Protocol):
+    """Who knows of processes that outlived their attempt."""
+
+    async def settled(self) -> None:
+        """Return when what ended up to now has been looked into."""
+        ...
+
+    def of(self, component: str) -> Sequence[Orphan]:
+        """Those of one component."""
+        ...
+
+
+class Obstacles:
+    """Looks at the box. `read_gpus` gives a reading made after it was asked for."""
+
+    def __init__(self, orphans: Orphans, read_gpus: Callable[[], Awaitable[GpuReport]]) -> None:
+        self._orphans = orphans
+        self._read_gpus = read_gpus
+
+    async def first(self, component: str, launch: Launch) -> str | None:
+        """The first thing in the way, in words that go behind "waits for"; `None` where the way is free."""
+        await self._orphans.settled()
+        if orphans := self._orphans.of(component):
+            return leftovers_text(orphans)
+        if launch.port is not None and (holder := processes.port_holder(launch.port)) is not None:
+            return f"port {launch.port}, held by {holder}"
+        if launch.gpu_memory and launch.gpus:
+            return lack_of_memory(await self._read_gpus(), launch.gpus, launch.gpu_memory)
+        return None
+
+
+def leftovers_text(orphans: Sequence[Orphan]) -> str:
+    """`2 leftover processes of attempt 1: pid 4711 VLLM::EngineCore, …`."""
+    named = [f"pid {orphan.pid} {orphan.command[:40]}".rstrip() for orphan in orphans[:NAMED_ORPHANS]]
+    if len(orphans) > NAMED_ORPHANS:
+        named.append("…")
+    word = "process" if len(orphans) == 1 else "processes"
+    attempts = {orphan.attempt for orphan in orphans}
+    whose = f" of attempt {orphans[0].attempt}" if len(attempts) == 1 and orphans[0].attempt else ""
+    return (
+        f"{len(orphans)} leftover {word}{whose} to end: {', '.join(named)} (`rltui orphans --free` ends them)"
+    )

@@ -1,0 +1,183 @@
+"""Processes that outlived their attempt: found, listed, ended by the layout's policy or on request."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from rltui.core.api import Alert, GpuReport, Orphan
+from rltui.daemon.component import ComponentRunner
+from rltui.daemon.obstacles import leftovers_text
+from rltui.daemon.telling import Teller
+from rltui.services import processes
+from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.processes import Leftover, ProcessId
+
+POLL_S = 1.0
+"""Between two looks at orphans that are known."""
+NEWEST_ATTEMPTS = 20
+"""Attempts of a component whose records are searched. Older ones are found by their tag alone."""
+GRACE_S = 5.0
+"""From SIGTERM to SIGKILL."""
+
+
+class OrphanWatch:
+    """Keeps `orphans` true. Processes of other experiments and other people are never among them."""
+
+    def __init__(
+        self,
+        record: ExperimentRecord,
+        control: ControlFolder,
+        runners: Mapping[str, ComponentRunner],
+        teller: Teller,
+        *,
+        gpus: Callable[[], GpuReport],
+        changed: Callable[[], None],
+    ) -> None:
+        """`changed` is called when `orphans` did."""
+        self._record = record
+        self._control = control
+        self._runners = runners
+        self._teller = teller
+        self._gpus = gpus
+        self._changed = changed
+        self._wanted = asyncio.Event()
+        self._searching = asyncio.Lock()
+        self._asked = self._answered = 0
+        self._found = asyncio.Event()
+        self.orphans: tuple[Orphan, ...] = ()
+
+    def of(self, component: str) -> tuple[Orphan, ...]:
+        """Those of one component."""
+        return tuple(orphan for orphan in self.orphans if orphan.component == component)
+
+    def look(self) -> None:
+        """Search soon: an attempt has ended."""
+        self._asked += 1
+        self._wanted.set()
+
+    async def settled(self) -> None:
+        """Return when every search that was asked for has been made, and its findings dealt with."""
+        while self._answered < self._asked:
+            await self._found.wait()
+
+    async def watch(self) -> None:
+        """Search when asked to, and while orphans are known."""
+        while True:
+            with contextlib.suppress(TimeoutError):  # time for another look
+                async with asyncio.timeout(POLL_S if self.orphans else None):
+                    await self._wanted.wait()
+            self._wanted.clear()
+            await self.search()
+
+    async def search(self) -> None:
+        """Search now, and end those that the layout does not want kept."""
+        asked = self._asked
+        async with self._searching:
+            found = await self._find()
+            ended_by_policy = [orphan for orphan in found if self._is_unwanted(orphan)]
+            if ended_by_policy:
+                await self._end(ended_by_policy, "by the layout")
+                found = await self._find()
+            self._take_over(found)
+        self._answered = max(self._answered, asked)
+        self._found.set()
+        self._found = asyncio.Event()
+
+    async def free(self, orphans: Sequence[Orphan]) -> tuple[Orphan, ...]:
+        """End these, and return the ones that still live: another user's, or stuck in the kernel."""
+        async with self._searching:
+            await self._end(orphans, "on request")
+            self._take_over(await self._find())
+        ids = {(orphan.pid, orphan.start) for orphan in orphans}
+        return tuple(orphan for orphan in self.orphans if (orphan.pid, orphan.start) in ids)
+
+    async def _end(self, orphans: Sequence[Orphan], why: str) -> None:
+        self._teller.journal.add(
+            "orphan", f"ending {leftovers_text(orphans)} {why}", pids=[orphan.pid for orphan in orphans]
+        )
+        ids = [ProcessId(orphan.pid, orphan.start) for orphan in orphans]
+        await processes.end_processes(ids, grace_s=GRACE_S)
+
+    def _take_over(self, found: tuple[Orphan, ...]) -> None:
+        if [(orphan.pid, orphan.start) for orphan in found] == [
+            (orphan.pid, orphan.start) for orphan in self.orphans
+        ]:
+            return
+        known = {(orphan.pid, orphan.start) for orphan in self.orphans}
+        self.orphans = found
+        fresh = [orphan for orphan in found if (orphan.pid, orphan.start) not in known]
+        if fresh:
+            self._teller.alert(
+                Alert(
+                    kind="orphan",
+                    severity="warning",
+                    title="processes outlived their component",
+                    text=leftovers_text(fresh),
+                    component=fresh[0].component,
+                )
+            )
+        self._changed()
+
+    def _is_unwanted(self, orphan: Orphan) -> bool:
+        runner = self._runners.get(orphan.component or "")
+        return runner is not None and runner.spec.stop.leftovers == "end"
+
+    async def _find(self) -> tuple[Orphan, ...]:
+        records = [record for name in self._runners for record in self._records(name)]
+        mains = [
+            runner.record.main
+            for runner in self._runners.values()
+            if runner.life.alive and runner.record is not None and runner.record.main is not None
+        ]
+        found = await asyncio.to_thread(_search, self._record.tag, records, mains)
+        strays = [leftover for leftover in found if not self._is_of_living_attempt(leftover)]
+        return await asyncio.to_thread(_described, strays, self._gpus())
+
+    def _records(self, component: str) -> Iterable[processes.AttemptRecord]:
+        for attempt in self._control.attempts(component)[-NEWEST_ATTEMPTS:]:
+            record = processes.read_attempt(self._control.attempt_dir(component, attempt))
+            if record is not None:
+                yield record
+
+    def _is_of_living_attempt(self, leftover: Leftover) -> bool:
+        """Also one whose shim has not written its record yet."""
+        runner = self._runners.get(leftover.component or "")
+        return runner is not None and runner.life.busy and leftover.attempt == runner.attempt
+
+
+def _search(tag: str, records: list[processes.AttemptRecord], living: list[ProcessId]) -> list[Leftover]:
+    """Strays without a shim, and what a living shim keeps of an attempt whose main process ended."""
+    kept = [leftover for record in records for leftover in processes.kept(record)]
+    known = {leftover.id for leftover in kept}
+    strays = processes.leftovers(tag, records, exclude=living)
+    return [*kept, *(leftover for leftover in strays if leftover.id not in known)]
+
+
+def _described(found: list[Leftover], gpus: GpuReport) -> tuple[Orphan, ...]:
+    ports = processes.listening_ports([leftover.id.pid for leftover in found]) if found else {}
+    return tuple(
+        Orphan(
+            pid=leftover.id.pid,
+            start=leftover.id.start,
+            command=leftover.command,
+            component=leftover.component,
+            attempt=leftover.attempt,
+            evidence=leftover.evidence,
+            age_s=processes.age_s(leftover.id),
+            gpu_bytes=_gpu_bytes(leftover.id.pid, gpus),
+            ports=ports.get(leftover.id.pid, ()),
+        )
+        for leftover in found
+    )
+
+
+def _gpu_bytes(pid: int, gpus: GpuReport) -> int | None:
+    sizes = [
+        process.used_bytes
+        for device in gpus.devices
+        for process in device.processes
+        if process.pid == pid and process.used_bytes is not None
+    ]
+    return sum(sizes) if sizes else None

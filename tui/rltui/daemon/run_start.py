@@ -1,0 +1,35 @@
+"""Before the jobs of a run start: where they resume, and what they must not see again."""
+
+from __future__ import annotations
+
+from rltui.core.api import Plan, Request
+from rltui.daemon.picture import Picture
+from rltui.daemon.telling import Teller
+
+
+class RunStart:
+    """Remembers the checkpoint that jobs started from now on continue from."""
+
+    def __init__(self, picture: Picture, teller: Teller) -> None:
+        self._picture = picture
+        self._teller = teller
+        self.resume_step = picture.folder.latest_checkpoint()
+
+    def prepare(self, plan: Plan, request: Request) -> None:
+        """Choose the resume point and move aside what new processes must not see.
+
+        Does nothing where a job of the run goes on, since it uses these files.
+
+        Raises:
+            RltuiError: if files cannot be moved.
+        """
+        jobs = self._picture.run_jobs()
+        if not {job.spec.id for job in jobs} & set(plan.start) or any(job.life.busy for job in jobs):
+            return
+        folder = self._picture.folder
+        self.resume_step = folder.latest_checkpoint() if request.resume == "latest" else None
+        aside = folder.move_stale_aside(self.resume_step)
+        self._picture.progress.rewind(self.resume_step)
+        point = "the beginning" if self.resume_step is None else f"checkpoint {self.resume_step}"
+        moved = f"; earlier files are in {aside}" if aside else ""
+        self._teller.journal.add("resume", f"from {point}{moved}", step=self.resume_step)

@@ -1,0 +1,137 @@
+"""Plans being carried out: one at a time, to their end or a stated failure, whatever becomes of the client."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from rltui.core.api import Alert, ComponentState, Orphan, Plan, Request
+from rltui.core.durations import duration
+from rltui.daemon.component import ComponentRunner
+from rltui.daemon.intent import Pending
+from rltui.daemon.tasks import spawn
+from rltui.daemon.telling import Teller
+from rltui.errors import RltuiError
+
+SETTLED = frozenset(
+    {
+        ComponentState.READY,
+        ComponentState.EXITED,
+        ComponentState.FAILED,
+        ComponentState.STOPPED,
+        ComponentState.BACKOFF,
+    }
+)
+"""States in which a start has come to its end."""
+
+
+class Transactions:
+    """Carries plans out on `runners`."""
+
+    def __init__(
+        self,
+        runners: Mapping[str, ComponentRunner],
+        teller: Teller,
+        *,
+        prepare_run: Callable[[Plan, Request], None],
+        free: Callable[[Sequence[Orphan]], Awaitable[object]],
+        save: Callable[[], None],
+        next_change: Callable[[], Awaitable[None]],
+    ) -> None:
+        """`prepare_run` is called between the stops and the starts, and may raise `RltuiError`."""
+        self._runners = runners
+        self._teller = teller
+        self._prepare_run = prepare_run
+        self._free = free
+        self._save = save
+        self._next_change = next_change
+        self._task: asyncio.Task[None] | None = None
+        self._number = 0
+        self.pending: Pending | None = None
+        """What the next supervisor must finish, should this one be killed now."""
+
+    @property
+    def busy(self) -> bool:
+        """Something is being stopped, or about to be started."""
+        return self._task is not None and not self._task.done()
+
+    def begin(self, plan: Plan, request: Request, *, automatic: bool = False) -> None:
+        """Carry `plan` out; returns at once. `automatic`: by a restart policy, so that failures count on."""
+        kept = plan.model_dump(include={"action", "stop", "start", "keep"})
+        self._teller.journal.add("plan", describe(plan), **kept)
+        self.resume(Pending(request=request, plan=plan, automatic=automatic))
+
+    def resume(self, pending: Pending) -> None:
+        """Carry out what was begun, by this supervisor or by one that was killed."""
+        self.pending = pending
+        self._save()
+        self._number += 1
+        self._task = spawn(self._carry_out(pending, self._number), pending.request.action)
+
+    async def wait(self) -> None:
+        """Return when no transaction is under way."""
+        while self._task is not None and not self._task.done():
+            await asyncio.wait([self._task])
+
+    async def cancel(self) -> None:
+        """Drop what is left of the present one. A process that was asked to stop goes on stopping."""
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        self._forget()
+
+    def _forget(self) -> None:
+        self.pending = None
+        self._save()
+
+    async def _carry_out(self, pending: Pending, number: int) -> None:
+        begun = time.monotonic()
+        plan, request = pending.plan, pending.request
+        for name in plan.stop:
+            await self._runners[name].stop(kill=request.kill)
+        if plan.free and not pending.automatic:
+            await self._free(plan.free)
+        if plan.start:
+            try:
+                self._prepare_run(plan, request)
+            except RltuiError as error:
+                self._teller.alert(Alert(severity="error", title="nothing was started", text=str(error)))
+                self._forget()
+                return
+            for name in plan.start:
+                self._runners[name].start(automatic=pending.automatic)
+        self._forget()
+        spawn(self._tell_outcome(plan, begun, number), f"outcome {number}")
+
+    async def _tell_outcome(self, plan: Plan, begun: float, number: int) -> None:
+        """Journal how it came out, unless another transaction took over."""
+        epochs = {name: self._runners[name].life.epoch for name in plan.start}
+        while not all(self._runners[name].life.state in SETTLED for name in plan.start):
+            await self._next_change()
+        took_s = time.monotonic() - begun
+        lives = {name: self._runners[name].life for name in plan.start}
+        if number != self._number or any(life.epoch != epochs[name] for name, life in lives.items()):
+            self._teller.journal.add("plan", f"overtaken: {describe(plan)}")
+            return
+        bad = [
+            f"{name} {life.state}" + (f": {life.reason}" if life.reason else "")
+            for name, life in lives.items()
+            if life.state not in (ComponentState.READY, ComponentState.EXITED)
+        ]
+        if bad:
+            self._teller.journal.add(
+                "plan", f"failed after {duration(took_s)}: {'; '.join(bad)}", failed=True
+            )
+        else:
+            self._teller.journal.add("plan", f"done in {duration(took_s)}: {describe(plan)}", plan_s=took_s)
+
+
+def describe(plan: Plan) -> str:
+    """`stop trainer, orchestrator; start orchestrator, trainer`."""
+    steps = (
+        ("stop", plan.stop),
+        ("end", tuple(f"pid {orphan.pid}" for orphan in plan.free)),
+        ("start", plan.start),
+    )
+    return "; ".join(f"{word} {', '.join(names)}" for word, names in steps if names)
