@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.services.programs import Start, start
 from tests.waiting import retry_until
 
 from rltui.services.processes import (
@@ -21,8 +21,8 @@ from rltui.services.processes import (
     descendants,
     end_processes,
     is_alive,
+    kept,
     leftovers,
-    port_holder,
     read_attempt,
     read_process_id,
     send_signal,
@@ -32,26 +32,9 @@ from rltui.services.processes import (
 NAME = f"test-{os.getpid()}"
 """Other test processes look for theirs at the same time."""
 
-Start = Callable[..., ProcessId]
+__all__ = ["start"]  # a fixture, used by name
+
 Orphan = Callable[..., ProcessId]
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    """Starts programs and ends them."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start_one(*argv: str, **options: Any) -> ProcessId:
-        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, **options)
-        started.append(process)
-        identity = read_process_id(process.pid)
-        assert identity is not None
-        return identity
-
-    yield start_one
-    for process in started:
-        process.kill()
-        process.wait()
 
 
 def record_of(main: ProcessId | None, **changes: Any) -> AttemptRecord:
@@ -263,57 +246,19 @@ def test_read_attempt_understands_or_says_none(tmp_path: Path, text: str | None)
     assert read_attempt(tmp_path) is None
 
 
-@pytest.mark.parametrize(
-    ("bound", "asked", "busy"),
-    [
-        ("127.0.0.1", "127.0.0.1", True),
-        ("127.0.0.1", "localhost", True),
-        ("127.0.0.1", "0.0.0.0", True),
-        ("127.0.0.1", "::", True),
-        ("127.0.0.1", "127.0.0.2", False),
-        ("127.0.0.1", "some-name", True),
-        ("0.0.0.0", "127.0.0.1", True),
-        ("0.0.0.0", "::1", False),
-        ("::1", "::1", True),
-        ("::1", "[::1]", True),
-        ("::1", "localhost", True),
-        ("::1", "127.0.0.1", False),
-        ("::", "127.0.0.1", True),
-        ("::ffff:127.0.0.1", "127.0.0.1", True),
-    ],
-)
-def test_port_holder(bound: str, asked: str, busy: bool) -> None:
-    listener = socket.socket(socket.AF_INET6 if ":" in bound else socket.AF_INET)
+def test_only_a_living_shim_keeps_leftovers(start: Start, tmp_path: Path) -> None:
+    child = tmp_path / "child"
+    shim = start("sh", "-c", f"sleep 1000 & echo $! > {child}.part; mv {child}.part {child}; wait")
+    retry_until(child.exists)
+    below = read_process_id(int(child.read_text()))
+    assert below is not None
+    record = record_of(None, shim=shim, leftovers_kept=True)
     try:
-        listener.bind((bound, 0))
-        listener.listen()
-    except OSError:
-        pytest.skip("no IPv6 here")
-    with listener:
-        port = listener.getsockname()[1]
-        holder = port_holder(port, asked)
-        assert (holder is not None) == busy
-        if holder is not None:
-            assert holder.pid == os.getpid()
-            assert holder.name
-            assert holder.command.startswith(sys.executable)
-    assert port_holder(port, asked) is None
-
-
-def test_a_connection_is_no_listener() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        client = socket.create_connection(listener.getsockname())
-        port = client.getsockname()[1]
-        assert port_holder(port) is None
-        client.close()
-
-
-def test_a_holder_of_another_user_has_no_pid(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(folder: object) -> None:
-        raise PermissionError
-
-    monkeypatch.setattr(os, "scandir", refuse)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        holder = port_holder(listener.getsockname()[1])
-        assert holder is not None
-        assert (holder.pid, holder.name) == (None, "")
+        [leftover] = kept(record)
+        assert (leftover.id, leftover.evidence, leftover.command) == (below, "descendant", "sleep 1000")
+        assert (leftover.component, leftover.attempt) == ("trainer", 3)
+        assert kept(replace(record, leftovers_kept=False)) == []
+        assert kept(replace(record, boot="another")) == []
+        assert kept(replace(record, shim=ProcessId(shim.pid, shim.start - 1))) == []
+    finally:
+        send_signal(below, signal.SIGKILL)

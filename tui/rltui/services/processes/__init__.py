@@ -5,8 +5,10 @@ A process is named by pid and start time, and signalled through a pidfd, so a re
 
 from __future__ import annotations
 
-from rltui.services.processes.attempts import AttemptRecord, Leftover, leftovers, read_attempt
+from rltui.services.processes.attempts import AttemptRecord, Leftover, kept, leftovers, read_attempt
+from rltui.services.processes.details import age_s, is_stopped
 from rltui.services.processes.ending import end_processes, wait_for_exit
+from rltui.services.processes.exit_status import wait_for_exit_status
 from rltui.services.processes.identity import (
     ProcessId,
     ancestors,
@@ -16,22 +18,28 @@ from rltui.services.processes.identity import (
     read_process_id,
     send_signal,
 )
-from rltui.services.processes.ports import PortHolder, port_holder
+from rltui.services.processes.ports import PortHolder, listening_ports, port_holder, port_holders
 
 __all__ = [
     "AttemptRecord",
     "Leftover",
     "PortHolder",
     "ProcessId",
+    "age_s",
     "ancestors",
     "boot_identity",
     "descendants",
     "end_processes",
     "is_alive",
+    "is_stopped",
+    "kept",
     "leftovers",
+    "listening_ports",
     "port_holder",
+    "port_holders",
     "read_attempt",
     "read_process_id",
     "send_signal",
     "wait_for_exit",
+    "wait_for_exit_status",
 ]

@@ -15,6 +15,7 @@ from rltui.services.processes.identity import (
     ProcessStat,
     boot_identity,
     command_line,
+    descendants,
     is_alive,
     living_processes,
     read_stat,
@@ -51,6 +52,9 @@ class AttemptRecord:
     """The main process was told to stop before it ended."""
     descendants: tuple[ProcessId, ...]
     """At most about 2 s old."""
+    leftovers_kept: bool = False
+    """The main process ended by itself, and by `stop.leftovers = "keep"` what it left lives until a stop is
+    asked for. See `kept`."""
 
     @property
     def is_of_this_boot(self) -> bool:
@@ -96,6 +100,7 @@ def _parse(values: dict[str, Any]) -> AttemptRecord:
         error=values["error"],
         stop_requested=bool(values["stop_requested"]),
         descendants=tuple(ProcessId(item["pid"], item["start"]) for item in values["descendants"]),
+        leftovers_kept=bool(values.get("leftovers_kept", False)),  # a shim from before an upgrade writes none
     )
 
 
@@ -105,15 +110,30 @@ def _process(pid: int | None, start: int | None) -> ProcessId | None:
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """A living process of an experiment that no shim takes care of."""
+    """A living process that outlived the main process of its attempt."""
 
     id: ProcessId
     component: str | None
     attempt: int | None
-    evidence: Literal["session", "recorded", "environment"]
-    """How it was recognised; never by its name."""
+    evidence: Literal["descendant", "session", "recorded", "environment"]
+    """How it was recognised; never by its name. `descendant`: its shim lives and keeps it."""
     command: str
     """Its command line or title, for people."""
+
+
+def kept(record: AttemptRecord) -> list[Leftover]:
+    """What a living shim keeps after its main process ended by itself: all below it right now, by pid.
+
+    Listed until the last one is gone, also while they are being ended. A signal to the shim ends them:
+    SIGTERM in order, SIGUSR1 at once. Empty where the shim ends the leftovers itself, as is the default.
+    """
+    if not record.leftovers_kept or record.shim is None or not record.is_supervised:
+        return []
+    below = sorted(descendants(record.shim.pid))
+    return [
+        Leftover(process, record.component, record.attempt, "descendant", command_line(process.pid))
+        for process in below
+    ]
 
 
 def leftovers(

@@ -28,11 +28,14 @@ async def wait_for_exit(process: ProcessId) -> None:
             await asyncio.sleep(POLL_S)
         return
     if handle is not None:
-        await _wait_readable(handle)
+        try:
+            await wait_readable(handle)
+        finally:
+            os.close(handle)
 
 
-async def _wait_readable(handle: int) -> None:
-    """A pidfd turns readable when its process ends. Closes it."""
+async def wait_readable(handle: int) -> None:
+    """A pidfd turns readable when its process ends, reaped or not."""
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     loop.add_reader(handle, ended.set)
@@ -40,7 +43,6 @@ async def _wait_readable(handle: int) -> None:
         await ended.wait()
     finally:
         loop.remove_reader(handle)
-        os.close(handle)
 
 
 async def end_processes(processes: Iterable[ProcessId], *, grace_s: float) -> tuple[ProcessId, ...]:

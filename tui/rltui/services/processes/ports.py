@@ -1,23 +1,15 @@
-"""Who listens on a TCP port, from `/proc/net/tcp` and `/proc/net/tcp6` of this network namespace."""
+"""Who listens on which TCP port."""
 
 from __future__ import annotations
 
 import ipaddress
 import os
-import re
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
 
 from rltui.services.processes.identity import PROC, ProcessId, command_line, read_process_id
-
-_BYTE_ORDER = sys.byteorder
-LISTEN = "0A"
-"""TCP_LISTEN in `net/tcp_states.h`."""
-
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+from rltui.services.processes.sockets import Address, Listener, listeners, open_sockets
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,41 +35,42 @@ class PortHolder:
 
 
 def port_holder(port: int, host: str = "127.0.0.1") -> PortHolder | None:
-    """Who keeps us from listening on `host:port`; None where nobody does.
+    """Who keeps us from listening on `host:port`; None where nobody does. The first of `port_holders`."""
+    return next(iter(port_holders(port, host)), None)
 
+
+def port_holders(port: int, host: str = "127.0.0.1") -> list[PortHolder]:
+    """Everyone who listens on `host:port`, each process once; those of other users last.
+
+    Several where they set SO_REUSEPORT, which makes the kernel share connections out among them. Of processes
+    that share one socket, such as a server and its forked workers, the one with the lowest pid is named.
     A `host` that is neither an address nor `localhost` meets any listener: a look-up could block.
     """
-    for address, inode in _listeners(port):
-        if _overlaps(address, host):
-            pid = _owner(inode)
-            process = read_process_id(pid) if pid is not None else None
-            if pid is None or process is None:
-                return PortHolder(port, str(address), None, "", "")
-            return PortHolder(port, str(address), process, _name(pid), command_line(pid))
-    return None
+    found = [listener for listener in listeners() if listener.port == port]
+    found = [listener for listener in found if _overlaps(listener.address, host)]
+    owners = _owners({listener.inode for listener in found}) if found else {}
+    holders = {holder.process: holder for holder in (_holder(item, owners) for item in reversed(found))}
+    return sorted(holders.values(), key=lambda holder: holder.pid or sys.maxsize)
 
 
-def _listeners(port: int) -> Iterator[tuple[Address, str]]:
-    """Address and socket inode of each listener."""
-    for table in ("tcp", "tcp6"):
-        try:
-            lines = (PROC / "net" / table).read_text(encoding="ascii").splitlines()[1:]
-        except FileNotFoundError:  # a kernel without IPv6
-            continue
-        for line in lines:
-            fields = line.split()
-            address, _, hexadecimal = fields[1].partition(":")
-            if fields[3] == LISTEN and int(hexadecimal, 16) == port:
-                yield _address(address), fields[9]
+def listening_ports(pids: Collection[int]) -> dict[int, tuple[int, ...]]:
+    """The TCP ports that each of the processes listens on, ascending; an entry for each pid, maybe empty.
+
+    Looks at the descriptors of these processes only.
+    """
+    ports = {listener.inode: listener.port for listener in listeners()} if pids else {}
+    return {
+        pid: tuple(sorted({ports[inode] for inode in open_sockets(pid) if inode in ports})) for pid in pids
+    }
 
 
-def _address(hexadecimal: str) -> Address:
-    """From the kernel's notation: 32-bit words, each in the machine's byte order."""
-    words = (int(word, 16) for word in re.findall(".{8}", hexadecimal))
-    packed = b"".join(word.to_bytes(4, _BYTE_ORDER) for word in words)
-    address = ipaddress.ip_address(packed)
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return mapped or address
+def _holder(listener: Listener, owners: dict[int, int]) -> PortHolder:
+    port, address = listener.port, str(listener.address)
+    pid = owners.get(listener.inode)
+    process = read_process_id(pid) if pid is not None else None
+    if pid is None or process is None:
+        return PortHolder(port, address, None, "", "")
+    return PortHolder(port, address, process, _name(pid), command_line(pid))
 
 
 def _overlaps(held: Address, host: str) -> bool:
@@ -93,22 +86,16 @@ def _overlaps(held: Address, host: str) -> bool:
     return held == wanted or held.is_unspecified or wanted.is_unspecified
 
 
-def _owner(inode: str) -> int | None:
-    """First process that has the socket open and lets us see it."""
-    wanted = f"socket:[{inode}]"
-    for name in os.listdir(PROC):  # noqa: PTH208 - three times as fast as Path.iterdir
-        if name.isdigit() and _has_open(PROC / name / "fd", wanted):
-            return int(name)
-    return None
-
-
-def _has_open(folder: Path, wanted: str) -> bool:
-    with suppress(OSError):  # the process is gone, or another user's
-        for entry in os.scandir(folder):
-            with suppress(FileNotFoundError):  # closed meanwhile
-                if os.readlink(entry.path) == wanted:  # noqa: PTH115 - for speed
-                    return True
-    return False
+def _owners(inodes: Collection[int]) -> dict[int, int]:
+    """By inode, the lowest pid that has the socket open and lets us see it."""
+    owners: dict[int, int] = {}
+    for pid in sorted(int(name) for name in os.listdir(PROC) if name.isdigit()):  # noqa: PTH208 - 3× faster
+        for inode in open_sockets(pid):
+            if inode in inodes:
+                owners.setdefault(inode, pid)
+        if len(owners) == len(inodes):
+            break
+    return owners
 
 
 def _name(pid: int) -> str:
