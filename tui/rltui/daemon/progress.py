@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from rltui.core.api import Progress
 from rltui.core.metrics import MetricSeries
+from rltui.core.non_finite import NonFinite, NonFiniteWatch
 from rltui.frameworks.base import Framework
 from rltui.services.metrics_feed import MetricsFeed
 from rltui.services.run_folder import RunFolder
@@ -17,6 +21,9 @@ class ProgressTracker:
         self._feed = MetricsFeed(folder.metrics)
         self._series = MetricSeries(framework.metrics)
         self.max_steps: int | None = None
+        self._owners = _row_owners(framework)
+        self._rows = dict.fromkeys(self._owners.values(), (0, 0))
+        self._non_finite = NonFiniteWatch(self._writer)
 
     @property
     def progress(self) -> Progress:
@@ -28,13 +35,42 @@ class ProgressTracker:
         rows = list(self._feed.read())
         if self._feed.restarted:
             self._series = MetricSeries(self._framework.metrics)
+            self._non_finite.now.clear()
         for row in rows:
             self._series.add(row)
+            self._non_finite.add(row)
+            self._count(row)
         return bool(rows) or self._feed.restarted
 
     def rewind(self, step: int | None) -> None:
         """The run resumes behind `step`, or from the beginning."""
         self._series.rewind(step or 0)
+        self._non_finite.now.clear()
+
+    @property
+    def non_finite_now(self) -> tuple[NonFinite, ...]:
+        """The metrics whose newest value is NaN or infinite."""
+        return tuple(self._non_finite.now.values())
+
+    def take_non_finite(self) -> tuple[NonFinite, ...]:
+        """The metrics that turned NaN or infinite since the last call, in the order they did."""
+        return self._non_finite.take()
+
+    def rows(self, component: str) -> tuple[int, int] | None:
+        """How many metric rows of its own `component` has written so far, and the step of the newest.
+
+        `None` where the framework does not say which rows are its own.
+        """
+        return self._rows.get(component)
+
+    def _writer(self, row: Mapping[str, Any]) -> str | None:
+        return next((component for metric, component in self._owners.items() if metric in row), None)
+
+    def _count(self, row: Mapping[str, Any]) -> None:
+        step = row.get("step")
+        for metric, component in self._owners.items():
+            if metric in row and isinstance(step, int):
+                self._rows[component] = (self._rows[component][0] + 1, step)
 
     def facts(self, component: str) -> tuple[str, ...]:
         """Short texts for the component's title."""
@@ -44,3 +80,12 @@ class ProgressTracker:
             for fact, value in values
             if fact.component == component and value is not None
         )
+
+
+def _row_owners(framework: Framework) -> Mapping[str, str]:
+    """Metric → component, for the keys that name the writer of a row: the reward and the trainer's step.
+
+    Other keys (`time/step`) are written by several components.
+    """
+    telling = (framework.metrics.reward, framework.metrics.trainer_step)
+    return {fact.metric: fact.component for fact in framework.facts if fact.metric in telling}

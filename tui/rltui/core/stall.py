@@ -1,0 +1,203 @@
+"""When a living component counts as stalled: pure, fed with what was seen at each look.
+
+Times are seconds of a `WatchClock`, so that neither a machine that slept nor a watcher that was held up
+looks like a silence.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import deque
+from dataclasses import dataclass
+
+from rltui.core.durations import duration
+from rltui.core.inference_activity import InferenceActivity
+
+REMEMBERED_PAUSES = 20
+"""The median period is taken of so many."""
+LONGEST_STEP_S = 10.0
+"""More than this between two looks is not counted: nobody watched then."""
+
+
+class WatchClock:
+    """Counts only time in which somebody looked."""
+
+    def __init__(self) -> None:
+        self._time = 0.0
+        self._newest: float | None = None
+
+    def read(self, monotonic_s: float) -> float:
+        """The watched time so far; never goes back."""
+        if self._newest is not None:
+            self._time += min(max(0.0, monotonic_s - self._newest), LONGEST_STEP_S)
+        self._newest = monotonic_s
+        return self._time
+
+
+@dataclass(frozen=True, slots=True)
+class StallRule:
+    """What counts, for one component."""
+
+    silence_s: float
+    """Shortest silence that counts; 0: never stalled."""
+    factor: float
+    """A silence must also be so many times the median period of its sign."""
+    output_suffices: bool = True
+    """Missing output alone is evidence. Not for a service that may just have nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What is seen of a component at one look."""
+
+    pid: int | None = None
+    is_stopped: bool = False
+    """By a signal: state `T` in `/proc`."""
+    log_bytes: int | None = None
+    """Size of its output; `None` where there is none to be seen."""
+    metric_rows: int | None = None
+    """Metric rows of its own so far; `None` where nobody knows which are its own."""
+    metric_step: int = 0
+    """Step of the newest of them."""
+
+
+class Sign:
+    """One kind of sign of life. It exists once it showed; the first look only tells where it stands."""
+
+    def __init__(self) -> None:
+        self.newest: float | None = None
+        """When it last showed; before that, when watching began."""
+        self.has_shown = False
+        self._value: int | None = None
+        self._pauses: deque[float] = deque(maxlen=REMEMBERED_PAUSES)
+
+    def see(self, value: int, at: float, *, beats: int = 1) -> None:
+        """Its counter reads `value`, which is `beats` periods further where it has changed."""
+        if value == self._value:
+            return
+        if self._value is not None:
+            if self.has_shown and self.newest is not None and beats > 0:  # 0: repeated steps of a resume
+                self._pauses.append((at - self.newest) / beats)
+            self.has_shown = True
+        self._value, self.newest = value, at
+
+    @property
+    def period_s(self) -> float | None:
+        """Median of its recent pauses."""
+        return statistics.median(self._pauses) if self._pauses else None
+
+    def silence_s(self, at: float) -> float:
+        """Since it last showed."""
+        return 0.0 if self.newest is None else at - self.newest
+
+    def is_silent(self, rule: StallRule, at: float) -> bool:
+        """For longer than its own rhythm allows."""
+        return self.silence_s(at) > max(rule.silence_s, rule.factor * (self.period_s or 0.0))
+
+
+class Pulse:
+    """Signs of life of one attempt of one component."""
+
+    def __init__(self, rule: StallRule) -> None:
+        self._rule = rule
+        self._output = Sign()
+        self._rows = Sign()
+        self._step = 0
+        self._activity: InferenceActivity | None = None
+        self._answered_at = 0.0
+        self._still_since = 0.0
+        """Since then it has had requests and generated nothing."""
+        self._unanswered_since: float | None = None
+
+    def answered(self, activity: InferenceActivity | None, at: float) -> None:
+        """The server was asked what it is busy with; `None`: no answer.
+
+        Silence counts only once it has answered: an address may be wrong.
+        """
+        if activity is None:
+            if self._activity is not None and self._unanswered_since is None:
+                self._unanswered_since = at
+            return
+        before = self._activity
+        moved = before is None or before.generated_tokens != activity.generated_tokens
+        if moved or not activity.requests or not (before and before.requests):
+            self._still_since = at
+        self._activity, self._answered_at, self._unanswered_since = activity, at, None
+
+    def look(self, signs: Signs, at: float) -> str | None:
+        """Why it counts as stalled, in words; `None` where it does not."""
+        self._take_in(signs, at)
+        if self._rule.silence_s == 0:
+            return None
+        if signs.is_stopped:
+            self._excuse(at)
+            return f"pid {signs.pid} is stopped by a signal; go on with: kill -CONT {signs.pid}"
+        silences = [*self._silent_rows(at), *self._silent_output(at), *self._silent_server(at)]
+        if (activity := self._activity) is not None and self._unanswered_since is None:
+            if not activity.requests:
+                return None
+            if activity.running and self._is_still:
+                return self._stillness(activity)
+        if not silences or None in silences:
+            return None
+        return ", ".join(text for text in silences if text)
+
+    def _take_in(self, signs: Signs, at: float) -> None:
+        if signs.log_bytes is not None:
+            self._output.see(signs.log_bytes, at)
+        if signs.metric_rows is not None:
+            self._rows.see(signs.metric_rows, at, beats=signs.metric_step - self._step)
+            self._step = signs.metric_step
+
+    def _excuse(self, at: float) -> None:
+        """What it cannot do while it is stopped is not held against it when it goes on."""
+        for sign in (self._output, self._rows):
+            if sign.newest is not None:
+                sign.newest = at
+        self._still_since = self._answered_at = at
+        self._unanswered_since = None
+
+    def _silent_rows(self, at: float) -> list[str | None]:
+        if not self._rows.has_shown:
+            return []
+        return [_told("no metric row", self._rows, at) if self._rows.is_silent(self._rule, at) else None]
+
+    def _silent_output(self, at: float) -> list[str | None]:
+        """Never alone where output does not suffice; it counts against a stall in any case."""
+        if self._output.newest is None:
+            return []
+        if not self._output.is_silent(self._rule, at):
+            return [None]
+        alone = not self._rows.has_shown and self._activity is None
+        return [] if alone and not self._rule.output_suffices else [_told("no output", self._output, at)]
+
+    def _silent_server(self, at: float) -> list[str | None]:
+        if self._activity is None:
+            return []
+        if self._unanswered_since is not None:
+            silence_s = at - self._unanswered_since
+            told = f"no answer about its requests for {duration(silence_s)}"
+            return [told if silence_s > self._rule.silence_s else None]
+        return [self._stillness(self._activity) if self._is_still else None]
+
+    @property
+    def _is_still(self) -> bool:
+        """As far as it was asked: a coarse sampling does not lengthen a silence."""
+        return (
+            self._activity is not None
+            and self._activity.generated_tokens is not None
+            and self._answered_at - self._still_since > self._rule.silence_s
+        )
+
+    def _stillness(self, activity: InferenceActivity) -> str:
+        silence = duration(self._answered_at - self._still_since)
+        return f"no token for {silence} while {activity.running} requests run and {activity.waiting} wait"
+
+
+def _told(what: str, sign: Sign, at: float) -> str:
+    usual = f" (usually every {_period(sign.period_s)})" if sign.period_s else ""
+    return f"{what} for {duration(sign.silence_s(at))}{usual}"
+
+
+def _period(seconds: float) -> str:
+    return f"{seconds:.1f}s" if seconds < 10 else duration(seconds)
