@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 from rltui.core.metrics import HISTORY, MetricNames, MetricSeries
 
 NAMES = MetricNames()
@@ -50,6 +52,17 @@ def test_strange_rows_are_ignored() -> None:
     for row in ({}, {"step": "x"}, {"step": 2, "note": "text"}, {"step": 2, "flag": True}):
         made.add(row)
     assert made.progress(None).step == 1
+
+
+def test_values_that_are_not_finite_stay_out_of_the_figures() -> None:
+    made = series(1, 2)
+    made.add({"step": 3, NAMES.reward: math.nan, NAMES.step_time: math.inf})
+    made.add({"step": 3, NAMES.trainer_step: math.nan, NAMES.tokens_per_s: -math.inf})
+    progress = made.progress(max_steps=10)
+    assert progress.step == 3, "the step is completed, bad as it is"
+    assert progress.rewards == (0.1, 0.2)
+    assert (progress.tokens_per_s, progress.step_time_s) == (1000.0, 2.0)
+    assert made.newest(NAMES.trainer_step) == 0.1
 
 
 def test_history_is_bounded() -> None:

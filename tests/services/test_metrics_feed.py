@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from rltui.services.metrics_feed import MetricsFeed
@@ -28,3 +29,12 @@ def test_a_replaced_file_is_read_from_its_start(tmp_path: Path) -> None:
     assert feed.restarted, "what was read is void"
     path.write_bytes(b'{"step": 1}\n')
     assert list(feed.read()) == [{"step": 1}]
+
+
+def test_rows_with_nan_and_infinity_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(b'{"step": 1, "loss": NaN, "norm": -Infinity}\nNaN of old\n{"step": 2, "loss": 1}\n')
+    first, second = MetricsFeed(path).read()
+    assert (first["step"], first["norm"]) == (1, -math.inf)
+    assert math.isnan(first["loss"])
+    assert second == {"step": 2, "loss": 1}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,6 +27,15 @@ class MetricNames:
     step_time: str = "time/step"
 
 
+def numbers(row: Mapping[str, Any]) -> dict[str, float]:
+    """The metrics in a row: its numbers, finite or not, without step and time."""
+    return {
+        key: float(value)
+        for key, value in row.items()
+        if key not in ("step", "time") and isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
+
+
 @dataclass(slots=True)
 class MetricSeries:
     """Last value per (step, key): after a resume, repeated steps overwrite the earlier ones.
@@ -39,16 +49,16 @@ class MetricSeries:
     """Steps that the trainer has completed."""
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Take in one row. Rows without a step, and values that are no numbers, are ignored."""
+        """Take in one row. Rows without a step, and values that are no finite numbers, are ignored.
+
+        A step whose loss is not finite is completed all the same.
+        """
         step = row.get("step")
         if not isinstance(step, int):
             return
-        values = {
-            key: float(value)
-            for key, value in row.items()
-            if key not in ("step", "time") and isinstance(value, (int, float)) and not isinstance(value, bool)
-        }
-        if self.names.trainer_step in values:
+        found = numbers(row)
+        values = {key: value for key, value in found.items() if math.isfinite(value)}
+        if self.names.trainer_step in found:
             if step <= self.completed:
                 self.rewind(step)
             self.completed = step

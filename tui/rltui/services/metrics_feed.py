@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import orjson
+
+_NON_FINITE = (b"NaN", b"Infinity")
 
 
 class MetricsFeed:
@@ -49,7 +52,13 @@ class MetricsFeed:
 
 
 def _parse(line: bytes) -> object:
+    """The value of a line, `None` where it is no JSON. Python's `json` writes NaN, which JSON does not know."""
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError:
+        if not any(word in line for word in _NON_FINITE):
+            return None
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
         return None
