@@ -52,7 +52,7 @@ class MetricsFeed:
 
 
 def _parse(line: bytes) -> object:
-    """The value of a line, `None` where it is no JSON. Python's `json` writes NaN, which JSON does not know."""
+    """The value of a line, `None` where it is no JSON. NaN is none either, but Python's `json` writes it."""
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError:
