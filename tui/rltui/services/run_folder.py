@@ -32,10 +32,14 @@ class RunFolder:
 
     def checkpoints(self) -> list[int]:
         """Steps of the complete checkpoints, ascending."""
+        return sorted(self.checkpoint_folders())
+
+    def checkpoint_folders(self) -> dict[int, Path]:
+        """Step → folder of the complete checkpoints, in no order."""
         folder = self.path / self._files.checkpoints
-        return sorted(
-            step for step, entry in _steps(folder) if (entry / self._files.checkpoint_marker).exists()
-        )
+        return {
+            step: entry for step, entry in _steps(folder) if (entry / self._files.checkpoint_marker).exists()
+        }
 
     def latest_checkpoint(self) -> int | None:
         """Step of the newest complete checkpoint."""
