@@ -4,8 +4,10 @@ import json
 import os
 import pty
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -154,10 +156,71 @@ def test_windows_of_other_sessions_are_not_listed(host: TmuxHost) -> None:
 def test_a_refusal_names_the_tmux_command(host: TmuxHost) -> None:
     start(host)
     with pytest.raises(RltuiError, match="new-window") as caught:
-        host.start_window("nope", "w", ["true"], cwd="/")
-    assert "can't find session: nope" in str(caught.value)
+        host.start_window("s", "a\nb" * 9000, ["true"], cwd="/")
+    assert "too long" in str(caught.value)
     with pytest.raises(RltuiError, match="16 KiB"):
         host.start_window("s", "w", ["x" * 20_000], cwd="/")
+
+
+def kill_server(host: TmuxHost, window_pid: int) -> None:
+    """SIGKILL, as the OOM killer would."""
+    server = int(Path(f"/proc/{window_pid}/stat").read_text().rpartition(")")[2].split()[1])
+    assert b"tmux" in Path(f"/proc/{server}/cmdline").read_bytes()
+    os.kill(server, signal.SIGKILL)
+    retry_until(lambda: not host.list_sessions())
+
+
+def test_a_window_after_the_server_was_killed_makes_the_session_anew(
+    host: TmuxHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHOSEN", "yes")
+    monkeypatch.setenv("RLTUI_EXPERIMENT", "outer")
+    first = host.start_supervisor("s", ["sleep", "1000"], cwd="/", env={})
+    options = subprocess.run(
+        ["tmux", "-L", host.socket_name, "show-options", "-g"], check=True, capture_output=True
+    ).stdout
+    kill_server(host, first.pane_pid)
+    window = host.start_window("s", "trainer", tell(tmp_path), cwd=str(tmp_path))
+    env = told(tmp_path)["env"]
+    assert (env["CHOSEN"], told(tmp_path)["cwd"]) == ("yes", str(tmp_path))
+    assert "RLTUI_EXPERIMENT" not in env
+    retry_until(lambda: host.list_windows("s")[0].dead)
+    assert [other.id for other in host.list_windows("s")] == [window.id], "it stays when it ends"
+    again = host.start_window("s", "supervisor", ["sleep", "1000"], cwd="/")
+    assert [other.name for other in host.list_windows("s")] == ["trainer", "supervisor"]
+    assert again.pane_pid != first.pane_pid
+    assert (
+        options
+        == subprocess.run(
+            ["tmux", "-L", host.socket_name, "show-options", "-g"], check=True, capture_output=True
+        ).stdout
+    )
+
+
+def test_attach_readonly_passes_no_keys_on(host: TmuxHost, tmp_path: Path) -> None:
+    start(host)
+    typed = tmp_path / "typed"
+    host.start_window("s", "w", ["sh", "-c", f"echo here-I-am; head -n 1 > {typed}; sleep 1000"], cwd="/")
+    leader, follower = pty.openpty()
+    env = {**os.environ, "TERM": "xterm"}
+    argv = host.attach_argv("s", "w", readonly=True)
+    client = subprocess.Popen(argv, stdin=follower, stdout=follower, stderr=follower, env=env)
+    os.close(follower)
+    shown = b""
+    try:
+        while b"here-I-am" not in shown:
+            shown += os.read(leader, 4096)
+        os.write(leader, b"from the reader\r")
+        # One by one, since tmux takes keys that come at once for a paste. ctrl-b d still leaves.
+        for key in (b"\x02", b"d"):
+            time.sleep(0.05)
+            os.write(leader, key)
+        client.wait(timeout=10)
+    finally:
+        client.kill()
+        client.wait()
+        os.close(leader)
+    assert typed.read_text() == ""
 
 
 def test_attach_shows_the_window_from_within_tmux(host: TmuxHost) -> None:

@@ -118,31 +118,20 @@ class TmuxHost:
         """
         if self.has_session(session):
             raise ConflictError(f"tmux session {session!r} exists already")
-        create = ("new-session", "-d", "-s", session, "-n", SUPERVISOR_WINDOW, "-x", "200", "-y", "50")
-        place = ("-c", _literal(cwd), "-P", "-F", _WINDOW_FORMAT, "--")
-        *ahead, names = _update_environment(os.environ.keys() - OUTER_VARIABLES | env.keys())
-        self._start_server()
-        try:
-            self._run(*(("set-option", *option) for option in SERVER_OPTIONS))
-            for command in ahead:
-                self._run(command)
-            lines = self._run(
-                names,
-                (*create, *place, *_executed(argv)),
-                ("set-option", "-g", "update-environment", ""),
-                ("set-option", "-w", "-t", f"={session}:0", "remain-on-exit", "off"),
-                env=env,
-            )
-        finally:
-            self._run(_EXIT_EMPTY_ON)
-        return _parse_window(lines[0])
+        closing = ("set-option", "-w", "-t", f"={session}:0", "remain-on-exit", "off")
+        return self._new_session(session, SUPERVISOR_WINDOW, argv, cwd=cwd, env=env, then=(closing,))
 
     def start_window(self, session: str, window: str, argv: Sequence[str], *, cwd: str) -> TmuxWindow:
         """Run `argv`, without a shell, in a new window that stays when it ends; replaces dead namesakes.
 
+        Where the session is gone (somebody ended the tmux server), it is made anew with this process's
+        environment, which is that of the first one where the supervisor calls.
+
         Raises:
             ConflictError: A living window has that name.
         """
+        if not self.has_session(session):
+            return self._new_session(session, window, argv, cwd=cwd, env={}, then=())
         namesakes = [other for other in self.list_windows(session) if other.name == window]
         if any(not other.dead for other in namesakes):
             raise ConflictError(f"tmux window {window!r} of session {session!r} is still running")
@@ -182,16 +171,18 @@ class TmuxHost:
         if self.has_session(session):
             self._run(("kill-session", "-t", f"={session}"))
 
-    def attach_argv(self, session: str, window: str) -> list[str]:
+    def attach_argv(self, session: str, window: str, *, readonly: bool = False) -> list[str]:
         """Command that shows the window in this terminal, also from within another tmux.
+
+        `readonly`: keys are not passed on, and of tmux's own only those that detach or scroll work.
 
         Raises:
             RltuiError: There is no such window.
         """
         for candidate in self.list_windows(session):
             if candidate.name == window:
-                target = f"={session}:{candidate.id}"
-                tmux = ["tmux", "-L", self.socket_name, "-f", "/dev/null", "attach-session", "-t", target]
+                target = ["-t", f"={session}:{candidate.id}", *(["-r"] if readonly else [])]
+                tmux = ["tmux", "-L", self.socket_name, "-f", "/dev/null", "attach-session", *target]
                 return ["env", "-u", "TMUX", *tmux]
         raise RltuiError(
             f"tmux session {session!r} has no window {window!r}",
@@ -202,6 +193,39 @@ class TmuxHost:
         """Show one line to everyone attached to the session; nothing where nobody is."""
         for client in self._ask("list-clients", "-t", f"={session}", "-F", "#{client_name}"):
             self._run(("display-message", "-c", client, "--", _literal(text)))
+
+    def _new_session(
+        self,
+        session: str,
+        window: str,
+        argv: Sequence[str],
+        *,
+        cwd: str,
+        env: Mapping[str, str],
+        then: Sequence[Sequence[str]],
+    ) -> TmuxWindow:
+        """Create the session with window 0 running `argv`, and run `then` in the same breath.
+
+        This process's environment plus `env` becomes the session's.
+        """
+        create = ("new-session", "-d", "-s", session, "-n", _literal(window), "-x", "200", "-y", "50")
+        place = ("-c", _literal(cwd), "-P", "-F", _WINDOW_FORMAT, "--")
+        *ahead, names = _update_environment(os.environ.keys() - OUTER_VARIABLES | env.keys())
+        self._start_server()
+        try:
+            self._run(*(("set-option", *option) for option in SERVER_OPTIONS))
+            for command in ahead:
+                self._run(command)
+            lines = self._run(
+                names,
+                (*create, *place, *_executed(argv)),
+                ("set-option", "-g", "update-environment", ""),
+                *then,
+                env=env,
+            )
+        finally:
+            self._run(_EXIT_EMPTY_ON)
+        return _parse_window(lines[0])
 
     def _start_server(self) -> None:
         """Have a server that does not exit for want of sessions. Without effect on one that runs."""
