@@ -12,7 +12,6 @@ Usage: family.py PIDS_FILE wait|EXIT_CODE KIND…, where a KIND is
 PIDS_FILE gets `{"kind": pid, …}` once all are as announced.
 """
 
-import ctypes
 import json
 import os
 import signal
@@ -20,15 +19,9 @@ import socket
 import sys
 from pathlib import Path
 
-PR_SET_NAME = 15
+sys.path.append(str(Path(__file__).parent))
 
-
-def wear_title(title: bytes) -> None:
-    """Overwrite the argument and environment area of this process, as setproctitle does."""
-    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
-    start, end = int(fields[45]), int(fields[48])  # arg_start, env_end: fields 48 and 51
-    ctypes.memmove(start, title.ljust(end - start, b"\0"), end - start)
-    ctypes.CDLL(None).prctl(PR_SET_NAME, title, 0, 0, 0)
+from title import wear_title  # type: ignore[import-not-found]
 
 
 def live(kind: str, pipe: int) -> None:

@@ -1,0 +1,137 @@
+"""What must hold after every fault, each as an assertion that says what was shown and what was true."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from tests.faults.harness import COMPONENTS, TRUE_WITHIN_S, Experiment
+from tests.faults.truth import Being, read_numbers, tagged
+from tests.waiting import retry_until
+
+ALIVE = {"starting", "ready", "stopping"}
+
+
+def assert_all(
+    experiment: Experiment, before: Mapping[str, Being], *, may_end: Collection[str] = (), logs: bool = True
+) -> None:
+    """Every invariant, once nothing is on its way. `before`: the mains from before the fault."""
+    assert_nobody_else_died(before, may_end)
+    assert_shown_is_true(experiment)
+    assert_stopped_means_gone(experiment)
+    assert_exits_are_known(experiment)
+    assert_records_parse(experiment)
+    assert_started_once(experiment)
+    if logs:
+        for component in COMPONENTS:
+            assert_log_is_whole(experiment, component)
+
+
+def assert_nobody_else_died(before: Mapping[str, Being], may_end: Collection[str]) -> None:
+    """(a) No component dies that was not asked to."""
+    died = [main for name, main in before.items() if name not in may_end and not main.is_alive]
+    assert not died, f"died without being asked to: {died}"
+
+
+def assert_shown_is_true(experiment: Experiment) -> None:
+    """(e) What is shown is so, at the latest after `TRUE_WITHIN_S`."""
+    try:
+        retry_until(lambda: not _lies(experiment), timeout_s=TRUE_WITHIN_S)
+    except TimeoutError:
+        lies = _lies(experiment)
+        assert not lies, f"shown for {TRUE_WITHIN_S:g} s: {lies}; {experiment.describe()}"
+
+
+def assert_stopped_means_gone(experiment: Experiment) -> None:
+    """(b) Nothing of a component that shows `stopped` is left."""
+    shown = experiment.shown()
+    left = [
+        being
+        for name in COMPONENTS
+        if shown[name]["state"] == "stopped"
+        for being in experiment.truth.living(name)
+    ]
+    assert not left, f"survived the stop: {left}"
+
+
+def assert_exits_are_known(experiment: Experiment) -> None:
+    """(c) Exit code or signal of every ended attempt, as far as its shim lived to see it."""
+    for component, item in experiment.shown().items():
+        attempt, state = item["attempt"], item["state"]
+        ran = attempt is not None and any(b.attempt == attempt for b in experiment.truth.beings(component))
+        if (
+            ran
+            and state in {"stopped", "exited", "failed"}
+            and (component, attempt) not in experiment.orphaned
+        ):
+            known = item["exit_code"] is not None or item["signal"] is not None
+            assert known, f"how {component} ended is unknown: {item}"
+
+
+def assert_records_parse(experiment: Experiment) -> None:
+    """(d) Journal and records were whole whenever they were read."""
+    experiment.watcher.read()
+    assert not experiment.watcher.problems, experiment.watcher.problems
+
+
+def assert_log_is_whole(experiment: Experiment, component: str) -> None:
+    """(f) No byte of the newest attempt's output is lost: no gap in its numbers, to the last one printed."""
+    attempts = experiment.attempts(component)
+    if not attempts or not any(being.attempt == attempts[-1] for being in experiment.truth.beings(component)):
+        return
+    printed = experiment.truth.printed(component, attempts[-1])
+    numbers = read_numbers(experiment.log(component).read_bytes())
+    assert numbers == list(range(len(numbers))), f"{component}: a gap among {len(numbers)} numbers"
+    assert len(numbers) > printed, f"{component}: {printed} was printed, {len(numbers)} are in the log"
+
+
+def assert_started_once(experiment: Experiment) -> None:
+    """(g) Never two living mains of a component, one main per attempt, every attempt with its folder."""
+    assert not experiment.truth.doubles()
+    for component in COMPONENTS:
+        attempts = [b.attempt for b in experiment.truth.beings(component) if b.role == "main"]
+        assert len(attempts) == len(set(attempts)), f"{component}: an attempt was started twice: {attempts}"
+
+
+def assert_nothing_left(experiment: Experiment) -> None:
+    """(b) After the end of the whole experiment."""
+    left = [being for name in COMPONENTS for being in experiment.truth.living(name)]
+    assert not left
+    assert not tagged(experiment.tag)
+
+
+def assert_ended(
+    experiment: Experiment, component: str, *, code: int | None = None, signal: str | None = None
+) -> None:
+    """It is shown as ended, with that exit code or signal, in time."""
+
+    def ended() -> bool:
+        item = experiment.shown()[component]
+        return item["state"] not in ALIVE and (item["exit_code"], item["signal"]) == (code, signal)
+
+    try:
+        retry_until(ended, timeout_s=TRUE_WITHIN_S)
+    except TimeoutError:
+        raise AssertionError(f"not shown as ended by {code or signal}: {experiment.describe()}") from None
+
+
+def attempt_record(experiment: Experiment, component: str) -> dict[str, Any]:
+    """What the shim of the newest attempt wrote."""
+    path = experiment.attempt_dir(component, experiment.attempts(component)[-1]) / "attempt.json"
+    record: dict[str, Any] = json.loads(path.read_bytes())
+    return record
+
+
+def _lies(experiment: Experiment) -> list[str]:
+    """Components whose main process is not as shown."""
+    shown = experiment.shown()
+    mains = experiment.truth.mains()
+    lies = []
+    for name, item in shown.items():
+        main = mains.get(name)
+        if main is not None and (item["state"] not in ALIVE or item["pid"] != main.pid):
+            lies.append(f"{name} is {item['state']} with pid {item['pid']}, but {main.pid} lives")
+        if main is None and item["state"] in {"starting", "ready"}:
+            lies.append(f"{name} is {item['state']} with pid {item['pid']}, but no main process lives")
+    return lies

@@ -1,0 +1,90 @@
+"""Many clients, clients that never read, clients that ask without end."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from tests.faults import events, invariants
+from tests.faults.harness import TRUE_WITHIN_S, Experiment
+from tests.waiting import retry_until
+
+from rltui.client.wire import Wire
+from rltui.errors import ConflictError
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+
+
+def open_files(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def resident_bytes(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
+
+
+def test_fifty_clients_that_never_read_slow_nobody(experiment: Experiment) -> None:
+    experiment.up()
+    before = experiment.truth.mains()
+    supervisor = experiment.supervisor_pid()
+    assert supervisor is not None
+    files, memory = open_files(supervisor), resident_bytes(supervisor)
+    silent = events.silent_subscribers(experiment, 50)
+    try:
+        with Wire(experiment.socket_path) as reader:
+            told = reader.events()
+            assert next(told)[0] == "status"
+            for _ in range(3):
+                asked = time.monotonic()
+                experiment.request("restart", "trainer")
+                assert time.monotonic() - asked < 5 * TRUE_WITHIN_S
+            invariants.assert_all(experiment, before, may_end={"trainer"})
+            states = (data for kind, data in told if kind == "status")
+            ready = {"id": "trainer", "state": "ready", "attempt": 4}
+            assert any(ready.items() <= item.items() for data in states for item in data["components"])
+        assert resident_bytes(supervisor) - memory < 32 << 20
+    finally:
+        for client in silent:
+            client.close()
+    retry_until(lambda: open_files(supervisor) <= files, timeout_s=5)
+    assert experiment.supervisor_pid() == supervisor
+
+
+def test_200_restarts_as_fast_as_they_can_be_asked(experiment: Experiment) -> None:
+    experiment.up()
+    before = experiment.truth.mains()
+    taken = 0
+    for _ in range(200):
+        try:
+            experiment.execute("restart", "trainer")
+        except ConflictError:
+            continue
+        taken += 1
+    experiment.settle()
+    assert experiment.shown()["trainer"]["state"] == "ready"
+    mains = [being for being in experiment.truth.beings("trainer") if being.role == "main"]
+    assert 2 <= len(mains) <= taken + 1
+    assert [main.attempt for main in mains] == list(range(1, len(mains) + 1))
+    invariants.assert_all(experiment, before, may_end={"trainer"})
+
+
+@pytest.mark.faults
+def test_start_stop_and_restart_at_once_from_many_clients(experiment: Experiment) -> None:
+    experiment.up()
+    before = experiment.truth.mains()
+    wires = [Wire(experiment.socket_path) for _ in range(10)]
+    for turn in range(60):
+        action = ("restart", "stop", "start")[turn % 3]
+        params = {"action": action, "components": ["trainer"], "kill": turn % 2 == 1 and action == "stop"}
+        try:
+            wires[turn % 10].call("execute", params, timeout_s=10)
+        except ConflictError:
+            continue
+    for wire in wires:
+        wire.close()
+    experiment.settle()
+    invariants.assert_all(experiment, before, may_end={"trainer"})
+    experiment.request("start", "trainer")
+    assert experiment.shown()["trainer"]["state"] == "ready"
+    invariants.assert_all(experiment, before, may_end={"trainer"})

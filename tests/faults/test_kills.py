@@ -1,0 +1,124 @@
+"""SIGKILL of each part of the machine in turn, with honest programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+import pytest
+from tests.faults import events, invariants
+from tests.faults.harness import COMPONENTS, Experiment
+from tests.waiting import retry_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+
+
+def test_killed_component_is_told_and_the_others_go_on(experiment: Experiment) -> None:
+    experiment.up()
+    before = experiment.truth.mains()
+    events.kill_main(experiment, "trainer")
+    invariants.assert_ended(experiment, "trainer", signal="SIGKILL")
+    invariants.assert_all(experiment, before, may_end={"trainer"})
+    experiment.request("start", "trainer")
+    invariants.assert_all(experiment, before, may_end={"trainer"})
+    assert set(experiment.truth.mains()) == set(COMPONENTS)
+    experiment.ask("shutdown")
+    invariants.assert_nothing_left(experiment)
+
+
+def test_killed_supervisor_is_replaced_and_adopts_all(experiment: Experiment) -> None:
+    experiment.up()
+    before = experiment.truth.mains()
+    shown = experiment.shown()
+    events.kill_supervisor(experiment)
+    again = experiment.shown()
+    assert {name: (c["state"], c["pid"], c["attempt"]) for name, c in again.items()} == {
+        name: (c["state"], c["pid"], c["attempt"]) for name, c in shown.items()
+    }
+    invariants.assert_all(experiment, before)
+    experiment.request("restart", "trainer")
+    invariants.assert_all(experiment, before, may_end={"trainer"})
+
+
+def test_component_that_ends_while_no_supervisor_lives_is_told(experiment: Experiment) -> None:
+    experiment.up()
+    before = experiment.truth.mains()
+    events.kill_supervisor(experiment)
+    os.kill(before["trainer"].pid, signal.SIGUSR1)
+    retry_until(lambda: experiment.truth.main("trainer") is None)
+    invariants.assert_ended(experiment, "trainer", code=1)
+    invariants.assert_all(experiment, before, may_end={"trainer"})
+
+
+def test_killed_shim_leaves_its_component_alone(experiment: Experiment) -> None:
+    experiment.up()
+    before = experiment.truth.mains()
+    events.kill_shim(experiment, "trainer")
+    invariants.assert_all(experiment, before)
+    experiment.request("stop", "trainer")
+    invariants.assert_all(experiment, before, may_end={"trainer"})
+    experiment.request("start", "trainer")
+    invariants.assert_all(experiment, before, may_end={"trainer"})
+
+
+@pytest.mark.skipif(
+    tuple(map(int, os.uname().release.split(".")[:2])) < (6, 15), reason="needs PIDFD_INFO_EXIT of Linux 6.15"
+)
+@pytest.mark.parametrize(
+    ("number", "code", "name"), [(9, None, "SIGKILL"), (10, 1, None)], ids=["killed", "exit-1"]
+)
+def test_end_behind_a_killed_shim_is_known(
+    experiment: Experiment, number: int, code: int | None, name: str | None
+) -> None:
+    experiment.up()
+    before = experiment.truth.mains()
+    events.kill_shim(experiment, "trainer")
+    invariants.assert_shown_is_true(experiment)
+    os.kill(before["trainer"].pid, number)
+    invariants.assert_ended(experiment, "trainer", code=code, signal=name)
+    invariants.assert_all(experiment, before, may_end={"trainer"})
+
+
+def test_killed_tmux_server_ends_nothing_and_the_next_start_makes_another(experiment: Experiment) -> None:
+    experiment.up()
+    before = experiment.truth.mains()
+    events.kill_tmux_server(experiment)
+    invariants.assert_all(experiment, before)
+    experiment.request("restart", "trainer")
+    invariants.assert_all(experiment, before, may_end={"trainer"})
+    assert experiment.shown()["trainer"]["state"] == "ready"
+    experiment.ask("shutdown")
+    invariants.assert_nothing_left(experiment)
+
+
+def test_supervisor_and_tmux_server_killed_together(experiment: Experiment) -> None:
+    experiment.up()
+    before = experiment.truth.mains()
+    events.kill_tmux_server(experiment)
+    events.kill_supervisor(experiment)
+    invariants.assert_all(experiment, before)
+    experiment.request("restart", "trainer")
+    assert experiment.shown()["trainer"]["state"] == "ready"
+    invariants.assert_all(experiment, before, may_end={"trainer"})
+
+
+def test_plan_of_a_killed_client_runs_to_its_end(experiment: Experiment) -> None:
+    experiment.up()
+    before, shown = experiment.truth.mains(), experiment.shown()
+    request = {"action": "restart", "components": ["trainer"]}
+    events.client_killed_after_asking(experiment, json.dumps(request))
+    experiment.settle_plan({"stop": ["trainer"], "start": ["trainer"]}, shown)
+    assert experiment.shown()["trainer"]["state"] == "ready"
+    invariants.assert_all(experiment, before, may_end={"trainer"})
+
+
+def test_plan_goes_on_when_the_supervisor_is_killed_half_way(experiment: Experiment) -> None:
+    experiment.behave("trainer", "ignore-term")
+    experiment.up()
+    before, shown = experiment.truth.mains(), experiment.shown()
+    experiment.execute("restart", "trainer")
+    events.kill_supervisor(experiment)
+    experiment.settle_plan({"stop": ["trainer"], "start": ["trainer"]}, shown)
+    assert experiment.shown()["trainer"]["state"] == "ready"
+    invariants.assert_all(experiment, before, may_end={"trainer"})

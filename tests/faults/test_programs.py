@@ -1,0 +1,171 @@
+"""Programs that misbehave: what is shown of them is true, and a stop leaves nothing of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+from tests.faults import events, invariants
+from tests.faults.harness import Experiment
+from tests.waiting import retry_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+
+DESCENDANTS = ["orphan-port", "orphan-deaf", "daemon", "title"]
+LIVING = ["ignore-term", "flood", "stop-self", *DESCENDANTS]
+full_run = pytest.mark.faults
+
+
+def host(behaviour: str) -> str:
+    """Who behaves like that: a port needs the component that has one."""
+    return "inference" if behaviour == "orphan-port" else "trainer"
+
+
+@pytest.mark.parametrize(
+    "behaviour", [pytest.param(b, marks=() if b == "title" else full_run) for b in LIVING]
+)
+def test_stop_leaves_nothing(experiment: Experiment, behaviour: str) -> None:
+    name = host(behaviour)
+    experiment.behave(name, behaviour)
+    experiment.up()
+    before = experiment.truth.mains()
+    assert experiment.truth.living(name)
+    plan = experiment.request("stop", name)
+    assert experiment.truth.living(name) == []
+    invariants.assert_all(experiment, before, may_end=plan["stop"])
+
+
+@pytest.mark.parametrize(
+    "behaviour", [pytest.param(b, marks=() if b in {"ignore-term", "daemon"} else full_run) for b in LIVING]
+)
+def test_kill_leaves_nothing_at_once(experiment: Experiment, behaviour: str) -> None:
+    name = host(behaviour)
+    experiment.behave(name, behaviour)
+    experiment.up()
+    before = experiment.truth.mains()
+    plan = experiment.request("stop", name, kill=True)
+    assert experiment.truth.living(name) == []
+    invariants.assert_all(experiment, before, may_end=plan["stop"])
+
+
+@pytest.mark.parametrize(
+    "behaviour", [pytest.param(b, marks=() if b == "title" else full_run) for b in LIVING]
+)
+def test_stop_behind_a_killed_shim_leaves_nothing(experiment: Experiment, behaviour: str) -> None:
+    name = host(behaviour)
+    experiment.behave(name, behaviour)
+    experiment.up()
+    before = experiment.truth.mains()
+    events.kill_shim(experiment, name)
+    invariants.assert_shown_is_true(experiment)
+    plan = experiment.request("stop", name)
+    assert experiment.truth.living(name) == []
+    invariants.assert_all(experiment, before, may_end=plan["stop"])
+
+
+@pytest.mark.parametrize(
+    "behaviour", [pytest.param(b, marks=() if b == "orphan-port" else full_run) for b in DESCENDANTS]
+)
+def test_killed_main_takes_its_descendants_and_can_be_started_again(
+    experiment: Experiment, behaviour: str
+) -> None:
+    name = host(behaviour)
+    experiment.behave(name, behaviour)
+    experiment.up()
+    before = experiment.truth.mains()
+    events.kill_main(experiment, name)
+    invariants.assert_ended(experiment, name, signal="SIGKILL")
+    retry_until(lambda: not experiment.truth.living(name))
+    experiment.behave(name)
+    experiment.request("start", name)
+    assert experiment.shown()[name]["state"] == "ready"
+    invariants.assert_all(experiment, before, may_end={name})
+
+
+@pytest.mark.parametrize("behaviour", [pytest.param(b, marks=full_run) for b in DESCENDANTS])
+def test_leftovers_of_a_killed_tree_do_not_hinder_the_next_start(
+    experiment: Experiment, behaviour: str
+) -> None:
+    name = host(behaviour)
+    experiment.behave(name, behaviour)
+    experiment.up()
+    before = experiment.truth.mains()
+    events.kill_shim(experiment, name)
+    events.kill_main(experiment, name)
+    invariants.assert_shown_is_true(experiment)
+    experiment.behave(name)
+    experiment.request("start", name)
+    assert experiment.shown()[name]["state"] == "ready"
+    assert {being.role for being in experiment.truth.living(name)} == {"main"}
+    invariants.assert_all(experiment, before, may_end={name})
+
+
+@pytest.mark.parametrize("behaviour", [pytest.param(b, marks=full_run) for b in LIVING])
+def test_new_supervisor_adopts_it_and_can_stop_it(experiment: Experiment, behaviour: str) -> None:
+    name = host(behaviour)
+    experiment.behave(name, behaviour)
+    experiment.up()
+    before = experiment.truth.mains()
+    events.kill_supervisor(experiment)
+    invariants.assert_all(experiment, before)
+    plan = experiment.request("stop", name)
+    assert experiment.truth.living(name) == []
+    invariants.assert_all(experiment, before, may_end=plan["stop"])
+
+
+def test_dies_before_it_is_ready(experiment: Experiment) -> None:
+    experiment.behave("inference", "die-early")
+    experiment.up()
+    shown = experiment.shown()
+    assert (shown["inference"]["state"], shown["inference"]["exit_code"]) == ("failed", 3)
+    assert shown["orchestrator"]["state"] == "failed"
+    assert "inference" in shown["orchestrator"]["reason"]
+    assert experiment.truth.beings("orchestrator") == []
+    invariants.assert_all(experiment, {})
+
+
+@pytest.mark.faults
+def test_hangs_before_it_is_ready(experiment: Experiment) -> None:
+    experiment.behave("inference", "hang")
+    experiment.up()
+    shown = experiment.shown()
+    assert shown["inference"]["state"] == "failed"
+    assert "not ready after 1.5 s" in shown["inference"]["reason"]
+    assert experiment.truth.beings("orchestrator") == []
+    invariants.assert_all(experiment, {})
+
+
+def test_service_that_exits_0_has_failed_and_a_job_is_done(experiment: Experiment) -> None:
+    experiment.behave("trainer", "exit-0")
+    experiment.up()
+    before = experiment.truth.mains()
+    os.kill(before["inference"].pid, signal.SIGUSR2)
+    invariants.assert_ended(experiment, "inference", code=0)
+    shown = experiment.shown()
+    assert (shown["inference"]["state"], shown["trainer"]["state"]) == ("failed", "exited")
+    assert shown["trainer"]["exit_code"] == 0
+    invariants.assert_all(experiment, before, may_end={"inference"})
+
+
+@pytest.mark.faults
+def test_stopped_from_outside_is_no_end(experiment: Experiment) -> None:
+    experiment.up()
+    before = experiment.truth.mains()
+    os.kill(before["trainer"].pid, signal.SIGSTOP)
+    retry_until(lambda: before["trainer"].state == "T")
+    invariants.assert_all(experiment, before)
+    os.kill(before["trainer"].pid, signal.SIGCONT)
+    invariants.assert_all(experiment, before)
+    os.kill(before["trainer"].pid, signal.SIGSTOP)
+    experiment.request("restart", "trainer")
+    invariants.assert_all(experiment, before, may_end={"trainer"})
+
+
+def test_deaf_orphan_does_not_hide_that_its_main_is_dead(experiment: Experiment) -> None:
+    experiment.behave("trainer", "orphan-deaf")
+    experiment.up()
+    before = experiment.truth.mains()
+    events.kill_main(experiment, "trainer")
+    invariants.assert_shown_is_true(experiment)
+    invariants.assert_nobody_else_died(before, {"trainer"})
