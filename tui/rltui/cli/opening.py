@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rltui import paths
-from rltui.cli.running import start_headless, wish_of
+from rltui.cli.running import create, start_headless, wish_of
 from rltui.client import creation, launch
 from rltui.errors import RltuiError, UsageError
 from rltui.services.experiment_files import ExperimentRecord, find_experiment, make_folder
@@ -36,7 +36,7 @@ def open_experiment(arguments: argparse.Namespace) -> int:
     ):
         # Opening changes nothing, so an earlier run can be looked at; the TUI asks before it starts anything.
         return show(known)
-    return show(creation.create(wish))
+    return show(create(wish))
 
 
 def demo(arguments: argparse.Namespace) -> int:
@@ -48,15 +48,14 @@ def demo(arguments: argparse.Namespace) -> int:
         )
     folder = Path(arguments.output_dir or DEMO_FOLDER).absolute()
     known = find_experiment(folder.name)
-    if known is not None and (launch.is_alive(known) or launch.has_living_components(known)):
+    if known is not None and launch.lives(known):
         print(f"the demo runs already in {known.output_dir}", file=sys.stderr)
         return show(known)
     if folder.exists():
         # A demo is for watching: each one is a run of its own, the earlier ones stay.
         folder = next_free(folder)
-    record = creation.create(
-        creation.Wish(config_files=(_copy_example(folder),), name=folder.name, output_dir=folder)
-    )
+    wish = creation.Wish(config_files=(_copy_example(folder),), name=folder.name, output_dir=folder)
+    record = create(wish)
     if arguments.no_tui:
         return start_headless(record, (), wait=True, timeout_s=None, as_json=False)
     start_headless(record, (), wait=False, timeout_s=None, as_json=False)

@@ -34,12 +34,20 @@ def up(arguments: argparse.Namespace) -> int:
     """Create and start an experiment without a terminal."""
     components = tuple(arguments.only.split(",")) if arguments.only else ()
     return start_headless(
-        creation.create(wish_of(arguments)),
+        create(wish_of(arguments)),
         components,
         wait=not arguments.no_wait,
         timeout_s=arguments.timeout,
         as_json=arguments.json,
     )
+
+
+def create(wish: creation.Wish) -> ExperimentRecord:
+    """Create an experiment, and say on stderr what is not as the config says."""
+    created = creation.create(wish)
+    for note in created.notes:
+        print(note, file=sys.stderr)
+    return created.record
 
 
 def start_headless(

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from rltui import paths
 from rltui.client import launch
+from rltui.client.ports import with_ports
 from rltui.core.api import Check, DerivedValue
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks import registry
@@ -18,10 +23,16 @@ from rltui.services.experiment_files import (
     ControlFolder,
     ExperimentRecord,
     find_experiment,
+    forget,
     make_folder,
     new_record,
 )
+from rltui.services.file_lock import FileLock
 from rltui.services.run_folder import RunFolder, next_free
+
+LOCK_TIMEOUT_S = 30.0
+"""How long to wait for others who create experiments; each takes a second or two."""
+LOCK_POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +55,8 @@ class EarlierRun:
     output_dir: Path
     checkpoint: int | None
     next_free: Path
+    owner: str | None = None
+    """Name of the experiment it was, where that is another than the one to be created."""
 
     def refusal(self) -> ConflictError:
         """The choice, in words."""
@@ -52,8 +65,9 @@ class EarlierRun:
             if self.checkpoint is not None
             else "--resume begins it anew (it has no checkpoint; its files are kept aside)"
         )
+        whose = f"an earlier run of the experiment {self.owner}" if self.owner else "an earlier run"
         return ConflictError(
-            f"{self.output_dir} holds an earlier run, which is left alone",
+            f"{self.output_dir} holds {whose}, which is left alone",
             hint=f"choose: {resumable}; --new starts a run of its own in {self.next_free}",
         )
 
@@ -107,15 +121,14 @@ def plan_record(wish: Wish) -> tuple[ExperimentRecord, EarlierRun | None]:
     workspace = (wish.workspace or Path.cwd()).absolute()
     configured = framework.output_dir(store.files) or f"outputs/{paths_[0].stem}"
     output_dir = workspace / (wish.output_dir or configured)
-    folder = RunFolder(output_dir, framework.files)
-    earlier = None
-    if folder.artifacts():
-        earlier = EarlierRun(output_dir, folder.latest_checkpoint(), next_free(output_dir))
-        if wish.earlier_run == "new":
-            output_dir, earlier = earlier.next_free, None
+    name = wish.name or output_dir.name
+    earlier = _earlier_run(output_dir, name, framework)
+    if earlier is not None and wish.earlier_run == "new":
+        output_dir, earlier = earlier.next_free, None
+        name = wish.name or output_dir.name
     record = new_record(
-        name=wish.name or output_dir.name,
-        output_dir=output_dir,
+        name=name,
+        output_dir=output_dir.resolve(),
         workspace=workspace,
         config_files=list(paths_),
         layout_file=layout_file,
@@ -124,25 +137,94 @@ def plan_record(wish: Wish) -> tuple[ExperimentRecord, EarlierRun | None]:
     return record, earlier
 
 
-def create(wish: Wish) -> ExperimentRecord:
-    """Write the experiment down, ready to be started.
+def _earlier_run(output_dir: Path, name: str, framework: Framework) -> EarlierRun | None:
+    folder = RunFolder(output_dir, framework.files)
+    owner = _owner(output_dir, name)
+    if not folder.artifacts() and owner is None:
+        return None
+    return EarlierRun(
+        output_dir, folder.latest_checkpoint(), next_free(output_dir), owner.name if owner else None
+    )
+
+
+def _owner(output_dir: Path, name: str) -> ExperimentRecord | None:
+    """The experiment that lies in the folder, unless that is `name` itself."""
+    owner = ControlFolder(output_dir).read_record()
+    return owner if owner is not None and owner.name != name else None
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """An experiment that is written down and has a supervisor."""
+
+    record: ExperimentRecord
+    notes: tuple[str, ...] = ()
+    """What is not as the config says, in words: ports that were busy."""
+
+
+def create(wish: Wish) -> Created:
+    """Write the experiment down and start its supervisor; no component yet.
+
+    Of several that create one experiment at the same time, exactly one succeeds.
 
     Raises:
         ConfigError: if the config breaks a rule: nothing was written.
-        ConflictError: if the folder holds an earlier run and `wish` does not say what to do,
-            or the experiment runs already.
+        ConflictError: if the experiment runs already, its folder belongs to one that runs, or holds an
+            earlier run and `wish` does not say what to do.
+        RltuiError: if the supervisor cannot be started.
     """
-    record, earlier = plan_record(wish)
-    other = find_experiment(record.name)
-    if other is not None and other.output_dir == record.output_dir:
-        launch.refuse_if_alive(other)
-        record = replace(record, created_at=other.created_at)
-    if earlier is not None and wish.earlier_run == "ask":
-        raise earlier.refusal()
-    _refuse_errors(record)
-    make_folder(Path(record.output_dir))
-    ControlFolder(Path(record.output_dir)).write_record(record)
-    return record
+    with _alone():
+        record, earlier = plan_record(wish)
+        other = find_experiment(record.name)
+        launch.refuse_if_alive(other or record)
+        owner = _owner(Path(record.output_dir), record.name)
+        if owner is not None and launch.lives(owner):
+            raise _folder_taken(owner)
+        if earlier is not None and wish.earlier_run == "ask":
+            raise earlier.refusal()
+        _refuse_errors(record)
+        if other is not None:
+            record = replace(
+                record,
+                created_at=other.created_at,
+                overrides=other.overrides,
+                overridden=other.overridden,
+            )
+        record, notes = with_ports(record)
+        make_folder(Path(record.output_dir))
+        ControlFolder(Path(record.output_dir)).write_record(record)
+        if owner is not None:
+            forget(owner)
+            launch.clear_away(owner)
+        launch.start_supervisor(record)
+    return Created(record, notes)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One creation at a time for each user, so that two never choose the same name, folder or port."""
+    make_folder(paths.state_dir())
+    lock = FileLock(paths.state_dir() / "create.lock")
+    deadline = time.monotonic() + LOCK_TIMEOUT_S
+    while not lock.take():
+        if time.monotonic() > deadline:
+            raise ConflictError(
+                f"another rltui has been creating an experiment for {LOCK_TIMEOUT_S:g} s",
+                hint="see who it is: fuser " + str(lock.path),
+            )
+        time.sleep(LOCK_POLL_S)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _folder_taken(owner: ExperimentRecord) -> ConflictError:
+    return ConflictError(
+        f"{owner.output_dir} is the folder of the experiment {owner.name}, which is running",
+        hint=f"choose another with -o OUTPUT_DIR; or look at it: rltui -n {owner.name}; "
+        f"or end it: rltui down {owner.name}",
+    )
 
 
 def _refuse_errors(record: ExperimentRecord) -> None:

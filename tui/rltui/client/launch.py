@@ -22,11 +22,13 @@ POLL_S = 0.02
 
 
 def is_alive(record: ExperimentRecord) -> bool:
-    """A supervisor answers."""
+    """A supervisor answers, be it only that it cannot be spoken to."""
     try:
         Wire(paths.socket_path(record.name)).close()
     except SupervisorGoneError:
         return False
+    except RltuiError:  # another version, too many clients, or stopped
+        return True
     return True
 
 
@@ -34,14 +36,16 @@ def has_living_components(record: ExperimentRecord) -> bool:
     """A component of it runs, with or without a supervisor."""
     from rltui.services import processes  # not needed while a supervisor answers
 
-    control = ControlFolder(Path(record.output_dir))
-    folder = control.path / "components"
-    for entry in folder.iterdir() if folder.is_dir() else ():
-        attempts = control.attempts(entry.name)
-        attempt = processes.read_attempt(control.attempt_dir(entry.name, attempts[-1])) if attempts else None
-        if attempt is not None and (attempt.is_supervised or attempt.living_main is not None):
-            return True
-    return False
+    attempts = map(processes.read_attempt, ControlFolder(Path(record.output_dir)).newest_attempts())
+    return any(
+        attempt is not None and (attempt.is_supervised or attempt.living_main is not None)
+        for attempt in attempts
+    )
+
+
+def lives(record: ExperimentRecord) -> bool:
+    """Something of it runs: its supervisor, or a component."""
+    return is_alive(record) or has_living_components(record)
 
 
 def choose(name: str | None) -> ExperimentRecord:
@@ -57,7 +61,7 @@ def choose(name: str | None) -> ExperimentRecord:
             raise UsageError(f"no experiment called {name!r}", hint=f"known: {known}; see `rltui ls`")
         return record
     records = known_experiments()
-    alive = [record for record in records if is_alive(record) or has_living_components(record)]
+    alive = [record for record in records if lives(record)]
     candidates = alive or records
     if len(candidates) == 1:
         return candidates[0]
@@ -114,15 +118,50 @@ def start_supervisor(record: ExperimentRecord) -> None:
         time.sleep(POLL_S)
 
 
-def attach_command(record: ExperimentRecord, component: str) -> list[str]:
-    """The tmux command that shows a component's raw pane.
+def attach_command(record: ExperimentRecord, component: str, *, readonly: bool = False) -> list[str]:
+    """The tmux command that shows a component's raw pane; `readonly`: without passing keys on to it.
 
     Raises:
-        RltuiError: if there is no such window.
+        RltuiError: if there is no such window, with the reason and what to do instead.
     """
     from rltui.services.tmux_host import TmuxHost, session_name
 
-    return TmuxHost(paths.tmux_socket()).attach_argv(session_name(record.name), component)
+    tmux, session = TmuxHost(paths.tmux_socket()), session_name(record.name)
+    if all(window.name != component for window in tmux.list_windows(session)):
+        raise _no_terminal(record, component)
+    return tmux.attach_argv(session, component, readonly=readonly)
+
+
+def _no_terminal(record: ExperimentRecord, component: str) -> RltuiError:
+    from rltui.services import processes
+
+    control = ControlFolder(Path(record.output_dir))
+    attempts = control.attempts(component)
+    if component == "supervisor":
+        return RltuiError("the supervisor has no terminal", hint=f"read its log: {control.supervisor_log}")
+    if not attempts:
+        started = ", ".join(folder.parent.name for folder in control.newest_attempts()) or "nothing yet"
+        return RltuiError(f"{component!r} has not been started in {record.name}", hint=f"started: {started}")
+    attempt = processes.read_attempt(control.attempt_dir(component, attempts[-1]))
+    logs = f"rltui logs {component} --name {record.name}"
+    if attempt is not None and (attempt.is_supervised or attempt.living_main is not None):
+        return RltuiError(
+            f"the terminal of {component}'s attempt {attempts[-1]} is gone, {component} itself goes on",
+            details=["the tmux server that held it was ended"],
+            hint=f"follow its output: {logs} -f; its next start has a terminal again",
+        )
+    return RltuiError(
+        f"{component} does not run, and the terminal of its attempt {attempts[-1]} is gone",
+        hint=f"read what it printed: {logs}; or start it: rltui start {component}",
+    )
+
+
+def clear_away(record: ExperimentRecord) -> None:
+    """Remove what an experiment of which nothing lives has left outside its folder: terminals and socket."""
+    from rltui.services.tmux_host import TmuxHost, session_name
+
+    TmuxHost(paths.tmux_socket()).kill_session(session_name(record.name))
+    paths.socket_path(record.name).unlink(missing_ok=True)
 
 
 def _log_errors(log: Path, start: int) -> list[str]:
@@ -140,7 +179,7 @@ def refuse_if_alive(record: ExperimentRecord) -> None:
     Raises:
         ConflictError: if it runs.
     """
-    if is_alive(record) or has_living_components(record):
+    if lives(record):
         raise ConflictError(
             f"the experiment {record.name} is running in {record.output_dir}",
             hint=f"look at it: rltui -n {record.name}; end it: rltui down {record.name}; "
