@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -15,6 +18,9 @@ from tests.daemon.shim_harness import SHIM, attempt
 from tests.waiting import retry_until
 
 from rltui.services.processes import boot_identity, is_alive, read_process_id
+
+PR_CAPBSET_DROP, CAP_SYS_ADMIN, CAP_SYS_RESOURCE = 24, 21, 24
+"""From `linux/prctl.h` and `linux/capability.h`."""
 
 SHOW_ENVIRONMENT = "import json, os; print(json.dumps(dict(os.environ)))"
 
@@ -131,6 +137,38 @@ def test_what_cannot_run_is_an_exit_with_a_reason(
     assert (record.state, record.exit_code, record.main) == ("exited", 127, None)
 
 
+def forbid_forks() -> None:
+    """No second process for this user. Root is exempt, so root becomes somebody with most rights."""
+    if os.geteuid() == 0:
+        libc = ctypes.CDLL(None, use_errno=True)
+        for capability in (CAP_SYS_ADMIN, CAP_SYS_RESOURCE):
+            if libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
+                raise OSError(ctypes.get_errno(), "prctl(PR_CAPBSET_DROP)")
+        os.setresuid(65534, 0, 0)
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+
+
+def test_a_failing_fork_is_an_exit_with_a_reason(tmp_path: Path) -> None:
+    with attempt(tmp_path, ["true"]) as run:
+        run.start(preexec_fn=forbid_forks)
+        record = run.wait()
+    reason = "the limit of processes is reached (ulimit -u, or the container's)"
+    assert record.error == f"cannot start 'true': {reason}"
+    assert (record.state, record.exit_code, record.signal, record.main) == ("exited", 127, None, None)
+    assert record.ended_at is not None
+
+
+@pytest.mark.parametrize("most", [4, 5, 6])
+def test_too_few_descriptors_are_an_exit_with_a_reason(tmp_path: Path, most: int) -> None:
+    """With 4, one more than Python itself needs to start."""
+    with attempt(tmp_path, ["true"]) as run:
+        run.start(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most)))
+        record = run.wait()
+    assert record.error is not None
+    assert re.fullmatch("cannot (start|run) 'true': Too many open files", record.error)
+    assert (record.state, record.exit_code) == ("exited", 127)
+
+
 def test_path_of_the_component_is_searched(tmp_path: Path) -> None:
     tool = tmp_path / "bin" / "only-here"
     tool.parent.mkdir()
@@ -154,6 +192,7 @@ def test_what_is_no_spec_is_refused(tmp_path: Path, text: str) -> None:
         {"env": None},
         {"stop": {"signal": "SIGNOPE", "grace_s": 1}},
         {"stop": {"signal": "SIGTERM", "grace_s": "soon"}},
+        {"stop": {"signal": "SIGTERM", "grace_s": 1, "leftovers": "maybe"}},
     ],
 )
 def test_a_spec_with_a_broken_value_is_refused(tmp_path: Path, change: dict[str, object]) -> None:

@@ -66,6 +66,33 @@ def test_the_pane_says_how_it_ended(tmp_path: Path, screen: Screen, argv: list[s
     assert last in screen.read().decode()
 
 
+def test_the_pane_names_what_is_kept(tmp_path: Path, screen: Screen) -> None:
+    stop = {"signal": "SIGTERM", "grace_s": 1.0, "leftovers": "keep"}
+    with attempt(tmp_path, ["sh", "-c", "sleep 1000 & echo last words; exit 3"], stop=stop) as run:
+        show(run, screen)
+        retry_until(lambda: b"a stop ends" in screen.read())
+        [child] = run.record.descendants
+        text = screen.read().decode()
+        assert text.startswith("last words\r\n")
+        assert re.search(
+            rf"— exited 3 at \d\d:\d\d:\d\d; left alive: pid {child.pid}; a stop ends them —", text
+        )
+        run.signal(signal.SIGTERM)
+        run.wait()
+    last = screen.read().decode().splitlines()[-1]
+    assert re.fullmatch(r"— exited 3 at \d\d:\d\d:\d\d; what it left has ended, too —", last)
+
+
+def test_the_pane_says_that_the_record_cannot_be_written(tmp_path: Path, screen: Screen) -> None:
+    with attempt(tmp_path, ["sleep", "1000"]) as run:
+        (tmp_path / "attempt.json").mkdir()
+        show(run, screen)
+        retry_until(lambda: b"attempt.json: Is a directory" in screen.read())
+        (tmp_path / "attempt.json").rmdir()
+        run.running()
+    assert screen.read().count(b"cannot write") == 1
+
+
 def test_the_pane_follows_while_it_runs(tmp_path: Path, screen: Screen) -> None:
     with attempt(
         tmp_path, ["sh", "-c", "echo one; until [ -e go ]; do sleep 0.02; done; echo two; sleep 1000"]

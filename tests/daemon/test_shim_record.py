@@ -84,6 +84,49 @@ def test_a_vanished_folder_does_not_end_supervision(tmp_path: Path) -> None:
         assert not Path(f"/proc/{daemon}").exists()
 
 
+@pytest.mark.parametrize("deleted", [".", "..", "attempt.json"])
+def test_a_deleted_folder_is_made_again_with_the_outcome(tmp_path: Path, deleted: str) -> None:
+    folder = tmp_path / "run" / "attempt"
+    script = "until [ -e go ]; do sleep 0.02; done; echo lost; exit 4"
+    with attempt(folder, ["sh", "-c", script], cwd=str(tmp_path)) as run:
+        run.start()
+        before = run.running()
+        retry_until((folder / "attempt.reserve").exists)
+        target = (folder / deleted).resolve()
+        shutil.rmtree(target) if target.is_dir() else target.unlink()
+        retry_until((folder / "attempt.json").exists)  # while it runs: also by who looks now it is known
+        (tmp_path / "go").touch()
+        record = run.wait()
+    assert (record.state, record.exit_code, record.main) == ("exited", 4, before.main)
+    assert not (folder / "attempt.reserve").exists()
+
+
+def test_a_folder_deleted_with_the_disk_full_still_gets_the_outcome(tmp_path: Path, small_disk: Path) -> None:
+    folder = small_disk / "attempt"
+    script = "until [ -e go ]; do sleep 0.02; done; exit 4"
+    with attempt(folder, ["sh", "-c", script], cwd=str(tmp_path), log=str(tmp_path / "output.log")) as run:
+        run.start()
+        run.running()
+        retry_until((folder / "attempt.reserve").exists)
+        shutil.rmtree(folder)
+        retry_until((folder / "attempt.reserve").exists)
+        fill(small_disk)
+        (tmp_path / "go").touch()
+        assert run.wait().exit_code == 4
+
+
+def test_a_folder_deleted_over_and_over_is_survived(tmp_path: Path) -> None:
+    folder = tmp_path / "attempt"
+    script = "for i in 1 2 3 4 5 6 7 8; do sleep 0.4 & sleep 0.05; done; exit 5"
+    with attempt(folder, ["sh", "-c", script], cwd="/") as run:
+        run.start()
+        run.running()
+        assert run.process is not None
+        while run.process.poll() is None:
+            shutil.rmtree(folder, ignore_errors=True)
+        assert run.process.returncode == 0
+
+
 def test_a_reader_never_meets_half_a_record(tmp_path: Path) -> None:
     """Children that come and go make the shim rewrite its record, while it is read without a pause."""
     script = "for i in 1 2 3 4 5 6 7 8; do sleep 0.4 & sleep 0.1; done; wait"

@@ -133,8 +133,12 @@ async def test_of_one_that_ended_before_or_was_another_it_is_unknown(tmp_path: P
 
 async def test_a_cancelled_wait_closes_its_descriptor(start: Start) -> None:
     process = start("sleep", "1000")
-    before = len([*Path("/proc/self/fd").iterdir()])
+    before = open_descriptors()
     for _ in range(3):
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(wait_for_exit_status(process), 0.01)
-    assert len([*Path("/proc/self/fd").iterdir()]) == before
+    assert open_descriptors() == before
+
+
+def open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))

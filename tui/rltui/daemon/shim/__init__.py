@@ -7,6 +7,8 @@ The component writes straight to its log file, so nothing here can slow it. As s
 every orphan below it: no child left means no descendant left, whatever they forked, renamed or detached.
 
 SIGTERM, SIGINT: graceful stop. SIGUSR1: kill the tree at once. SIGHUP and terminal signals are ignored.
+A main process that ends by itself takes the rest of its tree along, unless the spec says `leftovers: keep`:
+then the shim lives on with what is left, its `ended_at` and exit code on record, until that ends or is ended.
 
 Three rules keep a shim as small as Python gets and independent of the package it came from:
 

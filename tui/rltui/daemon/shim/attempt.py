@@ -7,12 +7,12 @@ import os
 import signal
 import time
 
-from rltui.daemon.shim.pane import Pane
+from rltui.daemon.shim.pane import Pane, open_pane
 from rltui.daemon.shim.process import start_ticks
 from rltui.daemon.shim.record import Record, first_record
 from rltui.daemon.shim.spawn import CANNOT_RUN, CannotRunError, component_environment, open_log, spawn
 from rltui.daemon.shim.spec import Spec
-from rltui.daemon.shim.stop import ASKED, ENDING, KILLING, StopSequence
+from rltui.daemon.shim.stop import ASKED, ENDING, KILLING, RUNNING, StopSequence
 from rltui.daemon.shim.tree import Tree
 
 WAKING = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGCHLD)
@@ -31,11 +31,13 @@ class Attempt:
     def __init__(self, folder: str, spec: Spec) -> None:
         self._spec = spec
         self._record = Record(folder, first_record(spec))
+        self._told_problem: str | None = None
         self._tree = Tree()
         self._stop = StopSequence(spec, self._tree)
         self._pane: Pane | None = None
         self._main: int | None = None
         """The main process until it is reaped."""
+        self._told_leftovers = False
         self._next_tree = self._next_pane = 0.0
         self._tree_interval_s, self._pane_interval_s = TREE_INTERVALS_S[0], PANE_INTERVALS_S[0]
 
@@ -55,14 +57,16 @@ class Attempt:
         values = self._record.values
         try:
             log = open_log(self._spec.log)
-            self._pane = Pane(self._spec.log)
-            self._main = spawn(self._spec.argv, self._spec.cwd, component_environment(self._spec), log)
-            os.close(log)
+            try:
+                self._pane = open_pane(self._spec.log)
+                self._main = spawn(self._spec.argv, self._spec.cwd, component_environment(self._spec), log)
+            finally:
+                os.close(log)
         except CannotRunError as error:
             values["error"], values["exit_code"] = str(error), CANNOT_RUN
         else:
             values.update(pid=self._main, pid_start=start_ticks(self._main), session=self._main)
-        self._record.save()
+        self._save()
         self._record.reserve_room()
 
     def _reap(self) -> bool:
@@ -81,8 +85,12 @@ class Attempt:
         values = self._record.values
         values["ended_at"] = time.time()
         values["exit_code"], values["signal"] = (code, None) if code >= 0 else (None, signal_name(-code))
-        self._record.save()
-        self._stop.begin(ENDING)
+        values["leftovers_kept"] = self._spec.keeps_leftovers and self._stop.stage == RUNNING
+        self._save()
+        if values["leftovers_kept"]:
+            self._next_tree, self._tree_interval_s = 0.0, TREE_INTERVALS_S[0]
+        else:
+            self._stop.begin(ENDING)
 
     def _tick(self, now: float) -> None:
         if now >= self._next_tree:
@@ -100,22 +108,31 @@ class Attempt:
         received = signal.sigtimedwait(WAKING, max(0.0, until - time.monotonic()))
         if received is None or received.si_signo == signal.SIGCHLD:
             return
-        wanted = KILLING if received.si_signo == signal.SIGUSR1 else ASKED
+        asked = ASKED if self._main is not None else ENDING
+        wanted = KILLING if received.si_signo == signal.SIGUSR1 else asked
         if self._stop.stage >= wanted:
             return
         if self._main is not None:
             self._record.values["stop_requested"] = True
         self._stop.begin(wanted, self._main)
-        self._record.save()
+        self._save()
 
     def _record_tree(self) -> None:
         self._tree.refresh()
         members = self._tree.members.items()
         self._record.values["descendants"] = [{"pid": pid, "start": start} for pid, start in members]
-        known_problem = self._record.problem
-        self._record.save(durable=False)
-        if self._record.problem not in (None, known_problem):
+        self._save(durable=False)
+        if self._record.values["leftovers_kept"] and self._tree.members and not self._told_leftovers:
+            self._told_leftovers = True
+            named = ", ".join(f"pid {pid}" for pid in self._tree.members)
+            self._show_log()
+            self._say(f"{self._record.outcome()}; left alive: {named}; a stop ends them")
+
+    def _save(self, *, durable: bool = True) -> None:
+        self._record.save(durable=durable)
+        if self._record.problem not in (None, self._told_problem):
             self._say(str(self._record.problem))
+        self._told_problem = self._record.problem
 
     def _show_log(self) -> None:
         grew = self._pane is not None and self._pane.has_news()
@@ -134,9 +151,8 @@ class Attempt:
         values.update(state="exited", descendants=[], ended_at=values["ended_at"] or time.time())
         self._record.save_last()
         if self._pane is not None:
-            how = values["error"] or (f"ended by {values['signal']}" if values["signal"] else None)
-            how = how or f"exited {values['exit_code']}"
-            self._pane.finish(f"{how} at {time.strftime('%H:%M:%S')}")
+            rest = "; what it left has ended, too" if self._told_leftovers else ""
+            self._pane.finish(self._record.outcome() + rest)
 
 
 def signal_name(number: int) -> str:

@@ -67,6 +67,13 @@ class Pane:
             return 0
 
 
+def open_pane(log: str) -> Pane | None:
+    """None where the log cannot be read, or no descriptor is left: nothing is shown, all else goes on."""
+    with contextlib.suppress(OSError):
+        return Pane(log)
+    return None
+
+
 def _reopen_stdout() -> int | None:
     """A non-blocking descriptor of our own: the flag set on stdout would hold for all who share it."""
     with contextlib.suppress(OSError):  # closed, or a socket: then nothing is shown

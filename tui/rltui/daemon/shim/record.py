@@ -1,4 +1,4 @@
-# ruff: noqa: PTH104, PTH108, PTH118, PTH123
+# ruff: noqa: PTH103, PTH104, PTH108, PTH110, PTH118, PTH120, PTH123
 """What others know of the attempt: `attempt.json`."""
 
 from __future__ import annotations
@@ -37,12 +37,17 @@ def first_record(spec: Spec) -> dict[str, object]:
         "signal": None,
         "error": None,
         "stop_requested": False,
+        "leftovers_kept": False,
         "descendants": [],
     }
 
 
 class Record:
-    """`attempt.json`: replaced as a whole, so a reader always finds a true one, and only when it changed."""
+    """`attempt.json`: replaced as a whole, so a reader always finds a true one.
+
+    Written only when it changed or is gone. A deleted folder is made again: whoever deleted it under a living
+    attempt still wants to know how that ends.
+    """
 
     def __init__(self, folder: str, values: dict[str, object]) -> None:
         self.values = values
@@ -53,15 +58,20 @@ class Record:
         self._written = ""
 
     def save(self, *, durable: bool = True) -> None:
-        """Write if changed. A failure is kept in `problem` and the next call tries again.
+        """Write if changed or deleted. A failure is kept in `problem` and the next call tries again.
 
         `durable` waits for the disk, which takes long while a checkpoint is being written.
         """
         text = json.dumps(self.values)
-        if text == self._written:
+        if text == self._written and os.path.exists(self._path):
             return
         try:
-            self._replace(text, durable=durable)
+            try:
+                self._replace(text, durable=durable)
+            except FileNotFoundError:
+                os.makedirs(os.path.dirname(self._path), exist_ok=True)
+                self._replace(text, durable=durable)
+                self.reserve_room()
         except OSError as error:
             self.problem = f"cannot write {self._path}: {error.strerror}"
         else:
@@ -83,6 +93,15 @@ class Record:
         """Occupy the blocks that `save_last` overwrites if it must."""
         with contextlib.suppress(OSError), open(self._reserve, "w", encoding="utf-8") as file:
             file.write(" " * (len(json.dumps(self.values)) + RESERVED_BYTES))
+
+    def outcome(self) -> str:
+        """How the main process ended, for people: `exited 3 at 12:00:00`. Only once it has."""
+        values = self.values
+        ended_at = values["ended_at"]
+        moment = time.localtime(ended_at if isinstance(ended_at, float) else None)
+        exited = f"exited {values['exit_code']}"
+        how = values["error"] or (f"ended by {values['signal']}" if values["signal"] else exited)
+        return f"{how} at {time.strftime('%H:%M:%S', moment)}"
 
     def _replace(self, text: str, *, durable: bool) -> None:
         temporary = f"{self._path}.tmp"

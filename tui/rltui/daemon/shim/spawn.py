@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 
@@ -10,6 +11,13 @@ from rltui.daemon.shim.spec import Spec
 
 CANNOT_RUN = 127
 """Exit code of a component that could not be started, as shells have it."""
+
+
+FORK_PROBLEMS = {
+    errno.EAGAIN: "the limit of processes is reached (ulimit -u, or the container's)",
+    errno.ENOMEM: "not enough memory for another process",
+}
+"""The ends of `fork(2)` that say too little in their own words."""
 
 
 class CannotRunError(Exception):
@@ -42,10 +50,15 @@ def spawn(argv: list[str], cwd: str, environment: dict[str, str], log: int) -> i
     """Start the component in its own session and return its pid once it runs.
 
     Raises:
-        CannotRunError: Its program or folder cannot be used. The child is left to be reaped.
+        CannotRunError: Its program or folder cannot be used, or the system has no room for a process.
+            A child that was made is left to be reaped.
     """
-    failed, failure = os.pipe()  # closed by a successful exec
-    pid = os.fork()
+    try:
+        failed, failure = os.pipe()  # closed by a successful exec
+        pid = os.fork()
+    except OSError as error:
+        reason = FORK_PROBLEMS.get(error.errno or 0, error.strerror)
+        raise CannotRunError(f"cannot start {argv[0]!r}: {reason}") from None
     if pid == 0:
         _become(argv, cwd, environment, log, failure)
     os.close(failure)

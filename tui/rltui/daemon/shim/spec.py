@@ -29,3 +29,8 @@ class Spec:
         self.stop_grace_s = float(stop["grace_s"])
         self.stops_group: bool = stop.get("target", "main") == "group"
         """The whole group of the main process is asked to stop, not that process alone."""
+        leftovers = stop.get("leftovers", "end")
+        if leftovers not in ("end", "keep"):
+            raise ValueError(f"stop.leftovers is {leftovers!r}, not 'end' or 'keep'")
+        self.keeps_leftovers: bool = leftovers == "keep"
+        """What outlives a main process that ended by itself is left alone until a stop is asked for."""

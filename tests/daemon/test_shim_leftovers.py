@@ -1,0 +1,142 @@
+"""`stop.leftovers = "keep"`: what outlives a main process that ended by itself is left alone, and known."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+from tests.daemon.shim_harness import Attempt, attempt, program
+from tests.waiting import retry_until
+
+from rltui.services.processes import (
+    AttemptRecord,
+    ProcessId,
+    end_processes,
+    is_alive,
+    is_stopped,
+    kept,
+    leftovers,
+    listening_ports,
+    read_process_id,
+    send_signal,
+)
+
+KEEP = {"signal": "SIGTERM", "grace_s": 20.0, "leftovers": "keep"}
+KINDS = ["child", "session", "daemon", "titled", "port"]
+
+
+def family(tmp_path: Path, ending: str, *kinds: str) -> list[str]:
+    return program("family.py", tmp_path / "pids", ending, *kinds)
+
+
+def identities(facts: dict[str, int]) -> set[ProcessId]:
+    found = (read_process_id(pid) for kind, pid in facts.items() if kind != "listens")
+    return {identity for identity in found if identity}
+
+
+def ended_record(run: Attempt) -> AttemptRecord:
+    """Once the main process has ended and its leftovers were looked at."""
+    return retry_until(
+        lambda: record if (record := run.record).ended_at and record.main not in record.descendants else None
+    )
+
+
+def test_leftovers_live_on_and_are_known(tmp_path: Path) -> None:
+    with attempt(tmp_path, family(tmp_path, "3", *KINDS), stop=KEEP) as run:
+        run.start()
+        facts = run.facts()
+        living = identities(facts)
+        assert len(living) == len(KINDS)
+        record = ended_record(run)
+        assert (record.state, record.exit_code, record.signal) == ("running", 3, None)
+        assert (record.stop_requested, record.leftovers_kept) == (False, True)
+        assert set(record.descendants) == living
+        assert {item.id for item in kept(record)} == living
+        assert {item.evidence for item in kept(record)} == {"descendant"}
+        assert leftovers(record.experiment, [record]) == []  # its shim still takes care of them
+        ports = listening_ports([process.pid for process in living])
+        assert ports[facts["port"]] == (facts["listens"],)
+
+        run.signal(signal.SIGTERM)
+        last = run.wait()
+    assert (last.state, last.exit_code, last.ended_at) == ("exited", 3, record.ended_at)
+    assert (last.stop_requested, last.descendants) == (False, ())
+    assert not any(map(is_alive, living))
+    assert kept(last) == []
+    with socket.socket() as again:
+        again.bind(("127.0.0.1", facts["listens"]))
+
+
+def test_nothing_is_done_to_them_and_the_last_one_ends_the_attempt(tmp_path: Path) -> None:
+    with attempt(tmp_path, family(tmp_path, "0", "child", "daemon", "stopped"), stop=KEEP) as run:
+        run.start()
+        facts = run.facts()
+        stopped = read_process_id(facts["stopped"])
+        record = ended_record(run)
+        assert stopped is not None
+        assert is_stopped(stopped)
+        os.kill(facts["child"], signal.SIGKILL)
+        retry_until(lambda: len(run.record.descendants) == 2)
+        assert len(kept(record)) == 2
+        os.kill(facts["daemon"], signal.SIGKILL)
+        assert is_stopped(stopped)
+        os.kill(facts["stopped"], signal.SIGKILL)
+        last = run.wait(5.0)
+    assert (last.state, last.exit_code, last.ended_at) == ("exited", 0, record.ended_at)
+
+
+def test_the_signal_that_ended_it_is_known_at_once(tmp_path: Path) -> None:
+    with attempt(tmp_path, family(tmp_path, "wait", "session"), stop=KEEP) as run:
+        run.start()
+        run.facts()
+        main = run.running().main
+        assert main is not None
+        assert not run.record.leftovers_kept
+        os.kill(main.pid, signal.SIGKILL)
+        record = retry_until(lambda: run.record if run.record.ended_at else None)
+        assert (record.state, record.signal, record.leftovers_kept) == ("running", "SIGKILL", True)
+
+
+def test_sigusr1_kills_what_was_kept(tmp_path: Path) -> None:
+    with attempt(tmp_path, family(tmp_path, "0", "stubborn", "session"), stop=KEEP) as run:
+        run.start()
+        living = identities(run.facts())
+        ended_record(run)
+        run.signal(signal.SIGUSR1)
+        assert run.wait(3.0).exit_code == 0
+    assert not any(map(is_alive, living))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1], ids=["SIGTERM", "SIGUSR1"])
+def test_a_stop_on_request_keeps_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    with attempt(tmp_path, family(tmp_path, "wait", "session", "daemon"), stop=KEEP) as run:
+        run.start()
+        living = identities(run.facts())
+        run.signal(number)
+        record = run.wait()
+    assert (record.stop_requested, record.leftovers_kept) == (True, False)
+    assert not any(map(is_alive, living))
+
+
+def test_without_leftovers_it_exits_as_ever(tmp_path: Path) -> None:
+    with attempt(tmp_path, ["sh", "-c", "exit 3"], stop=KEEP) as run:
+        run.start()
+        assert run.wait().exit_code == 3
+
+
+async def test_kept_ones_are_found_when_their_shim_is_killed(tmp_path: Path) -> None:
+    with attempt(tmp_path, family(tmp_path, "1", *KINDS), stop=KEEP) as run:
+        run.start()
+        living = identities(run.facts())
+        record = ended_record(run)
+        assert record.shim is not None
+        send_signal(record.shim, signal.SIGKILL)
+        assert run.process is not None
+        run.process.wait()
+        assert kept(record) == []
+        found = leftovers(record.experiment, [record])
+        assert {leftover.id for leftover in found} == living
+        assert await end_processes([leftover.id for leftover in found], grace_s=5.0) == ()

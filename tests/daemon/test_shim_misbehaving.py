@@ -1,0 +1,140 @@
+"""Programs, persons and signals that do what nobody planned for."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from tests.daemon.shim_harness import attempt, program
+from tests.waiting import retry_until
+
+from rltui.services.processes import (
+    is_alive,
+    is_stopped,
+    send_signal,
+    wait_for_exit_status,
+)
+
+TRAP = "trap 'exit 4' TERM; echo ready; while :; do sleep 0.02; done"
+
+
+def test_a_stopped_tree_can_be_killed(tmp_path: Path) -> None:
+    with attempt(tmp_path, program("family.py", tmp_path / "pids", "wait", "stopped", "daemon")) as run:
+        run.start()
+        run.facts()
+        retry_until(lambda: len(run.record.descendants) == 3)
+        family = run.seen
+        main = run.running().main
+        assert main is not None
+        os.kill(main.pid, signal.SIGSTOP)
+        retry_until(lambda: is_stopped(main) and any(map(is_stopped, family - {main})))
+        run.signal(signal.SIGUSR1)
+        record = run.wait(3.0)
+    assert (record.signal, record.stop_requested) == ("SIGKILL", True)
+    assert not any(map(is_alive, family))
+
+
+def test_a_stopped_one_without_a_request_stays_stopped(tmp_path: Path) -> None:
+    """A debugger, or a person, may hold it: no signal of ours may wake it."""
+    with attempt(tmp_path, ["sleep", "1000"]) as run:
+        run.start()
+        main = run.running().main
+        assert main is not None
+        assert run.process is not None
+        os.kill(main.pid, signal.SIGSTOP)
+        retry_until(lambda: is_stopped(main))
+        looks = switches(run.process.pid)
+        retry_until(lambda: switches(run.process.pid) > looks + 2 if run.process else False)
+        assert is_stopped(main)
+        assert (run.record.state, run.record.ended_at) == ("running", None)
+
+
+def switches(pid: int) -> int:
+    """How often it has gone to sleep."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+
+
+@pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGUSR1], ids=["SIGTERM", "SIGUSR1"])
+def test_one_that_replaces_itself_when_asked_is_ended(tmp_path: Path, asked: signal.Signals) -> None:
+    with attempt(tmp_path, program("respawn.py", tmp_path / "ready")) as run:
+        run.start()
+        retry_until((tmp_path / "ready").exists)
+        run.signal(asked)
+        if asked == signal.SIGTERM:
+            retry_until(lambda: run.record.ended_at)  # each successor is asked in turn, and succeeded
+            run.signal(signal.SIGUSR1)
+        record = run.wait(3.0)
+        assert not any(map(is_alive, run.seen))
+    assert record.exit_code == 0 if asked == signal.SIGTERM else record.signal == "SIGKILL"
+    assert record.descendants == ()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1], ids=["SIGTERM", "SIGUSR1"])
+def test_a_stop_in_the_first_moment_is_a_stop(tmp_path: Path, number: signal.Signals) -> None:
+    """Signals are taken as soon as there is a record to read its pid from."""
+    with attempt(tmp_path, ["sleep", "1000"]) as run:
+        run.start()
+        retry_until((tmp_path / "attempt.json").exists, interval_s=0.0)
+        run.signal(number)
+        record = run.wait(5.0)
+    assert record.stop_requested
+    assert record.signal in {"SIGTERM", "SIGKILL"}
+
+
+def test_many_requests_are_one_stop(tmp_path: Path) -> None:
+    """200 rapid keys."""
+    script = "trap 'echo asked' TERM; echo ready; while :; do sleep 0.02; done"
+    with attempt(tmp_path, ["sh", "-c", script]) as run:
+        run.start()
+        retry_until(lambda: "ready" in run.log.read_text() if run.log.exists() else False)
+        for _ in range(200):
+            run.signal(signal.SIGTERM)
+        retry_until(lambda: "asked" in run.log.read_text())
+        for _ in range(200):
+            run.signal(signal.SIGTERM)
+        run.signal(signal.SIGUSR1)
+        record = run.wait(3.0)
+    assert (record.signal, record.stop_requested) == ("SIGKILL", True)
+    assert run.log.read_text() == "ready\nasked\n"
+
+
+def test_a_stopped_shim_loses_nothing(tmp_path: Path) -> None:
+    with attempt(tmp_path, ["sh", "-c", "until [ -e go ]; do sleep 0.02; done; exit 6"]) as run:
+        run.start()
+        record = run.running()
+        assert record.shim is not None
+        assert record.main is not None
+        main, shim = record.main, record.shim
+        run.signal(signal.SIGSTOP)
+        retry_until(lambda: is_stopped(shim))
+        (tmp_path / "go").touch()
+        retry_until(lambda: not is_alive(main))
+        assert run.record.exit_code is None
+        run.signal(signal.SIGCONT)
+        assert run.wait().exit_code == 6
+
+
+async def test_exit_status_after_a_killed_shim(tmp_path: Path) -> None:
+    """Nobody wrote it down, yet the kernel tells (Linux 6.15) or its new parent leaves it to be seen."""
+    with attempt(tmp_path, ["sh", "-c", TRAP]) as run:
+        run.start()
+        retry_until(lambda: "ready" in run.log.read_text() if run.log.exists() else False)
+        main = run.running().main
+        assert main is not None
+        assert run.process is not None
+        waiting = asyncio.create_task(wait_for_exit_status(main))
+        await asyncio.sleep(0)
+        run.signal(signal.SIGKILL)
+        run.process.wait()
+        assert send_signal(main, signal.SIGTERM)
+        status = await asyncio.wait_for(waiting, 10)
+        assert status == 4 or (status is None and kernel_release() < (6, 15))
+        assert run.record.exit_code is None
+
+
+def kernel_release() -> tuple[int, ...]:
+    return tuple(int(number) for number in os.uname().release.split("-")[0].split(".")[:2])
