@@ -38,6 +38,15 @@ def fill(folder: Path) -> None:
             file.write(bytes(1024))
 
 
+def delete(path: Path) -> None:
+    """In one step, so that nothing can be written into it meanwhile."""
+    away = path.rename(path.with_name("deleted"))
+    if away.is_dir():
+        shutil.rmtree(away)
+    else:
+        away.unlink()
+
+
 def test_the_outcome_is_recorded_on_a_full_disk(tmp_path: Path, small_disk: Path) -> None:
     """A checkpoint that fills the disk is what ended the trainer."""
     with attempt(
@@ -77,7 +86,7 @@ def test_a_vanished_folder_does_not_end_supervision(tmp_path: Path) -> None:
         run.running()
         retry_until((tmp_path / "pids").exists)
         daemon = json.loads((tmp_path / "pids").read_text())["daemon"]
-        shutil.rmtree(folder)
+        delete(folder)
         run.signal(signal.SIGTERM)
         assert run.process is not None
         assert run.process.wait(20) == 0
@@ -93,7 +102,7 @@ def test_a_deleted_folder_is_made_again_with_the_outcome(tmp_path: Path, deleted
         before = run.running()
         retry_until((folder / "attempt.reserve").exists)
         target = (folder / deleted).resolve()
-        shutil.rmtree(target) if target.is_dir() else target.unlink()
+        delete(target)
         retry_until((folder / "attempt.json").exists)  # while it runs: also by who looks now it is known
         (tmp_path / "go").touch()
         record = run.wait()
@@ -108,7 +117,7 @@ def test_a_folder_deleted_with_the_disk_full_still_gets_the_outcome(tmp_path: Pa
         run.start()
         run.running()
         retry_until((folder / "attempt.reserve").exists)
-        shutil.rmtree(folder)
+        delete(folder)
         retry_until((folder / "attempt.reserve").exists)
         fill(small_disk)
         (tmp_path / "go").touch()
