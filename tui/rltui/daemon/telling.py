@@ -1,34 +1,39 @@
-"""What the supervisor tells: the journal on disk, events to subscribers, alerts to both."""
+"""What the supervisor tells: the journal on disk, events to subscribers, alerts to both and outside."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-from rltui.core.api import Alert, ComponentState, EventKind, JournalEntry, Value
+from rltui.core.alert_limits import AlertLimits
+from rltui.core.api import Alert, EventKind, JournalEntry, Value
 from rltui.core.lifecycle import Life
 from rltui.daemon.broadcast import Broadcast
-from rltui.daemon.component import ComponentRunner
+from rltui.daemon.component_news import JOURNAL_KINDS, ComponentNews, Told
 from rltui.daemon.journal import Journal
 from rltui.errors import ConfigError
+from rltui.settings import AlertSettings
 
-_KINDS = {
-    ComponentState.STARTING: "start",
-    ComponentState.READY: "ready",
-    ComponentState.STOPPING: "stop",
-    ComponentState.EXITED: "exit",
-    ComponentState.FAILED: "exit",
-    ComponentState.STOPPED: "exit",
-}
-"""Journal kind of entering a state; waiting is not worth an entry."""
+logger = logging.getLogger(__name__)
+
+OUTBOX = 100
+"""Alerts kept for the sinks while they are busy; the oldest are dropped."""
 
 
 class Teller:
     """Everything that leaves the supervisor without being asked for goes through here."""
 
-    def __init__(self, journal_file: Path) -> None:
+    def __init__(self, journal_file: Path, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.broadcast = Broadcast()
         self.journal = Journal(journal_file, clock=time.time, listener=self._pass_on)
+        self.limits = AlertLimits(AlertSettings().repeat_s)
+        self.outbox: asyncio.Queue[Alert] = asyncio.Queue(OUTBOX)
+        """Alerts that passed, for who tells them outside (`daemon/alerts.py`)."""
+        self._monotonic = monotonic
+        self._news = ComponentNews()
         self._config_error: str | None = None
 
     def publish(self, kind: EventKind, value: Value) -> None:
@@ -36,27 +41,38 @@ class Teller:
         self.broadcast.publish(kind, lambda: encoded(value))
 
     def alert(self, alert: Alert) -> None:
-        """Something a person should notice."""
-        self.journal.add("alert", f"{alert.title}: {alert.text}", component=alert.component)
-        self.publish("alert", alert)
-
-    def change(self, runner: ComponentRunner, before: Life) -> None:
-        """A component entered another state."""
-        life, name = runner.life, runner.spec.id
-        if life.state is before.state or life.state not in _KINDS:
+        """Something a person should notice. One that comes too soon after its like is only counted."""
+        passed = self.limits.admit(alert, self._monotonic())
+        if passed is None:
             return
+        alert, suppressed = passed
         self.journal.add(
-            _KINDS[life.state],
-            f"{name} {life.state}" + (f": {life.reason}" if life.reason else ""),
-            component=name,
-            attempt=runner.attempt,
-            pid=runner.pid,
-            exit_code=life.exit.code if life.exit else None,
-            signal=life.exit.signal if life.exit else None,
+            "alert",
+            f"{alert.title}: {alert.text}",
+            component=alert.component,
+            severity=alert.severity,
+            alert=alert.kind,
+            suppressed=suppressed,
         )
-        if life.state is ComponentState.FAILED:
-            reason = life.reason or "no reason known"
-            self.alert(Alert(severity="error", title=f"{name} failed", text=reason, component=name))
+        self.publish("alert", alert)
+        if self.outbox.full():
+            dropped = self.outbox.get_nowait()
+            logger.warning("too many alerts at once, not told outside: %s: %s", dropped.title, dropped.text)
+        self.outbox.put_nowait(alert)
+
+    def change(self, runner: Told, before: Life) -> None:
+        """A component entered another state."""
+        life, name, now = runner.life, runner.spec.id, self._monotonic()
+        if life.state is before.state:
+            return
+        facts = self._news.facts(runner, before, now)
+        if life.state in JOURNAL_KINDS:
+            text = f"{name} {life.state}" + (f": {life.reason}" if life.reason else "")
+            kind = JOURNAL_KINDS[life.state]
+            self.journal.add(kind, text, component=name, attempt=runner.attempt, **facts)
+        alert = self._news.alert(runner, now)
+        if alert is not None:
+            self.alert(alert)
 
     def config_error(self, error: ConfigError | None) -> None:
         """The config files cannot be read, told once; `None`: they can be read again."""
@@ -76,4 +92,4 @@ def encoded(value: Value) -> bytes:
 
 def config_alert(error: ConfigError) -> Alert:
     """An unreadable config, for people."""
-    return Alert(severity="error", title="a config file cannot be read", text=str(error))
+    return Alert(kind="config", severity="error", title="a config file cannot be read", text=str(error))
