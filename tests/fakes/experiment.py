@@ -240,9 +240,11 @@ class FakeExperiment:
     """Implements `rltui.client.protocol.Experiment`."""
 
     name = "reverse-text"
+    readonly = False
 
-    def __init__(self, *events: Event, screen: Screen | None = None) -> None:
+    def __init__(self, *events: Event, screen: Screen | None = None, readonly: bool = False) -> None:
         self.screen = screen or Screen()
+        self.readonly = readonly
         self.planned: list[Request] = []
         self.executed: list[Request] = []
         self.opened: list[str] = []

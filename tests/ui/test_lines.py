@@ -8,6 +8,7 @@ from tests.fakes.experiment import (
     GIB,
     NO_GPU,
     NOW,
+    ORPHANS,
     SET_PLAN,
     component,
     gpu_report,
@@ -15,13 +16,22 @@ from tests.fakes.experiment import (
     knob_table,
     running_status,
 )
+from tests.ui.trouble import (
+    GPU_REASON,
+    SECOND_LEFTOVER,
+    STALL_EVIDENCE,
+    backoff_status,
+    stalled_status,
+    waiting_status,
+)
 
-from rltui.core.api import GpuDevice, GpuProcess, GpuReport, KnobInfo, Lost, Plan, Problem
+from rltui.core.api import ComponentState, GpuDevice, GpuProcess, GpuReport, KnobInfo, Lost, Plan, Problem
 from rltui.ui import text
 from rltui.ui.knob_values import parse_value, scaled, stepped
-from rltui.ui.plan_view import diff_lines, lost_text, plan_content
+from rltui.ui.orphans import bar_lines
+from rltui.ui.plan_view import diff_lines, estimate_text, lost_text, plan_content
 from rltui.ui.requests import done_text
-from rltui.ui.states import component_title, experiment_look
+from rltui.ui.states import LOOKS, MEANINGS, component_title, experiment_look, told_below
 from rltui.ui.widgets.gpu_lines import component_marks, gpu_lines, holders, memory_bar
 from rltui.ui.widgets.header_bar import header_line
 from rltui.ui.widgets.knob_rows import change_text, knob_columns, knob_line, readers_text, table_note
@@ -81,6 +91,100 @@ def test_one_failure_makes_the_experiment_failed() -> None:
 def test_component_title_is_safe_and_marks_the_selection() -> None:
     title, _ = component_title(component("trainer", facts=(NASTY,)), NOW, selected=True)
     assert title.plain == "▸ trainer ● ready 41m · abcdef[red]"
+
+
+def test_every_state_has_a_look_and_a_meaning() -> None:
+    assert set(LOOKS) == set(MEANINGS) == set(ComponentState)
+    assert len({look.symbol for look in LOOKS.values()}) == len(ComponentState)
+
+
+@pytest.mark.parametrize(
+    ("retry_in_s", "words"), [(12, "↻ backoff 12s"), (95, "↻ backoff 1m35s"), (-3, "↻ backoff 0s")]
+)
+def test_backoff_counts_down(retry_in_s: float, words: str) -> None:
+    trainer = backoff_status(retry_in_s).components[2]
+    title, is_told = component_title(trainer, NOW, selected=False, width=76)
+    assert title.plain == f"trainer {words} · exited 1; failure 1 of 3"
+    assert is_told
+
+
+@pytest.mark.parametrize(
+    ("width", "words", "below"),
+    [
+        (200, f"inference ◌ waiting for {GPU_REASON.removeprefix('waits for ')}", ""),
+        (76, "inference ◌ waiting for GPU 0", f"◌ {GPU_REASON}"),
+        (24, "inference ◌ waiting", f"◌ {GPU_REASON}"),
+    ],
+)
+def test_a_reason_is_told_once_and_in_full(width: int, words: str, below: str) -> None:
+    inference = waiting_status().components[0]
+    title, is_told = component_title(inference, NOW, selected=False, width=width)
+    assert title.plain == words
+    assert told_below(inference, reason_is_told=is_told).plain == below
+
+
+def test_a_stall_is_told_with_its_evidence() -> None:
+    inference = stalled_status().components[0]
+    title, is_told = component_title(inference, NOW, selected=False, width=76)
+    assert "● ready 41m · ⚠ stalled · :8000" in title.plain
+    assert told_below(inference, reason_is_told=is_told).plain == f"⚠ {STALL_EVIDENCE}"
+
+
+def test_what_needs_an_eye_names_the_experiment() -> None:
+    assert experiment_look(backoff_status()).word == "backoff"
+    assert experiment_look(stalled_status()).word == "stalled"
+    starting = component("trainer", ComponentState.STARTING)
+    inference = stalled_status().components[0]
+    assert experiment_look(running_status(components=(inference, starting))).word == "stalled"
+
+
+FIRST = "⚠ 2 leftover processes of inference attempt 1"
+HINT = " · K ends them"
+
+
+@pytest.mark.parametrize(
+    ("width", "line"),
+    [
+        (160, f"{FIRST}: pid 4711 VLLM::EngineCore 4m12s 58.0 GiB, pid 4712 python -c worker :8000{HINT}"),
+        (110, f"{FIRST}: pid 4711 VLLM::EngineCore 4m12s 58.0 GiB, …{HINT}"),
+        (78, f"{FIRST}: 58.0 GiB, :8000{HINT}"),
+        (60, f"{FIRST}{HINT}"),
+        (40, f"⚠ 2 leftover processes of…{HINT}"),
+    ],
+)
+def test_leftovers_say_what_there_is_room_for(width: int, line: str) -> None:
+    assert bar_lines(ORPHANS, width, rows=1, hint=HINT) == [line]
+    assert len(line) <= width
+
+
+def test_leftovers_have_a_line_per_attempt_or_one_for_all() -> None:
+    orphans = (*ORPHANS, SECOND_LEFTOVER)
+    lines = bar_lines(orphans, 160, rows=3, hint=HINT)
+    assert [HINT in line for line in lines] == [False, True]
+    assert "trainer attempt 3" in lines[1]
+    one = "⚠ 3 leftover processes: 67.8 GiB, :8000 · K ends them"
+    assert bar_lines(orphans, 78, rows=1, hint=HINT) == [one]
+    assert bar_lines((), 78, rows=1, hint=HINT) == []
+
+
+@pytest.mark.parametrize(
+    ("estimate_s", "words"),
+    [(None, ""), (0.2, "ready in a moment, as before"), (45.4, "ready in about 45s, as before")],
+)
+def test_estimate_text(estimate_s: float | None, words: str) -> None:
+    assert estimate_text(Plan(start=("a",), estimate_s=estimate_s)) == words
+
+
+def test_a_plan_to_end_leftovers_tells_all_of_each() -> None:
+    words = plan_content(Plan(action="free", free=(ORPHANS[0], SECOND_LEFTOVER))).plain
+    for part in (
+        "pid 4711 VLLM::EngineCore",
+        "runs for 4m12s · holds 58.0 GiB of GPU memory",
+        "of inference attempt 1: a child of its processes",
+        "pid 5120 torchrun --nproc-per-node 8 train.py",
+        "of trainer attempt 3: has its mark in the environment",
+    ):
+        assert part in words
 
 
 @pytest.mark.parametrize("width", [12, 30, 53, 120])
@@ -217,6 +321,12 @@ def test_floats_step_in_their_second_digit(typed: str, stepped_up: str) -> None:
         (Lost(steps=1), "1 step · starts from the beginning"),
         (Lost(steps=2, resume_step=10), "2 steps · resumes after step 10"),
         (Lost(resume_step=10), "nothing · resumes after step 10"),
+        (
+            Lost(steps=2, resume_step=10, rollouts=37),
+            "2 steps and 37 rollouts in flight · resumes after step 10",
+        ),
+        (Lost(rollouts=1, resume_step=3), "1 rollout in flight · resumes after step 3"),
+        (Lost(rollouts=0), ""),
     ],
 )
 def test_lost_text(lost: Lost, words: str) -> None:

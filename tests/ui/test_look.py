@@ -17,6 +17,14 @@ from tests.fakes.experiment import (
     stopped_status,
 )
 from tests.ui.conftest import make_app, press, settle
+from tests.ui.trouble import (
+    SECOND_LEFTOVER,
+    backoff_status,
+    orphans_status,
+    plan_with_everything,
+    stalled_status,
+    waiting_status,
+)
 from textual.pilot import Pilot
 
 from rltui.core.api import ComponentState, Status
@@ -72,6 +80,38 @@ CASES: dict[str, tuple[tuple[int, int], FakeExperiment, tuple[str, ...]]] = {
     "help": (WIDE, FakeExperiment(), ("question_mark",)),
     "restart-menu": (SMALL, FakeExperiment(), ("R",)),
 }
+
+
+def in_trouble(status: Status, *, readonly: bool = False) -> FakeExperiment:
+    experiment = FakeExperiment(status, gpu_report(), knob_table(), readonly=readonly)
+    experiment.planner = plan_with_everything
+    return experiment
+
+
+TROUBLE: dict[str, tuple[FakeExperiment, tuple[str, ...]]] = {
+    "backoff": (in_trouble(backoff_status()), ("t",)),
+    "waiting": (in_trouble(waiting_status()), ()),
+    "stalled": (in_trouble(stalled_status()), ()),
+    "orphans": (in_trouble(orphans_status()), ()),
+    "orphans-of-two": (in_trouble(orphans_status(SECOND_LEFTOVER)), ()),
+    "free-dialog": (in_trouble(orphans_status(SECOND_LEFTOVER)), ("K",)),
+    "plan-of-everything": (in_trouble(orphans_status()), ("t", "r")),
+    "readonly": (in_trouble(orphans_status(), readonly=True), ()),
+}
+
+
+@pytest.mark.parametrize("size", [SMALL, HUGE], ids=["small", "huge"])
+@pytest.mark.parametrize("name", list(TROUBLE))
+def test_look_of_trouble(name: str, size: tuple[int, int], snap_compare: SnapCompare) -> None:
+    experiment, keys = TROUBLE[name]
+
+    async def prepare(pilot: Pilot[None]) -> None:
+        await settle(pilot)
+        await press(pilot, *keys)
+
+    app = make_app(experiment)
+    app.animation_level = "none"
+    assert snap_compare(app, terminal_size=size, run_before=prepare)
 
 
 @pytest.mark.parametrize("name", list(CASES))

@@ -13,12 +13,12 @@ COMMAND_WIDTH = 40
 FULL_COMMAND_WIDTH = 200
 """As much as a question shows."""
 RECOGNISED = {
-    "descendant": "a child of that attempt's processes",
-    "session": "runs in that attempt's session",
-    "recorded": "was seen among that attempt's processes while it ran",
-    "environment": "carries that attempt's mark in its environment",
+    "descendant": "a child of its processes",
+    "session": "runs in its session",
+    "recorded": "was seen among its processes",
+    "environment": "has its mark in the environment",
 }
-"""How a process was recognised, for people."""
+"""How a process was told to belong to an attempt, for people."""
 
 
 def owner_text(orphan: Orphan) -> str:
@@ -29,20 +29,16 @@ def owner_text(orphan: Orphan) -> str:
     return f"{clean_line(orphan.component)}{attempt}"
 
 
-def name_text(orphan: Orphan) -> str:
-    """`pid 4711 VLLM::EngineCore`."""
-    return f"pid {orphan.pid} {shortened(clean_line(orphan.command), COMMAND_WIDTH)}".rstrip()
-
-
 def _ports_text(ports: Sequence[int]) -> str:
     return " ".join(f":{port}" for port in sorted(set(ports)))
 
 
-def _brief(orphan: Orphan) -> str:
-    """`pid 4711 VLLM::EngineCore 4m12s 58.0 GiB :8000`."""
+def brief(orphan: Orphan) -> str:
+    """`pid 4711 VLLM::EngineCore 4m12s 58.0 GiB :8000`, as far as it is known."""
+    name = f"pid {orphan.pid} {shortened(clean_line(orphan.command), COMMAND_WIDTH)}".rstrip()
     age = "" if orphan.age_s is None else duration(orphan.age_s)
     memory = f"{gib(orphan.gpu_bytes)} GiB" if orphan.gpu_bytes else ""
-    return " ".join(part for part in (name_text(orphan), age, memory, _ports_text(orphan.ports)) if part)
+    return " ".join(part for part in (name, age, memory, _ports_text(orphan.ports)) if part)
 
 
 def held_text(orphans: Sequence[Orphan]) -> str:
@@ -68,7 +64,7 @@ def details(orphan: Orphan) -> tuple[str, str, str]:
     )
 
 
-def _groups(orphans: Sequence[Orphan]) -> list[list[Orphan]]:
+def by_attempt(orphans: Sequence[Orphan]) -> list[list[Orphan]]:
     """By attempt, in the order of their first pid."""
     groups: dict[str, list[Orphan]] = {}
     for orphan in orphans:
@@ -76,7 +72,8 @@ def _groups(orphans: Sequence[Orphan]) -> list[list[Orphan]]:
     return list(groups.values())
 
 
-def _count(orphans: Sequence[Orphan]) -> str:
+def count_text(orphans: Sequence[Orphan]) -> str:
+    """`2 leftover processes`."""
     return "1 leftover process" if len(orphans) == 1 else f"{len(orphans)} leftover processes"
 
 
@@ -85,10 +82,10 @@ def _first_that_fits(texts: Sequence[str], width: int) -> str:
 
 
 def _group_line(group: Sequence[Orphan], width: int) -> str:
-    whose = f"⚠ {_count(group)} of {owner_text(group[0])}"
+    whose = f"⚠ {count_text(group)} of {owner_text(group[0])}"
     held = held_text(group)
-    all_named = ", ".join(map(_brief, group))
-    first_named = _brief(group[0]) + (", …" if len(group) > 1 else "")
+    all_named = ", ".join(map(brief, group))
+    first_named = brief(group[0]) + (", …" if len(group) > 1 else "")
     return _first_that_fits(
         [f"{whose}: {all_named}", f"{whose}: {first_named}", f"{whose}: {held}" if held else whose, whose],
         width,
@@ -100,12 +97,12 @@ def bar_lines(orphans: Sequence[Orphan], width: int, *, rows: int, hint: str) ->
 
     What there is no room for goes in this order: further processes, names, and what they hold.
     """
-    groups = _groups(orphans)
+    groups = by_attempt(orphans)
     room = max(0, width - len(hint))
     if len(groups) > rows:
         owners = listed([owner_text(group[0]) for group in groups])
         held = held_text(orphans)
-        short = f"⚠ {_count(orphans)}"
+        short = f"⚠ {count_text(orphans)}"
         holding = f"{short}: {held}" if held else short
         texts = [f"{short} of {owners}: {held}" if held else f"{short} of {owners}", holding, short]
         return [_first_that_fits(texts, room) + hint]

@@ -8,7 +8,7 @@ from textual.content import Content
 
 from rltui.core.api import Lost, Orphan, Plan, Problem
 from rltui.core.durations import duration
-from rltui.ui.orphans import details, name_text, owner_text
+from rltui.ui.orphans import brief, by_attempt, count_text, details, owner_text
 from rltui.ui.text import clean, clean_line, listed
 
 _LABEL_WIDTH = 11
@@ -53,15 +53,13 @@ def estimate_text(plan: Plan) -> str:
 
 def _orphan_rows(plan: Plan) -> list[Content]:
     """In a question about them, all that is known of each; elsewhere, a line for each."""
-    if plan.action != "free":
-        return [
-            _row(
-                "end first" if position == 0 else "",
-                f"{name_text(orphan)} (leftover of {owner_text(orphan)})",
-            )
-            for position, orphan in enumerate(plan.free)
-        ]
-    return [row for orphan in plan.free for row in _orphan_in_detail(orphan)]
+    if plan.action == "free":
+        return [row for orphan in plan.free for row in _orphan_in_detail(orphan)]
+    rows: list[Content] = []
+    for group in by_attempt(plan.free):
+        rows.append(_row("" if rows else "end first", f"{count_text(group)} of {owner_text(group[0])}:"))
+        rows.extend(_row("", brief(orphan)) for orphan in group)
+    return rows
 
 
 def _orphan_in_detail(orphan: Orphan) -> list[Content]:

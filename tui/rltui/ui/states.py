@@ -82,15 +82,12 @@ def state_text(status: ComponentStatus, now: float) -> str:
     return f"{look.symbol} {look.word} {extra}".rstrip()
 
 
-def _told_reason(status: ComponentStatus) -> list[tuple[str, str]]:
+def _behind_state(state: ComponentState, reason: str) -> list[tuple[str, str]]:
     """The reason behind the state's word: `◌ waiting for inference`, `↻ backoff 12s · exited 1`."""
-    if status.reason is None:
-        return []
-    reason = clean_line(status.reason)
-    if status.state is ComponentState.WAITING:
+    if state is ComponentState.WAITING:
         for prefix in _WAITS:
             if reason.startswith(prefix):
-                return [(f" for {reason.removeprefix(prefix)}", LOOKS[status.state].style)]
+                return [(f" for {reason.removeprefix(prefix)}", LOOKS[state].style)]
     return [SEPARATOR, (reason, "")]
 
 
@@ -99,8 +96,8 @@ def component_title(
 ) -> tuple[Content, bool]:
     """The title of a component's pane, and whether it tells the whole reason.
 
-    Most important first: the border cuts off what is beyond `width` cells. A reason that would be cut is
-    left out, as is that of a failure, which is always told below.
+    Most important first: the border cuts off what is beyond `width` cells. Of a reason that would be cut
+    only the part before its first colon is told; that of a failure is always told below.
     """
     look = LOOKS[status.state]
     parts: list[tuple[str, str]] = [
@@ -111,11 +108,14 @@ def component_title(
     ]
     if status.stalled:
         parts.extend([SEPARATOR, (f"{STALLED.symbol} {STALLED.word}", STALLED.style)])
-    with_reason = [*parts, *_told_reason(status)]
-    has_room = width is None or Content.assemble(*with_reason).cell_length <= width
-    is_told = status.reason is None or (status.state is not ComponentState.FAILED and has_room)
-    if is_told:
-        parts = with_reason
+    reason = clean_line(status.reason or "")
+    is_told = not reason
+    if reason and status.state is not ComponentState.FAILED:
+        for text in (reason, reason.partition(": ")[0]):
+            longer = [*parts, *_behind_state(status.state, text)]
+            if width is None or Content.assemble(*longer).cell_length <= width:
+                parts, is_told = longer, text == reason
+                break
     texts = [f":{status.port}"] if status.port is not None and status.pid is not None else []
     texts.extend(clean_line(fact) for fact in status.facts)
     for text in texts:

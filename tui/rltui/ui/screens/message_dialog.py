@@ -21,14 +21,22 @@ class MessageDialog(Dialog[None]):
     """A heading, lines of evidence, and what to do."""
 
     def __init__(
-        self, title: str, lines: tuple[str, ...], hint: str = "", *, style: str = "", is_error: bool = False
+        self,
+        title: str,
+        lines: tuple[str, ...],
+        hint: str = "",
+        *,
+        note: str = "",
+        style: str = "",
+        is_error: bool = False,
     ) -> None:
-        """`style` colours the title."""
+        """`note` is what matters least, `style` colours the title."""
         super().__init__()
         self.heading = clean_line(title)
         self.heading_style = f"bold {style}".strip()
         self.lines = lines
         self.hint = hint
+        self.note = clean_line(note)
         self.set_class(is_error, "-danger")
 
     @classmethod
@@ -41,9 +49,13 @@ class MessageDialog(Dialog[None]):
         """An alert, to read again, and how long ago it came."""
         mark, style = alert_mark(alert)
         when = f"{age(age_s)} ago" if age_s >= _JUST_NOW_S else "just now"
-        lines = (alert.text, "", f"{alert.component} · {when}" if alert.component else when)
-        is_error = alert.severity == "error"
-        return cls(f"{mark} {alert.title}", lines, style=style, is_error=is_error)
+        return cls(
+            f"{mark} {alert.title}",
+            (alert.text,),
+            note=f"{alert.component} · {when}" if alert.component else when,
+            style=style,
+            is_error=alert.severity == "error",
+        )
 
     def compose(self) -> ComposeResult:
         """The words and one button."""
@@ -53,6 +65,8 @@ class MessageDialog(Dialog[None]):
         ]
         if self.hint:
             parts.append(Content.assemble(("\n→ ", "$text-accent"), clean(self.hint)))
+        if self.note:
+            parts.append(Content.styled(f"\n{self.note}", "$foreground 60%"))
         with Vertical(classes="box"):
             with VerticalScroll(classes="scroll", can_focus=False):
                 yield Static(Content("\n").join(parts), classes="body")

@@ -61,7 +61,7 @@ class Body(Horizontal):
         if name == "gpus":
             return GpuPanel(classes="pane panel")
         if name == "knobs":
-            return KnobPanel(classes="pane panel")
+            return KnobPanel(classes="pane panel", readonly=self._readonly)
         return ComponentPane(name, self._open_log, self._clock, readonly=self._readonly)
 
     @property

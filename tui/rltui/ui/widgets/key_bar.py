@@ -34,11 +34,14 @@ def footer_entries(active: dict[str, ActiveBinding]) -> list[tuple[str, str, str
 
 def footer_line(entries: list[tuple[str, str, str, str]], width: int) -> Content:
     """As many entries as fit `width` cells."""
-    shown = list(entries)
-    while len(shown) > 1 and sum(len(key) + len(label) + 3 for _, key, label, _ in shown) > width:
-        shown.remove(max(shown, key=_droppable))
+    shown: set[str] = set()
+    for binding_id, key, label, _ in sorted(entries, key=_droppable):
+        cells = len(key) + len(label) + 3
+        if cells <= width or not shown:
+            shown.add(binding_id)
+            width -= cells
     line = Content("")
-    for _, key, label, _action in shown:
+    for _, key, label, _ in (entry for entry in entries if entry[0] in shown):
         line += Content.assemble((f" {key}", "bold $accent"), (f" {label} ", ""))
     return line
 

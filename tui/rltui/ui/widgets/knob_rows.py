@@ -161,8 +161,8 @@ def knob_detail(knob: KnobInfo | None, problem: Problem | None) -> Content:
     return Content.assemble(*spans)
 
 
-def table_note(table: KnobTable) -> Content:
-    """For the panel's border: what is wrong, what does not count yet."""
+def table_note(table: KnobTable, *, readonly: bool = False) -> Content:
+    """For the panel's border: what is wrong, what does not count yet and which key changes that."""
     spans: list[tuple[str, str]] = []
     errors = sum(problem.severity == "error" for problem in table.problems)
     if errors:
@@ -170,5 +170,5 @@ def table_note(table: KnobTable) -> Content:
     if changed := sum(knob.changed for knob in table.knobs):
         text = "1 change waits" if changed == 1 else f"{changed} changes wait"
         spans.append((" · " if spans else "", ""))
-        spans.append((f"{text} for a restart: A", "$text-warning"))
+        spans.append((f"{text} for a restart{'' if readonly else ': A'}", "$text-warning"))
     return Content.assemble(*spans)

@@ -162,6 +162,10 @@ class KnobPanel(Vertical):
 
     BORDER_TITLE = "Knobs"
 
+    def __init__(self, *, classes: str | None = None, readonly: bool = False) -> None:
+        super().__init__(classes=classes)
+        self._readonly = readonly
+
     def compose(self) -> ComposeResult:
         """Rows and detail."""
         yield KnobRows()
@@ -188,7 +192,7 @@ class KnobPanel(Vertical):
         title = Content.styled("Knobs", "bold")
         if files:
             title += Content.styled(f" · {files}", "$foreground 60%")
-        note = table_note(table)
+        note = table_note(table, readonly=self._readonly)
         if self.styles.border_bottom[0] in ("", "none") and note:
             title += Content(" · ") + note
         self.border_title = title

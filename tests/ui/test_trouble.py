@@ -1,0 +1,247 @@
+"""What a person can do about trouble: retries, leftovers, and looking without touching."""
+
+from __future__ import annotations
+
+import pytest
+from tests.fakes.experiment import (
+    NO_GPU,
+    NOW,
+    ORPHANS,
+    FakeExperiment,
+    knob_table,
+    running_status,
+    stopped_status,
+)
+from tests.ui.conftest import Opener, press, settle, until
+from tests.ui.trouble import STALL_EVIDENCE, backoff_status, orphans_status, stalled_status, waiting_status
+from textual.pilot import Pilot
+from textual.widgets import Button, Static
+
+from rltui.core.api import Alert, Plan, Request
+from rltui.ui.actions import CHANGING_ACTIONS, CHANGING_KEYS
+from rltui.ui.palette import ActionCommands
+from rltui.ui.screens.help import help_content
+from rltui.ui.screens.message_dialog import MessageDialog
+from rltui.ui.screens.overview import READONLY_TEXT, Overview
+from rltui.ui.screens.plan_dialog import PlanDialog
+from rltui.ui.widgets.header_bar import header_line
+from rltui.ui.widgets.key_bar import footer_entries, footer_line
+from rltui.ui.widgets.knob_table import KnobRows
+from rltui.ui.widgets.orphan_bar import OrphanBar
+
+PIDS = tuple(orphan.pid for orphan in ORPHANS)
+
+
+def overview(pilot: Pilot[None]) -> Overview:
+    return next(screen for screen in pilot.app.screen_stack if isinstance(screen, Overview))
+
+
+def footer(pilot: Pilot[None], width: int = 200) -> str:
+    return footer_line(footer_entries(overview(pilot).active_bindings), width).plain
+
+
+def below(pilot: Pilot[None], component_id: str) -> str:
+    pane = overview(pilot).body.component(component_id)
+    assert pane is not None
+    reason = pane.query_one(".reason", Static)
+    return str(reason.content) if reason.region else ""
+
+
+def toasts(pilot: Pilot[None]) -> list[str]:
+    return [item.message for item in pilot.app._notifications]
+
+
+@pytest.mark.parametrize(
+    ("keys", "request_"),
+    [
+        (("s",), Request(action="start", components=("trainer",))),
+        (("x", "y"), Request(action="stop", components=("trainer",))),
+        (("r", "y"), Request(action="restart", components=("trainer",))),
+    ],
+    ids=["s", "x", "r"],
+)
+async def test_a_retry_can_be_hurried_or_given_up(
+    keys: tuple[str, ...], request_: Request, open_app: Opener
+) -> None:
+    experiment = FakeExperiment(backoff_status(), NO_GPU, knob_table())
+    async with open_app(experiment) as pilot:
+        await press(pilot, "t", *keys)
+        await until(pilot, lambda: experiment.executed)
+        assert experiment.executed == [request_]
+
+
+async def test_the_countdown_goes_on_by_itself(open_app: Opener) -> None:
+    clock = [NOW]
+    async with open_app(FakeExperiment(backoff_status()), clock=lambda: clock[0]) as pilot:
+        pane = overview(pilot).body.component("trainer")
+        assert pane is not None
+        assert "↻ backoff 12s" in str(pane.log_pane.border_title)
+        clock[0] += 5
+        overview(pilot)._update_titles()
+        assert "↻ backoff 7s" in str(pane.log_pane.border_title)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (100, 30), (200, 50)], ids=str)
+async def test_the_whole_reason_can_be_read(size: tuple[int, int], open_app: Opener) -> None:
+    async with open_app(FakeExperiment(waiting_status(), NO_GPU, knob_table()), size=size) as pilot:
+        pane = overview(pilot).body.component("inference")
+        assert pane is not None
+        shown = f"{pane.log_pane.border_title} {below(pilot, 'inference')}"
+        for part in ("GPU 0", "needs 71.9 GiB free", "held by pid 4711 VLLM::EngineCore", "5120 python"):
+            assert part in shown
+        reason = pane.query_one(".reason", Static)
+        assert reason.virtual_size.height <= reason.region.height, "nothing is cut off"
+
+
+async def test_a_reason_moves_with_the_room(open_app: Opener) -> None:
+    async with open_app(FakeExperiment(backoff_status(), NO_GPU, knob_table()), size=(40, 24)) as pilot:
+        assert below(pilot, "trainer") == "↻ exited 1; failure 1 of 3"
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: not below(pilot, "trainer"))
+
+
+async def test_evidence_of_a_stall_goes_with_it(open_app: Opener) -> None:
+    experiment = FakeExperiment(stalled_status())
+    async with open_app(experiment) as pilot:
+        assert below(pilot, "inference") == f"⚠ {STALL_EVIDENCE}"
+        experiment.push(running_status())
+        await until(pilot, lambda: not below(pilot, "inference"))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (20, 6), (1, 1)], ids=str)
+async def test_leftovers_show_until_they_are_gone(size: tuple[int, int], open_app: Opener) -> None:
+    experiment = FakeExperiment(orphans_status())
+    async with open_app(experiment, size=size) as pilot:
+        bar = overview(pilot).query_one(OrphanBar)
+        assert bar.display
+        experiment.push(running_status())
+        await until(pilot, lambda: not bar.display)
+        assert not bar.region
+
+
+async def test_k_ends_what_was_shown_and_no_is_its_default(open_app: Opener) -> None:
+    experiment = FakeExperiment(orphans_status())
+    async with open_app(experiment) as pilot:
+        await press(pilot, "K")
+        assert isinstance(pilot.app.screen, PlanDialog)
+        assert pilot.app.screen.query_one("#no", Button).has_focus
+        await press(pilot, "enter")
+        assert experiment.executed == []
+        await press(pilot, "K", "y")
+        await until(pilot, lambda: experiment.executed)
+        assert experiment.executed == [Request(action="free", pids=PIDS)]
+
+
+async def test_leftovers_that_ended_meanwhile_are_no_question(open_app: Opener) -> None:
+    experiment = FakeExperiment(orphans_status())
+    experiment.planner = lambda request: Plan(action="free")
+    async with open_app(experiment) as pilot:
+        await press(pilot, "K")
+        assert toasts(pilot) == ["No leftover process is alive any more"]
+
+
+async def test_k_is_offered_only_while_there_are_leftovers(open_app: Opener) -> None:
+    experiment = FakeExperiment(orphans_status())
+    async with open_app(experiment) as pilot:
+        assert " K leftovers " in footer(pilot)
+        assert " K leftovers " in footer(pilot, 80)
+        experiment.push(running_status())
+        await until(pilot, lambda: " K leftovers " not in footer(pilot))
+        await press(pilot, "K")
+        assert experiment.planned == []
+
+
+async def test_a_start_that_ends_leftovers_first_is_asked(open_app: Opener) -> None:
+    experiment = FakeExperiment(orphans_status())
+    experiment.planner = lambda request: Plan(action="start", start=request.components, free=ORPHANS)
+    async with open_app(experiment) as pilot:
+        await press(pilot, "s")
+        assert isinstance(pilot.app.screen, PlanDialog)
+        assert "end first  2 leftover processes of inference" in str(
+            pilot.app.screen.query_one(".body", Static).content
+        )
+
+
+async def test_readonly_refuses_every_key_that_changes_something(open_app: Opener) -> None:
+    experiment = FakeExperiment(orphans_status(), NO_GPU, knob_table(), readonly=True)
+    async with open_app(experiment) as pilot:
+        for key in CHANGING_KEYS:
+            pilot.app.clear_notifications()
+            await press(pilot, "t", key)
+            assert toasts(pilot) == [READONLY_TEXT], key
+            assert isinstance(pilot.app.screen, Overview), key
+        await press(pilot, "c")
+        await until(pilot, lambda: overview(pilot).query_one(KnobRows).has_focus)
+        pilot.app.clear_notifications()
+        await press(pilot, "enter")
+        assert toasts(pilot) == [READONLY_TEXT]
+        assert experiment.planned == experiment.executed == []
+
+
+async def test_readonly_offers_nothing_that_changes_something(open_app: Opener) -> None:
+    experiment = FakeExperiment(orphans_status(), NO_GPU, knob_table(), readonly=True)
+    async with open_app(experiment) as pilot:
+        offered = {action.method for action in ActionCommands(overview(pilot))._offered()}
+        assert not CHANGING_ACTIONS & offered
+        assert {"zoom", "last_alert", "show_help"} & offered == {"zoom", "show_help"}
+        words = footer(pilot).split()
+        assert not {"start", "stop", "restart", "edit", "apply", "leftovers"} & set(words)
+        assert {"help", "zoom", "detach"} <= set(words)
+
+
+async def test_readonly_does_not_ask_to_start(open_app: Opener) -> None:
+    experiment = FakeExperiment(stopped_status(), NO_GPU, knob_table(), readonly=True)
+    async with open_app(experiment, ask_to_start=True) as pilot:
+        await settle(pilot)
+        assert experiment.planned == []
+        assert isinstance(pilot.app.screen, Overview)
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_readonly_is_said_at_every_width(width: int) -> None:
+    assert "read-only" in header_line(running_status(), width, readonly=True).plain
+    assert "read-only" not in header_line(running_status(), width).plain
+
+
+def test_help_says_what_readonly_lacks() -> None:
+    lines = help_content(readonly=True).plain.splitlines()
+    lacking = [line for line in lines if line.endswith("(not while read-only)")]
+    assert len(lacking) == len(CHANGING_ACTIONS)
+    assert not any("(not while read-only)" in line for line in help_content().plain.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("alert", "heading", "note"),
+    [
+        (
+            Alert(kind="finished", severity="information", title="run finished", text="x"),
+            "✓ run finished",
+            "1m ago",
+        ),
+        (
+            Alert(kind="recovered", severity="information", title="up again", text="x", component="trainer"),
+            "✓ up again",
+            "trainer · 1m ago",
+        ),
+        (Alert(kind="crash", severity="error", title="died", text="x"), "✗ died", "1m ago"),
+        (Alert(kind="stall", severity="warning", title="still", text="x"), "⚠ still", "1m ago"),
+    ],
+    ids=lambda value: value.kind if isinstance(value, Alert) else "",
+)
+async def test_the_last_alert_can_be_read_again(
+    alert: Alert, heading: str, note: str, experiment: FakeExperiment, open_app: Opener
+) -> None:
+    clock = [NOW]
+    async with open_app(experiment, clock=lambda: clock[0]) as pilot:
+        experiment.push(alert)
+        await until(pilot, lambda: pilot.app._notifications)
+        assert [item.title for item in pilot.app._notifications] == [heading]
+        clock[0] += 100
+        await press(pilot, "exclamation_mark")
+        assert isinstance(pilot.app.screen, MessageDialog)
+        assert str(pilot.app.screen.query_one(".body", Static).content).splitlines() == [
+            heading,
+            "x",
+            "",
+            note,
+        ]

@@ -1,0 +1,79 @@
+"""Experiments in trouble, as the supervisor tells of them."""
+
+from __future__ import annotations
+
+from tests.fakes.experiment import FAILED, GIB, NOW, ORPHANS, RESTART_PLAN, component, running_status
+
+from rltui.core.api import ComponentState, Lost, Orphan, Plan, Request, Status
+
+GPU_REASON = (
+    "waits for GPU 0: needs 71.9 GiB free, 12.1 GiB free, 58.0 GiB held by pid 4711 VLLM::EngineCore, "
+    "9.8 GiB held by trainer pid 5120 python"
+)
+PARTNERS = (
+    "trainer cannot restart alone: orchestrator restarts with it, because their step counters must agree"
+)
+STALL_EVIDENCE = (
+    "no output for 6m20s, no metrics row for 6m25s (usually every 4s), 128 requests run, no tokens"
+)
+SECOND_LEFTOVER = Orphan(
+    pid=5120, start=9, command="torchrun --nproc-per-node 8 train.py", component="trainer", attempt=3,
+    age_s=7000.0, gpu_bytes=int(9.8 * GIB), evidence="environment",
+)  # fmt: skip
+
+
+def backoff_status(retry_in_s: float = 12) -> Status:
+    return running_status(
+        components=(
+            component("inference", kind="service", port=8000, facts=("KV 41 %",)),
+            component("orchestrator", ComponentState.WAITING, reason="waits for trainer"),
+            component(
+                "trainer",
+                ComponentState.BACKOFF,
+                reason="exited 1; failure 1 of 3",
+                retry_at=NOW + retry_in_s,
+                exit_code=1,
+                attempt=1,
+                log="/run/trainer.log",
+            ),
+        )
+    )
+
+
+def waiting_status() -> Status:
+    return running_status(
+        components=(
+            component("inference", ComponentState.WAITING, reason=GPU_REASON),
+            component("orchestrator", ComponentState.WAITING, reason="waits for inference"),
+            component(
+                "trainer", FAILED, exit_code=1, reason="exited 1 (out of memory)", log="/run/trainer.log"
+            ),
+        )
+    )
+
+
+def stalled_status() -> Status:
+    inference, orchestrator, trainer = running_status().components
+    stalled = inference.model_copy(update={"stalled": True, "evidence": STALL_EVIDENCE})
+    return running_status(components=(stalled, orchestrator, trainer))
+
+
+def orphans_status(*more: Orphan) -> Status:
+    parts = running_status().components
+    failed = component(
+        "inference", FAILED, signal="SIGKILL", reason="killed by SIGKILL", log="/run/inference.log"
+    )
+    return running_status(components=(failed, *parts[1:]), orphans=(*ORPHANS, *more))
+
+
+def plan_with_everything(request: Request) -> Plan:
+    if request.action == "free":
+        return Plan(action="free", keep=("orchestrator", "trainer"), free=(*ORPHANS, SECOND_LEFTOVER))
+    return RESTART_PLAN.model_copy(
+        update={
+            "free": ORPHANS,
+            "estimate_s": 45.0,
+            "lost": Lost(steps=2, resume_step=10, rollouts=37),
+            "reasons": (PARTNERS,),
+        }
+    )
