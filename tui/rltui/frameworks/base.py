@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rltui.core.api import Problem
+from rltui.core.failure_cause import FailurePattern
 from rltui.core.knobs import Knob
 from rltui.core.metrics import MetricNames
 from rltui.core.plan import RestartRule
 from rltui.core.template import TemplateValue
+from rltui.frameworks.failures import COMMON
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,3 +171,5 @@ class Framework:
     files: RunFiles = RunFiles()
     metrics: MetricNames = MetricNames()
     facts: tuple[Fact, ...] = ()
+    failures: Sequence[FailurePattern] = COMMON
+    """Texts in a component's output that tell why it failed."""

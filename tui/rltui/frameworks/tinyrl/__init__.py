@@ -10,6 +10,7 @@ from rltui.frameworks.base import ConfigFiles, Fact, Framework, RunFiles
 from rltui.frameworks.tinyrl.check import check
 from rltui.frameworks.tinyrl.commands import ports, template_values
 from rltui.frameworks.tinyrl.derive import derive
+from rltui.frameworks.tinyrl.failures import FAILURES
 from rltui.frameworks.tinyrl.knobs import BY_NAME, KNOBS, defaults
 
 DEFAULT_OUTPUT_DIR = "outputs/reverse-text"
@@ -76,4 +77,5 @@ TINYRL = Framework(
         Fact("orchestrator", "train/agg/effective/agent/reward/mean", "reward {:.3f}"),
         Fact("trainer", "loss/mean", "loss {:.3f}"),
     ),
+    failures=FAILURES,
 )

@@ -1,0 +1,279 @@
+"""Real texts of the programs that are run, as `reference/vllm.md` and `reference/prime-rl.md` give them."""
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from rltui.core.failure_cause import find_cause
+from rltui.frameworks.failures import COMMON
+from rltui.frameworks.tinyrl.failures import FAILURES as TINYRL
+
+FREE = (
+    "(EngineCore_DP0 pid=71) ERROR 11-20 23:32:46 [core.py:708] ValueError: Free memory on device cuda:2"
+    " (5.31/23.56 GiB) on startup is less than desired GPU memory utilization (0.8, 18.85 GiB). Decrease GPU"
+    " memory utilization or reduce GPU memory used by other processes."
+)
+START_UP_ECHO = """\
+(EngineCore_DP0 pid=71) ERROR 11-20 23:32:46 [core.py:708] EngineCore failed to start.
+(APIServer pid=7) RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"""
+BOX = """\
+╭─ Config file error ──────────────────────────────────────────────────────────╮
+│ Failed to validate config:                                                   │
+│                                                                              │
+│ 4 validation error(s) for RLConfig                                           │
+│                                                                              │
+│ --orchestrator.rollouts-per-example                                          │
+│   Extra inputs are not permitted                                             │
+╰──────────────────────────────────────────────────────────────────────────────╯"""
+BOX_ROOT = """\
+│ 1 validation error(s) for RLConfig                                           │
+│ <root>                                                                       │
+│   Set exactly one of batch_size or token_batch_size                          │"""
+PYDANTIC = """\
+Traceback (most recent call last):
+pydantic_core._pydantic_core.ValidationError: 2 validation errors for RLConfig
+orchestrator.batch_size
+  Input should be a valid integer, unable to parse string [type=int_parsing, input_value='x', input_type=str]
+    For further information visit https://errors.pydantic.dev/2.11/v/int_parsing"""
+PYDANTIC_ROOT = """\
+RL config validation failed:
+1 validation error for RLConfig
+  Value error, Batch size must be divisible by the number of samples per problem [type=value_error, \
+input_value={}, input_type=dict]"""
+OOM = (
+    "[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity"
+    " of 23.56 GiB of which 5.31 GiB is free."
+)
+OOM_HOLDER = (
+    f"{OOM} Process 4711 has 17.20 GiB memory in use. Including non-PyTorch memory, this process has"
+    " 1.02 GiB memory in use. Of the allocated memory 512.00 MiB is allocated by PyTorch, and 3.00 MiB is reserved"
+    " by PyTorch but unallocated."
+)
+OOM_2_1 = (
+    "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 23.69 GiB total capacity;"
+    " 21.00 GiB already allocated; 1.20 GiB free; 21.50 GiB reserved in total by PyTorch)"
+)
+WARM = f"""\
+{OOM}
+The above exception was the direct cause of the following exception:
+RuntimeError: CUDA out of memory occurred when warming up sampler with 1024 dummy requests. Please try lowering \
+`max_num_seqs` or `gpu_memory_utilization` when initializing the engine."""
+KV_021 = (
+    "ValueError: To serve at least one request with the models's max seq len (40960), (4.38 GiB KV cache is needed,"
+    " which is larger than the available KV cache memory (1.05 GiB). Based on the available memory, the estimated"
+    " maximum model length is 9808. Try increasing `gpu_memory_utilization`"
+)
+KV_026 = (
+    "ValueError: To serve at least one request with the model's max seq len (40960), (4.38 GiB KV cache is needed,"
+    " which is larger than the available KV cache memory (1.05 GiB)."
+)
+HOPELESS = {
+    "free": (f"{FREE}\n{START_UP_ECHO}", "5.31 of 23.56 GiB are free", "lower it to 0.21"),
+    "free-0.10": (FREE.replace(" cuda:2", ""), "asks for 18.85 GiB", "gpu_memory_utilization 0.8"),
+    "free-0.32-external": (
+        (
+            "Free memory on device cuda:0 (5.31/23.56 GiB) on startup is less than the engine's budget after excluding"
+            " external process's weights (0.8, 18.85 GiB)."
+        ),
+        "asks for 18.85 GiB",
+        "end what else",
+    ),
+    "free-cpu": (
+        "Available memory on node 0 (5.57/6.96 GiB) on startup is less than desired CPU memory utilization (0.999,",
+        "out of memory: 5.57 of 6.96 GiB are free on node 0",
+        "lower",
+    ),
+    "no-kv": ("ValueError: No available memory for the cache blocks. Try", "KV cache", "raise"),
+    "kv-small-0.21": (KV_021, "40960 tokens needs 4.38 GiB", "lower max_model_len to 9808,"),
+    "kv-small-0.26": (KV_026, "there are 1.05", "lower max_model_len, or"),
+    "kv-tokens": (
+        (
+            "The model's max seq len (4096) is larger than the maximum number of tokens that can be stored in KV cache"
+            " (1024). Try"
+        ),
+        "max_model_len 4096",
+        "the 1024 tokens",
+    ),
+    "load": ("ERROR Failed to load model - not enough GPU memory. Try lowering", "was loaded", "out of"),
+    "warm-up": (WARM, "warm-up with 1024 requests", "lower max_num_seqs"),
+    "torch": (OOM, "20.00 MiB asked for, 5.31 GiB of 23.56 GiB free", "; trainer: lower seq_len"),
+    "torch-holder": (OOM_HOLDER, "pid 4711 of the host holds 17.20 GiB", "5.31 GiB of 23.56 GiB free"),
+    "torch-2.1": (OOM_2_1, "2.00 GiB asked for, 1.20 GiB of 23.69 GiB free", "out of GPU memory"),
+    "torch-1.13": (OOM_2_1.replace("torch.cuda.OutOfMemoryError", "RuntimeError"), "1.20 GiB of", "out of"),
+    "rocm": ("torch.OutOfMemoryError: HIP out of memory. Tried to allocate", "out of GPU memory", "lower"),
+    "async": ("torch.AcceleratorError: CUDA error: out of memory", "as CUDA itself", "out of GPU memory"),
+    "cublas": ("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling", "out of GPU", "as CUDA"),
+    "host": (
+        (
+            "RuntimeError: [enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate memory: you"
+            " tried to allocate 400000000000 bytes. Error code 12 (Cannot allocate memory)"
+        ),
+        "refused 400000000000 bytes",
+        "out of memory",
+    ),
+    "python": ("Traceback (most recent call last):\nMemoryError", "the machine has no more", "out of memory"),
+    "pydantic": (
+        PYDANTIC,
+        "config error: orchestrator.batch_size: Input should be a valid integer",
+        "string",
+    ),
+    "pydantic-root": (PYDANTIC_ROOT, "config error: Batch size must be divisible by", "samples per problem"),
+    "box": (BOX, "config error: orchestrator.rollouts-per-example: Extra inputs", "are not permitted"),
+    "box-root": (BOX_ROOT, "config error: Set exactly one of batch_size or token_batch_size", "one of"),
+    "argparse": (
+        "usage: trainer [-h]\ntrainer: error: unrecognized arguments: --model.nam",
+        "config error: unrecognized arguments: --model.nam",
+        "",
+    ),
+    "vllm-argparse": (
+        "api_server.py: error: argument --max-model-len: invalid value: 'x'",
+        "config error: argument --max-model-len",
+        "",
+    ),
+    "tyro": (
+        "╭─ Unrecognized options ─────────────╮\n│ Unrecognized options: --max-step    │\n╰────╯",
+        "config error: Unrecognized options: Unrecognized options: --max-step",
+        "",
+    ),
+    "click": (
+        "Usage: medarc_train rl\nError: Invalid value for 'CONFIG_TOML': no file",
+        "CONFIG_TOML",
+        "config",
+    ),
+    "vf-rl": (
+        "TypeError: RLConfig.__init__() got an unexpected keyword argument 'lr'",
+        "'lr'",
+        "config error",
+    ),
+    "toml": (
+        "tomllib.TOMLDecodeError: Expected '=' after a key (at line 3, column 4)",
+        "config error: Expected '='",
+        "line 3",
+    ),
+    "run-folder": (
+        "FileExistsError: Output directory outputs already contains checkpoints from a previous run.",
+        "the run folder holds an earlier run",
+        "resume it",
+    ),
+    "model": (
+        "OSError: Qwen/Qwen9 is not a local folder and is not a valid model identifier listed on",
+        "the model Qwen/Qwen9",
+        "config error",
+    ),
+    "module": ("ModuleNotFoundError: taskset 'wordle' not found", "taskset 'wordle' not found", "install it"),
+}
+
+
+@pytest.mark.parametrize(("output", "first", "second"), HOPELESS.values(), ids=HOPELESS)
+def test_another_start_would_end_the_same_way(output: str, first: str, second: str) -> None:
+    cause = find_cause(output.splitlines(), COMMON)
+    assert cause is not None
+    assert first in cause.text
+    assert second in cause.text
+    assert cause.hopeless
+
+
+MAY_GO_BETTER = {
+    "port": (
+        "ERROR:    [Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already in use",
+        "port 8000 is taken",
+    ),
+    "port-unnamed": ("OSError: [Errno 98] Address already in use", "its port is taken"),
+    "port-torch": (
+        (
+            "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address."
+            " port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use"
+        ),
+        "port 29500 is taken",
+    ),
+    "profile": (
+        "AssertionError: Error in memory profiling. Initial free memory 21.50 GiB, current free memory 22.75 GiB.",
+        "21.50 GiB free, then 22.75 GiB",
+    ),
+    "worker": (
+        f"ERROR Worker proc VllmWorker-1 died unexpectedly (exit code: -9), shutting down.\n{START_UP_ECHO}",
+        "its worker VllmWorker-1 died (exit code -9)",
+    ),
+    "init": (START_UP_ECHO, "the engine did not start"),
+    "engine-error": (
+        "(EngineCore pid=71) ERROR 11-20 23:32:46 [core.py:708] KeyError: 'layers.0'\n" + START_UP_ECHO,
+        "KeyError: 'layers.0'",
+    ),
+    "dead": (
+        "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.",
+        "the engine died",
+    ),
+    "cuda": (
+        "RuntimeError: CUDA error: an illegal memory access was encountered",
+        "an illegal memory access",
+    ),
+    "nccl": ("torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1", "NCCL error"),
+    "disk": ("OSError: [Errno 28] No space left on device: 'x.safetensors'", "the disk is full"),
+    "bug": ("Traceback (most recent call last):\n  File x\nKeyError: 'reward'", "KeyError: 'reward'"),
+    "answer": (
+        "pydantic_core._pydantic_core.ValidationError: 1 validation error for ChatCompletion\nchoices\n  Field required",
+        "ValidationError: 1 validation error for ChatCompletion",
+    ),
+}
+
+
+@pytest.mark.parametrize(("output", "text"), MAY_GO_BETTER.values(), ids=MAY_GO_BETTER)
+def test_the_next_start_may_go_better(output: str, text: str) -> None:
+    cause = find_cause(output.splitlines(), COMMON)
+    assert cause is not None
+    assert text in cause.text
+    assert not cause.hopeless
+
+
+def test_an_output_without_failure_has_no_cause() -> None:
+    lines = [
+        "12:00:01    INFO Starting RL trainer in World(world_size=1)",
+        "12:00:02 SUCCESS Step 1 | Time: 1.2s | Loss: 0.1 | Error 0.0% | Peak memory: 3 GiB",
+        'INFO:     127.0.0.1:41184 - "POST /v1/chat/completions HTTP/1.1" 200 OK',
+    ]
+    assert find_cause(lines, TINYRL) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (
+            "/tmp/a b/rl.toml: max_step: unknown key. Did you mean max_steps?",
+            "config error: rl.toml: max_step: unknown key. Did you mean max_steps?",
+        ),
+        ("rl.toml:3:1: TOML syntax error: Expected '='", "config error: rl.toml:3:1: TOML syntax error"),
+        ("command line: trainer.lr: Input should be greater than 0, got -1", "config error: command line:"),
+        ("model.name = 'x' is no model folder (No such file): make it first", "config error: model.name"),
+        ("unexpected argument `x`: expected `@ file.toml` or `--some.key value`", "config error: unexpected"),
+    ],
+)
+def test_tinyrl_refuses_its_config(line: str, text: str) -> None:
+    cause = find_cause(["12:00:00 \033[1mINFO\033[0m earlier", line, ""], TINYRL)
+    assert cause is not None
+    assert cause.text.startswith(text)
+    assert cause.hopeless
+
+
+def test_tinyrl_last_words_are_told() -> None:
+    last = "Inference server refused a rollout (HTTP 500): boom"
+    cause = find_cause(["12:00:00    INFO Step 3", last, ""], TINYRL)
+    assert cause is not None
+    assert cause.text == last
+    assert not cause.hopeless
+
+
+def test_the_whole_table_takes_no_time_on_64_kib_of_anything() -> None:
+    long_line = "a b:" * 4000
+    output = [
+        long_line,
+        "│ ─" * 4000,
+        "Error: " * 2000,
+        *["  -" * 40] * 100,
+        "1 validation error for XConfig" * 9,
+    ]
+    started = time.process_time()
+    find_cause(output, TINYRL)
+    assert time.process_time() - started < 2.0

@@ -1,0 +1,162 @@
+"""How programs say that memory, of a GPU or of the host, did not suffice.
+
+vLLM 0.10 to 0.32, torch 1.13 to 2.13.
+"""
+
+from __future__ import annotations
+
+import math
+
+from rltui.core.failure_cause import FailurePattern, Groups, Weight
+
+_OOM = r"\b(?:CUDA|HIP|XPU|MPS backend) out of memory"
+_SIZE = r"[\d.]+ (?:bytes|[KMGT]iB)"
+_SMALLER = (
+    "trainer: lower seq_len or the micro batch, or turn on activation checkpointing;"
+    " inference: lower gpu_memory_utilization or max_num_seqs"
+)
+
+
+def _too_little_free(groups: Groups) -> str:
+    free, total = float(groups["free"]), float(groups["total"])
+    fits = math.floor(free / total * 100) / 100 - 0.01 if total else 0.0
+    lower = f", or lower it to {fits:.2f}" if fits > 0.05 else ""
+    return (
+        f"out of GPU memory: {free:g} of {total:g} GiB are free, gpu_memory_utilization {groups['util']}"
+        f" asks for {groups['want']} GiB; end what else holds the GPU{lower}"
+    )
+
+
+def _cache_too_small(groups: Groups) -> str:
+    length = "max_model_len" if groups["est"] == "?" else f"max_model_len to {groups['est']}"
+    return (
+        f"out of GPU memory: one request of {groups['len']} tokens needs {groups['need']} GiB of KV cache,"
+        f" there are {groups['have']}; lower {length}, or raise gpu_memory_utilization"
+    )
+
+
+def _torch_oom(groups: Groups) -> str:
+    """The pids that torch names are those of the host, also inside a container."""
+    holder = "" if groups["pid"] == "?" else f"; pid {groups['pid']} of the host holds {groups['held']}"
+    return (
+        f"out of GPU memory: {groups['req']} asked for, {groups['free']} of {groups['total']} free"
+        f"{holder}; {_SMALLER}"
+    )
+
+
+MEMORY: tuple[FailurePattern, ...] = (
+    FailurePattern(
+        "F_FREE",
+        # The device's number is left out: it counts inside CUDA_VISIBLE_DEVICES.
+        r"Free memory on device(?: [\w:]+)? \((?P<free>[\d.]+)/(?P<total>[\d.]+) GiB\) on startup is less"
+        r" than (?:desired GPU memory utilization|the engine's budget)"
+        r".*?\((?P<util>[\d.]+), (?P<want>[\d.]+) GiB\)",
+        _too_little_free,
+        hopeless=True,
+    ),
+    FailurePattern(
+        "F_FREE_CPU",
+        r"Available memory on node (?P<node>\d+) \((?P<free>[\d.]+)/(?P<total>[\d.]+) GiB\) on"
+        r" (?:startup|kv cache allocation) is less than",
+        "out of memory: {free} of {total} GiB are free on node {node}, less than the server asks for;"
+        " lower gpu_memory_utilization",
+        hopeless=True,
+    ),
+    FailurePattern(
+        "F_NOKV",
+        r"No available memory for the cache blocks",
+        "out of GPU memory: nothing is left for the KV cache; raise gpu_memory_utilization,"
+        " or lower max_model_len or max_num_batched_tokens",
+        hopeless=True,
+    ),
+    FailurePattern(
+        "F_KVSMALL",
+        r"To serve at least one request with the models?'s max seq len \((?P<len>\d+)\), \(?(?P<need>[\d.]+)"
+        r" GiB KV cache is needed, which is larger than the available KV cache memory"
+        r" \((?P<have>[\d.]+) GiB\)"
+        r"(?:.*?estimated maximum model length is (?P<est>\d+))?",
+        _cache_too_small,
+        hopeless=True,
+    ),
+    FailurePattern(
+        "F_KVTOKENS",
+        r"max seq len \((?P<len>\d+)\) is larger than the maximum number of tokens that can be stored in"
+        r" KV cache \((?P<have>\d+)\)",
+        "out of GPU memory: max_model_len {len} is more than the {have} tokens that fit into the KV cache;"
+        " lower it, or raise gpu_memory_utilization",
+        hopeless=True,
+    ),
+    FailurePattern(
+        "F_LOAD_OOM",
+        r"Failed to load model - not enough GPU memory",
+        "out of GPU memory while the model was loaded; end what else holds the GPU, or use more GPUs",
+        hopeless=True,
+    ),
+    FailurePattern(
+        "F_WARM_OOM",
+        r"CUDA out of memory occurred when warming up (?:sampler|pooler) with (?P<n>\d+) dummy requests",
+        "out of GPU memory in the warm-up with {n} requests; lower max_num_seqs or gpu_memory_utilization",
+        hopeless=True,
+    ),
+    FailurePattern(
+        "F_OOM",
+        rf"{_OOM}\. Tried to allocate (?P<req>{_SIZE})\. GPU \d+ has a total capacity of"
+        rf" (?P<total>{_SIZE}) of which (?P<free>{_SIZE}) is free\."
+        rf"(?:.*?\bProcess (?P<pid>\d+) has (?P<held>{_SIZE}) memory in use)?",
+        _torch_oom,
+        hopeless=True,
+        weight=Weight.BROAD,
+    ),
+    FailurePattern(
+        "F_OOM_UP_TO_TORCH_2_1",
+        rf"{_OOM}\. Tried to allocate (?P<req>{_SIZE}) \(GPU \d+; (?P<total>{_SIZE}) total capacity;"
+        rf".*? (?P<free>{_SIZE}) free;",
+        "out of GPU memory: {req} asked for, {free} of {total} free; " + _SMALLER,
+        hopeless=True,
+        weight=Weight.BROAD,
+    ),
+    FailurePattern(
+        "F_OOM_ANY",
+        rf"{_OOM}\b|RESOURCE_EXHAUSTED: Out of memory",
+        "out of GPU memory; " + _SMALLER,
+        hopeless=True,
+        weight=Weight.BROAD,
+    ),
+    FailurePattern(
+        "F_OOM_ASYNC",
+        r"CUDA error: out of memory|(?:CUDA error: )?CUBLAS_STATUS_ALLOC_FAILED|NCCL.*out of memory"
+        r"|Cuda failure 2 'out of",
+        "out of GPU memory, as CUDA itself reports; lower gpu_memory_utilization by 0.05,"
+        " or the trainer's batch",
+        hopeless=True,
+        weight=Weight.BROAD,
+    ),
+    FailurePattern(
+        "F_PROFILE",
+        r"Error in memory profiling\. Initial free memory (?P<a>[\d.]+) GiB, "
+        r"current free memory (?P<b>[\d.]+)",
+        "another process gave GPU memory back while vLLM measured it ({a} GiB free, then {b} GiB);"
+        " start it again",
+    ),
+    FailurePattern(
+        "F_SHM",
+        r"DataLoader worker.*Bus error|out of shared memory",
+        "out of shared memory (/dev/shm); make it larger, or use fewer data loader workers",
+        hopeless=True,
+    ),
+    FailurePattern(
+        "F_HOST_OOM",
+        r"DefaultCPUAllocator: (?:can't allocate memory|not enough memory).*?(?P<req>\d+) bytes",
+        "out of memory: the machine refused {req} bytes; use a smaller batch or model",
+        hopeless=True,
+        weight=Weight.BROAD,
+    ),
+    FailurePattern(
+        "F_HOST_OOM_PYTHON",
+        r"^(?:.*\s)?(?:MemoryError\b|OSError: \[Errno 12\] Cannot allocate memory)"
+        r"|_ArrayMemoryError: Unable to allocate",
+        "out of memory: the machine has no more to give; use a smaller batch or model",
+        hopeless=True,
+        weight=Weight.BROAD,
+    ),
+)
