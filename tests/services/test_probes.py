@@ -78,6 +78,22 @@ async def test_log_pattern_is_found_once_written_and_not_before(tmp_path: Path) 
     assert await probe.succeeded()
 
 
+async def test_log_pattern_is_matched_line_by_line(tmp_path: Path) -> None:
+    log = tmp_path / "output.log"
+    log.write_text("loading\nready\nserving\n")
+    assert await asked(Ready(log="^ready$"), log)
+    assert not await asked(Ready(log="^eady"), log)
+
+
+async def test_log_pattern_is_found_in_a_log_that_was_cut_off(tmp_path: Path) -> None:
+    log = tmp_path / "output.log"
+    log.write_text("loading\n" * 100)
+    probe = Probe(Ready(log="^ready$"), log)
+    assert not await probe.succeeded()
+    log.write_text("ready\n")
+    assert await probe.succeeded()
+
+
 async def test_log_pattern_behind_a_flood(tmp_path: Path) -> None:
     log = tmp_path / "output.log"
     log.write_bytes(b"x" * (2 * LOG_CHUNK) + b"\n" + b"line\n" * LOG_CHUNK + b"ready\n")

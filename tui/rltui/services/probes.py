@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import os
 import re
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -41,10 +42,15 @@ class Probe:
         return "nothing"
 
     def _log_matches(self) -> bool:
-        """Search what was written since the last look; an unfinished line is searched again."""
-        pattern = re.compile((self._ready.log or "").encode())
+        """Search what was written since the last look; an unfinished line is searched again.
+
+        A log that was cut off or replaced by a shorter one is read from its beginning.
+        """
+        pattern = re.compile((self._ready.log or "").encode(), re.MULTILINE)
         try:
             with self._log.open("rb") as file:
+                if os.fstat(file.fileno()).st_size < self._log_offset:
+                    self._log_offset = 0
                 file.seek(self._log_offset)
                 while data := file.read(LOG_CHUNK):
                     if pattern.search(data):
