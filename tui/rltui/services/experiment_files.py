@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -214,7 +215,8 @@ def write_atomically(path: Path, content: bytes) -> None:
         temporary.write_bytes(content)
         temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a folder that is read-only or gone
+            temporary.unlink()
         raise RltuiError(f"cannot write {path}: {error.strerror}", hint="is the disk full?") from error
 
 
