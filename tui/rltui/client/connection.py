@@ -1,4 +1,7 @@
-"""The UI's connection to a supervisor: typed, asynchronous, back again after the supervisor was killed."""
+"""The UI's connection to a supervisor: typed, asynchronous, back again after the supervisor was killed.
+
+A read-only one says so first on every connection, whereupon the supervisor refuses it every change.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import Any
 
 from rltui import paths
 from rltui.client.protocol import Event
-from rltui.client.wire import SupervisorGoneError, check_hello, result_of
+from rltui.client.wire import CONNECT_TIMEOUT_S, SupervisorGoneError, check_hello, result_of
 from rltui.core.api import EVENT_MODELS, Plan, Request
 from rltui.core.layout import Screen
 from rltui.core.log_source import LogSource
@@ -25,22 +28,31 @@ LINE_LIMIT = 64 << 20
 
 
 class SupervisedExperiment:
-    """`Experiment` over the socket. Each call has its own short connection; events have one of their own."""
+    """`Experiment` over the socket. Each call has its own short connection; events have one of their own.
 
-    def __init__(self, record: ExperimentRecord) -> None:
+    A `readonly` one changes nothing and starts no supervisor.
+    """
+
+    def __init__(self, record: ExperimentRecord, *, readonly: bool = False) -> None:
         self.name = record.name
+        self.readonly = readonly
         layout = layout_files.load(Path(record.layout_file))
         self.screen: Screen = layout.screen
         self.component_ids = tuple(spec.id for spec in layout.component)
 
     async def events(self) -> AsyncIterator[Event]:
-        """Current values, then changes. Ends when the supervisor does; the next call starts another."""
+        """Current values, then changes. Ends when the supervisor does; the next call starts another.
+
+        Ends likewise when the supervisor drops us, which it does where we do not read for long.
+        """
         reader, writer = await self._open()
         try:
             writer.write(b'{"id":0,"method":"subscribe"}\n')
             await writer.drain()
             while line := await reader.readline():
-                message = json.loads(line)
+                message = _message(line)
+                if "error" in message:
+                    result_of(message)
                 if (model := EVENT_MODELS.get(message["event"])) is not None:
                     yield model.model_validate(message["data"])  # type: ignore[misc]
         finally:
@@ -60,7 +72,8 @@ class SupervisedExperiment:
 
     def attach_command(self, component: str) -> list[str]:
         """Another rltui, which becomes the tmux client that shows the component's pane."""
-        return [sys.executable, "-m", "rltui", "attach", component, "-n", self.name]
+        command = [sys.executable, "-m", "rltui", "attach", component, "-n", self.name]
+        return [*command, "--readonly"] if self.readonly else command
 
     async def _call(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         reader, writer = await self._open()
@@ -69,6 +82,8 @@ class SupervisedExperiment:
             writer.write(json.dumps(request).encode() + b"\n")
             await writer.drain()
             return result_of(_message(await reader.readline()))
+        except ConnectionError as error:
+            raise SupervisorGoneError("the supervisor ended while it was asked") from error
         finally:
             writer.close()
 
@@ -77,9 +92,24 @@ class SupervisedExperiment:
         try:
             reader, writer = await asyncio.open_unix_connection(path, limit=LINE_LIMIT)
         except OSError:
+            if self.readonly:
+                raise not_running(self.name) from None
             await self._start_supervisor()
             reader, writer = await asyncio.open_unix_connection(path, limit=LINE_LIMIT)
-        check_hello(_message(await reader.readline()))
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                check_hello(_message(await reader.readline()))
+                if self.readonly:
+                    writer.write(b'{"id":0,"method":"readonly"}\n')
+                    result_of(_message(await reader.readline()))
+        except TimeoutError:
+            writer.close()
+            raise RltuiError(
+                "the supervisor does not answer", hint="is it stopped? rltui status says its pid"
+            ) from None
+        except BaseException:
+            writer.close()
+            raise
         return reader, writer
 
     async def _start_supervisor(self) -> None:
@@ -94,6 +124,14 @@ class SupervisedExperiment:
             raise RltuiError(
                 "no supervisor can be started", details=errors.decode(errors="replace").splitlines()
             )
+
+
+def not_running(name: str) -> RltuiError:
+    """What a read-only client says where there is no supervisor."""
+    return RltuiError(
+        f"no supervisor of {name} runs, and a read-only client starts none",
+        hint=f"read what is on disk: rltui status {name}; or start it: rltui -n {name}",
+    )
 
 
 def _message(line: bytes) -> dict[str, Any]:

@@ -19,6 +19,8 @@ class Experiment(Protocol):
     name: str
     screen: Screen
     """What the layout wants to see."""
+    readonly: bool
+    """`execute` is refused; `plan` is not."""
 
     def events(self) -> AsyncIterator[Event]:
         """Current values first (status, gpus, knobs), then every change. Ends when the supervisor ends."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import socket
+import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -14,6 +16,8 @@ from rltui.errors import ERROR_TYPES, ExitCode, RltuiError
 PROTOCOL_VERSION = 1
 """As in `core/api.py`, which is too heavy to be imported here; a test compares them."""
 CONNECT_TIMEOUT_S = 5.0
+_UCRED = struct.Struct("3i")
+"""`struct ucred` of unix(7): pid, uid, gid."""
 
 
 class SupervisorGoneError(RltuiError):
@@ -25,7 +29,7 @@ class Wire:
 
     Raises:
         SupervisorGoneError: if nobody listens.
-        RltuiError: if the supervisor is of another version.
+        RltuiError: if the supervisor is of another version, has too many clients, or does not answer.
     """
 
     def __init__(self, path: Path) -> None:
@@ -35,6 +39,13 @@ class Wire:
         try:
             self._socket.connect(str(path))
             check_hello(self._read())
+        except TimeoutError:
+            pid = self._server_pid()
+            self.close()
+            raise RltuiError(
+                f"the supervisor, pid {pid}, does not answer",
+                hint=f"is it stopped? kill -CONT {pid}; or end it (components go on): kill -9 {pid}",
+            ) from None
         except OSError as error:
             self.close()
             raise SupervisorGoneError(f"no supervisor listens on {path}") from error
@@ -50,13 +61,20 @@ class Wire:
         """Ask and wait for the answer, for ever where `timeout_s` is `None`.
 
         Raises:
-            RltuiError: what the supervisor refused it with.
+            SupervisorGoneError: if it dies meanwhile.
+            RltuiError: what the supervisor refused it with, or that it does not answer in time.
         """
         self._next_id += 1
         self._socket.settimeout(timeout_s)
         request = {"id": self._next_id, "method": method, "params": params or {}}
-        self._socket.sendall(json.dumps(request).encode() + b"\n")
-        return result_of(self._read())
+        try:
+            with suppress(BrokenPipeError):  # it may have hung up with a refusal, which is there to be read
+                self._socket.sendall(json.dumps(request).encode() + b"\n")
+            return result_of(self._read())
+        except TimeoutError:
+            raise RltuiError(f"the supervisor did not answer {method!r} in {timeout_s:g} s") from None
+        except ConnectionError as error:
+            raise SupervisorGoneError("the supervisor ended while it was asked") from error
 
     def events(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Subscribe: (kind, value), the current state first. Ends when the supervisor does.
@@ -96,6 +114,11 @@ class Wire:
     ) -> None:
         self.close()
 
+    def _server_pid(self) -> int:
+        """Of whoever made the socket."""
+        credentials = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+        return int(_UCRED.unpack(credentials)[0])
+
     def _read(self) -> dict[str, Any]:
         line = self._file.readline()
         if not line:
@@ -105,11 +128,13 @@ class Wire:
 
 
 def check_hello(message: dict[str, Any]) -> None:
-    """Refuse a supervisor that speaks otherwise.
+    """The first line of a supervisor: go on if it takes us and speaks like us.
 
     Raises:
-        RltuiError: naming both versions and what to do.
+        RltuiError: what it refused us with, or both versions and what to do.
     """
+    if "error" in message:
+        result_of(message)
     theirs = message.get("protocol")
     if theirs != PROTOCOL_VERSION:
         raise RltuiError(

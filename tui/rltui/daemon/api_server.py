@@ -1,7 +1,9 @@
 """The supervisor's API: one JSON document per line over a unix socket.
 
-Request `{"id", "method", "params"}`; answer `{"id", "result"}` or `{"id", "error": ErrorReply}`. After
-`subscribe`, changes arrive as `{"event": kind, "data": …}` until the client hangs up.
+The first line says who speaks, or `{"error": ErrorReply}` where the client is not taken. Request
+`{"id", "method", "params"}`; answer `{"id", "result"}` or `{"id", "error": ErrorReply}`. After `subscribe`,
+changes arrive as `{"event": kind, "data": …}` until the client hangs up. After `readonly`, which cannot be
+taken back, the connection is refused everything that changes anything.
 """
 
 from __future__ import annotations
@@ -19,15 +21,20 @@ from typing import Any
 from pydantic import ValidationError
 
 from rltui.core.api import PROTOCOL_VERSION, ErrorReply, Request, Value
+from rltui.daemon.bounded_writer import BoundedWriter, SlowClientError
 from rltui.daemon.supervisor import Supervisor
-from rltui.errors import RltuiError, UsageError
+from rltui.errors import ExitCode, RltuiError, UsageError
 
 logger = logging.getLogger(__name__)
 
-LINE_LIMIT = 4 << 20
-"""Longest request, in bytes."""
+LINE_LIMIT = 1 << 20
+"""Longest request, in bytes. A longer one is refused and its connection closed."""
+MAX_CLIENTS = 256
+"""Connections at a time; more are refused in words."""
 _UCRED = struct.Struct("3i")
 """`struct ucred` of unix(7): pid, uid, gid."""
+LOOKING = frozenset({"status", "knobs", "gpus", "plan"})
+"""Methods that change nothing, all that a read-only client may use."""
 
 
 class ApiServer:
@@ -74,9 +81,16 @@ class ApiServer:
             return
         self._connections.add(task)
         try:
-            await _Connection(self, reader, writer).serve()
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as error:
+            if len(self._connections) > MAX_CLIENTS:
+                await _Client(self, reader, writer).turn_away(
+                    f"the supervisor has {MAX_CLIENTS} clients already", "close some, or end hung ones"
+                )
+            else:
+                await _Client(self, reader, writer).serve()
+        except (ConnectionError, SlowClientError) as error:
             logger.info("a client was dropped: %s", error)
+        except asyncio.CancelledError:
+            logger.debug("hung up on a client")  # by `close`; nobody else has this task
         finally:
             self._connections.discard(task)
             writer.close()
@@ -129,25 +143,40 @@ class ApiServer:
         return self._supervisor.status()
 
 
-class _Connection:
-    """One client. Requests are answered in order; events are interleaved."""
+class _Client:
+    """One connection. Requests are answered in order; events are interleaved."""
 
     def __init__(self, server: ApiServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._server = server
         self._reader = reader
-        self._writer = writer
+        self._out = BoundedWriter(writer)
+        self._readonly = False
         self._streaming: asyncio.Task[None] | None = None
 
+    async def turn_away(self, title: str, hint: str) -> None:
+        """Say why, instead of hello."""
+        reply = ErrorReply(title=title, hint=hint)
+        await self._out.send(b'{"error":' + reply.model_dump_json().encode() + b"}\n")
+
     async def serve(self) -> None:
-        """Until the client hangs up."""
+        """Until the client hangs up, or does not read what it asked for."""
         hello = {"hello": "rltui", "protocol": PROTOCOL_VERSION, "pid": os.getpid()}
-        await self._send(json.dumps(hello).encode() + b"\n")
+        await self._out.send(json.dumps(hello).encode() + b"\n")
         try:
-            while line := await self._reader.readline():
+            while line := await self._next_line():
                 await self._handle(line)
         finally:
             if self._streaming is not None:
                 self._streaming.cancel()
+
+    async def _next_line(self) -> bytes:
+        """The next request; empty at the end, and where a request is too long to go on after it."""
+        try:
+            return await self._reader.readline()
+        except ValueError:  # what asyncio makes of a line beyond its limit
+            title = f"a request of more than {LINE_LIMIT} bytes"
+            await self._reply(None, "error", ErrorReply(exit_code=int(ExitCode.USAGE), title=title))
+            return b""
 
     async def _handle(self, line: bytes) -> None:
         request_id: object = None
@@ -155,9 +184,9 @@ class _Connection:
             message = json.loads(line)
             request_id, method = message["id"], message["method"]
             if method == "subscribe":
-                self._streaming = asyncio.create_task(self._server.stream(self._send), name="stream")
+                self._subscribe()
                 return
-            result = await self._server.answer(method, message.get("params") or {})
+            result = await self._answer(method, message.get("params") or {})
         except RltuiError as error:
             reply = ErrorReply(
                 exit_code=int(error.exit_code), title=error.title, details=error.details, hint=error.hint
@@ -169,13 +198,34 @@ class _Connection:
         else:
             await self._reply(request_id, "result", result)
 
+    async def _answer(self, method: str, params: dict[str, Any]) -> Value:
+        if method == "readonly":
+            self._readonly = True
+            return Value()
+        if self._readonly and method not in LOOKING:
+            raise RltuiError(
+                f"this client is read-only: {method!r} is refused",
+                hint="open the experiment without --readonly to change something",
+            )
+        return await self._server.answer(method, params)
+
+    def _subscribe(self) -> None:
+        if self._streaming is not None:
+            raise UsageError("subscribed already", hint="one subscription for each connection")
+        self._streaming = asyncio.create_task(self._stream(), name="stream")
+
+    async def _stream(self) -> None:
+        """Without its events the connection is of no use: hanging up lets the client come again."""
+        try:
+            await self._server.stream(self._out.send)
+        except (ConnectionError, SlowClientError) as error:
+            logger.info("a subscriber was dropped: %s", error)
+        finally:
+            self._out.hang_up()
+
     async def _reply(self, request_id: object, kind: str, value: Value) -> None:
         head = f'{{"id":{json.dumps(request_id)},"{kind}":'
-        await self._send(head.encode() + value.model_dump_json().encode() + b"}\n")
-
-    async def _send(self, data: bytes) -> None:
-        self._writer.write(data)
-        await self._writer.drain()
+        await self._out.send(head.encode() + value.model_dump_json().encode() + b"}\n")
 
 
 def _request(params: dict[str, Any]) -> Request:

@@ -1,0 +1,274 @@
+"""The server on a real socket, with a supervisor that only answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from rltui.core.api import PROTOCOL_VERSION, GpuReport, JournalEntry, KnobTable, Plan, Request, Status
+from rltui.daemon import api_server, bounded_writer
+from rltui.daemon.api_server import ApiServer
+from rltui.daemon.broadcast import Broadcast, Message
+from rltui.daemon.supervisor import Supervisor
+
+BIG = "x" * (1 << 20)
+"""More than a socket and asyncio take in together."""
+
+
+class FakeSupervisor:
+    """What the server calls."""
+
+    def __init__(self) -> None:
+        self.gpu_readings = SimpleNamespace(newest=GpuReport(available=False))
+        self.teller = SimpleNamespace(broadcast=Broadcast())
+        self.progress = SimpleNamespace(poll=lambda: None)
+        self.executed: list[Request] = []
+        self.title = ""
+
+    def status(self) -> Status:
+        return Status(experiment="x", state="stopped", framework="f", output_dir="/o", title=self.title)
+
+    def knobs(self) -> KnobTable:
+        return KnobTable()
+
+    def plan(self, request: Request) -> Plan:
+        return Plan(action=request.action)
+
+    async def execute(self, request: Request) -> Plan:
+        self.executed.append(request)
+        return self.plan(request)
+
+    async def shut_down(self) -> None:
+        raise AssertionError("nobody asked for it")
+
+    def current_state(self) -> list[Message]:
+        return [("status", self.status().model_dump_json().encode())]
+
+    def publish(self, text: str) -> None:
+        entry = JournalEntry(at=0.0, kind="note", text=text)
+        self.teller.broadcast.publish("journal", lambda: entry.model_dump_json().encode())
+
+
+class Client:
+    """A client that says and reads just what a test wants."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    def say(self, method: str, **params: object) -> None:
+        self.writer.write(json.dumps({"id": 1, "method": method, "params": params}).encode() + b"\n")
+
+    async def hear(self) -> Any:
+        async with asyncio.timeout(10):
+            line = await self.reader.readline()
+        return json.loads(line) if line else None
+
+    async def ask(self, method: str, **params: object) -> Any:
+        self.say(method, **params)
+        return await self.hear()
+
+
+class Place:
+    """A server and its clients."""
+
+    def __init__(self, folder: Path) -> None:
+        self.supervisor = FakeSupervisor()
+        self.path = folder / "x.sock"
+        self.server = ApiServer(cast(Supervisor, self.supervisor), self.path)
+        self.clients: list[Client] = []
+
+    async def connect(self) -> Client:
+        """Connected, and nothing read yet."""
+        client = Client(*await asyncio.open_unix_connection(self.path, limit=8 << 20))
+        self.clients.append(client)
+        return client
+
+    async def greet(self) -> Client:
+        client = await self.connect()
+        assert (await client.hear())["protocol"] == PROTOCOL_VERSION
+        return client
+
+
+@pytest.fixture
+async def place() -> AsyncIterator[Place]:
+    with tempfile.TemporaryDirectory(prefix="rlt-") as folder:
+        made = Place(Path(folder))
+        await made.server.open()
+        yield made
+        for client in made.clients:
+            client.writer.close()
+        await made.server.close()
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not reached():  # noqa: ASYNC110  (the server has no event for what tests wait for)
+            await asyncio.sleep(0.01)
+
+
+async def test_requests_are_answered_in_order(place: Place) -> None:
+    client = await place.greet()
+    for method in ("status", "nonsense", "plan"):
+        client.say(method, action="start")
+    assert (await client.hear())["result"]["experiment"] == "x"
+    assert "nonsense" in (await client.hear())["error"]["title"]
+    assert (await client.hear())["result"]["action"] == "start"
+
+
+@pytest.mark.parametrize(
+    "line", [b"{", b"[]", b"7", b'{"id": 1}', b'{"id": 1, "method": []}', b'{"id": 1, "method": "plan"}']
+)
+async def test_nonsense_is_refused_and_the_connection_goes_on(place: Place, line: bytes) -> None:
+    client = await place.greet()
+    client.writer.write(line + b"\n")
+    assert (await client.hear())["error"]["exit_code"] == 2
+    assert "result" in await client.ask("status")
+
+
+async def test_too_long_a_request_is_refused_in_words_and_ends_the_connection(place: Place) -> None:
+    client, other = await place.greet(), await place.greet()
+    client.say("plan", action="x" * (api_server.LINE_LIMIT + 1))
+    refusal = await client.hear()
+    assert (refusal["error"]["exit_code"], "more than" in refusal["error"]["title"]) == (2, True)
+    assert await client.hear() is None
+    assert "result" in await other.ask("status")
+
+
+async def test_socket_is_only_the_users(place: Place) -> None:
+    mode = place.path.stat().st_mode
+    assert stat.S_ISSOCK(mode)
+    assert stat.S_IMODE(mode) == 0o600
+
+
+async def test_a_stale_socket_is_replaced(place: Place) -> None:
+    second = ApiServer(cast(Supervisor, place.supervisor), place.path)
+    await second.open()
+    await place.greet()
+    await second.close()
+    assert not place.path.exists()
+
+
+ASK_AS = """\
+import os, socket, sys
+os.setgid(65534); os.setuid(65534)
+with socket.socket(socket.AF_UNIX) as client:
+    client.settimeout(5)
+    client.connect(sys.argv[1])
+    sys.stdout.write(repr(client.recv(100)))
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="becoming another user needs root")
+async def test_another_user_is_hung_up_on(place: Place) -> None:
+    """The modes would stop them before: here they are opened on purpose."""
+    place.path.parent.chmod(0o711)
+    place.path.chmod(0o666)
+    run = asyncio.to_thread(
+        subprocess.run, [sys.executable, "-c", ASK_AS, str(place.path)], capture_output=True, text=True
+    )
+    done = await run
+    assert (done.stdout, done.stderr) == ("b''", "")
+    assert "result" in await (await place.greet()).ask("status")
+
+
+async def test_too_many_clients_are_refused_in_words(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api_server, "MAX_CLIENTS", 3)
+    taken = [await place.greet() for _ in range(3)]
+    refused = await place.connect()
+    assert "3 clients already" in (await refused.hear())["error"]["title"]
+    assert await refused.hear() is None
+    taken[0].writer.close()
+    await until(lambda: len(place.server._connections) == 2)
+    assert "result" in await (await place.greet()).ask("status")
+
+
+async def test_subscriber_gets_the_state_and_then_changes(place: Place) -> None:
+    client = await place.greet()
+    client.say("subscribe")
+    assert (await client.hear())["event"] == "status"
+    place.supervisor.publish("hello")
+    assert (await client.hear())["data"]["text"] == "hello"
+    assert "already" in (await client.ask("subscribe"))["error"]["title"]
+    assert len(place.supervisor.teller.broadcast) == 1
+    client.writer.close()
+    await until(lambda: len(place.supervisor.teller.broadcast) == 0)
+
+
+async def test_subscriber_that_does_not_read_is_dropped_and_others_are_not(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounded_writer, "PATIENCE_S", 0.3)
+    broadcast = place.supervisor.teller.broadcast
+    slow, quick = await place.greet(), await place.greet()
+    for client in (slow, quick):
+        client.say("subscribe")
+    await until(lambda: len(broadcast) == 2)
+    slow.writer.transport.pause_reading()  # type: ignore[attr-defined]
+    assert (await quick.hear())["event"] == "status"
+    for number in range(40):
+        place.supervisor.publish(f"{number} {BIG}")
+        assert (await quick.hear())["data"]["text"].startswith(f"{number} ")
+    await until(lambda: len(broadcast) == 1)
+    place.supervisor.publish("last")
+    assert (await quick.hear())["data"]["text"] == "last"
+    assert len(place.server._connections) == 1
+
+
+async def test_slow_reader_that_does_read_is_kept(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_writer, "PATIENCE_S", 0.3)
+    client = await place.greet()
+    client.say("subscribe")
+    assert (await client.hear())["event"] == "status"
+    transport = client.writer.transport
+    transport.pause_reading()  # type: ignore[attr-defined]
+    place.supervisor.publish(BIG * 4)
+    for _ in range(6):  # 0.9 s in all: three times the patience
+        await asyncio.sleep(0.15)
+        transport.resume_reading()  # type: ignore[attr-defined]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        transport.pause_reading()  # type: ignore[attr-defined]
+    transport.resume_reading()  # type: ignore[attr-defined]
+    assert len((await client.hear())["data"]["text"]) == 4 * len(BIG)
+
+
+async def test_client_that_does_not_read_its_answers_holds_up_nobody(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounded_writer, "PATIENCE_S", 0.5)
+    place.supervisor.title = BIG
+    slow, quick = await place.greet(), await place.greet()
+    slow.writer.transport.pause_reading()  # type: ignore[attr-defined]
+    for _ in range(50):
+        slow.say("status")
+    async with asyncio.timeout(0.4):
+        for _ in range(20):
+            assert "result" in await quick.ask("gpus")
+    await until(lambda: len(place.server._connections) == 1)
+    assert "result" in await quick.ask("gpus")
+
+
+@pytest.mark.parametrize("method", ["execute", "shutdown"])
+async def test_readonly_client_changes_nothing(place: Place, method: str) -> None:
+    client, other = await place.greet(), await place.greet()
+    assert "result" in await client.ask("readonly")
+    refused = await client.ask(method, action="stop")
+    assert "read-only" in refused["error"]["title"]
+    assert "--readonly" in refused["error"]["hint"]
+    assert place.supervisor.executed == []
+    for looking in ("plan", "status", "gpus", "knobs"):
+        assert "result" in await client.ask(looking, action="stop")
+    assert "result" in await other.ask("execute", action="stop")
+    assert len(place.supervisor.executed) == 1
