@@ -82,28 +82,24 @@ CASES: dict[str, tuple[tuple[int, int], FakeExperiment, tuple[str, ...]]] = {
 }
 
 
-def in_trouble(status: Status, *, readonly: bool = False) -> FakeExperiment:
-    experiment = FakeExperiment(status, gpu_report(), knob_table(), readonly=readonly)
-    experiment.planner = plan_with_everything
-    return experiment
-
-
-TROUBLE: dict[str, tuple[FakeExperiment, tuple[str, ...]]] = {
-    "backoff": (in_trouble(backoff_status()), ("t",)),
-    "waiting": (in_trouble(waiting_status()), ()),
-    "stalled": (in_trouble(stalled_status()), ()),
-    "orphans": (in_trouble(orphans_status()), ()),
-    "orphans-of-two": (in_trouble(orphans_status(SECOND_LEFTOVER)), ()),
-    "free-dialog": (in_trouble(orphans_status(SECOND_LEFTOVER)), ("K",)),
-    "plan-of-everything": (in_trouble(orphans_status()), ("t", "r")),
-    "readonly": (in_trouble(orphans_status(), readonly=True), ()),
+TROUBLE: dict[str, tuple[Status, tuple[str, ...]]] = {
+    "backoff": (backoff_status(), ("t",)),
+    "waiting": (waiting_status(), ()),
+    "stalled": (stalled_status(), ()),
+    "orphans": (orphans_status(), ()),
+    "orphans-of-two": (orphans_status(SECOND_LEFTOVER), ()),
+    "free-dialog": (orphans_status(SECOND_LEFTOVER), ("K",)),
+    "plan-of-everything": (orphans_status(), ("t", "r")),
+    "readonly": (orphans_status(), ()),
 }
 
 
 @pytest.mark.parametrize("size", [SMALL, HUGE], ids=["small", "huge"])
 @pytest.mark.parametrize("name", list(TROUBLE))
 def test_look_of_trouble(name: str, size: tuple[int, int], snap_compare: SnapCompare) -> None:
-    experiment, keys = TROUBLE[name]
+    status, keys = TROUBLE[name]
+    experiment = FakeExperiment(status, gpu_report(), knob_table(), readonly=name == "readonly")
+    experiment.planner = plan_with_everything
 
     async def prepare(pilot: Pilot[None]) -> None:
         await settle(pilot)
