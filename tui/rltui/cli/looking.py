@@ -98,7 +98,8 @@ def _event_line(entry: JournalEntry, *, as_json: bool) -> str:
 
 def attach(arguments: argparse.Namespace) -> int:
     """Become tmux, showing the component's pane."""
-    argv = launch.attach_command(launch.choose(arguments.name), arguments.component)
+    record = launch.choose(arguments.name)
+    argv = launch.attach_command(record, arguments.component, readonly=arguments.readonly)
     if not sys.stdin.isatty():
         raise UsageError(
             "attach needs a terminal", hint=f"read the log instead: rltui logs {arguments.component}"

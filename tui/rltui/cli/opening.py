@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rltui import paths
-from rltui.cli.running import create, start_headless, wish_of
+from rltui.cli.running import create, open_wire, start_headless, wish_of
 from rltui.client import creation, launch
 from rltui.errors import RltuiError, UsageError
 from rltui.services.experiment_files import ExperimentRecord, find_experiment, make_folder
@@ -24,8 +24,11 @@ DEMO_FILES = ("rl.toml", "sft.toml")
 
 def open_experiment(arguments: argparse.Namespace) -> int:
     """Attach to an experiment, or create it and let the TUI ask before anything starts."""
+    if arguments.readonly:
+        return show_readonly(launch.choose(_name_to_watch(arguments)))
     if not arguments.config:
         return show(launch.choose(arguments.name))
+    need_terminal()
     wish = wish_of(arguments)
     planned, _ = creation.plan_record(wish)
     known = find_experiment(planned.name)
@@ -46,6 +49,8 @@ def demo(arguments: argparse.Namespace) -> int:
             "the demo needs torch, which is not installed",
             hint="pip install 'rltui[local]', then `rltui demo`",
         )
+    if not arguments.no_tui:
+        need_terminal()
     folder = Path(arguments.output_dir or DEMO_FOLDER).absolute()
     known = find_experiment(folder.name)
     if known is not None and launch.lives(known):
@@ -71,20 +76,65 @@ def _copy_example(folder: Path) -> Path:
 
 
 def show(record: ExperimentRecord) -> int:
-    """Run the TUI on an experiment until the user detaches."""
+    """Run the TUI on an experiment until the user detaches. Its supervisor is started where there is none."""
+    need_terminal()
+    open_wire(record).close()
+    return _run_app(record, readonly=False)
+
+
+def show_readonly(record: ExperimentRecord) -> int:
+    """Run the TUI to look only. Starts nothing.
+
+    Raises:
+        RltuiError: if no supervisor runs.
+    """
+    need_terminal()
+    if not launch.is_alive(record):
+        raise launch.not_running(record.name)
+    return _run_app(record, readonly=True)
+
+
+def need_terminal() -> None:
+    """To be called before anything is made for the TUI.
+
+    Raises:
+        UsageError: if there is none.
+    """
     if not sys.stdout.isatty() or not sys.stdin.isatty():
         raise UsageError(
             "the TUI needs a terminal", hint="without one use `rltui up`, `rltui status`, `rltui logs`"
         )
+
+
+def _run_app(record: ExperimentRecord, *, readonly: bool) -> int:
     from rltui.client.connection import SupervisedExperiment
     from rltui.ui.app import RltuiApp
 
-    if launch.connect(record, start=True) is None:
-        raise RltuiError(f"the supervisor of {record.name} cannot be reached")
-    experiment = SupervisedExperiment(record)
+    experiment = SupervisedExperiment(record, readonly=readonly)
     app = RltuiApp(experiment, component_ids=experiment.component_ids, run_in_terminal=_run_in_terminal)
     asyncio.run(app.run_async())
     return app.return_code or 0
+
+
+def _name_to_watch(arguments: argparse.Namespace) -> str | None:
+    """The experiment to look at, `None` for the one there is.
+
+    Raises:
+        UsageError: for arguments that would create one.
+    """
+    names = [*arguments.config, *([arguments.name] if arguments.name else [])]
+    creating = [arguments.layout, arguments.output_dir, arguments.workspace, arguments.resume, arguments.new]
+    if any(creating) or len(names) > 1:
+        raise UsageError(
+            "--readonly only looks at an experiment that runs, it creates none",
+            hint="rltui --readonly NAME, without further options",
+        )
+    if names and names[0].endswith(".toml"):
+        raise UsageError(
+            f"--readonly takes the name of an experiment, {names[0]!r} is a config file",
+            hint="`rltui ls` lists the names",
+        )
+    return names[0] if names else None
 
 
 def _run_in_terminal(command: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ each in a pane, kept alive in tmux. Closing the terminal stops nothing.
 
   rltui CONFIG…     open an experiment (attach if it runs, else create it and ask before starting)
   rltui             attach to the experiment that runs
+  rltui --readonly  the same, to look only: nothing can be changed from there
   rltui demo        a real small run on this machine's CPU, no GPU needed
 """
 EPILOG = """\
@@ -57,6 +58,11 @@ def _command(
 def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
     opening = _command(commands, "open", "opening:open_experiment", "open an experiment in the TUI")
     opening.add_argument("config", nargs="*", metavar="CONFIG", help="TOML file of the run")
+    opening.add_argument(
+        "--readonly",
+        action="store_true",
+        help="only look; in place of CONFIG, the experiment's name may follow",
+    )
     _add_creation(opening)
     demo = _command(commands, "demo", "opening:demo", "a real small run on the CPU, in the TUI")
     demo.add_argument("-o", "--output-dir", metavar="DIR", help="folder of the demo (default: outputs/demo)")
@@ -98,6 +104,7 @@ def _add_processes(commands: Commands[argparse.ArgumentParser]) -> None:
         _add_json(parser)
     attach = _command(commands, "attach", "looking:attach", "show the raw tmux pane (leave it with ctrl-b d)")
     attach.add_argument("component", metavar="C", help="component id, or supervisor")
+    attach.add_argument("--readonly", action="store_true", help="pass no keys on")
     _add_name(attach)
 
 

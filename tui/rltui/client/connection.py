@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rltui import paths
+from rltui.client.launch import not_running
 from rltui.client.protocol import Event
 from rltui.client.wire import CONNECT_TIMEOUT_S, SupervisorGoneError, check_hello, result_of
 from rltui.core.api import EVENT_MODELS, Plan, Request
@@ -124,14 +125,6 @@ class SupervisedExperiment:
             raise RltuiError(
                 "no supervisor can be started", details=errors.decode(errors="replace").splitlines()
             )
-
-
-def not_running(name: str) -> RltuiError:
-    """What a read-only client says where there is no supervisor."""
-    return RltuiError(
-        f"no supervisor of {name} runs, and a read-only client starts none",
-        hint=f"read what is on disk: rltui status {name}; or start it: rltui -n {name}",
-    )
 
 
 def _message(line: bytes) -> dict[str, Any]:

@@ -118,6 +118,14 @@ def start_supervisor(record: ExperimentRecord) -> None:
         time.sleep(POLL_S)
 
 
+def not_running(name: str) -> RltuiError:
+    """What a read-only client says where there is no supervisor."""
+    return RltuiError(
+        f"no supervisor of {name} runs, and a read-only client starts none",
+        hint=f"read what is on disk: rltui status {name}; or start it: rltui -n {name}",
+    )
+
+
 def attach_command(record: ExperimentRecord, component: str, *, readonly: bool = False) -> list[str]:
     """The tmux command that shows a component's raw pane; `readonly`: without passing keys on to it.
 
