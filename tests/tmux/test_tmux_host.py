@@ -53,7 +53,6 @@ def test_asking_without_a_server_finds_nothing(host: TmuxHost) -> None:
     assert host.list_sessions() == ()
     assert not host.has_session("s")
     host.kill_session("s")
-    host.display_message("s", "hello")
 
 
 def test_start_supervisor_makes_window_zero(host: TmuxHost) -> None:
@@ -234,9 +233,6 @@ def test_attach_shows_the_window_from_within_tmux(host: TmuxHost) -> None:
     shown = b""
     try:
         while b"here-I-am" not in shown:
-            shown += os.read(leader, 4096)
-        host.display_message("s", "100% #{pane_id}")
-        while b"100% #{pane_id}" not in shown:
             shown += os.read(leader, 4096)
     finally:
         client.kill()

@@ -189,11 +189,6 @@ class TmuxHost:
             hint="`rltui start` makes one for a component.",
         )
 
-    def display_message(self, session: str, text: str) -> None:
-        """Show one line to everyone attached to the session; nothing where nobody is."""
-        for client in self._ask("list-clients", "-t", f"={session}", "-F", "#{client_name}"):
-            self._run(("display-message", "-c", client, "--", _literal(text)))
-
     def _new_session(
         self,
         session: str,

@@ -1,0 +1,169 @@
+"""Tell alerts outside: to tmux clients and to the user's command, as the settings say."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from rltui import paths, settings
+from rltui.core.alert_limits import severe_enough
+from rltui.core.api import Alert
+from rltui.core.lines import plain_text
+from rltui.daemon.supervisor import Supervisor
+from rltui.daemon.tasks import spawn
+from rltui.daemon.telling import Teller
+from rltui.errors import ConfigError, RltuiError
+from rltui.services.alert_command import run_command
+from rltui.services.tmux_clients import show_message
+from rltui.services.tmux_host import session_name
+from rltui.settings import AlertSettings
+
+logger = logging.getLogger(__name__)
+
+SETTINGS_INTERVAL_S = 2.0
+"""How often the settings file is looked at: one `stat`."""
+WAITING_ALERTS = 50
+"""Alerts that wait for a slow sink; further ones are not told there."""
+LONGEST_VARIABLE = 4000
+"""Characters of a value in the command's environment; the JSON has all of it."""
+_SHOWN_S = {"error": 15.0, "warning": 8.0, "information": 5.0}
+"""How long tmux shows a line that no key takes away."""
+
+
+async def deliver_alerts(supervisor: Supervisor) -> None:
+    """Hand every alert that passed to the sinks, in order; each sink takes its own time."""
+    delivery = AlertDelivery(supervisor.record.name, supervisor.teller, settings.settings_file())
+    delivery.look_at_settings()
+    following = spawn(_follow(delivery), "settings")
+    sinks = [
+        Sink("tmux", delivery.show_in_tmux, supervisor.teller),
+        Sink("command", delivery.run_command, supervisor.teller),
+    ]
+    try:
+        while True:
+            alert = await supervisor.teller.outbox.get()
+            if severe_enough(delivery.alerts.min_severity)(alert):
+                for sink in sinks:
+                    sink.put(alert)
+    finally:
+        following.cancel()
+        for sink in sinks:
+            sink.close()
+
+
+async def _follow(delivery: AlertDelivery) -> None:
+    while True:
+        await asyncio.sleep(SETTINGS_INTERVAL_S)
+        delivery.look_at_settings()
+
+
+class Sink:
+    """One place where alerts go, one after the other. A failure is told once, until it works again."""
+
+    def __init__(self, name: str, send: Callable[[Alert], Awaitable[None]], teller: Teller) -> None:
+        self._name = name
+        self._send = send
+        self._teller = teller
+        self._failure: str | None = None
+        self._queue: asyncio.Queue[Alert] = asyncio.Queue(WAITING_ALERTS)
+        self._task = spawn(self._work(), f"alerts by {name}")
+
+    def put(self, alert: Alert) -> None:
+        """Have it sent when its turn comes."""
+        try:
+            self._queue.put_nowait(alert)
+        except asyncio.QueueFull:
+            logger.warning("alerts by %s: too slow, left out: %s", self._name, alert.title)
+
+    def close(self) -> None:
+        """Send nothing any more."""
+        self._task.cancel()
+
+    async def _work(self) -> None:
+        while True:
+            alert = await self._queue.get()
+            try:
+                await self._send(alert)
+            except RltuiError as error:
+                self._failed(error.title)
+            else:
+                self._failure = None
+
+    def _failed(self, failure: str) -> None:
+        logger.error("alerts by %s: %s", self._name, failure)
+        if self._failure is None:
+            self._teller.journal.add("notice", f"alerts by {self._name} do not work: {failure}")
+        self._failure = failure
+
+
+class AlertDelivery:
+    """Sends alerts as the settings say, which are read again when their file has changed."""
+
+    def __init__(self, experiment: str, teller: Teller, settings_file: Path) -> None:
+        self.alerts = AlertSettings()
+        self._experiment = experiment
+        self._teller = teller
+        self._file = settings_file
+        self._stamp: tuple[int, int, int] | None = None
+
+    def look_at_settings(self) -> None:
+        """Take over a changed file. One that cannot be understood is told, and the defaults hold."""
+        stamp = _stamp(self._file)
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
+        try:
+            self.alerts = settings.load(self._file).alerts
+        except ConfigError as error:
+            self.alerts = AlertSettings()
+            self._teller.alert(
+                Alert(kind="config", severity="error", title="the settings cannot be read", text=str(error))
+            )
+        self._teller.limits.repeat_s = self.alerts.repeat_s
+
+    async def show_in_tmux(self, alert: Alert) -> None:
+        """On a line of who is attached to the experiment, and of the clients that the settings name."""
+        text = f"rltui {self._experiment}: {alert.title}: {alert.text}"
+        duration_s = _SHOWN_S[alert.severity]
+        own = session_name(self._experiment)
+        await show_message(paths.tmux_socket(), text, session=own, duration_s=duration_s)
+        for server in self.alerts.tmux:
+            await show_message(server, text, patterns=self.alerts.tmux_clients, duration_s=duration_s)
+
+    async def run_command(self, alert: Alert) -> None:
+        """The user's command, if there is one.
+
+        Raises:
+            RltuiError: It failed.
+        """
+        if self.alerts.command:
+            document = alert.model_dump(mode="json") | {"experiment": self._experiment}
+            line = json.dumps(document).encode() + b"\n"
+            await run_command(self.alerts.command, line, _variables(alert, self._experiment))
+
+
+def _variables(alert: Alert, experiment: str) -> dict[str, str]:
+    """The alert for scripts that do not read JSON. Without what an environment cannot hold."""
+    values = {
+        "KIND": alert.kind,
+        "SEVERITY": alert.severity,
+        "TITLE": alert.title,
+        "TEXT": alert.text,
+        "EXPERIMENT": experiment,
+        "COMPONENT": alert.component or "",
+    }
+    return {
+        f"RLTUI_ALERT_{name}": "\n".join(map(plain_text, value[:LONGEST_VARIABLE].split("\n")))
+        for name, value in values.items()
+    }
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        info = path.stat()
+    except OSError:
+        return None
+    return info.st_mtime_ns, info.st_size, info.st_ino
