@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from rltui import settings
+from rltui.core.api import Alert
+from rltui.daemon import alerts
+from rltui.daemon.alerts import AlertDelivery, Sink, deliver_alerts
+from rltui.daemon.supervisor import Supervisor
+from rltui.daemon.telling import Teller
+from rltui.errors import RltuiError
+from rltui.services.journal_file import read_journal
+
+CRASH = Alert(kind="crash", severity="error", title="trainer failed", text="exited 1", component="trainer")
+
+
+@dataclass
+class Room:
+    """A teller, the settings file, and where the user's command writes what it gets."""
+
+    folder: Path
+    teller: Teller
+
+    @property
+    def settings_file(self) -> Path:
+        return self.folder / "rltui/settings.toml"
+
+    def set(self, text: str) -> None:
+        self.settings_file.parent.mkdir(exist_ok=True)
+        self.settings_file.write_text(f"[alerts]\n{text}\n")
+
+    def set_command(self, script: str) -> None:
+        self.set(f"command = {json.dumps(['sh', '-c', script])}\ntmux = []")
+
+    @property
+    def told(self) -> list[str]:
+        path = self.folder / "told"
+        return path.read_text().splitlines() if path.exists() else []
+
+    @property
+    def notices(self) -> list[str]:
+        return [entry.text for entry in read_journal(self.folder / "journal.jsonl") if entry.kind == "notice"]
+
+    @asynccontextmanager
+    async def delivering(self) -> AsyncIterator[None]:
+        supervisor = SimpleNamespace(record=SimpleNamespace(name="run"), teller=self.teller)
+        task = asyncio.create_task(deliver_alerts(cast(Supervisor, supervisor)))
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+
+@pytest.fixture
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Room:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("TMUX_TMPDIR", str(tmp_path))
+    made = Room(tmp_path, Teller(tmp_path / "journal.jsonl"))
+    assert settings.settings_file() == made.settings_file
+    return made
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110  (files of another process)
+            await asyncio.sleep(0.01)
+
+
+async def test_the_command_gets_each_alert_in_order(room: Room) -> None:
+    room.set_command(
+        f'cat >> {room.folder}/told; echo "$RLTUI_ALERT_KIND $RLTUI_ALERT_COMPONENT" >> {room.folder}/told'
+    )
+    room.teller.alert(CRASH)  # before the delivery began: it is kept
+    async with room.delivering():
+        room.teller.alert(
+            Alert(
+                kind="recovered",
+                severity="information",
+                title="trainer runs again",
+                text="a\x00b",
+                component="trainer",
+            )
+        )
+        await until(lambda: len(room.told) == 4)
+    first, second = (json.loads(room.told[index]) for index in (0, 2))
+    assert first == {**CRASH.model_dump(mode="json"), "experiment": "run"}
+    assert (second["kind"], second["text"]) == ("recovered", "a\x00b")
+    assert (room.told[1], room.told[3]) == ("crash trainer", "recovered trainer")
+
+
+async def test_less_severe_alerts_stay_in_the_tui(room: Room) -> None:
+    room.set_command(f'echo "$RLTUI_ALERT_TITLE" >> {room.folder}/told')
+    async with room.delivering():
+        for severity, title in (("information", "small talk"), ("warning", "hm"), ("error", "oh")):
+            room.teller.alert(Alert.model_validate({"severity": severity, "title": title, "text": ""}))
+        room.teller.alert(Alert(kind="finished", severity="information", title="done", text=""))
+        await until(lambda: len(room.told) == 3)
+    assert room.told == ["hm", "oh", "done"]
+
+
+async def test_a_failing_command_is_journaled_once_until_it_works(room: Room) -> None:
+    room.set_command(f"echo x >> {room.folder}/told; echo no route >&2; exit 7")
+    async with room.delivering():
+        for number in range(3):
+            room.teller.alert(CRASH.model_copy(update={"component": f"c{number}"}))
+        await until(lambda: len(room.told) == 3)
+        await until(lambda: room.notices)
+    assert room.notices == ["alerts by command do not work: sh exited 7: no route"]
+
+
+async def test_a_slow_sink_holds_up_nobody(room: Room, caplog: pytest.LogCaptureFixture) -> None:
+    may_go, sent = asyncio.Event(), []
+
+    async def slow(alert: Alert) -> None:
+        await may_go.wait()
+        sent.append(alert.title)
+
+    sink = Sink("test", slow, room.teller)
+    for number in range(alerts.WAITING_ALERTS + 10):
+        sink.put(CRASH.model_copy(update={"title": str(number)}))
+    assert "too slow, left out: 59" in caplog.text
+    may_go.set()
+    await until(lambda: len(sent) == alerts.WAITING_ALERTS)
+    sink.close()
+
+
+async def test_a_sink_that_works_again_tells_its_next_failure(room: Room) -> None:
+    faults: list[str | None] = ["one", "two", None, "three"]
+
+    async def send(alert: Alert) -> None:
+        if fault := faults.pop(0):
+            raise RltuiError(fault)
+
+    sink = Sink("test", send, room.teller)
+    for _ in range(4):
+        sink.put(CRASH)
+    await until(lambda: not faults)
+    await until(lambda: len(room.notices) == 2)
+    sink.close()
+    assert room.notices == ["alerts by test do not work: one", "alerts by test do not work: three"]
+
+
+async def test_changed_settings_hold_and_broken_ones_are_told_once(room: Room) -> None:
+    delivery = AlertDelivery("run", room.teller, room.settings_file)
+    delivery.look_at_settings()
+    assert delivery.alerts == settings.AlertSettings()
+    room.set("repeat_s = 5\nmin_severity = 'error'")
+    delivery.look_at_settings()
+    assert (room.teller.limits.repeat_s, delivery.alerts.min_severity) == (5.0, "error")
+    room.set("repeat = 7")
+    delivery.look_at_settings()
+    delivery.look_at_settings()
+    assert delivery.alerts == settings.AlertSettings()
+    alert = room.teller.outbox.get_nowait()
+    assert (alert.kind, alert.title) == ("config", "the settings cannot be read")
+    assert "settings.toml:2:1: alerts.repeat: unknown key; did you mean repeat_s?" in alert.text
+    assert room.teller.outbox.empty()
+    room.settings_file.unlink()
+    delivery.look_at_settings()
+    assert room.teller.limits.repeat_s == 60.0
