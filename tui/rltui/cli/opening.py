@@ -15,7 +15,7 @@ from rltui import paths
 from rltui.cli.running import create, open_wire, start_headless, wish_of
 from rltui.client import creation, launch
 from rltui.errors import RltuiError, UsageError
-from rltui.services.experiment_files import ExperimentRecord, find_experiment, make_folder
+from rltui.services.experiment_files import ExperimentRecord, find_experiment, make_folder, same_folder
 from rltui.services.run_folder import next_free
 
 DEMO_FOLDER = Path("outputs/demo")
@@ -28,17 +28,18 @@ def open_experiment(arguments: argparse.Namespace) -> int:
         return show_readonly(launch.choose(_name_to_watch(arguments)))
     if not arguments.config:
         return show(launch.choose(arguments.name))
-    need_terminal()
     wish = wish_of(arguments)
     planned, _ = creation.plan_record(wish)
     known = find_experiment(planned.name)
     if (
         known is not None
-        and known.output_dir == planned.output_dir
+        and same_folder(known.output_dir, planned.output_dir)
         and not (arguments.new or arguments.resume)
     ):
         # Opening changes nothing, so an earlier run can be looked at; the TUI asks before it starts anything.
         return show(known)
+    creation.examine(wish)
+    need_terminal()
     return show(create(wish))
 
 

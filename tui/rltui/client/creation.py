@@ -162,37 +162,45 @@ class Created:
     """What is not as the config says, in words: ports that were busy."""
 
 
+def examine(wish: Wish) -> ExperimentRecord:
+    """The experiment that `create` would make. No side effects.
+
+    Raises:
+        ConfigError: if the config breaks a rule.
+        ConflictError: if the experiment runs already, its folder belongs to one that runs, or holds an
+            earlier run and `wish` does not say what to do.
+    """
+    record, earlier = plan_record(wish)
+    before = find_experiment(record.name)
+    launch.refuse_if_alive(before or record)
+    owner = _owner(Path(record.output_dir), record.name)
+    if owner is not None and launch.lives(owner):
+        raise _folder_taken(owner)
+    if earlier is not None and wish.earlier_run == "ask":
+        raise earlier.refusal()
+    _refuse_errors(record)
+    if before is None:
+        return record
+    return replace(
+        record, created_at=before.created_at, overrides=before.overrides, overridden=before.overridden
+    )
+
+
 def create(wish: Wish) -> Created:
     """Write the experiment down and start its supervisor; no component yet.
 
     Of several that create one experiment at the same time, exactly one succeeds.
 
     Raises:
-        ConfigError: if the config breaks a rule: nothing was written.
-        ConflictError: if the experiment runs already, its folder belongs to one that runs, or holds an
-            earlier run and `wish` does not say what to do.
+        ConfigError, ConflictError: as `examine`; nothing was written.
         RltuiError: if the supervisor cannot be started.
     """
     with _alone():
-        record, earlier = plan_record(wish)
-        other = find_experiment(record.name)
-        launch.refuse_if_alive(other or record)
+        record, notes = with_ports(examine(wish))
+        control = ControlFolder(Path(record.output_dir))
         owner = _owner(Path(record.output_dir), record.name)
-        if owner is not None and launch.lives(owner):
-            raise _folder_taken(owner)
-        if earlier is not None and wish.earlier_run == "ask":
-            raise earlier.refusal()
-        _refuse_errors(record)
-        if other is not None:
-            record = replace(
-                record,
-                created_at=other.created_at,
-                overrides=other.overrides,
-                overridden=other.overridden,
-            )
-        record, notes = with_ports(record)
         make_folder(Path(record.output_dir))
-        ControlFolder(Path(record.output_dir)).write_record(record)
+        control.write_record(record)
         if owner is not None:
             forget(owner)
             launch.clear_away(owner)
