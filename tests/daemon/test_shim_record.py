@@ -110,6 +110,16 @@ def test_a_deleted_folder_is_made_again_with_the_outcome(tmp_path: Path, deleted
     assert not (folder / "attempt.reserve").exists()
 
 
+def test_a_deleted_record_comes_back_though_nothing_changed(tmp_path: Path) -> None:
+    folder = tmp_path / "attempt"
+    with attempt(folder, ["sleep", "1000"], cwd="/") as run:
+        run.start()
+        before = retry_until(lambda: run.record if run.record.descendants else None)
+        delete(folder)
+        retry_until((folder / "attempt.json").exists)
+        assert run.record == before
+
+
 def test_a_folder_deleted_with_the_disk_full_still_gets_the_outcome(tmp_path: Path, small_disk: Path) -> None:
     folder = small_disk / "attempt"
     script = "until [ -e go ]; do sleep 0.02; done; exit 4"

@@ -9,12 +9,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from rltui.services.processes.identity import PROC, ProcessId, command_line, read_process_id
-from rltui.services.processes.sockets import Address, Listener, listeners, open_sockets
+from rltui.services.processes.sockets import Address, Listener, listeners, open_sockets, unmapped
 
 
 @dataclass(frozen=True, slots=True)
 class PortHolder:
-    """Something listens on the port."""
+    """Something listens on the port, or has taken it in order to listen later."""
 
     port: int
     address: str
@@ -40,7 +40,7 @@ def port_holder(port: int, host: str = "127.0.0.1") -> PortHolder | None:
 
 
 def port_holders(port: int, host: str = "127.0.0.1") -> list[PortHolder]:
-    """Everyone who listens on `host:port`, each process once; those of other users last.
+    """Everyone who listens on `host:port` or is bound to it, each process once; those of other users last.
 
     Several where they set SO_REUSEPORT, which makes the kernel share connections out among them. Of processes
     that share one socket, such as a server and its forked workers, the one with the lowest pid is named.
@@ -54,7 +54,7 @@ def port_holders(port: int, host: str = "127.0.0.1") -> list[PortHolder]:
 
 
 def listening_ports(pids: Collection[int]) -> dict[int, tuple[int, ...]]:
-    """The TCP ports that each of the processes listens on, ascending; an entry for each pid, maybe empty.
+    """The TCP ports that each of the processes listens on or is bound to, ascending; maybe none.
 
     Looks at the descriptors of these processes only.
     """
@@ -78,7 +78,7 @@ def _overlaps(held: Address, host: str) -> bool:
     if host == "localhost":
         return held.is_unspecified or held.is_loopback
     try:
-        wanted = ipaddress.ip_address(host.strip("[]"))
+        wanted = unmapped(ipaddress.ip_address(host.strip("[]")))
     except ValueError:
         return True
     if held.version == 4 and wanted.version == 6:

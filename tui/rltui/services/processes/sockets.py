@@ -1,4 +1,4 @@
-"""Listening TCP sockets and who has them open, from `/proc` of this network namespace."""
+"""TCP sockets of servers in this network namespace, and who has them open."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
+from rltui.services.processes.bound import bound_sockets
 from rltui.services.processes.identity import PROC
 
 _BYTE_ORDER = sys.byteorder
@@ -21,7 +22,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """One listening socket; with SO_REUSEPORT there can be several for the same address and port."""
+    """A socket that listens, or is bound to do so; with SO_REUSEPORT several can have the same port."""
 
     address: Address
     """`0.0.0.0` or `::` for everywhere."""
@@ -31,7 +32,7 @@ class Listener:
 
 
 def listeners() -> Iterator[Listener]:
-    """Every listening socket, IPv4 first."""
+    """Every listening socket, then every bound one where the kernel tells."""
     for table in ("tcp", "tcp6"):
         try:
             lines = (PROC / "net" / table).read_text(encoding="ascii").splitlines()[1:]
@@ -41,7 +42,9 @@ def listeners() -> Iterator[Listener]:
             fields = line.split()
             if fields[3] == LISTEN:
                 address, _, port = fields[1].partition(":")
-                yield Listener(_address(address), int(port, 16), int(fields[9]))
+                yield Listener(_address(_packed(address)), int(port, 16), int(fields[9]))
+    for packed, port_number, inode in bound_sockets():
+        yield Listener(_address(packed), port_number, inode)
 
 
 def open_sockets(pid: int) -> Iterator[int]:
@@ -54,10 +57,17 @@ def open_sockets(pid: int) -> Iterator[int]:
                     yield int(target[8:-1])
 
 
-def _address(hexadecimal: str) -> Address:
+def _packed(hexadecimal: str) -> bytes:
     """From the kernel's notation: 32-bit words, each in the machine's byte order."""
     words = (int(word, 16) for word in re.findall(".{8}", hexadecimal))
-    packed = b"".join(word.to_bytes(4, _BYTE_ORDER) for word in words)
-    address = ipaddress.ip_address(packed)
+    return b"".join(word.to_bytes(4, _BYTE_ORDER) for word in words)
+
+
+def _address(packed: bytes) -> Address:
+    return unmapped(ipaddress.ip_address(packed))
+
+
+def unmapped(address: Address) -> Address:
+    """The IPv4 address of `::ffff:127.0.0.1` and its like."""
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address
