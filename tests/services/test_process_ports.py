@@ -167,8 +167,8 @@ def test_where_netlink_is_refused_listeners_are_still_found(monkeypatch: pytest.
 def test_an_answer_without_use_is_no_socket(monkeypatch: pytest.MonkeyPatch, kind: int) -> None:
     answer = bytes(20)
     if kind == bound.NLMSG_ERROR:
-        answer = (36).to_bytes(4, "little") + kind.to_bytes(2, "little") + bytes(10)
-        answer += (-2).to_bytes(4, "little", signed=True) + bytes(16)
+        answer = (36).to_bytes(4, sys.byteorder) + kind.to_bytes(2, sys.byteorder) + bytes(10)
+        answer += (-2).to_bytes(4, sys.byteorder, signed=True) + bytes(16)
 
     class Link:
         def __enter__(self) -> Link:

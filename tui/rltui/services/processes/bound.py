@@ -11,6 +11,7 @@ import errno
 import os
 import socket
 import struct
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -50,7 +51,7 @@ def _ask(family: socket.AddressFamily) -> Iterator[tuple[bytes, int, int]]:
                 if kind == NLMSG_DONE:
                     return
                 if kind == NLMSG_ERROR:
-                    number = -int.from_bytes(body[:4], "little", signed=True)
+                    number = -int.from_bytes(body[:4], sys.byteorder, signed=True)
                     raise OSError(number, os.strerror(number))
                 yield _parse(body)
 
