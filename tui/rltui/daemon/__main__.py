@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import logging
+import logging.handlers
 import os
 import signal
 import sys
 from pathlib import Path
-from typing import TextIO
 
 from rltui import paths
 from rltui.daemon.api_server import ApiServer
+from rltui.daemon.folder_guard import guard_folder
 from rltui.daemon.samplers import follow_config, follow_metrics, sample_gpus, watch_orphans
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.file_lock import FileLock
 from rltui.services.tmux_host import TmuxHost
 
 logger = logging.getLogger("rltui.daemon")
@@ -27,16 +28,19 @@ def main() -> int:
     output_dir = Path(sys.argv[1])
     control = ControlFolder(output_dir)
     logging.basicConfig(
-        filename=control.supervisor_log, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
+        handlers=[logging.handlers.WatchedFileHandler(control.supervisor_log)],  # it may be deleted
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(message)s",
     )
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         record = control.read_record()
         if record is None:
             raise RltuiError(f"{control.record_file} is missing")
-        with control.lock_file.open("w") as lock:
-            _lock(lock, record)
-            asyncio.run(_supervise(record))
+        lock = FileLock(control.lock_file)
+        if not lock.take():
+            raise ConflictError(f"{record.name} has a supervisor already")
+        asyncio.run(_supervise(record, lock))
     except ConflictError as error:
         logger.info("%s; leaving it to that one", error)
         return int(error.exit_code)
@@ -50,15 +54,7 @@ def main() -> int:
     return 0
 
 
-def _lock(lock: TextIO, record: ExperimentRecord) -> None:
-    """One supervisor per experiment. The lock ends with the process, however it ends."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise ConflictError(f"{record.name} has a supervisor already") from None
-
-
-async def _supervise(record: ExperimentRecord) -> None:
+async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
     supervisor = Supervisor(record, tmux=TmuxHost(paths.tmux_socket()))
     server = ApiServer(supervisor, paths.socket_path(record.name))
     supervisor.adopt()
@@ -71,6 +67,7 @@ async def _supervise(record: ExperimentRecord) -> None:
         asyncio.create_task(work(supervisor), name=work.__name__)
         for work in (follow_metrics, follow_config, sample_gpus, watch_orphans)
     ]
+    loops.append(asyncio.create_task(guard_folder(supervisor, lock), name="guard_folder"))
     ends = [
         asyncio.create_task(server.shutdown_requested.wait(), name="shutdown"),
         asyncio.create_task(leave.wait(), name="SIGTERM"),

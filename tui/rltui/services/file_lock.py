@@ -17,11 +17,13 @@ class FileLock:
         self._descriptor: int | None = None
 
     def take(self) -> bool:
-        """Take it, or say that another has it. Taking it again means the file that lies at `path` now.
+        """Take it, or say that another has it. Where the file was replaced, that is the one there is now.
 
         Raises:
             RltuiError: if the file cannot be opened or locked at all.
         """
+        if self.is_held():
+            return True
         try:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:

@@ -1,0 +1,73 @@
+"""When somebody deletes the folder of a running experiment: make anew what status and `down` need, and say so."""
+
+from __future__ import annotations
+
+import asyncio
+
+from rltui.core.api import Alert
+from rltui.daemon.attempt_spec import read_launch, write_spec
+from rltui.daemon.component import ComponentRunner
+from rltui.daemon.supervisor import Supervisor
+from rltui.errors import ConflictError, RltuiError
+from rltui.services.experiment_files import make_folder
+from rltui.services.file_lock import FileLock
+
+INTERVAL_S = 2.0
+"""Between two looks at the folder."""
+
+
+async def guard_folder(supervisor: Supervisor, lock: FileLock) -> None:
+    """Look after the control folder for ever. `lock` is the one that keeps other supervisors away.
+
+    The shims bring their own `attempt.json` back. What the components print goes on into the deleted files,
+    which nobody can read; it is seen again from their next start on.
+    """
+    told = False
+    while True:
+        await asyncio.sleep(INTERVAL_S)
+        if lock.is_held() and supervisor.control.record_file.exists():
+            told = False
+            continue
+        try:
+            _restore(supervisor, lock)
+        except RltuiError as error:
+            if not told:
+                supervisor.teller.alert(_alert(supervisor, f"it cannot be made anew: {error.title}"))
+            told = True
+        else:
+            supervisor.teller.alert(
+                _alert(supervisor, "the logs up to now are lost, and what is printed until a restart")
+            )
+
+
+def _restore(supervisor: Supervisor, lock: FileLock) -> None:
+    control, record = supervisor.control, supervisor.record
+    other = control.read_record()
+    make_folder(control.path)
+    if (other is not None and other.name != record.name) or not lock.take():
+        raise ConflictError("another experiment has come there")
+    control.write_record(record)
+    for runner in supervisor.runners.values():
+        _restore_attempt(supervisor, runner)
+
+
+def _restore_attempt(supervisor: Supervisor, runner: ComponentRunner) -> None:
+    """What the next supervisor needs to take a living component over."""
+    folder, launch = runner.attempt_dir, runner.launch
+    if not runner.life.alive or folder is None or launch is None or runner.attempt is None:
+        return
+    make_folder(folder)
+    if read_launch(folder) is None:
+        log = supervisor.control.log_file(runner.spec.id, runner.attempt)
+        tag = supervisor.record.tag
+        write_spec(folder, launch, spec=runner.spec, tag=tag, attempt=runner.attempt, log=log)
+
+
+def _alert(supervisor: Supervisor, consequence: str) -> Alert:
+    return Alert(
+        kind="notice",
+        severity="error",
+        title="the output folder was deleted",
+        text=f"{supervisor.record.output_dir} is gone while the experiment runs. The components go on; "
+        f"{consequence}.",
+    )
