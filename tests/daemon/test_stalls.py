@@ -1,0 +1,262 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from tests.waiting import retry_until
+
+from rltui.core.api import ComponentState
+from rltui.core.inference_activity import InferenceActivity
+from rltui.core.layout import ComponentSpec, Stall
+from rltui.core.lifecycle import Life
+from rltui.daemon import stalls
+from rltui.daemon.progress import ProgressTracker
+from rltui.daemon.recipe import Launch
+from rltui.daemon.stalls import StallWatch, rule_of
+from rltui.daemon.telling import Teller
+from rltui.frameworks.tinyrl import TINYRL
+from rltui.services.journal_file import read_journal
+from rltui.services.processes import AttemptRecord, boot_identity, read_process_id
+from rltui.services.processes.identity import read_stat
+from rltui.services.run_folder import RunFolder
+from rltui.services.stack_dump import find_py_spy
+
+HANGS = """\
+import time
+def wait_for_batch():
+    print("hangs", flush=True)
+    time.sleep(1000)
+wait_for_batch()
+"""
+
+
+@dataclass
+class Runner:
+    """A `ComponentRunner` as the watch sees it."""
+
+    spec: ComponentSpec
+    attempt_dir: Path
+    life: Life
+    record: AttemptRecord | None = None
+    launch: Launch | None = None
+    attempt: int | None = 1
+
+    @property
+    def log(self) -> Path:
+        return self.attempt_dir / "output.log"
+
+    def enter(self, state: ComponentState, *, epoch: int = 1) -> None:
+        self.life = replace(self.life, state=state, epoch=epoch)
+
+
+@dataclass
+class Host:
+    folder: Path
+    runners: dict[str, Runner] = field(default_factory=dict)
+    stalls: list[tuple[str, str | None]] = field(default_factory=list)
+    activities: list[InferenceActivity | None] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.teller = Teller(self.folder / "journal.jsonl")
+        self.progress = ProgressTracker(RunFolder(self.folder, TINYRL.files), TINYRL)
+
+    def add(self, spec: ComponentSpec, *, metrics: str | None = None) -> Runner:
+        folder = self.folder / spec.id
+        folder.mkdir()
+        (folder / "output.log").write_text("started\n")
+        runner = Runner(spec, folder, Life(kind=spec.kind, state=ComponentState.READY, epoch=1))
+        runner.launch = Launch(argv=("x",), cwd="/", env={}, ready=None, port=None, metrics=metrics)
+        self.runners[spec.id] = runner
+        return runner
+
+    def set_stall(self, component: str, evidence: str | None) -> None:
+        self.stalls.append((component, evidence))
+
+    def set_activity(self, component: str, activity: InferenceActivity | None) -> None:
+        self.activities.append(activity)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return Host(tmp_path)
+
+
+def spec(component: str = "trainer", *, metrics: str = "", **stall: float | bool) -> ComponentSpec:
+    return ComponentSpec(id=component, command=("x",), metrics=metrics, stall=Stall.model_validate(stall))
+
+
+@pytest.fixture
+def hanging(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    program = tmp_path / "hangs.py"
+    program.write_text(HANGS)
+    process = subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "hangs\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def record_of(process: subprocess.Popen[str], runner: Runner) -> AttemptRecord:
+    main = read_process_id(process.pid)
+    return AttemptRecord(
+        experiment="x", component=runner.spec.id, attempt=1, state="running", boot=boot_identity(),
+        shim=None, main=main, session=None, argv=(), cwd="/", log=str(runner.log), started_at=0.0,
+        ended_at=None, exit_code=None, signal=None, error=None, stop_requested=False, descendants=(),
+    )  # fmt: skip
+
+
+def looks(watch: StallWatch, since: float, seconds: float) -> float:
+    """Look every two seconds of fake time; returns the time of the last look."""
+    at = since
+    while at < since + seconds:
+        at += 2.0
+        watch.look(at)
+    return at
+
+
+def test_a_silent_job_is_told_once_and_its_evidence_kept_up_to_date(host: Host) -> None:
+    runner = host.add(spec(dump=False))
+    watch = StallWatch(host)
+    now = looks(watch, 0.0, 304.0)
+    assert host.stalls == [("trainer", "no output for 5m02s")]
+    now = looks(watch, now, 10.0)
+    assert host.stalls[1:] == [("trainer", "no output for 5m12s")]
+    with runner.log.open("a") as log:
+        log.write("step 1\n")
+    looks(watch, now, 4.0)
+    assert host.stalls[2:] == [("trainer", None)]
+
+
+def test_only_ready_components_are_watched_and_a_new_start_begins_anew(host: Host) -> None:
+    runner = host.add(spec(dump=False))
+    runner.enter(ComponentState.STARTING)
+    watch = StallWatch(host)
+    now = looks(watch, 0.0, 1000.0)
+    runner.enter(ComponentState.READY)
+    now = looks(watch, now, 200.0)
+    runner.enter(ComponentState.STOPPING)
+    now = looks(watch, now, 1000.0)
+    runner.enter(ComponentState.READY, epoch=2)
+    now = looks(watch, now, 300.0)
+    assert host.stalls == []
+    looks(watch, now, 4.0)
+    assert len(host.stalls) == 1
+
+
+def test_metric_rows_count_for_their_writer_only(host: Host) -> None:
+    host.add(spec("trainer", dump=False, silence_s=20))
+    host.add(spec("orchestrator", dump=False, silence_s=20))
+    watch = StallWatch(host)
+    metrics = host.folder / "metrics.jsonl"
+    now = 0.0
+    for step in range(1, 30):
+        with metrics.open("a") as file:
+            file.write(json.dumps({"step": step, "loss/mean": 0.1, "time/step": 2.0}) + "\n")
+        host.progress.poll()
+        now = looks(watch, now, 2.0)
+    assert [name for name, _ in host.stalls if name == "trainer"] == []
+    assert ("orchestrator", "no output for 22s") in host.stalls
+    looks(watch, now, 30.0)
+    assert ("trainer", "no metric row for 22s (usually every 2.0s), no output for 1m18s") in host.stalls
+
+
+def is_stopped(pid: int) -> bool:
+    stat = read_stat(pid)
+    return stat is not None and stat.state == "T"
+
+
+def test_a_stopped_process_is_told_at_the_next_look(host: Host, hanging: subprocess.Popen[str]) -> None:
+    runner = host.add(spec(dump=False))
+    runner.record = record_of(hanging, runner)
+    watch = StallWatch(host)
+    watch.look(0.0)
+    hanging.send_signal(signal.SIGSTOP)
+    retry_until(lambda: is_stopped(hanging.pid))
+    watch.look(2.0)
+    told = f"pid {hanging.pid} is stopped by a signal; go on with: kill -CONT {hanging.pid}"
+    assert host.stalls == [("trainer", told)]
+    hanging.send_signal(signal.SIGCONT)
+    retry_until(lambda: not is_stopped(hanging.pid))
+    watch.look(4.0)
+    assert host.stalls[1:] == [("trainer", None)]
+
+
+@pytest.mark.skipif(find_py_spy() is None, reason="py-spy is not installed")
+async def test_the_stacks_of_a_hanging_program_are_written_once(
+    host: Host, hanging: subprocess.Popen[str]
+) -> None:
+    runner = host.add(spec())
+    runner.record = record_of(hanging, runner)
+    watch = StallWatch(host)
+    looks(watch, 0.0, 400.0)
+    (writing,) = [task for task in asyncio.all_tasks() if task.get_name() == "stacks of trainer"]
+    await writing
+    entries = read_journal(host.folder / "journal.jsonl")
+    assert [entry.kind for entry in entries] == ["stall"]
+    assert (entries[0].component, entries[0].attempt) == ("trainer", 1)
+    assert "wait_for_batch (hangs.py:4)" in entries[0].data["stacks"]
+    written = list(runner.attempt_dir.glob("stall-*.txt"))
+    assert [str(path) for path in written] == [entries[0].data["dump"]]
+    assert "wait_for_batch (hangs.py:4)" in written[0].read_text()
+
+
+async def test_a_server_is_asked_and_its_silence_told(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[InferenceActivity | None] = [InferenceActivity(running=2, generated_tokens=5)]
+    asked: list[str] = []
+
+    async def answer(url: str) -> InferenceActivity | None:
+        asked.append(url)
+        return answers[-1]
+
+    now = 0.0
+    monkeypatch.setattr(stalls, "read_activity", answer)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    runner = host.add(spec("inference", silence_s=60, dump=False), metrics="http://x/metrics")
+    watch = StallWatch(host)
+
+    async def pass_time(seconds: float) -> None:
+        nonlocal now
+        for _ in range(int(seconds / 2)):
+            now += 2.0
+            watch.look(now)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+
+    await pass_time(20)
+    assert asked == ["http://x/metrics"] * 2, "nobody looks: every ten seconds"
+    subscription = host.teller.broadcast.subscribe([])
+    await pass_time(20)
+    assert len(asked) == 12, "somebody looks: at every look"
+    host.teller.broadcast.unsubscribe(subscription)
+    assert host.activities == answers
+    assert host.stalls == []
+    await pass_time(60)
+    assert host.stalls[0] == ("inference", "no token for 1m08s while 2 requests run and 0 wait")
+    answers.append(InferenceActivity(running=2, generated_tokens=6))
+    await pass_time(12)
+    assert host.stalls[-1] == ("inference", None)
+    answers.append(None)
+    await pass_time(40)
+    assert host.activities[1:] == [InferenceActivity(running=2, generated_tokens=6), None]
+    answers.append(InferenceActivity(generated_tokens=7))
+    await pass_time(12)
+    runner.enter(ComponentState.STOPPING)
+    await pass_time(2)
+    assert host.activities[3:] == [InferenceActivity(generated_tokens=7), None]
+
+
+def test_a_silent_service_without_metrics_needs_an_entry_of_its_own() -> None:
+    service = ComponentSpec(id="env", command=("x",), kind="service")
+    assert not rule_of(service).output_suffices
+    assert rule_of(service.model_copy(update={"stall": Stall(silence_s=60)})).output_suffices
+    assert rule_of(spec()).output_suffices

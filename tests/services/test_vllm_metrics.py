@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import http.server
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rltui.core.inference_activity import InferenceActivity
+from rltui.services import vllm_metrics
+from rltui.services.vllm_metrics import read_activity
+
+SAMPLE = Path(__file__).parents[1] / "data" / "vllm-0.32-metrics.txt"
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = self.path in ("/metrics", "/metrics?engine=0")
+            self.send_response(200 if found else 404)
+            self.end_headers()
+            self.wfile.write(SAMPLE.read_bytes() if found else b"vllm:num_requests_running 1\n")
+
+        def log_message(self, *args: object) -> None:
+            del args
+
+    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=httpd.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{httpd.server_address[1]}"
+    httpd.shutdown()
+    httpd.server_close()
+    thread.join()
+
+
+async def test_a_server_that_answers(server: str) -> None:
+    expected = InferenceActivity(generated_tokens=344, kv_usage_frac=0.0)
+    assert await read_activity(f"{server}/metrics") == expected
+    assert await read_activity(f"{server}/metrics?engine=0") == expected
+
+
+async def test_one_that_does_not(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert await read_activity(f"{server}/other") is None
+    assert await read_activity(f"{server.replace('http:', 'https:')}/metrics") is None
+    assert await read_activity("http://127.0.0.1:nonsense/metrics") is None
+    monkeypatch.setattr(vllm_metrics, "TIMEOUT_S", 0.2)
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        closed = deaf.getsockname()[1]
+        assert await read_activity(f"http://127.0.0.1:{closed}/metrics") is None
+        deaf.listen()
+        assert await read_activity(f"http://127.0.0.1:{closed}/metrics") is None, "accepts and is silent"
