@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from rltui.core.api import Alert, GpuReport, Orphan
 from rltui.daemon.component import ComponentRunner
@@ -12,12 +12,11 @@ from rltui.daemon.obstacles import leftovers_text
 from rltui.daemon.telling import Teller
 from rltui.services import processes
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.orphans import described, find_leftovers
 from rltui.services.processes import Leftover, ProcessId
 
 POLL_S = 1.0
 """Between two looks at orphans that are known."""
-NEWEST_ATTEMPTS = 20
-"""Attempts of a component whose records are searched. Older ones are found by their tag alone."""
 GRACE_S = 5.0
 """From SIGTERM to SIGKILL."""
 
@@ -125,59 +124,18 @@ class OrphanWatch:
         return runner is not None and runner.spec.stop.leftovers == "end"
 
     async def _find(self) -> tuple[Orphan, ...]:
-        records = [record for name in self._runners for record in self._records(name)]
         mains = [
             runner.record.main
             for runner in self._runners.values()
             if runner.life.alive and runner.record is not None and runner.record.main is not None
         ]
-        found = await asyncio.to_thread(_search, self._record.tag, records, mains)
+        found = await asyncio.to_thread(
+            find_leftovers, self._record, self._control, tuple(self._runners), mains
+        )
         strays = [leftover for leftover in found if not self._is_of_living_attempt(leftover)]
-        return await asyncio.to_thread(_described, strays, self._gpus())
-
-    def _records(self, component: str) -> Iterable[processes.AttemptRecord]:
-        for attempt in self._control.attempts(component)[-NEWEST_ATTEMPTS:]:
-            record = processes.read_attempt(self._control.attempt_dir(component, attempt))
-            if record is not None:
-                yield record
+        return await asyncio.to_thread(described, strays, self._gpus())
 
     def _is_of_living_attempt(self, leftover: Leftover) -> bool:
         """Also one whose shim has not written its record yet."""
         runner = self._runners.get(leftover.component or "")
         return runner is not None and runner.life.busy and leftover.attempt == runner.attempt
-
-
-def _search(tag: str, records: list[processes.AttemptRecord], living: list[ProcessId]) -> list[Leftover]:
-    """Strays without a shim, and what a living shim keeps of an attempt whose main process ended."""
-    kept = [leftover for record in records for leftover in processes.kept(record)]
-    known = {leftover.id for leftover in kept}
-    strays = processes.leftovers(tag, records, exclude=living)
-    return [*kept, *(leftover for leftover in strays if leftover.id not in known)]
-
-
-def _described(found: list[Leftover], gpus: GpuReport) -> tuple[Orphan, ...]:
-    ports = processes.listening_ports([leftover.id.pid for leftover in found]) if found else {}
-    return tuple(
-        Orphan(
-            pid=leftover.id.pid,
-            start=leftover.id.start,
-            command=leftover.command,
-            component=leftover.component,
-            attempt=leftover.attempt,
-            evidence=leftover.evidence,
-            age_s=processes.age_s(leftover.id),
-            gpu_bytes=_gpu_bytes(leftover.id.pid, gpus),
-            ports=ports.get(leftover.id.pid, ()),
-        )
-        for leftover in found
-    )
-
-
-def _gpu_bytes(pid: int, gpus: GpuReport) -> int | None:
-    sizes = [
-        process.used_bytes
-        for device in gpus.devices
-        for process in device.processes
-        if process.pid == pid and process.used_bytes is not None
-    ]
-    return sum(sizes) if sizes else None

@@ -1,0 +1,64 @@
+"""Processes that outlived their attempt: found by what their shims wrote, described by what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from rltui.core.api import GpuReport, Orphan
+from rltui.services import processes
+from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.processes import AttemptRecord, Leftover, ProcessId
+
+NEWEST_ATTEMPTS = 20
+"""Attempts of a component whose records are searched. Older ones are found by their tag alone."""
+
+
+def find_leftovers(
+    record: ExperimentRecord, control: ControlFolder, components: Iterable[str], living: Collection[ProcessId]
+) -> list[Leftover]:
+    """Strays without a shim, and what a living shim keeps of an attempt whose main process ended.
+
+    `living` names main processes that are looked after without a shim. Processes of other experiments and
+    other people are never among them. Reads all of `/proc`: some 15 µs per process of the box.
+    """
+    records = [found for name in components for found in _newest_records(control, name)]
+    kept = [leftover for found in records for leftover in processes.kept(found)]
+    known = {leftover.id for leftover in kept}
+    strays = processes.leftovers(record.tag, records, exclude=living)
+    return [*kept, *(leftover for leftover in strays if leftover.id not in known)]
+
+
+def _newest_records(control: ControlFolder, component: str) -> Iterable[AttemptRecord]:
+    for attempt in control.attempts(component)[-NEWEST_ATTEMPTS:]:
+        found = processes.read_attempt(control.attempt_dir(component, attempt))
+        if found is not None:
+            yield found
+
+
+def described(leftovers: Sequence[Leftover], gpus: GpuReport) -> tuple[Orphan, ...]:
+    """With their age, ports and GPU memory."""
+    ports = processes.listening_ports([leftover.id.pid for leftover in leftovers]) if leftovers else {}
+    return tuple(
+        Orphan(
+            pid=leftover.id.pid,
+            start=leftover.id.start,
+            command=leftover.command,
+            component=leftover.component,
+            attempt=leftover.attempt,
+            evidence=leftover.evidence,
+            age_s=processes.age_s(leftover.id),
+            gpu_bytes=_gpu_bytes(leftover.id.pid, gpus),
+            ports=ports.get(leftover.id.pid, ()),
+        )
+        for leftover in leftovers
+    )
+
+
+def _gpu_bytes(pid: int, gpus: GpuReport) -> int | None:
+    sizes = [
+        process.used_bytes
+        for device in gpus.devices
+        for process in device.processes
+        if process.pid == pid and process.used_bytes is not None
+    ]
+    return sum(sizes) if sizes else None
