@@ -1,4 +1,4 @@
-"""Alerts as toasts."""
+"""Alerts as toasts, and for those who look elsewhere as a bell and a desktop notification."""
 
 from __future__ import annotations
 
@@ -33,3 +33,20 @@ def show_alert(app: App[None], alert: Alert) -> None:
         timeout=_STAY_S[alert.severity],
         markup=False,
     )
+
+
+def rings(alert: Alert) -> bool:
+    """Whether it is worth turning a head."""
+    return alert.severity in ("error", "warning")
+
+
+def desktop_notification(text: str, *, inside_tmux: bool) -> str:
+    """What makes a terminal show `text` outside its window (OSC 9), without anything that could end it early.
+
+    tmux passes it on where its option `allow-passthrough` is on. A terminal that does not know it ignores it.
+    """
+    sequence = f"\x1b]9;{clean_line(text)}\x07"
+    if not inside_tmux:
+        return sequence
+    doubled = sequence.replace("\x1b", "\x1b\x1b")
+    return f"\x1bPtmux;{doubled}\x1b\\"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Sequence
 from typing import ClassVar
@@ -12,8 +13,10 @@ from textual.app import App, SuspendNotSupported
 from textual.screen import Screen
 
 from rltui.client.protocol import Experiment
+from rltui.core.api import Alert, KnobTable
 from rltui.core.layout import Screen as ScreenLayout
 from rltui.errors import RltuiError
+from rltui.ui.alerts import desktop_notification, rings
 from rltui.ui.palette import ActionCommands
 from rltui.ui.screens.overview import Overview
 from rltui.ui.text import clean, clean_line
@@ -49,11 +52,18 @@ class RltuiApp(App[None], inherit_bindings=False):
         component_ids: tuple[str, ...] = (),
         ask_to_start: bool = True,
         run_in_terminal: RunInTerminal | None = None,
+        bell: bool = True,
+        osc9: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`component_ids` lets the first frame show the panes; without, the first status brings them."""
+        """`component_ids` lets the first frame show the panes; without, the first status brings them.
+
+        `bell` and `osc9`: how the terminal draws attention to warnings and errors.
+        """
         super().__init__()
         self.experiment = experiment
+        self._bell = bell
+        self._osc9 = osc9
         self._run_in_terminal = run_in_terminal
         self._overview = Overview(
             experiment,
@@ -76,12 +86,17 @@ class RltuiApp(App[None], inherit_bindings=False):
         failures = 0
         while True:
             connected, reason = False, "the supervisor is gone"
+            is_news = False
             try:
                 async for event in self.experiment.events():
                     if not connected:
                         connected, failures = True, 0
                         self._overview.show_connection(None)
                     await self._overview.show(event)
+                    if is_news and isinstance(event, Alert):
+                        self._ring(event)
+                    # The knobs, or an alert in their place, come last of what was there before we looked.
+                    is_news = is_news or isinstance(event, KnobTable | Alert)
             except RltuiError as error:
                 reason = clean_line(error.title)
             except (OSError, EOFError, ValueError) as error:  # hung up, cut off, or not understood
@@ -89,6 +104,16 @@ class RltuiApp(App[None], inherit_bindings=False):
             self._overview.show_connection(f"{reason}: reconnecting… (components keep running)")
             await asyncio.sleep(RECONNECT_S[min(failures, len(RECONNECT_S) - 1)])
             failures += 1
+
+    def _ring(self, alert: Alert) -> None:
+        """Draw attention, of a person who looks at another window, to what just happened."""
+        if not rings(alert):
+            return
+        if self._bell:
+            self.bell()
+        if self._osc9 and self._driver is not None:
+            text = f"rltui {self.experiment.name}: {alert.title}"
+            self._driver.write(desktop_notification(text, inside_tmux="TMUX" in os.environ))
 
     @on(Overview.AttachRequested)
     def _open_terminal(self, request: Overview.AttachRequested) -> None:
