@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
-from rltui import paths
+from rltui import paths, settings
 from rltui.cli.output import print_json
 from rltui.core.api import GpuDevice, GpuReport
 from rltui.errors import RltuiError
@@ -145,6 +145,18 @@ def _disk() -> Finding:
     return Finding("disk", free >= LITTLE_DISK_BYTES, f"{_gib(free)} GiB free here", essential=False)
 
 
+def _settings() -> Finding:
+    path = settings.settings_file()
+    try:
+        alerts = settings.load(path).alerts
+    except RltuiError as error:
+        return Finding("settings", False, str(error).replace("\n", " "), essential=False)
+    if alerts.command and shutil.which(os.path.expanduser(alerts.command[0])) is None:  # noqa: PTH111
+        text = f"{path}: alerts.command: there is no program {alerts.command[0]!r}; give its full path"
+        return Finding("settings", False, text, essential=False)
+    return Finding("settings", True, str(path) if path.exists() else f"defaults; yours would be in {path}")
+
+
 CHECKS: tuple[Callable[[], Finding], ...] = (
     _python,
     _tmux,
@@ -154,4 +166,5 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     _engine,
     _open_files,
     _disk,
+    _settings,
 )

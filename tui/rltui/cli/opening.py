@@ -11,10 +11,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rltui import paths
+from rltui import paths, settings
 from rltui.cli.running import create, open_wire, start_headless, wish_of
 from rltui.client import creation, launch
-from rltui.errors import RltuiError, UsageError
+from rltui.errors import ConfigError, RltuiError, UsageError
 from rltui.services.experiment_files import ExperimentRecord, find_experiment, make_folder, same_folder
 from rltui.services.run_folder import next_free
 
@@ -112,9 +112,25 @@ def _run_app(record: ExperimentRecord, *, readonly: bool) -> int:
     from rltui.ui.app import RltuiApp
 
     experiment = SupervisedExperiment(record, readonly=readonly)
-    app = RltuiApp(experiment, component_ids=experiment.component_ids, run_in_terminal=_run_in_terminal)
+    alerts = _alert_settings()
+    app = RltuiApp(
+        experiment,
+        component_ids=experiment.component_ids,
+        run_in_terminal=_run_in_terminal,
+        bell=alerts.bell,
+        osc9=alerts.osc9,
+    )
     asyncio.run(app.run_async())
     return app.return_code or 0
+
+
+def _alert_settings() -> settings.AlertSettings:
+    """The user's, or the defaults where the file cannot be understood, which must keep nobody out."""
+    try:
+        return settings.load(settings.settings_file()).alerts
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return settings.AlertSettings()
 
 
 def _name_to_watch(arguments: argparse.Namespace) -> str | None:
