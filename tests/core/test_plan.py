@@ -56,6 +56,46 @@ def test_inference_restart_takes_the_living_rest_along() -> None:
     assert alone.start == ("inference",)
 
 
+STEPS = "because their step counters must agree"
+SENTENCES: dict[str, tuple[str, Mapping[str, S], str, tuple[str, ...]]] = {
+    "restart": (
+        "restart",
+        RUNNING,
+        "trainer",
+        (f"trainer cannot restart alone: orchestrator restarts with it, {STEPS}",),
+    ),
+    "several": (
+        "restart",
+        RUNNING,
+        "inference",
+        (f"inference cannot restart alone: orchestrator and trainer restart with it, because {RULES[2][2]}",),
+    ),
+    "start": (
+        "start",
+        {"inference": S.READY},
+        "trainer",
+        (f"trainer cannot start alone: orchestrator starts with it, {STEPS}",),
+    ),
+    "alone": ("start", {}, "inference", ()),
+    "stop": (
+        "stop",
+        RUNNING,
+        "inference",
+        ("orchestrator stops too: it needs inference", "trainer stops too: it needs inference"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", list(SENTENCES))
+def test_reasons_are_sentences(case: str) -> None:
+    action, states, component, reasons = SENTENCES[case]
+    assert plan(action, states, component).reasons == reasons
+
+
+def test_what_is_needed_starts_first() -> None:
+    assert "inference starts first: trainer needs it" in plan("start", {}, "trainer").reasons
+
+
 @pytest.mark.parametrize("one", ["orchestrator", "trainer"])
 def test_partners_come_together_even_when_one_is_dead(one: str) -> None:
     made = plan("restart", {**RUNNING, "trainer": S.FAILED}, one)

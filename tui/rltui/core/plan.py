@@ -81,7 +81,7 @@ def _plan_restart(request: Request, wanted: list[str], reasons: list[str], situa
     if not wanted:
         return _ordered(request, set(), set(), reasons, situation)
     chosen = set(wanted)
-    _pull_in_partners(chosen, reasons, situation)
+    _pull_in_partners(chosen, reasons, situation, verb="start" if request.action == "start" else "restart")
     _pull_in_dependencies(chosen, reasons, situation)
     for name in sorted(chosen):
         if situation.is_made(name) and not (request.action == "restart" and name in request.components):
@@ -91,7 +91,7 @@ def _plan_restart(request: Request, wanted: list[str], reasons: list[str], situa
     return _ordered(request, stop, chosen, reasons, situation)
 
 
-def _pull_in_partners(chosen: set[str], reasons: list[str], situation: Situation) -> None:
+def _pull_in_partners(chosen: set[str], reasons: list[str], situation: Situation, *, verb: str) -> None:
     """Apply the framework's rules until nothing changes.
 
     A one-way rule concerns only what runs; partners that need each other always come together.
@@ -109,8 +109,14 @@ def _pull_in_partners(chosen: set[str], reasons: list[str], situation: Situation
             }
             if hit and new:
                 chosen |= new
-                reasons.append(f"{_and(sorted(new))} with {_and(sorted(hit))}: {why}")
+                reasons.append(_partners_reason(sorted(hit), sorted(new), why, verb))
                 changed = True
+
+
+def _partners_reason(hit: Sequence[str], new: Sequence[str], why: str, verb: str) -> str:
+    """`trainer cannot restart alone: orchestrator restarts with it, because their steps must agree`."""
+    they = f"{_and(new)} {verb if len(new) > 1 else f'{verb}s'}"
+    return f"{_and(hit)} cannot {verb} alone: {they} with {'it' if len(hit) == 1 else 'them'}, because {why}"
 
 
 def _pull_in_dependencies(chosen: set[str], reasons: list[str], situation: Situation) -> None:
@@ -120,7 +126,7 @@ def _pull_in_dependencies(chosen: set[str], reasons: list[str], situation: Situa
         for needed in situation.layout[name].after:
             if needed not in chosen and not _is_met(needed, situation):
                 chosen.add(needed)
-                reasons.append(f"{needed} first: {name} needs it")
+                reasons.append(f"{needed} starts first: {name} needs it")
 
 
 def _is_met(name: str, situation: Situation) -> bool:
@@ -146,7 +152,7 @@ def _plan_stop(request: Request, situation: Situation) -> Plan:
         needs = [need for need in situation.layout[name].after if need in chosen]
         if name not in chosen and needs and situation.expected(name):
             chosen.add(name)
-            reasons.append(f"{name} too: it needs {_and(needs)}")
+            reasons.append(f"{name} stops too: it needs {_and(needs)}")
     stop = {name for name in chosen if situation.expected(name)}
     return _ordered(request, stop, set(), reasons, situation)
 
