@@ -6,7 +6,9 @@ import json
 import sys
 from collections.abc import Sequence
 
+from rltui.cli.status import orphan_text
 from rltui.core.api import Plan, Value
+from rltui.core.durations import duration
 
 
 def print_json(value: Value | Sequence[Value]) -> None:
@@ -20,6 +22,8 @@ def print_json(value: Value | Sequence[Value]) -> None:
 def plan_text(plan: Plan) -> str:
     """A plan for people; ends with a newline unless there is nothing to say."""
     lines = plan.diff.splitlines()
+    verb = "end" if plan.action == "free" else "end first"
+    lines.extend(f"{verb:<6} leftover {orphan_text(orphan.model_dump())}" for orphan in plan.free)
     for word, names in (
         ("stop", plan.stop),
         ("start", plan.start),
@@ -28,20 +32,32 @@ def plan_text(plan: Plan) -> str:
         if names:
             lines.append(f"{word:<6} {', '.join(names)}")
     lines.extend(f"  because {reason}" for reason in plan.reasons)
-    if plan.start and (plan.lost.steps or plan.lost.resume_step is not None):
-        lines.append(f"  {lost_text(plan)}")
+    if lost := lost_text(plan):
+        lines.append(f"  {lost}")
+    if plan.estimate_s is not None and (plan.start or plan.stop):
+        lines.append(f"  {estimate_text(plan.estimate_s, ready=bool(plan.start))}")
     lines.extend(f"{problem.severity}: {problem.text}" for problem in plan.problems)
     return "\n".join(lines) + "\n" if lines else ""
 
 
 def lost_text(plan: Plan) -> str:
-    """What is thrown away and where it goes on."""
-    steps = plan.lost.steps
-    if plan.lost.resume_step is None:
-        point = "goes on from the beginning"
-    else:
-        point = f"goes on from checkpoint {plan.lost.resume_step}"
-    return f"{point}; {steps} completed step{'' if steps == 1 else 's'} will be repeated"
+    """What is thrown away and where it goes on; empty where nothing is begun again or lost."""
+    steps, rollouts, resume_step = plan.lost.steps, plan.lost.rollouts, plan.lost.resume_step
+    parts = []
+    if plan.start and (steps or resume_step is not None):
+        point = "the beginning" if resume_step is None else f"checkpoint {resume_step}"
+        parts.append(
+            f"goes on from {point}; {steps} completed step{'' if steps == 1 else 's'} will be repeated"
+        )
+    if rollouts:
+        parts.append(f"{rollouts} rollout{' in flight is' if rollouts == 1 else 's in flight are'} lost")
+    return ", and ".join(parts)
+
+
+def estimate_text(estimate_s: float, *, ready: bool) -> str:
+    """How long it will take, by how long it took before."""
+    time = f"about {duration(estimate_s)}" if estimate_s >= 1 else "a moment"
+    return f"{'ready' if ready else 'done'} in {time}, as before"
 
 
 def confirm(question: str) -> bool:

@@ -102,6 +102,17 @@ def _add_processes(commands: Commands[argparse.ArgumentParser]) -> None:
             parser.add_argument("--kill", action="store_true", help="no grace: end the whole tree at once")
         _add_name(parser)
         _add_json(parser)
+    orphans = _command(commands, "orphans", "orphans:orphans", "processes that outlived their component")
+    _add_name(orphans, positional=True)
+    orphans.add_argument(
+        "--free",
+        nargs="*",
+        type=int,
+        metavar="PID",
+        help="end these (all, where no pid is given); asks first",
+    )
+    orphans.add_argument("--yes", action="store_true", help="do not ask")
+    _add_json(orphans)
     attach = _command(commands, "attach", "looking:attach", "show the raw tmux pane (leave it with ctrl-b d)")
     attach.add_argument("component", metavar="C", help="component id, or supervisor")
     attach.add_argument("--readonly", action="store_true", help="pass no keys on")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from typing import Any
 
 from rltui.client import launch
@@ -18,8 +19,12 @@ SYMBOLS = {
     "stopping": "◑",
     "stopped": "○",
     "exited": "✓",
+    "backoff": "↻",
     "failed": "✗",
 }
+LINE_WIDTH = 100
+"""A reason that would make its component's line longer has one of its own."""
+GIB = 1 << 30
 
 
 def show_status(arguments: argparse.Namespace) -> int:
@@ -45,13 +50,19 @@ def read_status(record: ExperimentRecord) -> dict[str, Any]:
         return wire.call("status", timeout_s=10.0)
 
 
-def as_text(status: dict[str, Any]) -> str:
-    """The status for people, a line per component."""
+def as_text(status: dict[str, Any], now: float | None = None) -> str:
+    """The status for people: a line per component, one below it for a long reason, one per leftover."""
     lines = [
         f"{status['experiment']} · {status['framework']} · {_progress(status)}",
         f"  {status['output_dir']}",
     ]
-    lines.extend(_component_line(component) for component in status["components"])
+    if under_way := status.get("transaction"):
+        lines.append(f"  under way: {under_way}")
+    for component in status["components"]:
+        lines.extend(_component_lines(component, time.time() if now is None else now))
+    if orphans := status.get("orphans"):
+        lines.extend(f"  ⚠ leftover: {orphan_text(orphan)}" for orphan in orphans)
+        lines.append("    end what is left over: rltui orphans --free")
     return "\n".join(lines) + "\n"
 
 
@@ -65,8 +76,10 @@ def _progress(status: dict[str, Any]) -> str:
     return " · ".join(parts)
 
 
-def _component_line(component: dict[str, Any]) -> str:
+def _component_lines(component: dict[str, Any], now: float) -> list[str]:
     parts = [f"{SYMBOLS.get(component['state'], '?')} {component['id']:<14}{component['state']:<9}"]
+    if component["state"] == "backoff":
+        parts.append(retry_text(component, now))
     if component["pid"] is not None:
         parts.append(f"pid {component['pid']}")
     if component["attempt"] is not None:
@@ -75,7 +88,35 @@ def _component_line(component: dict[str, Any]) -> str:
         parts.append(f"up {duration(component['uptime_s'])}")
     if component["port"] is not None and component["pid"] is not None:
         parts.append(f":{component['port']}")
+    if component["stalled"]:
+        parts.append("⚠ stalled")
     parts.extend(component["facts"])
-    if component["reason"]:
-        parts.append(component["reason"])
-    return "  " + " · ".join(parts)
+    line, below = "  " + " · ".join(parts), []
+    if reason := component["reason"]:
+        if len(line) + len(reason) + 3 <= LINE_WIDTH:
+            line += f" · {reason}"
+        else:
+            below.append(f"      {reason}")
+    if component["stalled"] and component.get("evidence"):
+        below.append(f"      ⚠ {component['evidence']}")
+    return [line, *below]
+
+
+def retry_text(component: dict[str, Any], now: float) -> str:
+    """When a component in back-off starts again: `again in 12s`."""
+    retry_at = component.get("retry_at")
+    return "starts again" if retry_at is None else f"again in {duration(retry_at - now)}"
+
+
+def orphan_text(orphan: dict[str, Any]) -> str:
+    """`pid 4711 VLLM::EngineCore · of inference attempt 1 · 4m12s · 58.0 GiB · :8000`, as far as known."""
+    parts = [f"pid {orphan['pid']} {orphan['command']}".rstrip()]
+    if orphan["component"] is not None:
+        attempt = "" if orphan["attempt"] is None else f" attempt {orphan['attempt']}"
+        parts.append(f"of {orphan['component']}{attempt}")
+    if orphan["age_s"] is not None:
+        parts.append(duration(orphan["age_s"]))
+    if orphan["gpu_bytes"]:
+        parts.append(f"{orphan['gpu_bytes'] / GIB:.1f} GiB")
+    parts.extend(f":{port}" for port in orphan["ports"])
+    return " · ".join(parts)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rltui.core.api import ComponentStatus, Status
+from rltui.core.api import ComponentStatus, Orphan, Status
 from rltui.core.layout import ComponentSpec
 from rltui.core.metrics import MetricSeries
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
-from rltui.services import layout_files, processes
+from rltui.services import layout_files, orphans, processes
 from rltui.services.attempt_life import ended_life
 from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
@@ -50,7 +50,24 @@ def offline_status(record: ExperimentRecord) -> Status:
         config_files=record.config_files,
         workspace=record.workspace,
         progress=progress,
+        orphans=offline_orphans(record),
     )
+
+
+def offline_orphans(record: ExperimentRecord) -> tuple[Orphan, ...]:
+    """What outlived the components of an experiment that has no supervisor, as it is now."""
+    control = ControlFolder(Path(record.output_dir))
+    layout = layout_files.load(Path(record.layout_file))
+    leftovers = orphans.find_leftovers(record, control, [spec.id for spec in layout.component], living=())
+    if not leftovers:
+        return ()
+    from rltui.services.nvml import NvmlReader  # the driver is asked only where there is something to ask
+
+    reader = NvmlReader()
+    try:
+        return orphans.described(leftovers, reader.read())
+    finally:
+        reader.close()
 
 
 def _max_steps(record: ExperimentRecord) -> int | None:

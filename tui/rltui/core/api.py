@@ -133,8 +133,20 @@ class Status(Value):
     workspace: str = ""
     """Folder the components run in."""
     progress: Progress = Progress()
+    transaction: str | None = None
+    """The plan that is being carried out, until all its starts have begun."""
     orphans: tuple[Orphan, ...] = ()
     """Processes that outlived their attempt. A start of their component waits until they are gone."""
+
+
+class OrphanReport(Value):
+    """`rltui orphans --json`."""
+
+    experiment: str
+    orphans: tuple[Orphan, ...] = ()
+    """Those that live now."""
+    ended: tuple[Orphan, ...] = ()
+    """Those that `--free` ended."""
 
 
 class Problem(Value):
