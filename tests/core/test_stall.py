@@ -47,7 +47,7 @@ def test_a_job_that_logs_is_alive_and_one_that_stopped_logging_is_not() -> None:
     job = Watched(JOB, Signs(pid=7, log_bytes=0))
     assert job.run(1000, log_bytes=5) is None
     assert job.run(300) is None
-    assert job.run(10) == "no output for 5m10s (usually every 2.0s)"
+    assert job.run(10) == "no output for 5m10s"
     assert job.run(2, log_bytes=1) is None, "recovered with the first sign"
 
 
@@ -67,9 +67,7 @@ def test_rows_and_output_must_both_be_silent() -> None:
     assert job.run(1000, log_bytes=5) is None, "a trainer that logs is alive"
     job.run(100, log_bytes=5, metric_rows=1, metric_step=1)
     evidence = job.run(310)
-    assert evidence == (
-        "no metric row for 5m10s (usually every 2.0s), no output for 5m10s (usually every 2.0s)"
-    )
+    assert evidence == "no metric row for 5m10s (usually every 2.0s), no output for 5m10s"
 
 
 def test_the_own_rhythm_of_slow_steps_counts() -> None:
@@ -81,6 +79,21 @@ def test_the_own_rhythm_of_slow_steps_counts() -> None:
     evidence = job.run(30)
     assert evidence is not None
     assert evidence.startswith("no metric row for 17m (usually every 1m42s)")
+
+
+def test_the_own_rhythm_of_rare_output_counts() -> None:
+    job = Watched(JOB, Signs(pid=7, log_bytes=0))
+    for _ in range(5):
+        job.run(58)
+        job.run(2, log_bytes=5)
+    assert job.run(600) is None
+    assert job.run(10) == "no output for 10m (usually every 1m00s)"
+
+
+def test_output_at_every_look_does_not_lengthen_a_short_silence() -> None:
+    job = Watched(replace(JOB, silence_s=4.0), Signs(pid=7, log_bytes=0))
+    job.run(100, log_bytes=5)
+    assert job.run(6) == "no output for 6s"
 
 
 def test_steps_faster_than_the_looks_have_their_true_period() -> None:

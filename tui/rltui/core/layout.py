@@ -87,7 +87,8 @@ class Stall(Section):
     """When a living component counts as stalled."""
 
     silence_s: float = Field(default=300.0, ge=0)
-    """Shortest silence (no output, metrics, or tokens while requests run) that counts; 0: never stalled."""
+    """Shortest silence (no output, metrics, or tokens while requests run) that counts; 0: never stalled.
+    A service without `metrics` may just have nothing to do: its output is watched only where this is set."""
     factor: float = Field(default=10.0, gt=1)
     """A silence must also be so many times the median pause of the component's own signs of life."""
     dump: bool = True

@@ -6,6 +6,7 @@ looks like a silence.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import deque
 from dataclasses import dataclass
@@ -71,19 +72,22 @@ class Sign:
         self._value: int | None = None
         self._pauses: deque[float] = deque(maxlen=REMEMBERED_PAUSES)
 
-    def see(self, value: int, at: float, *, beats: int = 1) -> None:
-        """Its counter reads `value`, which is `beats` periods further where it has changed."""
+    def see(self, value: int, at: float, *, beats: float = 1) -> None:
+        """Its counter reads `value`, which is `beats` periods further where it has changed.
+
+        0: not to be counted as periods. Infinite: nobody knows how many, for it changes at every look.
+        """
         if value == self._value:
             return
         if self._value is not None:
-            if self.has_shown and self.newest is not None and beats > 0:  # 0: repeated steps of a resume
+            if self.has_shown and self.newest is not None and beats > 0:
                 self._pauses.append((at - self.newest) / beats)
             self.has_shown = True
         self._value, self.newest = value, at
 
     @property
     def period_s(self) -> float | None:
-        """Median of its recent pauses."""
+        """Median of its recent pauses; 0 where they are too short to be seen."""
         return statistics.median(self._pauses) if self._pauses else None
 
     def silence_s(self, at: float) -> float:
@@ -103,6 +107,7 @@ class Pulse:
         self._output = Sign()
         self._rows = Sign()
         self._step = 0
+        self._looked_at = 0.0
         self._activity: InferenceActivity | None = None
         self._answered_at = 0.0
         self._still_since = 0.0
@@ -144,10 +149,13 @@ class Pulse:
 
     def _take_in(self, signs: Signs, at: float) -> None:
         if signs.log_bytes is not None:
-            self._output.see(signs.log_bytes, at)
+            grew_before = self._output.newest is not None and self._output.newest == self._looked_at
+            self._output.see(signs.log_bytes, at, beats=math.inf if grew_before else 1)
         if signs.metric_rows is not None:
-            self._rows.see(signs.metric_rows, at, beats=signs.metric_step - self._step)
+            # a resume repeats steps
+            self._rows.see(signs.metric_rows, at, beats=max(0, signs.metric_step - self._step))
             self._step = signs.metric_step
+        self._looked_at = at
 
     def _excuse(self, at: float) -> None:
         """What it cannot do while it is stopped is not held against it when it goes on."""
