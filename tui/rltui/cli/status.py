@@ -99,7 +99,7 @@ def _component_lines(component: dict[str, Any], now: float) -> list[str]:
             below.append(f"      {reason}")
     if component["stalled"] and component.get("evidence"):
         below.append(f"      ⚠ {component['evidence']}")
-    return [line, *below]
+    return [line.rstrip(), *below]
 
 
 def retry_text(component: dict[str, Any], now: float) -> str:

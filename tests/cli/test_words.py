@@ -1,0 +1,138 @@
+"""What the commands print about trouble."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.fakes.experiment import NOW, ORPHANS, running_status
+from tests.ui.trouble import (
+    GPU_REASON,
+    STALL_EVIDENCE,
+    backoff_status,
+    orphans_status,
+    stalled_status,
+    waiting_status,
+)
+
+from rltui.cli.output import plan_text
+from rltui.cli.status import SYMBOLS, as_text
+from rltui.cli.waiting import wait_until_settled
+from rltui.client.wire import Wire
+from rltui.core.api import ComponentState, Lost, Plan, Status
+from rltui.errors import ComponentFailedError, RltuiError
+from rltui.ui.states import LOOKS
+
+
+def lines(status: Status) -> list[str]:
+    return as_text(status.model_dump(mode="json"), NOW).splitlines()
+
+
+def test_symbols_are_those_of_the_screen() -> None:
+    assert {state.value: look.symbol for state, look in LOOKS.items()} == SYMBOLS
+
+
+def test_status_counts_down_to_the_next_start() -> None:
+    assert lines(backoff_status())[-1] == (
+        "  ↻ trainer       backoff   · again in 12s · attempt 1 · exited 1; failure 1 of 3"
+    )
+
+
+def test_a_long_reason_has_a_line_of_its_own() -> None:
+    text = lines(waiting_status())
+    at = text.index(f"      {GPU_REASON}")
+    assert text[at - 1] == "  ◌ inference     waiting"
+    assert "  ◌ orchestrator  waiting   · waits for inference" in text
+
+
+def test_status_says_why_something_counts_as_stalled() -> None:
+    text = lines(stalled_status())
+    at = text.index(f"      ⚠ {STALL_EVIDENCE}")
+    assert "⚠ stalled" in text[at - 1]
+    assert sum("stalled" in line for line in lines(running_status())) == 0
+
+
+def test_status_lists_leftovers_and_what_to_do() -> None:
+    assert lines(orphans_status())[-3:] == [
+        "  ⚠ leftover: pid 4711 VLLM::EngineCore · of inference attempt 1 · 4m12s · 58.0 GiB",
+        "  ⚠ leftover: pid 4712 python -c worker · of inference attempt 1 · :8000",
+        "    end what is left over: rltui orphans --free",
+    ]
+
+
+RESTART_WORDS = """\
+end first leftover pid 4711 VLLM::EngineCore · of inference attempt 1 · 4m12s · 58.0 GiB
+stop   trainer
+start  trainer
+  goes on from checkpoint 10; 2 completed steps will be repeated, and 37 rollouts in flight are lost
+  ready in about 45s, as before
+"""
+
+
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        (
+            Plan(
+                stop=("trainer",),
+                start=("trainer",),
+                free=ORPHANS[:1],
+                lost=Lost(steps=2, resume_step=10, rollouts=37),
+                estimate_s=45.2,
+            ),
+            RESTART_WORDS,
+        ),
+        (
+            Plan(action="stop", stop=("trainer",), lost=Lost(steps=2, rollouts=1), estimate_s=0.4),
+            "stop   trainer\n  1 rollout in flight is lost\n  done in a moment, as before\n",
+        ),
+        (
+            Plan(action="free", free=ORPHANS[1:], keep=("trainer",)),
+            "end    leftover pid 4712 python -c worker · of inference attempt 1 · :8000\nkeep   trainer\n",
+        ),
+        (Plan(), ""),
+    ],
+    ids=["restart", "stop", "free", "nothing"],
+)
+def test_plan_text(plan: Plan, words: str) -> None:
+    assert plan_text(plan) == words
+
+
+class ScriptedWire:
+    """Pushes statuses, then hangs up."""
+
+    def __init__(self, *statuses: Status) -> None:
+        self._statuses = statuses
+
+    def events(self) -> Any:
+        for status in self._statuses:
+            yield "status", status.model_dump(mode="json")
+
+
+def settle(*statuses: Status) -> dict[str, Any]:
+    wire: Any = ScriptedWire(*statuses)
+    assert {name for name in dir(ScriptedWire) if not name.startswith("_")} <= set(dir(Wire))
+    return wait_until_settled(wire, {"inference", "orchestrator", "trainer"}, timeout_s=None)
+
+
+def test_waiting_goes_on_through_back_off(capsys: pytest.CaptureFixture[str]) -> None:
+    assert settle(backoff_status(), running_status())["components"][2]["state"] == "ready"
+    assert "↻ trainer backoff: exited 1; failure 1 of 3, again in " in capsys.readouterr().err
+    with pytest.raises(RltuiError, match="ended while we waited"):
+        settle(backoff_status())
+
+
+def test_waiting_ends_with_the_last_failure() -> None:
+    with pytest.raises(ComponentFailedError, match="trainer failed"):
+        settle(backoff_status(), waiting_status())
+
+
+def test_figures_that_only_tick_are_not_told_again(capsys: pytest.CaptureFixture[str]) -> None:
+    def waiting(free: str) -> Status:
+        status = running_status()
+        reason = GPU_REASON.replace("12.1", free)
+        held = status.components[0].model_copy(update={"state": ComponentState.WAITING, "reason": reason})
+        return status.model_copy(update={"components": (held, *status.components[1:])})
+
+    settle(waiting("12.1"), waiting("12.2"), waiting("13.0"), running_status())
+    assert capsys.readouterr().err.count("waits for GPU 0") == 1
