@@ -49,6 +49,7 @@ class Life:
     state: ComponentState = ComponentState.STOPPED
     reason: str | None = None
     exit: ExitInfo | None = None
+    """How the main process ended, from then on until the next one runs."""
     epoch: int = 0
     ready_at: float | None = None
     """When the present or last start became ready."""
@@ -113,8 +114,16 @@ class StopRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class MainEnded:
+    """The main process is gone, what it left is being ended."""
+
+    epoch: int
+    exit: ExitInfo
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
-    """The main process is gone."""
+    """The main process is gone, and what it left, unless the layout keeps that."""
 
     epoch: int
     exit: ExitInfo
@@ -129,7 +138,7 @@ class StartFailed:
     reason: str
 
 
-LifeEvent = StartRequested | Held | Spawned | ProbeSucceeded | StopRequested | Ended | StartFailed
+LifeEvent = StartRequested | Held | Spawned | ProbeSucceeded | StopRequested | MainEnded | Ended | StartFailed
 
 
 def advance(life: Life, event: LifeEvent) -> Life:
@@ -161,12 +170,17 @@ def advance(life: Life, event: LifeEvent) -> Life:
             return replace(life, state=ComponentState.READY, reason=None, ready_at=at)
         case StopRequested(reason=reason):
             return _stop(life, reason)
+        case MainEnded(exit=exit_info):
+            if life.state not in (ComponentState.STARTING, ComponentState.READY):
+                return life
+            reason = f"{exit_info}; ending what it left"
+            return replace(life, state=ComponentState.STOPPING, exit=exit_info, reason=reason)
         case Ended(exit=exit_info, at=at):
             return _end(life, exit_info, at) if life.alive else life
         case StartFailed(reason=reason):
-            if life.state is not ComponentState.WAITING:
+            if life.alive or not life.expected:
                 return life
-            return replace(life, state=ComponentState.FAILED, reason=reason)
+            return replace(life, state=ComponentState.FAILED, reason=reason, retry_at=None)
         case _:
             assert_never(event)
 
@@ -180,14 +194,16 @@ def _stop(life: Life, reason: str | None) -> Life:
         case ComponentState.STARTING | ComponentState.READY:
             return replace(life, state=ComponentState.STOPPING, reason=reason)
         case ComponentState.STOPPING if reason is None and life.reason is not None:
-            return replace(life, reason=None)  # a person's wish comes on top of a failure: no start again
+            # A person's wish comes on top of a failure: no start again.
+            return replace(life, reason=None, exit=None)
         case _:
             return life
 
 
 def _end(life: Life, exit_info: ExitInfo, at: float) -> Life:
     """A service that ends by itself has failed, whatever its code: vLLM exits 0 after an engine crash."""
-    if life.state is ComponentState.STOPPING or exit_info.on_request:
+    is_asked = life.state is ComponentState.STOPPING and life.exit is None
+    if is_asked or exit_info.on_request:
         if life.reason is None:
             return replace(life, state=ComponentState.STOPPED, exit=exit_info)
         return _fail(life, exit_info, life.reason, at)

@@ -12,8 +12,10 @@ from pathlib import Path
 
 from rltui import paths
 from rltui.daemon.api_server import ApiServer
+from rltui.daemon.disk import watch_disk
 from rltui.daemon.folder_guard import guard_folder
 from rltui.daemon.samplers import follow_config, follow_metrics, sample_gpus, watch_orphans
+from rltui.daemon.stalls import watch_stalls
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
@@ -65,7 +67,14 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
     print(f"supervisor of {record.name}: pid {os.getpid()}, {record.output_dir}", flush=True)
     loops = [
         asyncio.create_task(work(supervisor), name=work.__name__)
-        for work in (follow_metrics, follow_config, sample_gpus, watch_orphans)
+        for work in (
+            follow_metrics,
+            follow_config,
+            sample_gpus,
+            watch_orphans,
+            watch_stalls,
+            watch_disk,
+        )
     ]
     loops.append(asyncio.create_task(guard_folder(supervisor, lock), name="guard_folder"))
     ends = [

@@ -20,6 +20,7 @@ from rltui.core.lifecycle import (
     Held,
     Life,
     LifeEvent,
+    MainEnded,
     ProbeSucceeded,
     Spawned,
     StartFailed,
@@ -179,7 +180,12 @@ class ComponentRunner:
     def pid(self) -> int | None:
         """Of the main process, while there is one."""
         main = self.record.main if self.record is not None else None
-        return main.pid if main is not None and self.life.alive else None
+        return main.pid if main is not None and self.life.alive and self.life.exit is None else None
+
+    @property
+    def is_asked_to_stop(self) -> bool:
+        """It is stopping, and not because its main process ended by itself."""
+        return self.life.state is ComponentState.STOPPING and self.life.exit is None
 
     @property
     def root_pids(self) -> tuple[int, ...]:
@@ -362,14 +368,26 @@ class ComponentRunner:
             else None
         )
         try:
-            ending = Ending(self._attempt_dir, self.record, keeps=self.spec.stop.leftovers == "keep")
+            ending = Ending(
+                self._attempt_dir,
+                self.record,
+                keeps=self.spec.stop.leftovers == "keep",
+                main_ended=lambda exit_info: self._advance(MainEnded(epoch=epoch, exit=exit_info)),
+            )
             exit_info = await ending.wait()
         finally:
             if probing is not None:
                 probing.cancel()
         self.record = processes.read_attempt(self._attempt_dir) or self.record
+        if self._leaves_nobody_behind():
+            await self._end_leftovers()
         exit_info = await self.around.explain(self, exit_info)
         self._advance(Ended(epoch=epoch, exit=exit_info, at=time.monotonic()))
+
+    def _leaves_nobody_behind(self) -> bool:
+        """Its shim was killed before it could clear up, and nothing is to be kept."""
+        is_cleared_up = self.record is None or self.record.state == "exited" or self.record.is_supervised
+        return not is_cleared_up and (self.is_asked_to_stop or self.spec.stop.leftovers == "end")
 
     async def _probe(self, epoch: int, ready: Ready) -> None:
         probe = Probe(ready, self.log or Path())

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 from rltui.core.lifecycle import ExitInfo
@@ -18,6 +18,8 @@ logger = logging.getLogger(__name__)
 RECORD_PATIENCE_S = 5.0
 """From the end of a main process to its shim's record of it."""
 RECORD_POLL_S = 0.02
+CLEARING_UP_S = 0.5
+"""A shim that takes longer than this over what a main process left is worth telling of."""
 
 
 class Ending:
@@ -26,10 +28,19 @@ class Ending:
     `keeps`: after an end by itself, the shim stays with what is left of the tree, and the end counts.
     """
 
-    def __init__(self, folder: Path, record: processes.AttemptRecord | None, *, keeps: bool) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        record: processes.AttemptRecord | None,
+        *,
+        keeps: bool,
+        main_ended: Callable[[ExitInfo], None],
+    ) -> None:
+        """`main_ended` is called where clearing up behind the main process takes long."""
         self._folder = folder
         self._record = record
         self._keeps = keeps
+        self._main_ended = main_ended
 
     async def wait(self) -> ExitInfo:
         """Return when the attempt has ended: its whole tree, or its main process where leftovers stay."""
@@ -50,16 +61,26 @@ class Ending:
 
     async def _wait(self, record: processes.AttemptRecord) -> None:
         main, shim = record.living_main, record.shim if record.is_supervised else None
-        if shim is not None and self._keeps and main is not None:
+        if shim is not None and main is not None:
             await _first(processes.wait_for_exit(main), processes.wait_for_exit(shim))
             record = await self._record_of_end(record, shim)
-            if not record.stop_requested:
+            if self._keeps and record.ended_at is not None and not record.stop_requested:
                 return
         if shim is not None:
-            await processes.wait_for_exit(shim)
+            await self._until_cleared_up(record, shim)
         if main is not None and processes.is_alive(main):  # the shim was killed, the component goes on
             logger.warning("the shim of %s is gone, watching pid %d itself", record.component, main.pid)
             await processes.wait_for_exit(main)
+
+    async def _until_cleared_up(self, record: processes.AttemptRecord, shim: processes.ProcessId) -> None:
+        gone = asyncio.create_task(processes.wait_for_exit(shim), name="shim")
+        try:
+            await asyncio.wait([gone], timeout=CLEARING_UP_S)
+            if not gone.done() and record.ended_at is not None:
+                self._main_ended(exit_info(record))
+            await gone
+        finally:
+            gone.cancel()
 
     async def _record_of_end(
         self, record: processes.AttemptRecord, shim: processes.ProcessId

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rltui.core.api import ComponentState, ComponentStatus, Plan, Problem, Request, Status
@@ -38,6 +38,8 @@ class Picture:
     orphans: OrphanWatch
     activities: Mapping[str, InferenceActivity]
     times: StartTimes
+    transaction: Callable[[], str | None]
+    """The plan being carried out, in words."""
 
     def status(self) -> Status:
         """Everything about processes and progress."""
@@ -56,6 +58,7 @@ class Picture:
             config_files=self.record.config_files,
             workspace=self.record.workspace,
             progress=progress,
+            transaction=self.transaction(),
             orphans=self.orphans.orphans,
         )
 

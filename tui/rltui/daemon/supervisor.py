@@ -10,6 +10,7 @@ from rltui.core.api import Alert, ComponentState, GpuReport, KnobTable, Plan, Re
 from rltui.core.inference_activity import InferenceActivity
 from rltui.core.lifecycle import ExitInfo, Life
 from rltui.daemon.broadcast import Message
+from rltui.daemon.causes import Causes
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.gpu_readings import GpuReadings
 from rltui.daemon.intent import IntentFile, failures, intent_of
@@ -78,16 +79,18 @@ class Supervisor:
             orphans=self.orphans,
             activities=self.activities,
             times=StartTimes(self.control.journal_file),
+            transaction=lambda: self._transactions.under_way,
         )
         self._obstacles = Obstacles(self.orphans, self.gpu_readings.fresh)
         self._run_start = RunStart(self._picture, self.teller)
+        self._causes = Causes(self._framework.failures)
         self._intent = IntentFile(self.control.intent_file)
         self._transactions = Transactions(
             self.runners,
             self.teller,
             prepare_run=self._run_start.prepare,
             free=self.orphans.free,
-            save=self._save_intent,
+            changed=self._transaction_changed,
             next_change=self.next_change,
         )
         self._retries = Retries(self._transactions, self.plan)
@@ -241,6 +244,8 @@ class Supervisor:
             self._tell_done()
         if runner.life.alive != before.alive:
             self.publish_knobs()
+        if runner.life.alive and not before.alive:
+            self._causes.began(runner.spec.id)
         if before.alive and not runner.life.alive:
             self.activities.pop(runner.spec.id, None)
             self.orphans.look()
@@ -275,8 +280,7 @@ class Supervisor:
 
     async def explain(self, runner: ComponentRunner, exit_info: ExitInfo) -> ExitInfo:
         """Add what its output says of the cause."""
-        del runner
-        return exit_info
+        return await self._causes.explain(runner, exit_info)
 
     # --- helpers ------------------------------------------------------------------------------------------
 
@@ -286,6 +290,10 @@ class Supervisor:
         edits = ", ".join(f"{key} = {value}" for key, value in request.edits.items())
         self.teller.journal.add("edit", edits, edits=request.edits, diff=preview.diff)
         self.publish_knobs()
+
+    def _transaction_changed(self) -> None:
+        self._save_intent()
+        self.publish_status()
 
     def _save_intent(self) -> None:
         lives = {name: runner.life for name, runner in self.runners.items()}

@@ -1,4 +1,4 @@
-"""Plans being carried out: one at a time, to their end or a stated failure, whatever becomes of the client."""
+"""Plans being carried out: one at a time, to the end or a stated failure, whatever becomes of the client."""
 
 from __future__ import annotations
 
@@ -36,15 +36,18 @@ class Transactions:
         *,
         prepare_run: Callable[[Plan, Request], None],
         free: Callable[[Sequence[Orphan]], Awaitable[object]],
-        save: Callable[[], None],
+        changed: Callable[[], None],
         next_change: Callable[[], Awaitable[None]],
     ) -> None:
-        """`prepare_run` is called between the stops and the starts, and may raise `RltuiError`."""
+        """`prepare_run` is called between the stops and the starts, and may raise `RltuiError`.
+
+        `changed` is called when `pending` did.
+        """
         self._runners = runners
         self._teller = teller
         self._prepare_run = prepare_run
         self._free = free
-        self._save = save
+        self._tell_changed = changed
         self._next_change = next_change
         self._task: asyncio.Task[None] | None = None
         self._number = 0
@@ -56,6 +59,11 @@ class Transactions:
         """Something is being stopped, or about to be started."""
         return self._task is not None and not self._task.done()
 
+    @property
+    def under_way(self) -> str | None:
+        """What is being carried out, in words."""
+        return describe(self.pending.plan) if self.pending is not None else None
+
     def begin(self, plan: Plan, request: Request, *, automatic: bool = False) -> None:
         """Carry `plan` out; returns at once. `automatic`: by a restart policy, so that failures count on."""
         kept = plan.model_dump(include={"action", "stop", "start", "keep"})
@@ -65,7 +73,7 @@ class Transactions:
     def resume(self, pending: Pending) -> None:
         """Carry out what was begun, by this supervisor or by one that was killed."""
         self.pending = pending
-        self._save()
+        self._tell_changed()
         self._number += 1
         self._task = spawn(self._carry_out(pending, self._number), pending.request.action)
 
@@ -83,26 +91,32 @@ class Transactions:
 
     def _forget(self) -> None:
         self.pending = None
-        self._save()
+        self._tell_changed()
 
     async def _carry_out(self, pending: Pending, number: int) -> None:
+        """Cancelled, it stays pending: `cancel` forgets it, a supervisor that leaves does not."""
         begun = time.monotonic()
+        try:
+            await self._stop_and_start(pending)
+        except Exception as error:
+            self._teller.alert(Alert(severity="error", title="a plan was not finished", text=str(error)))
+            self._forget()
+            if not isinstance(error, RltuiError):
+                raise
+            return
+        self._forget()
+        spawn(self._tell_outcome(pending.plan, begun, number), f"outcome {number}")
+
+    async def _stop_and_start(self, pending: Pending) -> None:
         plan, request = pending.plan, pending.request
         for name in plan.stop:
             await self._runners[name].stop(kill=request.kill)
         if plan.free and not pending.automatic:
             await self._free(plan.free)
         if plan.start:
-            try:
-                self._prepare_run(plan, request)
-            except RltuiError as error:
-                self._teller.alert(Alert(severity="error", title="nothing was started", text=str(error)))
-                self._forget()
-                return
-            for name in plan.start:
-                self._runners[name].start(automatic=pending.automatic)
-        self._forget()
-        spawn(self._tell_outcome(plan, begun, number), f"outcome {number}")
+            self._prepare_run(plan, request)
+        for name in plan.start:
+            self._runners[name].start(automatic=pending.automatic)
 
     async def _tell_outcome(self, plan: Plan, begun: float, number: int) -> None:
         """Journal how it came out, unless another transaction took over."""

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from rltui.core.api import GpuDevice, GpuProcess, GpuReport
+from rltui.core.memory_need import GIB, lack_of_memory
+
+
+def report(*devices: GpuDevice) -> GpuReport:
+    return GpuReport(available=True, devices=devices)
+
+
+def device(index: int, *, free: float, **values: object) -> GpuDevice:
+    base = {"index": index, "total_bytes": 80 * GIB, "free_bytes": round(free * GIB)}
+    return GpuDevice.model_validate(base | values)
+
+
+def test_names_what_is_needed_free_and_held() -> None:
+    holders = (
+        GpuProcess(pid=4711, used_bytes=58 * GIB, name="VLLM::EngineCore"),
+        GpuProcess(pid=9, used_bytes=9 * GIB, component="trainer", name="python"),
+        GpuProcess(pid=8, used_bytes=GIB // 4, name="xorg"),
+    )
+    full = device(0, free=12.1, reserved_bytes=GIB // 10, processes=holders)
+    assert lack_of_memory(report(full), [0], 0.9) == (
+        "GPU 0: needs 71.9 GiB free, 12.1 GiB free, 58.0 GiB held by pid 4711 VLLM::EngineCore, "
+        "9.0 GiB held by trainer pid 9 python"
+    )
+
+
+def test_enough_memory_other_devices_and_unreadable_ones_are_no_obstacle() -> None:
+    roomy, full = device(0, free=73), device(1, free=1)
+    assert lack_of_memory(report(roomy, full), [0], 0.9) is None
+    assert lack_of_memory(report(roomy, full), [0, 1], 0.9) is not None
+    assert lack_of_memory(report(GpuDevice(index=0, problem="lost")), [0], 0.9) is None
+    assert lack_of_memory(GpuReport(available=False), [0], 0.9) is None

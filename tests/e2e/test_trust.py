@@ -1,0 +1,231 @@
+"""Restart policies, leftovers and what a killed supervisor had in hand, with real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import Box
+from tests.waiting import retry_until
+
+from rltui.services.processes import ProcessId, is_alive, read_process_id
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+
+FAMILY = Path(__file__).parents[1] / "fakes/programs/family.py"
+FLAKY = """\
+import pathlib, signal, sys
+count = pathlib.Path(sys.argv[1])
+starts = int(count.read_text()) + 1 if count.exists() else 1
+count.write_text(str(starts))
+print("start", starts, flush=True)
+if starts <= int(sys.argv[2]):
+    print(sys.argv[3] if len(sys.argv) > 3 else "bad luck", flush=True)
+    sys.exit(1)
+signal.pause()
+"""
+
+
+def component(name: str, *command: str, **values: Any) -> str:
+    lines = ["[[component]]", f'id = "{name}"', f"command = {json.dumps(['{python}', '-I', '-S', *command])}"]
+    lines += [f"{key} = {value}" for key, value in values.items()]
+    return "\n".join([*lines, "stop.grace_s = 2", ""])
+
+
+def write_experiment(box: Box, *components: str) -> None:
+    (box.work / "flaky.py").write_text(FLAKY)
+    (box.work / "run.toml").write_text("max_steps = 20\n")
+    (box.work / "parts.toml").write_text('framework = "generic"\n' + "\n".join(components))
+
+
+def up(box: Box) -> None:
+    done = box.run("up", "run.toml", "-l", "parts.toml", "-n", "one", "-o", "out", "--no-wait")
+    assert done.returncode == 0, done.stderr
+
+
+def journal(box: Box, kind: str) -> list[dict[str, Any]]:
+    lines = (box.work / "out/.rltui/journal.jsonl").read_text().splitlines()
+    return [entry for entry in map(json.loads, lines) if entry["kind"] == kind]
+
+
+def supervisor_pid(box: Box) -> int:
+    return int(journal(box, "supervisor")[-1]["data"]["pid"])
+
+
+def kill_supervisor(box: Box) -> None:
+    pid = supervisor_pid(box)
+    identity = read_process_id(pid)
+    os.kill(pid, signal.SIGKILL)
+    retry_until(lambda: identity is None or not is_alive(identity))
+
+
+POLICY = 'restart = { policy = "on-failure", backoff_s = [0.2, 1.0], max_failures = 3 }'.partition("= ")[2]
+
+
+def test_flaky_component_comes_back_by_itself_with_its_partner(box: Box) -> None:
+    together = POLICY.replace("}", ', together = ["partner"], because = "they count together" }')
+    write_experiment(
+        box,
+        component("partner", "{workspace}/flaky.py", "{workspace}/partner", "0"),
+        component("flaky", "{workspace}/flaky.py", "{workspace}/count", "2", restart=together),
+    )
+    up(box)
+    found = box.wait_for("flaky", "ready")
+    retry_until(lambda: box.component("flaky")["attempt"] == 3)
+    found = box.wait_for("flaky", "ready")
+    assert found["attempt"] == 3
+    assert (box.work / "count").read_text() == "3"
+    assert box.component("partner")["attempt"] == 3
+    texts = [entry["text"] for entry in journal(box, "exit")]
+    assert any("exited 1; failure 1 of 3" in text for text in texts)
+    assert any("exited 1; failure 2 of 3" in text for text in texts)
+
+
+def test_gives_up_after_so_many_failures_and_a_person_can_start_it_again(box: Box) -> None:
+    write_experiment(
+        box, component("flaky", "{workspace}/flaky.py", "{workspace}/count", "3", restart=POLICY)
+    )
+    up(box)
+    found = box.wait_for("flaky", "failed")
+    assert found["attempt"] == 3
+    assert found["reason"] == "exited 1; not started again after 3 failures within 1h00m"
+    assert box.run("start", "flaky", "--yes", "--wait").returncode == 0
+    assert box.component("flaky")["state"] == "ready"
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "out of GPU memory"),
+        ("ERROR RL config validation failed:", "config"),
+    ],
+)
+def test_out_of_memory_and_config_errors_are_not_retried(box: Box, words: str, cause: str) -> None:
+    write_experiment(
+        box, component("flaky", "{workspace}/flaky.py", "{workspace}/count", "1", words, restart=POLICY)
+    )
+    up(box)
+    found = box.wait_for("flaky", "failed")
+    assert found["attempt"] == 1
+    assert cause in found["reason"]
+    assert "another start would end the same way" in found["reason"]
+
+
+def test_stop_during_back_off_is_the_end_of_it(box: Box) -> None:
+    slow = POLICY.replace("[0.2, 1.0]", "[60, 60]")
+    write_experiment(box, component("flaky", "{workspace}/flaky.py", "{workspace}/count", "9", restart=slow))
+    up(box)
+    found = box.wait_for("flaky", "backoff")
+    assert found["retry_at"] > 0
+    assert box.json("status")["state"] == "running"
+    assert box.run("stop", "flaky", "--yes", "--wait").returncode == 0
+    assert box.component("flaky")["state"] == "stopped"
+    assert (box.work / "count").read_text() == "1"
+
+
+def test_back_off_outlives_the_supervisor(box: Box) -> None:
+    slow = POLICY.replace("[0.2, 1.0]", "[60, 60]")
+    write_experiment(box, component("flaky", "{workspace}/flaky.py", "{workspace}/count", "1", restart=slow))
+    up(box)
+    box.wait_for("flaky", "backoff")
+    kill_supervisor(box)
+    assert box.run("status", "one").returncode == 0, "nothing lives: told from the files"
+    done = box.run("restart", "flaky", "--plan", "-n", "one")
+    assert done.returncode == 0, done.stderr
+    retry_until(lambda: (box.work / "count").read_text() == "2")
+
+
+def test_death_that_no_supervisor_saw_is_told_by_the_next_one(box: Box) -> None:
+    write_experiment(
+        box,
+        component("other", "{workspace}/flaky.py", "{workspace}/other", "0"),
+        component("flaky", "{workspace}/flaky.py", "{workspace}/count", "0", restart=POLICY),
+    )
+    up(box)
+    first = box.wait_for("flaky", "ready")
+    kill_supervisor(box)
+    os.kill(first["pid"], signal.SIGKILL)
+    retry_until(lambda: box.component("flaky")["attempt"] == 2)
+    box.wait_for("flaky", "ready")
+    assert "killed by SIGKILL; failure 1 of 3" in journal(box, "exit")[-1]["text"]
+    assert box.component("other")["attempt"] == 1
+
+
+def test_restart_goes_on_when_client_and_supervisor_are_killed_half_way(box: Box) -> None:
+    stubborn = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True)\nsignal.pause()"
+    (box.work / "stubborn.py").write_text(stubborn)
+    write_experiment(
+        box,
+        component("slow", "{workspace}/stubborn.py"),
+        component("other", "{workspace}/flaky.py", "{workspace}/other", "0"),
+    )
+    up(box)
+    before = {name: box.wait_for(name, "ready")["pid"] for name in ("slow", "other")}
+    argv = [sys.executable, "-m", "rltui", "restart", "--yes", "--wait", "-n", "one"]
+    client = subprocess.Popen(argv, cwd=box.work, env=box.env, stderr=subprocess.DEVNULL)
+    box.wait_for("slow", "stopping")
+    client.kill()
+    client.wait()
+    kill_supervisor(box)
+    retry_until(lambda: box.component("slow")["attempt"] == 2, timeout_s=20)
+    after = {name: box.wait_for(name, "ready")["pid"] for name in ("slow", "other")}
+    assert not set(before.values()) & set(after.values())
+    assert box.component("other")["attempt"] == 2
+    texts = [entry["text"] for entry in journal(box, "plan")]
+    assert "going on with what the killed supervisor had begun" in texts
+    retry_until(lambda: re.match("done in", journal(box, "plan")[-1]["text"]))
+
+
+def family(box: Box, leftovers: str) -> dict[str, int]:
+    write_experiment(
+        box,
+        component("serve", str(FAMILY), "{workspace}/pids", "wait", "titled", "port", "stop.leftovers", "x")
+        .replace(', "stop.leftovers", "x"', "")
+        .replace("stop.grace_s = 2", f'stop = {{ grace_s = 2, leftovers = "{leftovers}" }}'),
+    )
+    up(box)
+    retry_until((box.work / "pids").exists)
+    pids: dict[str, int] = json.loads((box.work / "pids").read_text())
+    return pids
+
+
+def test_kept_leftovers_are_listed_and_a_restart_ends_them_first(box: Box) -> None:
+    pids = family(box, "keep")
+    main = box.wait_for("serve", "ready")["pid"]
+    os.kill(main, signal.SIGKILL)
+    found = box.wait_for("serve", "failed")
+    assert found["signal"] == "SIGKILL"
+    orphans = retry_until(lambda: box.json("status")["orphans"])
+    assert {orphan["pid"] for orphan in orphans} == {pids["titled"], pids["port"]}
+    assert [orphan["ports"] for orphan in orphans if orphan["pid"] == pids["port"]] == [[pids["listens"]]]
+    assert all(orphan["attempt"] == 1 and orphan["age_s"] > 0 for orphan in orphans)
+    identities = [read_process_id(pids[kind]) for kind in ("titled", "port")]
+    (box.work / "pids").unlink()
+    plan = box.json("restart", "serve", "--plan")
+    assert {orphan["pid"] for orphan in plan["free"]} == {pids["titled"], pids["port"]}
+    assert box.run("restart", "serve", "--yes", "--wait").returncode == 0
+    assert not any(identity and is_alive(identity) for identity in identities)
+    assert box.component("serve")["attempt"] == 2
+    assert box.json("status")["orphans"] == []
+
+
+def test_leftovers_of_a_killed_shim_and_component_are_ended_by_the_layout(box: Box) -> None:
+    pids = family(box, "end")
+    box.wait_for("serve", "ready")
+    path = box.work / "out/.rltui/components/serve/attempt-1/attempt.json"
+    # What leaves its session and wipes its title is known only once its shim has written it down.
+    retry_until(lambda: f'"pid": {pids["titled"]},' in path.read_text())
+    record = json.loads(path.read_text())
+    identities = [ProcessId(pids[kind], read_process_id(pids[kind]).start) for kind in ("titled", "port")]  # type: ignore[union-attr]
+    os.kill(record["shim_pid"], signal.SIGKILL)
+    os.kill(record["pid"], signal.SIGKILL)
+    box.wait_for("serve", "failed")
+    retry_until(lambda: not any(is_alive(identity) for identity in identities))
+    assert box.json("status")["orphans"] == []
