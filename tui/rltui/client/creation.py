@@ -171,11 +171,11 @@ def examine(wish: Wish) -> ExperimentRecord:
             earlier run and `wish` does not say what to do.
     """
     record, earlier = plan_record(wish)
-    before = find_experiment(record.name)
-    launch.refuse_if_alive(before or record)
     owner = _owner(Path(record.output_dir), record.name)
     if owner is not None and launch.lives(owner):
         raise _folder_taken(owner)
+    before = find_experiment(record.name)
+    launch.refuse_if_alive(before or record)
     if earlier is not None and wish.earlier_run == "ask":
         raise earlier.refusal()
     _refuse_errors(record)

@@ -1,8 +1,9 @@
-"""When somebody deletes the folder of a running experiment: make anew what status and `down` need, and say so."""
+"""The folder of a running experiment is deleted: make anew what status and `down` need, and say so."""
 
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from rltui.core.api import Alert
 from rltui.daemon.attempt_spec import read_launch, write_spec
@@ -25,7 +26,7 @@ async def guard_folder(supervisor: Supervisor, lock: FileLock) -> None:
     told = False
     while True:
         await asyncio.sleep(INTERVAL_S)
-        if lock.is_held() and supervisor.control.record_file.exists():
+        if lock.is_held() and _is_there(supervisor.control.record_file):
             told = False
             continue
         try:
@@ -38,6 +39,17 @@ async def guard_folder(supervisor: Supervisor, lock: FileLock) -> None:
             supervisor.teller.alert(
                 _alert(supervisor, "the logs up to now are lost, and what is printed until a restart")
             )
+
+
+def _is_there(file: Path) -> bool:
+    """False only where it is certainly gone: a file system in trouble is left alone."""
+    try:
+        file.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _restore(supervisor: Supervisor, lock: FileLock) -> None:

@@ -1,0 +1,136 @@
+"""What experiments stand on is taken away while they run: their tmux server, their folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.conftest import Box
+from tests.waiting import retry_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+
+UP = ("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
+
+
+def states(box: Box) -> set[str]:
+    return {item["state"] for item in box.json("status")["components"]}
+
+
+def pids(box: Box) -> dict[str, int]:
+    return {item["id"]: item["pid"] for item in box.json("status")["components"]}
+
+
+def supervisor_pid(box: Box) -> int:
+    lines = box.run("events", "--json").stdout.splitlines()
+    started = [json.loads(line)["data"] for line in lines if "supervisor started" in line]
+    return int(started[-1]["pid"])
+
+
+def tmux(box: Box, *arguments: str) -> str:
+    command = ["tmux", "-L", box.env["RLTUI_TMUX_SOCKET"], *arguments]
+    return subprocess.run(command, env=box.env, capture_output=True, text=True, check=False).stdout
+
+
+def kill_tmux(box: Box) -> None:
+    server = int(tmux(box, "display-message", "-p", "-t", "one", "#{pid}"))
+    os.kill(server, signal.SIGKILL)
+    retry_until(lambda: not tmux(box, "list-sessions"))
+
+
+def test_killed_tmux_server_costs_only_the_terminals(counters: Box) -> None:
+    counters.json(*UP)
+    before, supervisor = pids(counters), supervisor_pid(counters)
+    kill_tmux(counters)
+    assert pids(counters) == before
+    assert supervisor_pid(counters) == supervisor, "it is the same one"
+
+    gone = counters.run("attach", "trainer")
+    assert gone.returncode == 1
+    assert "the terminal of trainer's attempt 1 is gone, trainer itself goes on" in gone.stderr
+    assert "rltui logs trainer --name one -f" in gone.stderr
+    assert "read its log" in counters.run("attach", "supervisor").stderr
+    assert counters.run("logs", "trainer", "--name", "one", "-n", "1").stdout.startswith("count ")
+
+    assert counters.run("restart", "trainer", "--yes", "--wait").returncode == 0
+    assert tmux(counters, "list-windows", "-t", "one", "-F", "#{window_name}").split() == ["trainer"]
+    assert counters.component("trainer")["attempt"] == 2
+    needs_terminal = counters.run("attach", "trainer")
+    assert "attach needs a terminal" in needs_terminal.stderr, "there is one again"
+    log = counters.work / "out/.rltui/components/trainer/attempt-1/output.log"
+    numbers = [int(line.split()[1]) for line in log.read_text().splitlines()]
+    assert numbers == list(range(len(numbers))), "no line was lost with the terminal"
+
+    assert counters.run("down").returncode == 0
+    assert counters.tagged("one") == []
+    assert not tmux(counters, "list-sessions")
+
+
+def test_supervisor_and_tmux_server_killed_together(counters: Box) -> None:
+    counters.json(*UP)
+    before, supervisor = pids(counters), supervisor_pid(counters)
+    os.kill(supervisor, signal.SIGKILL)
+    kill_tmux(counters)
+    assert pids(counters) == before
+    assert supervisor_pid(counters) != supervisor
+    assert "supervisor" in tmux(counters, "list-windows", "-t", "one", "-F", "#{window_name}")
+    assert counters.run("down").returncode == 0
+    assert counters.tagged("one") == []
+
+
+def test_deleted_folder_of_a_running_experiment(counters: Box) -> None:
+    counters.json(*UP)
+    before, supervisor = pids(counters), supervisor_pid(counters)
+    out = counters.work / "out"
+    shutil.rmtree(out)
+    refused = counters.run(*UP)
+    assert refused.returncode == 4, "the name is in use, folder or not"
+    assert "is running" in refused.stderr
+    record = out / ".rltui/experiment.toml"
+    retry_until(record.exists)
+    assert pids(counters) == before
+    told = retry_until(lambda: re.findall(r"the output folder was deleted.*", counters.run("events").stdout))
+    assert "components go on" in told[0]
+    assert len(told) == 1
+
+    # No second supervisor, though the first one's lock was on a file that is gone.
+    argv = [sys.executable, "-m", "rltui.daemon", str(out)]
+    second = subprocess.run(argv, env=counters.env, capture_output=True, timeout=20, check=False)
+    assert second.returncode == 4
+    assert supervisor_is(counters, supervisor)
+
+    assert counters.run("restart", "trainer", "--yes", "--wait").returncode == 0
+    assert counters.component("trainer")["attempt"] == 2, "the first attempt is remembered"
+    assert counters.run("logs", "trainer", "-n", "1").stdout.startswith("count ")
+    without_log = counters.run("logs", "orchestrator")
+    assert "Traceback" not in without_log.stderr
+    assert counters.run("down").returncode == 0
+    assert counters.tagged("one") == []
+
+
+def test_deleted_folder_and_then_a_killed_supervisor(counters: Box, free_port: int) -> None:
+    counters.json(*UP)
+    before, supervisor = pids(counters), supervisor_pid(counters)
+    out = counters.work / "out"
+    shutil.rmtree(out)
+    specs = [out / f".rltui/components/{name}/attempt-1/spec.json" for name in before]
+    retry_until(lambda: all(spec.exists() and spec.with_name("attempt.json").exists() for spec in specs))
+    os.kill(supervisor, signal.SIGKILL)
+    assert pids(counters) == before, "a new supervisor takes them over"
+    assert counters.component("inference")["port"] == free_port
+    victim = before["trainer"]
+    os.kill(victim, signal.SIGKILL)
+    assert counters.wait_for("trainer", "failed")["signal"] == "SIGKILL"
+    assert counters.run("down").returncode == 0
+    assert counters.tagged("one") == []
+
+
+def supervisor_is(box: Box, pid: int) -> bool:
+    return Path(f"/proc/{pid}/cmdline").exists() and states(box) == {"ready"}
