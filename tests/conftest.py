@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.faults.report import pytest_terminal_summary  # noqa: F401 - a hook, for the controller of xdist too
 from tests.waiting import retry_until
 
 

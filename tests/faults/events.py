@@ -9,7 +9,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -30,10 +30,13 @@ wire.recv(1)
 """Asks for something, and is killed before it has read the answer."""
 
 
-def kill(pid: int) -> None:
-    """SIGKILL, and until it is dead."""
-    os.kill(pid, signal.SIGKILL)
-    retry_until(lambda: stat_fields(pid) is None)
+def kill(pid: int, start: int | None = None) -> None:
+    """SIGKILL, and until it is dead. With its `start`, a process that took over its pid is spared."""
+    fields = stat_fields(pid)
+    if fields is not None and start in (None, int(fields[19])):
+        with suppress(ProcessLookupError):  # ended a moment ago
+            os.kill(pid, signal.SIGKILL)
+        retry_until(lambda: stat_fields(pid) is None)
 
 
 def kill_supervisor(experiment: Experiment) -> None:
@@ -48,13 +51,13 @@ def kill_main(experiment: Experiment, component: str) -> Being | None:
     """The main process of a component, where one lives."""
     main = experiment.truth.main(component)
     if main is not None:
-        kill(main.pid)
+        kill(main.pid, main.start)
     return main
 
 
 def kill_shim(experiment: Experiment, component: str) -> None:
     """The shim of a living component, once it has recorded all there is; who left before is lost."""
-    living = {being.pid for being in experiment.truth.living(component)}
+    living = {being.pid for being in experiment.truth.living(component) if being.role != "main"}
 
     def recorded() -> bool:
         return living <= {item["pid"] for item in attempt_record(experiment, component)["descendants"]}
@@ -62,7 +65,7 @@ def kill_shim(experiment: Experiment, component: str) -> None:
     retry_until(recorded)
     record = attempt_record(experiment, component)
     experiment.orphaned.add((component, record["attempt"]))
-    kill(record["shim_pid"])
+    kill(record["shim_pid"], record["shim_start"])
 
 
 def kill_tmux_server(experiment: Experiment) -> None:

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ COMPONENTS = ("inference", "orchestrator", "trainer")
 TRUE_WITHIN_S = 2.0
 """The invariant: after this, what is shown is so."""
 GRACE_S = 0.4
-READY_TIMEOUT_S = 1.5
+READY_TIMEOUT_S = 1.0
 SETTLE_S = 25.0
 """Longest time for what was asked to come to its end, SIGKILL after both graces included."""
 
@@ -42,7 +43,7 @@ kind = "service"
 command = ["{python}", "-I", "-S", "PROGRAM", "FOLDER", "PORT"]
 port = "PORT"
 wait_s = 10
-ready = { http = "http://127.0.0.1:PORT/health", timeout_s = READY_TIMEOUT }
+ready = { tcp = "127.0.0.1:PORT", timeout_s = READY_TIMEOUT }
 stop = { grace_s = GRACE }
 restart = RESTART
 
@@ -61,6 +62,7 @@ ready = { log = "^ready", timeout_s = READY_TIMEOUT }
 stop = { grace_s = GRACE }
 restart = RESTART
 """
+MOVING = frozenset({"waiting", "starting", "stopping", "backoff"})
 NO_RESTART = '{ policy = "never" }'
 
 Components = Mapping[str, dict[str, Any]]
@@ -75,15 +77,18 @@ class Experiment:
     port: int
     output_dir: Path
     restart: str = NO_RESTART
+    name: str = NAME
     orphaned: set[tuple[str, int]] = field(default_factory=set)
     """Component and attempt whose shim was killed: its own record stays unfinished."""
+    cut_logs: set[tuple[str, int]] = field(default_factory=set)
+    """Component and attempt whose log was truncated or replaced."""
     folder: Path = field(init=False)
     truth: Truth = field(init=False)
     watcher: RecordWatcher = field(init=False)
     _wire: Wire | None = None
 
     def __post_init__(self) -> None:
-        self.folder = self.box.root / "truth"
+        self.folder = self.box.root / f"truth-{self.name}"
         self.folder.mkdir()
         (self.folder / "clock").write_bytes(bytes(16))
         self.truth = Truth(self.folder, COMPONENTS)
@@ -116,11 +121,11 @@ class Experiment:
 
     @property
     def tag(self) -> str:
-        return f"{NAME}@{self.output_dir}"
+        return f"{self.name}@{self.output_dir}"
 
     @property
     def socket_path(self) -> Path:
-        return self.box.root / "run" / "rltui" / f"{NAME}.sock"
+        return self.box.root / "run" / "rltui" / f"{self.name}.sock"
 
     def attempt_dir(self, component: str, attempt: int) -> Path:
         return self.control / "components" / component / f"attempt-{attempt}"
@@ -142,7 +147,17 @@ class Experiment:
 
     def up(self, *, settle: bool = True) -> None:
         """Create the experiment and start all of it."""
-        made = ("up", "run.toml", "-l", "layout.toml", "-n", NAME, "-o", str(self.output_dir), "--no-wait")
+        made = (
+            "up",
+            "run.toml",
+            "-l",
+            "layout.toml",
+            "-n",
+            self.name,
+            "-o",
+            str(self.output_dir),
+            "--no-wait",
+        )
         done = self.box.run(*made)
         assert done.returncode == 0, done.stderr
         if settle:
@@ -174,7 +189,7 @@ class Experiment:
 
     def revive(self) -> None:
         """Start a supervisor where none is, as the TUI does."""
-        command = [sys.executable, "-m", "rltui.client", NAME]
+        command = [sys.executable, "-m", "rltui.client", self.name]
         done = subprocess.run(
             command,
             env=self.box.env,
@@ -208,11 +223,10 @@ class Experiment:
 
         def settled() -> Components | None:
             nonlocal calm
-            components = self.shown()
-            moving = {"waiting", "starting", "stopping", "backoff"}
-            calm = (
-                calm + 1 if not moving & {c["state"] for c in components.values()} and done(components) else 0
-            )
+            status = self.ask("status")
+            components = {item["id"]: item for item in status["components"]}
+            moves = status["transaction"] or MOVING & {item["state"] for item in components.values()}
+            calm = calm + 1 if not moves and done(components) else 0
             return components if calm >= 2 else None
 
         try:
@@ -245,7 +259,7 @@ class Experiment:
         return retry_until(found)
 
     def describe(self) -> str:
-        """For the message of a failed assertion: shown beside true."""
+        """For the message of a failed assertion: shown beside true, and the supervisor's own words."""
         try:
             shown = {
                 name: {key: value for key, value in item.items() if key in _TELLING and value is not None}
@@ -254,7 +268,9 @@ class Experiment:
         except (AssertionError, SupervisorGoneError, OSError) as error:
             return f"no supervisor: {error}"
         living = {name: self.truth.living(name) for name in COMPONENTS}
-        return f"shown {shown}; true {living}"
+        log = self.control / "supervisor.log"
+        words = log.read_text().splitlines()[-8:] if log.exists() else []
+        return "\n".join((f"shown {shown}", f"true {living}", *words))
 
     # --- the end ------------------------------------------------------------------------------------------
 
@@ -264,7 +280,8 @@ class Experiment:
         self.forget_connection()
         for component in COMPONENTS:
             for being in self.truth.living(component):
-                os.kill(being.pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # ended a moment ago
+                    os.kill(being.pid, signal.SIGKILL)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _call(self, method: str, params: dict[str, Any] | None) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from tests.faults.truth import Being, read_numbers, tagged
 from tests.waiting import retry_until
 
 ALIVE = {"starting", "ready", "stopping"}
+SWEPT_WITHIN_S = 8.0
+"""From the end of a main process to the SIGKILL of descendants that ignore SIGTERM, and a margin."""
 
 
 def assert_all(
@@ -44,7 +46,7 @@ def assert_shown_is_true(experiment: Experiment) -> None:
 
 
 def assert_stopped_means_gone(experiment: Experiment) -> None:
-    """(b) Nothing of a component that shows `stopped` is left."""
+    """(b) Nothing of a component that shows `stopped` is left, and soon nothing of one that ended itself."""
     shown = experiment.shown()
     left = [
         being
@@ -53,20 +55,25 @@ def assert_stopped_means_gone(experiment: Experiment) -> None:
         for being in experiment.truth.living(name)
     ]
     assert not left, f"survived the stop: {left}"
+    ended = [name for name in COMPONENTS if shown[name]["state"] in {"failed", "exited"}]
+    try:
+        retry_until(
+            lambda: not any(experiment.truth.living(name) for name in ended), timeout_s=SWEPT_WITHIN_S
+        )
+    except TimeoutError:
+        raise AssertionError(f"leftovers are not ended: {experiment.describe()}") from None
 
 
 def assert_exits_are_known(experiment: Experiment) -> None:
-    """(c) Exit code or signal of every ended attempt, as far as its shim lived to see it."""
-    for component, item in experiment.shown().items():
-        attempt, state = item["attempt"], item["state"]
-        ran = attempt is not None and any(b.attempt == attempt for b in experiment.truth.beings(component))
-        if (
-            ran
-            and state in {"stopped", "exited", "failed"}
-            and (component, attempt) not in experiment.orphaned
-        ):
-            known = item["exit_code"] is not None or item["signal"] is not None
-            assert known, f"how {component} ended is unknown: {item}"
+    """(c) Exit code or signal of every attempt whose shim lived to see its end."""
+    for name in COMPONENTS:
+        newest = [being for being in experiment.truth.beings(name) if being.role == "main"][-3:]
+        for main in newest:
+            if main.is_alive or (name, main.attempt) in experiment.orphaned:
+                continue
+            record = attempt_record(experiment, name, main.attempt)
+            known = record["exit_code"] is not None or record["signal"] is not None
+            assert known, f"how {name} ended is unknown: {record}"
 
 
 def assert_records_parse(experiment: Experiment) -> None:
@@ -78,7 +85,8 @@ def assert_records_parse(experiment: Experiment) -> None:
 def assert_log_is_whole(experiment: Experiment, component: str) -> None:
     """(f) No byte of the newest attempt's output is lost: no gap in its numbers, to the last one printed."""
     attempts = experiment.attempts(component)
-    if not attempts or not any(being.attempt == attempts[-1] for being in experiment.truth.beings(component)):
+    newest = next((b for b in reversed(experiment.truth.beings(component)) if b.role == "main"), None)
+    if newest is None or newest.attempt != attempts[-1] or (component, attempts[-1]) in experiment.cut_logs:
         return
     printed = experiment.truth.printed(component, attempts[-1])
     numbers = read_numbers(experiment.log(component).read_bytes())
@@ -116,9 +124,10 @@ def assert_ended(
         raise AssertionError(f"not shown as ended by {code or signal}: {experiment.describe()}") from None
 
 
-def attempt_record(experiment: Experiment, component: str) -> dict[str, Any]:
-    """What the shim of the newest attempt wrote."""
-    path = experiment.attempt_dir(component, experiment.attempts(component)[-1]) / "attempt.json"
+def attempt_record(experiment: Experiment, component: str, attempt: int | None = None) -> dict[str, Any]:
+    """What the shim of an attempt wrote, by default of the newest."""
+    number = attempt or experiment.attempts(component)[-1]
+    path = experiment.attempt_dir(component, number) / "attempt.json"
     record: dict[str, Any] = json.loads(path.read_bytes())
     return record
 

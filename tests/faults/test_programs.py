@@ -131,7 +131,7 @@ def test_hangs_before_it_is_ready(experiment: Experiment) -> None:
     experiment.up()
     shown = experiment.shown()
     assert shown["inference"]["state"] == "failed"
-    assert "not ready after 1.5 s" in shown["inference"]["reason"]
+    assert "not ready after" in shown["inference"]["reason"]
     assert experiment.truth.beings("orchestrator") == []
     invariants.assert_all(experiment, {})
 

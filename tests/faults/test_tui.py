@@ -29,7 +29,7 @@ def test_killed_tui_ends_nothing(experiment: Experiment, terminal: Terminal) -> 
     before = experiment.truth.mains()
     supervisor = experiment.supervisor_pid()
     terminal.press("t", "r")
-    terminal.wait_for("enter")
+    terminal.wait_for("Restart trainer?")
     events.kill(terminal.pid)
     invariants.assert_all(experiment, before)
     assert experiment.supervisor_pid() == supervisor
@@ -39,7 +39,9 @@ def test_killed_tui_ends_nothing(experiment: Experiment, terminal: Terminal) -> 
 def test_killed_tui_after_the_restart_was_confirmed(experiment: Experiment, terminal: Terminal) -> None:
     terminal.wait_for("trainer ● ready")
     before = experiment.truth.mains()
-    terminal.press("t", "r", "Enter")
+    terminal.press("t", "r")
+    terminal.wait_for("Restart trainer?")
+    terminal.press("Enter")
     retry_until(lambda: experiment.truth.main("trainer") != before["trainer"])
     events.kill(terminal.pid)
     experiment.settle(lambda shown: shown["trainer"]["attempt"] == 2)

@@ -21,6 +21,8 @@ class Being:
     start: int
     """Clock ticks from boot to its start: with the pid it names the process for good."""
     attempt: int
+    behaviour: str
+    """The words it was told, in alphabetical order."""
 
     @property
     def state(self) -> str | None:

@@ -1,0 +1,303 @@
+"""Operations and faults that a random sequence is made of. Each knows whom it may end."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tests.faults import events
+from tests.faults.harness import COMPONENTS, Experiment
+from tests.faults.truth import Being
+from tests.waiting import retry_until
+
+from rltui.errors import ConflictError
+
+PROGRAMS: dict[str, tuple[str, ...]] = {
+    "honest": (),
+    "ignores SIGTERM": ("ignore-term",),
+    "orphans a port": ("orphan-port",),
+    "orphans a deaf one": ("orphan-deaf",),
+    "daemon": ("daemon",),
+    "changes its title": ("title",),
+    "floods its log": ("flood",),
+    "dies before ready": ("die-early",),
+    "hangs before ready": ("hang",),
+    "exits 0 too early": ("exit-0",),
+    "exits 1 after an hour": ("exit-hour",),
+    "stops itself": ("stop-self",),
+}
+NEEDS_PORT = frozenset({"orphans a port"})
+DEAF = frozenset({"ignores SIGTERM", "orphans a deaf one"})
+"""Drawn less often: each stop takes the shim's whole patience."""
+HOUR_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step, as it is printed and can be repeated."""
+
+    event: str
+    component: str
+    program: str
+    """What the component is made to be at its next start."""
+
+    def __str__(self) -> str:
+        return f"{self.event} ({self.component}, {self.program} from its next start)"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a step did."""
+
+    may_end: Collection[str] = ()
+    """Components that it was meant to end, by itself or by the plan."""
+
+
+Event = Callable[[Experiment, str], Outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """Programs to begin with, by component, and three to six steps."""
+
+    programs: Mapping[str, str]
+    steps: tuple[Step, ...]
+
+    def __str__(self) -> str:
+        begin = ", ".join(f"{component}: {program}" for component, program in self.programs.items())
+        return "\n".join((f"  begins with {begin}", *(f"  {step}" for step in self.steps)))
+
+
+def draw(chance: random.Random) -> Sequence:
+    """The next sequence of `chance`. About every other component begins honest."""
+    programs = {
+        component: "honest" if chance.random() < 0.4 else _draw_program(chance, component)
+        for component in COMPONENTS
+    }
+    return Sequence(programs, tuple(_draw_step(chance) for _ in range(chance.randint(3, 6))))
+
+
+def begin(experiment: Experiment, sequence: Sequence) -> None:
+    """Start all components anew with the programs of the sequence."""
+    for component, program in sequence.programs.items():
+        experiment.behave(component, *PROGRAMS[program])
+    experiment.request("restart")
+
+
+def _draw_step(chance: random.Random) -> Step:
+    component = chance.choice(COMPONENTS)
+    event = chance.choices(list(EVENTS), [weight for _, weight in EVENTS.values()])[0]
+    program = _draw_program(chance, component)
+    return Step(event, component, program)
+
+
+def _draw_program(chance: random.Random, component: str) -> str:
+    able = [name for name in PROGRAMS if name not in NEEDS_PORT or component == "inference"]
+    return chance.choices(able, [1 if name in DEAF else 3 for name in able])[0]
+
+
+def running(experiment: Experiment, component: str) -> str:
+    """Name of the program that the component runs, or ran last."""
+    mains = [being for being in experiment.truth.beings(component) if being.role == "main"]
+    if not mains:
+        return "never started"
+    words = mains[-1].behaviour
+    return next(name for name, behaviour in PROGRAMS.items() if " ".join(sorted(behaviour)) == words)
+
+
+def take(experiment: Experiment, step: Step) -> Outcome:
+    """Make it happen, and wait until nothing is on its way any more."""
+    experiment.behave(step.component, *PROGRAMS[step.program])
+    outcome = EVENTS[step.event][0](experiment, step.component)
+    experiment.settle()
+    return outcome
+
+
+def _request(action: str, **options: Any) -> Event:
+    def event(experiment: Experiment, component: str) -> Outcome:
+        return Outcome(may_end=experiment.request(action, component, **options)["stop"])
+
+    return event
+
+
+def _start_all(experiment: Experiment, component: str) -> Outcome:
+    del component
+    return Outcome(may_end=experiment.request("start")["stop"])
+
+
+def _restart_all(experiment: Experiment, component: str) -> Outcome:
+    del component
+    return Outcome(may_end=experiment.request("restart")["stop"])
+
+
+def _killed_after(action: str, fault: Callable[[Experiment, str], object]) -> Event:
+    """A plan is asked for, and at once `fault` comes."""
+
+    def event(experiment: Experiment, component: str) -> Outcome:
+        before = experiment.shown()
+        plan = experiment.execute(action, component)
+        fault(experiment, component)
+        experiment.settle_plan(plan, before)
+        return Outcome(may_end={*plan["stop"], component})
+
+    return event
+
+
+def _kill_main(experiment: Experiment, component: str) -> Outcome:
+    events.kill_main(experiment, component)
+    return Outcome(may_end={component})
+
+
+def _signal_main(number: signal.Signals) -> Event:
+    def event(experiment: Experiment, component: str) -> Outcome:
+        main = experiment.truth.main(component)
+        if main is None or main.state == "T":
+            return Outcome()
+        os.kill(main.pid, number)
+        retry_until(lambda: not main.is_alive)
+        return Outcome(may_end={component})
+
+    return event
+
+
+def _stop_main(experiment: Experiment, component: str) -> Outcome:
+    main = experiment.truth.main(component)
+    if main is not None:
+        os.kill(main.pid, signal.SIGSTOP)
+        retry_until(lambda: main.state == "T")
+    return Outcome()
+
+
+def _kill_supervisor(experiment: Experiment, component: str) -> Outcome:
+    del component
+    events.kill_supervisor(experiment)
+    return Outcome()
+
+
+def _end_unseen(experiment: Experiment, component: str) -> Outcome:
+    events.kill_supervisor(experiment)
+    events.kill_main(experiment, component)
+    return Outcome(may_end={component})
+
+
+def _kill_shim(experiment: Experiment, component: str) -> Outcome:
+    if experiment.truth.main(component) is not None:
+        events.kill_shim(experiment, component)
+    return Outcome()
+
+
+def _kill_shim_and_main(experiment: Experiment, component: str) -> Outcome:
+    if experiment.truth.main(component) is not None:
+        events.kill_shim(experiment, component)
+        events.kill_main(experiment, component)
+    return Outcome(may_end={component})
+
+
+def _kill_tmux_server(experiment: Experiment, component: str) -> Outcome:
+    del component
+    events.kill_tmux_server(experiment)
+    return Outcome()
+
+
+def _kill_client(experiment: Experiment, component: str) -> Outcome:
+    before = experiment.shown()
+    plan = experiment.ask("plan", {"action": "restart", "components": [component]})
+    request = {"action": "restart", "components": [component]}
+    events.client_killed_after_asking(experiment, json.dumps(request))
+    experiment.settle_plan(plan, before)
+    return Outcome(may_end=plan["stop"])
+
+
+def _jump(*, wall_s: float, monotonic_s: float = 0.0) -> Event:
+    def event(experiment: Experiment, component: str) -> Outcome:
+        del component
+        events.shift_clock(experiment, wall_s=wall_s, monotonic_s=monotonic_s)
+        done = _after_an_hour(experiment) if monotonic_s else set()
+        return Outcome(may_end=done)
+
+    return event
+
+
+def _after_an_hour(experiment: Experiment) -> set[str]:
+    """Those that end themselves by then, once they have."""
+    due = {name: main for name, main in experiment.truth.mains().items() if _ends_after_an_hour(main)}
+    for main in due.values():
+        retry_until(lambda main=main: not main.is_alive)  # type: ignore[misc]
+    return set(due)
+
+
+def _ends_after_an_hour(main: Being) -> bool:
+    return main.behaviour == "exit-hour" and main.state != "T"
+
+
+def _truncate_log(experiment: Experiment, component: str) -> Outcome:
+    if experiment.truth.main(component) is not None:
+        events.truncate_log(experiment, component)
+        experiment.cut_logs.add((component, experiment.attempts(component)[-1]))
+    return Outcome()
+
+
+def _replace_log(experiment: Experiment, component: str) -> Outcome:
+    if experiment.truth.main(component) is not None:
+        events.replace_log(experiment, component)
+        experiment.cut_logs.add((component, experiment.attempts(component)[-1]))
+    return Outcome()
+
+
+def _silent_clients(experiment: Experiment, component: str) -> Outcome:
+    silent = events.silent_subscribers(experiment, 10)
+    plan = experiment.request("restart", component)
+    for client in silent:
+        client.close()
+    return Outcome(may_end=plan["stop"])
+
+
+def _hammer(experiment: Experiment, component: str) -> Outcome:
+    """As fast as it goes; whatever is refused is refused with words."""
+    stopped: set[str] = set()
+    for _ in range(20):
+        try:
+            stopped |= set(experiment.execute("restart", component)["stop"])
+        except ConflictError:
+            continue
+    return Outcome(may_end={*stopped, component})
+
+
+EVENTS: dict[str, tuple[Event, int]] = {
+    "start": (_request("start"), 2),
+    "start all": (_start_all, 6),
+    "stop": (_request("stop"), 3),
+    "kill tree": (_request("stop", kill=True), 3),
+    "restart": (_request("restart"), 4),
+    "restart all": (_restart_all, 2),
+    "SIGKILL component": (_kill_main, 3),
+    "component exits 1": (_signal_main(signal.SIGUSR1), 2),
+    "component exits 0": (_signal_main(signal.SIGUSR2), 2),
+    "SIGSTOP component": (_stop_main, 2),
+    "SIGKILL supervisor": (_kill_supervisor, 3),
+    "component ends unseen": (_end_unseen, 2),
+    "SIGKILL shim": (_kill_shim, 2),
+    "SIGKILL shim and component": (_kill_shim_and_main, 2),
+    "SIGKILL tmux server": (_kill_tmux_server, 2),
+    "client killed mid-transaction": (_kill_client, 3),
+    "supervisor killed mid-restart": (
+        _killed_after("restart", lambda experiment, _: events.kill_supervisor(experiment)),
+        2,
+    ),
+    "component killed mid-restart": (
+        _killed_after("restart", events.kill_main),
+        2,
+    ),
+    "clock jumps back": (_jump(wall_s=-86400.0), 1),
+    "an hour passes": (_jump(wall_s=HOUR_S, monotonic_s=HOUR_S), 2),
+    "log truncated": (_truncate_log, 1),
+    "log replaced": (_replace_log, 1),
+    "silent clients": (_silent_clients, 1),
+    "rapid restarts": (_hammer, 1),
+}
+"""Event and how often it is drawn, relative to the others."""
