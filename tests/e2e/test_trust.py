@@ -104,7 +104,7 @@ def test_gives_up_after_so_many_failures_and_a_person_can_start_it_again(box: Bo
     ("words", "cause"),
     [
         ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "out of GPU memory"),
-        ("ERROR RL config validation failed:", "config"),
+        ("RL config validation failed:", "config"),
     ],
 )
 def test_out_of_memory_and_config_errors_are_not_retried(box: Box, words: str, cause: str) -> None:
