@@ -1,0 +1,117 @@
+"""`rltui orphans` on processes that really outlived their component."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import Box
+from tests.waiting import retry_until
+
+from rltui.services.processes import ProcessId, is_alive, read_process_id
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+
+FAMILY = Path(__file__).parents[1] / "fakes/programs/family.py"
+LAYOUT = """\
+framework = "generic"
+
+[[component]]
+id = "serve"
+command = ["{python}", "-I", "-S", "FAMILY", "{workspace}/pids", "wait", "daemon", "port"]
+stop = { grace_s = 2, leftovers = "keep" }
+"""
+
+
+@pytest.fixture
+def family(box: Box) -> dict[str, int]:
+    """A component that was killed; by kind, the pids of the two processes it left. Both can be recognised."""
+    (box.work / "run.toml").write_text("max_steps = 20\n")
+    (box.work / "family.toml").write_text(LAYOUT.replace("FAMILY", str(FAMILY)))
+    started = box.run("up", "run.toml", "-l", "family.toml", "-n", "one", "-o", "out", "--no-wait")
+    assert started.returncode == 0, started.stderr
+    pids_file = box.work / "pids"
+    retry_until(pids_file.exists)
+    found: dict[str, int] = json.loads(pids_file.read_text())
+    main = retry_until(lambda: box.component("serve")["pid"])
+    os.kill(main, signal.SIGKILL)
+    retry_until(lambda: len(box.json("status")["orphans"]) == 2)
+    return found
+
+
+def identity(pid: int) -> ProcessId:
+    found = read_process_id(pid)
+    assert found is not None
+    return found
+
+
+def journal(box: Box) -> list[dict[str, Any]]:
+    lines = (box.work / "out/.rltui/journal.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def forget_supervisor(box: Box) -> None:
+    """Kill the supervisor and the shims, so that nothing of the experiment but its leftovers lives."""
+    attempt = json.loads((box.work / "out/.rltui/components/serve/attempt-1/attempt.json").read_text())
+    supervisor = [entry for entry in journal(box) if entry["kind"] == "supervisor"][-1]["data"]["pid"]
+    doomed = [identity(supervisor), identity(attempt["shim_pid"])]
+    for process in doomed:
+        os.kill(process.pid, signal.SIGKILL)
+    retry_until(lambda: not any(is_alive(process) for process in doomed))
+
+
+def test_leftovers_are_listed_and_one_or_all_are_ended(box: Box, family: dict[str, int]) -> None:
+    daemon, port = identity(family["daemon"]), identity(family["port"])
+    text = box.run("orphans").stdout
+    assert f"pid {daemon.pid} " in text
+    assert f":{family['listens']}" in text
+    assert "of serve attempt 1" in text
+    assert box.run("status").stdout.count("⚠ leftover: pid") == 2
+
+    one = box.json("orphans", "--free", str(daemon.pid), "--yes")
+    assert [orphan["pid"] for orphan in one["ended"]] == [daemon.pid]
+    assert [orphan["pid"] for orphan in one["orphans"]] == [port.pid]
+    assert not is_alive(daemon)
+    assert is_alive(port)
+
+    all_of_them = box.run("orphans", "one", "--free", "--yes")
+    assert all_of_them.returncode == 0, all_of_them.stderr
+    assert f"ended pid {port.pid} " in all_of_them.stdout
+    assert not is_alive(port)
+    assert box.run("orphans").stdout == "one has no leftover process\n"
+    assert box.run("orphans", "--free").returncode == 0
+
+
+def test_a_pid_that_is_no_leftover_is_refused(box: Box, family: dict[str, int]) -> None:
+    refused = box.run("orphans", "--free", str(os.getpid()), "--yes")
+    assert refused.returncode == 2
+    assert f"pid {os.getpid()} is no leftover of one" in refused.stderr
+    assert box.run("orphans", "--free", "serve").returncode == 2
+    assert is_alive(identity(family["port"]))
+
+
+def test_leftovers_of_an_experiment_without_a_supervisor_are_not_hidden(
+    box: Box, family: dict[str, int]
+) -> None:
+    port = identity(family["port"])
+    forget_supervisor(box)
+    assert {orphan["pid"] for orphan in box.json("status", "one")["orphans"]} == {
+        family["daemon"],
+        family["port"],
+    }
+    listed = box.run("orphans", "one").stdout
+    assert f"pid {port.pid} " in listed
+    assert f":{family['listens']}" in listed
+
+    done = box.run("orphans", "one", "--free", str(port.pid), "--yes")
+    assert done.returncode == 0, done.stderr
+    assert not is_alive(port)
+    assert journal(box)[-1]["text"] == f"ending pid {port.pid} on request"
+    assert is_alive(identity(family["daemon"]))
+    rest = box.json("orphans", "one", "--free", "--yes")
+    assert [orphan["pid"] for orphan in rest["ended"]] == [family["daemon"]]
+    assert rest["orphans"] == []
