@@ -1,0 +1,171 @@
+"""The lifecycle under thousands of event orders, beside a simple account of what was asked and started.
+
+The world is unruly: events of earlier starts arrive late, ends arrive twice, probes answer after the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rltui.core.api import ComponentState as S
+from rltui.core.layout import Restart
+from rltui.core.lifecycle import (
+    Ended,
+    ExitInfo,
+    Held,
+    Life,
+    LifeEvent,
+    ProbeSucceeded,
+    Spawned,
+    StartFailed,
+    StartRequested,
+    StopRequested,
+    advance,
+)
+
+EXITS = st.sampled_from(
+    [
+        ExitInfo(code=0),
+        ExitInfo(code=1),
+        ExitInfo(signal="SIGKILL"),
+        ExitInfo(),
+        ExitInfo(error="cannot run"),
+        ExitInfo(code=1, hopeless=True),
+        ExitInfo(signal="SIGTERM", on_request=True),
+    ]
+)
+Make = Callable[[int, float], LifeEvent]
+"""From the epoch that the event belongs to and the time to the event."""
+
+
+def _ended(exit_info: ExitInfo) -> Make:
+    return lambda epoch, at: Ended(epoch, exit_info, at)
+
+
+OF_AN_EPOCH: st.SearchStrategy[Make] = st.one_of(
+    st.just(lambda epoch, at: Held(epoch, "waits")),
+    st.booleans().map(lambda ready: lambda epoch, at: Spawned(epoch, ready=ready, at=at)),
+    st.just(lambda epoch, at: ProbeSucceeded(epoch, at=at)),
+    st.just(lambda epoch, at: StartFailed(epoch, "no port")),
+    EXITS.map(_ended),
+)
+ASKED: st.SearchStrategy[Make] = st.one_of(
+    st.just(lambda epoch, at: StartRequested()),
+    st.just(lambda epoch, at: StartRequested(automatic=True)),
+    st.just(lambda epoch, at: StopRequested()),
+    st.just(lambda epoch, at: StopRequested(reason="not ready after 5 s")),
+)
+LATENESS = st.sampled_from([0, 0, 0, 0, 1, 2, 3])
+"""How many starts ago the event happened."""
+HAPPENINGS = st.lists(
+    st.tuples(ASKED | OF_AN_EPOCH | OF_AN_EPOCH, LATENESS, st.floats(0, 900)), min_size=5, max_size=60
+)
+RESTARTS = st.builds(
+    Restart,
+    policy=st.sampled_from(["never", "on-failure", "always"]),
+    max_failures=st.integers(1, 4),
+    window_s=st.sampled_from([10.0, 3600.0]),
+    healthy_s=st.sampled_from([5.0, 600.0]),
+)
+KINDS: st.SearchStrategy[Literal["service", "job"]] = st.sampled_from(["service", "job"])
+
+
+@dataclass
+class Account:
+    """What is known without asking the lifecycle."""
+
+    spawned: list[int] = field(default_factory=list)
+    """Epochs in which a process came to be."""
+    stopped_by_person: bool = False
+    """Nobody has asked for a start since."""
+
+    def note(self, before: Life, event: LifeEvent, after: Life) -> None:
+        if isinstance(event, Spawned) and after.alive and not before.alive:
+            self.spawned.append(after.epoch)
+        if isinstance(event, StartRequested):
+            self.stopped_by_person = False
+        if isinstance(event, StopRequested) and event.reason is None and before.expected:
+            self.stopped_by_person = True
+
+
+@settings(max_examples=1500, deadline=None)
+@given(HAPPENINGS, RESTARTS, KINDS)
+def test_any_order_of_events(
+    happenings: list[tuple[Make, int, float]], restart: Restart, kind: Literal["service", "job"]
+) -> None:
+    life, now, account = Life(kind=kind, restart=restart), 0.0, Account()
+    for make, lateness, pause_s in happenings:
+        now += pause_s
+        event = make(life.epoch - lateness, now)
+        after = advance(life, event)
+        late = lateness > 0 and hasattr(event, "epoch")
+        if late:
+            assert after is life, "what comes late changes nothing"
+        account.note(life, event, after)
+        assert len(account.spawned) == len(set(account.spawned)), "two processes in one epoch"
+        if account.stopped_by_person:
+            assert after.state is not S.BACKOFF, "a stop by a person is never answered with a start"
+            assert after.state not in {S.WAITING, S.STARTING, S.READY}
+        _assert_consistent(after, now)
+        life = after
+
+
+def _assert_consistent(life: Life, now: float) -> None:
+    assert len(life.failures) <= life.restart.max_failures
+    assert list(life.failures) == sorted(life.failures)
+    assert (life.retry_at is not None) == (life.state is S.BACKOFF)
+    if life.retry_at is not None:
+        longest = life.restart.backoff_s[1]
+        assert life.restart.policy != "never"
+        assert life.retry_at <= now + longest
+        assert life.exit is not None
+        assert not life.exit.hopeless
+    if life.state in {S.FAILED, S.BACKOFF}:
+        assert life.reason
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.floats(0.1, 100), min_size=1, max_size=40), RESTARTS)
+def test_failures_in_a_row_are_bounded(lived_s: list[float], restart: Restart) -> None:
+    """However long each start lives: never more failures within the window than the layout allows."""
+    restart = restart.model_copy(update={"policy": "on-failure"})
+    life, now, failed_at = Life(kind="service", restart=restart), 0.0, list[float]()
+    life = advance(life, StartRequested())
+    for seconds in lived_s:
+        life = advance(life, Spawned(life.epoch, ready=False, at=now))
+        now += seconds
+        life = advance(life, Ended(life.epoch, ExitInfo(code=1), now))
+        failed_at.append(now)
+        recent = [moment for moment in failed_at if now - moment <= restart.window_s]
+        assert len(recent) <= restart.max_failures
+        if len(recent) == restart.max_failures:
+            assert life.state is S.FAILED
+            return
+        assert life.state is S.BACKOFF
+        assert life.retry_at is not None
+        now = life.retry_at
+        life = advance(life, StartRequested(automatic=True))
+    assert life.state is S.WAITING
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(["spawned", "probe", "ended", "failed"]), max_size=12), RESTARTS)
+def test_stop_by_a_person_is_the_last_word(tail: list[str], restart: Restart) -> None:
+    """Whatever the voided start still says, it stays stopped until somebody asks again."""
+    life = advance(Life(kind="job", restart=restart), StartRequested())
+    voided = life.epoch
+    life = advance(life, StopRequested())
+    events: dict[str, LifeEvent] = {
+        "spawned": Spawned(voided, ready=True, at=1.0),
+        "probe": ProbeSucceeded(voided, at=1.0),
+        "ended": Ended(voided, ExitInfo(code=1), 1.0),
+        "failed": StartFailed(voided, "no port"),
+    }
+    for name in tail:
+        assert advance(life, events[name]) is life
+    assert life.state is S.STOPPED
