@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import tempfile
 import threading
@@ -11,7 +12,7 @@ import pytest
 
 from rltui.client import wire
 from rltui.core import api
-from rltui.errors import ConfigError, RltuiError
+from rltui.errors import ConfigError, RltuiError, UsageError
 
 
 def test_both_ends_speak_the_same_protocol() -> None:
@@ -71,6 +72,53 @@ def test_supervisor_that_dies_while_asked(path: Path) -> None:
     with wire.Wire(path) as connection, pytest.raises(wire.SupervisorGoneError):
         connection.call("status")
     thread.join()
+
+
+def test_refusal_in_place_of_hello_is_told(path: Path) -> None:
+    error = {"exit_code": 1, "title": "256 clients already", "details": [], "hint": "close some"}
+    thread = serve(path, [json.dumps({"error": error}).encode() + b"\n"])
+    with pytest.raises(RltuiError, match="256 clients") as caught:
+        wire.Wire(path)
+    assert not isinstance(caught.value, wire.SupervisorGoneError)
+    thread.join()
+
+
+def test_refusal_is_read_though_the_request_could_not_be_sent(path: Path) -> None:
+    """As with a request that is too long: the supervisor says so and hangs up without reading on."""
+    error = {"exit_code": 2, "title": "too long", "details": [], "hint": ""}
+    thread = serve(path, [HELLO, json.dumps({"id": None, "error": error}).encode() + b"\n"])
+    with wire.Wire(path) as connection, pytest.raises(UsageError, match="too long"):
+        connection.call("plan", {"action": "x" * (4 << 20)})
+    thread.join()
+
+
+def test_silent_supervisor_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is stopped, as by ctrl-z or a debugger: the kernel still takes the connection."""
+    monkeypatch.setattr(wire, "CONNECT_TIMEOUT_S", 0.1)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        with pytest.raises(RltuiError, match=f"pid {os.getpid()}, does not answer") as caught:
+            wire.Wire(path)
+    assert f"kill -CONT {os.getpid()}" in caught.value.hint
+
+
+def test_answer_that_does_not_come_in_time(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        accepted: list[socket.socket] = []
+
+        def greet() -> None:
+            accepted.append(listener.accept()[0])
+            accepted[0].sendall(HELLO)
+
+        thread = threading.Thread(target=greet)
+        thread.start()
+        with wire.Wire(path) as connection:
+            thread.join()
+            with accepted[0], pytest.raises(RltuiError, match="did not answer 'status'"):
+                connection.call("status", timeout_s=0.1)
 
 
 def test_wait_for_events_can_be_interrupted(path: Path) -> None:

@@ -250,6 +250,23 @@ def test_template_values() -> None:
     assert TINYRL.template_values(files(), context(resume_step=5))["resume"] == ("--ckpt.resume-step", "5")
 
 
+def test_overrides_go_before_the_config() -> None:
+    plain = TINYRL.template_values(files(), context())
+    assert (plain["overrides"], plain["port.inference"]) == ((), "8000")
+    values = TINYRL.template_values(files(), context(overrides={"inference.server.port": 8001}))
+    assert values["overrides"] == ("--inference.server.port", "8001")
+    assert values["port.inference"] == "8001"
+
+
+def test_port_may_be_chosen_anew_unless_the_config_gives_the_address_too() -> None:
+    (port,) = TINYRL.ports(files(BASE + "server = { port = 8123 }\n"))
+    assert (port.component, port.knob, port.port) == ("inference", "inference.server.port", 8123)
+    assert set(port.readers) == {"inference", "orchestrator"}
+    url = '[orchestrator.client]\nbase_url = "http://127.0.0.1:8000/v1"\n'
+    assert TINYRL.ports(files(BASE + url)) == ()
+    assert TINYRL.ports(files(BASE + 'server = { port = "many" }\n')) == ()
+
+
 def test_a_missing_sft_file_is_told_where_it_is_needed() -> None:
     values = TINYRL.template_values(files(), context())
     assert isinstance(values["config.sft"], Missing)

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rltui import paths
+from rltui.client import launch, ports
+from rltui.client.offline import open_store
+from rltui.daemon.recipe import Recipe
+from rltui.frameworks import registry
+from rltui.services import layout_files
+from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+
+RL = """\
+max_steps = 20
+[model]
+name = "m"
+[[orchestrator.env]]
+id = "reverse-text"
+[inference.server]
+port = PORT
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+
+
+@pytest.fixture
+def held() -> Iterator[int]:
+    """A port that this process listens on."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        yield int(holder.getsockname()[1])
+
+
+def experiment(
+    folder: Path, port: int, *, name: str = "a", more: str = "", layout: str = "tinyrl"
+) -> ExperimentRecord:
+    """Written down, on the list."""
+    config = folder / name / "rl.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(RL.replace("PORT", str(port)) + more)
+    record = ExperimentRecord(
+        name=name,
+        output_dir=str(folder / name / "out"),
+        workspace=str(folder),
+        config_files=(str(config),),
+        layout_file=str(layout_files.find(layout, folder)),
+        framework="tinyrl",
+        created_at=1.0,
+    )
+    ControlFolder(Path(record.output_dir)).write_record(record)
+    return record
+
+
+def alive(*names: str) -> Callable[[ExperimentRecord], bool]:
+    return lambda record: record.name in names
+
+
+def test_a_free_port_is_taken_as_it_is(tmp_path: Path, free_port: int) -> None:
+    record = experiment(tmp_path, free_port)
+    assert ports.with_ports(record) == (record, ())
+
+
+def test_held_port_is_replaced_by_the_next_free_one(tmp_path: Path, held: int) -> None:
+    record, notes = ports.with_ports(experiment(tmp_path, held))
+    port = record.overrides["inference.server.port"]
+    assert isinstance(port, int)
+    assert port > held
+    own_name = Path("/proc/self/comm").read_text().strip()
+    (note,) = notes
+    assert note == f"port {held} is held by pid {os.getpid()} {own_name}: this experiment uses {port}"
+
+
+def test_port_of_a_living_experiment_is_left_to_it(
+    tmp_path: Path, free_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment(tmp_path, free_port, name="other")
+    mine = experiment(tmp_path, free_port)
+    assert ports.with_ports(mine) == (mine, ()), "dead ones need no port"
+    monkeypatch.setattr(launch, "lives", alive("other"))
+    record, notes = ports.with_ports(mine)
+    assert notes[0].startswith(f"port {free_port} is the experiment other's: this experiment uses ")
+    # … and the port that the third experiment would take is the second one's now.
+    ControlFolder(Path(record.output_dir)).write_record(record)
+    monkeypatch.setattr(launch, "lives", alive("other", "a"))
+    third, _ = ports.with_ports(experiment(tmp_path, free_port, name="third"))
+    assert len({free_port, *record.overrides.values(), *third.overrides.values()}) == 3
+
+
+def test_living_experiment_whose_config_is_broken_is_passed_over(
+    tmp_path: Path, free_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path(experiment(tmp_path, free_port, name="other").config_files[0]).write_text("[")
+    monkeypatch.setattr(launch, "lives", alive("other"))
+    assert ports.with_ports(experiment(tmp_path, free_port))[1] == ()
+
+
+def test_override_is_kept_while_its_port_is_free(tmp_path: Path, held: int, free_port: int) -> None:
+    with_override = replace(
+        experiment(tmp_path, held),
+        overrides={"inference.server.port": free_port},
+        overridden={"inference.server.port": held},
+    )
+    record, notes = ports.with_ports(with_override)
+    assert record == with_override
+    assert notes == (f"inference uses port {free_port}, as before; the config says {held}",)
+
+
+def test_override_ends_when_a_person_writes_another_port(tmp_path: Path, free_port: int) -> None:
+    stale = replace(
+        experiment(tmp_path, free_port),
+        overrides={"inference.server.port": 8001},
+        overridden={"inference.server.port": 8000},
+    )
+    assert dict(ports.with_ports(stale)[0].overrides) == {}
+    assert ports.listening_ports(stale) == (free_port,)
+
+
+def test_port_that_the_config_names_twice_is_left_alone(tmp_path: Path, held: int) -> None:
+    more = f'[orchestrator.client]\nbase_url = "http://127.0.0.1:{held}/v1"\n'
+    record = experiment(tmp_path, held, more=more)
+    assert ports.with_ports(record) == (record, ())
+
+
+def test_layout_that_passes_no_options_on_keeps_its_port(tmp_path: Path, held: int) -> None:
+    own = tmp_path / ".rltui" / "layouts" / "own.toml"
+    own.parent.mkdir(parents=True)
+    shipped = (paths.shipped_dir("layouts") / "tinyrl.toml").read_text()
+    own.write_text(shipped.replace('"{config.rl}", "{overrides}"]', '"{config.rl}"]'))
+    record = experiment(tmp_path, held, layout="own")
+    assert ports.with_ports(record) == (record, ())
+
+
+def test_override_reaches_commands_readiness_and_the_record(tmp_path: Path, held: int) -> None:
+    record, _ = ports.with_ports(experiment(tmp_path, held))
+    port = record.overrides["inference.server.port"]
+    control = ControlFolder(Path(record.output_dir))
+    control.write_record(record)
+    assert control.read_record() == record
+    framework = registry.get(record.framework)
+    recipe = Recipe(record, layout_files.load(Path(record.layout_file)), framework)
+    files = open_store(record).load()
+    inference = recipe.launch("inference", files, resume_step=None)
+    assert inference.argv[-2:] == ("--inference.server.port", str(port))
+    assert inference.port == port == recipe.port("inference", files)
+    assert inference.ready is not None
+    assert inference.ready.http == f"http://127.0.0.1:{port}/health"
+    orchestrator = recipe.launch("orchestrator", files, resume_step=4)
+    assert orchestrator.argv[-4:] == (
+        "--ckpt.resume-step", "4", "--inference.server.port", str(port)
+    )  # fmt: skip
+    text = Path(record.config_files[0]).read_text()
+    assert f"port = {held}" in text, "the config file is the user's"
+
+
+def test_record_of_an_earlier_version_has_no_overrides(tmp_path: Path, free_port: int) -> None:
+    record = experiment(tmp_path, free_port)
+    control = ControlFolder(Path(record.output_dir))
+    text = control.record_file.read_text()
+    control.record_file.write_text("".join(text.partition("\n[overrides]")[0]))
+    assert "overr" not in control.record_file.read_text()
+    assert control.read_record() == record

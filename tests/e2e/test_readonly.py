@@ -1,0 +1,85 @@
+"""`rltui --readonly`: everything is seen, nothing is changed, nothing is started."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from tests.conftest import Box
+from tests.terminal import Terminal
+from tests.waiting import retry_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+
+UP = ("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
+
+
+def journal(box: Box) -> str:
+    return (box.work / "out/.rltui/journal.jsonl").read_text()
+
+
+def test_readonly_app_shows_all_and_changes_nothing(counters: Box) -> None:
+    counters.json(*UP)
+    before = counters.json("status")["components"]
+    told = journal(counters)
+    argv = [sys.executable, "-m", "rltui", "--readonly", "one"]
+    terminal = Terminal(argv, cwd=counters.work, env=counters.env)
+    try:
+        terminal.wait_for("trainer ● ready")
+        terminal.wait_for("count ")
+        terminal.wait_for("read-only")
+        for key in ("x", "r", "s", "X"):
+            terminal.press("t", key, "Enter")
+        terminal.press("z")
+        terminal.wait_for("trainer ● ready")
+        after = counters.json("status")["components"]
+        assert [(item["pid"], item["state"]) for item in after] == [
+            (item["pid"], item["state"]) for item in before
+        ]
+        assert journal(counters) == told
+
+        supervisor = int(re.findall(r"supervisor started, pid (\d+)", told)[-1])
+        os.kill(supervisor, signal.SIGKILL)
+        terminal.wait_for("a read-only client starts none")
+        assert journal(counters) == told, "it started no supervisor"
+        counters.json("status")  # this does
+        terminal.wait_for("trainer ● ready")
+        retry_until(lambda: "reconnecting" not in terminal.screen())
+    finally:
+        terminal.close()
+
+
+def test_readonly_without_a_supervisor_says_what_to_do(counters: Box) -> None:
+    counters.json(*UP)
+    counters.run("down")
+    argv = [sys.executable, "-m", "rltui", "-n", "one", "--readonly"]
+    shown = counters.work / "shown"
+    shell = ["sh", "-c", f"{' '.join(argv)} 2>{shown}; echo ended; sleep 100"]
+    terminal = Terminal(shell, cwd=counters.work, env=counters.env)
+    try:
+        terminal.wait_for("ended")
+    finally:
+        terminal.close()
+    assert "no supervisor of one runs, and a read-only client starts none" in shown.read_text()
+    assert "rltui status one" in shown.read_text()
+    assert not list((counters.root / "run/rltui").glob("*.sock"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("run.toml",), "'run.toml' is a config file"),
+        (("a", "b"), "creates none"),
+        (("a", "-o", "elsewhere"), "creates none"),
+        (("-n", "nobody"), "no experiment called 'nobody'"),
+    ],
+)
+def test_readonly_usage(counters: Box, arguments: tuple[str, ...], words: str) -> None:
+    done = counters.run("--readonly", *arguments)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert not Path(counters.work / "elsewhere").exists()
