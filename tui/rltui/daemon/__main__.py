@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from rltui import paths
+from rltui.daemon.alerts import deliver_alerts
 from rltui.daemon.api_server import ApiServer
 from rltui.daemon.disk import watch_disk
 from rltui.daemon.folder_guard import guard_folder
@@ -74,6 +75,7 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
             watch_orphans,
             watch_stalls,
             watch_disk,
+            deliver_alerts,
         )
     ]
     loops.append(asyncio.create_task(guard_folder(supervisor, lock), name="guard_folder"))

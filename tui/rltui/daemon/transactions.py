@@ -99,7 +99,9 @@ class Transactions:
         try:
             await self._stop_and_start(pending)
         except Exception as error:
-            self._teller.alert(Alert(severity="error", title="a plan was not finished", text=str(error)))
+            self._teller.alert(
+                Alert(kind="config", severity="error", title="a plan was not finished", text=str(error))
+            )
             self._forget()
             if not isinstance(error, RltuiError):
                 raise
