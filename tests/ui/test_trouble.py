@@ -119,6 +119,16 @@ async def test_leftovers_show_until_they_are_gone(size: tuple[int, int], open_ap
         assert not bar.region
 
 
+async def test_leftovers_grow_older_on_the_screen(open_app: Opener) -> None:
+    clock = [NOW]
+    async with open_app(FakeExperiment(orphans_status()), size=(200, 50), clock=lambda: clock[0]) as pilot:
+        bar = overview(pilot).query_one(OrphanBar)
+        assert "VLLM::EngineCore 4m12s" in str(bar.content)
+        clock[0] += 60
+        overview(pilot)._update_titles()
+        assert "VLLM::EngineCore 5m12s" in str(bar.content)
+
+
 async def test_k_ends_what_was_shown_and_no_is_its_default(open_app: Opener) -> None:
     experiment = FakeExperiment(orphans_status())
     async with open_app(experiment) as pilot:

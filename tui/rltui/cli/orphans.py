@@ -15,6 +15,8 @@ from rltui.cli.waiting import limited
 from rltui.client import launch, offline
 from rltui.client.wire import Wire
 from rltui.core.api import Orphan, OrphanReport, Plan, Request
+from rltui.core.command_text import short_command
+from rltui.core.lines import plain_text
 from rltui.daemon.journal import Journal
 from rltui.errors import RltuiError, UsageError
 from rltui.services import processes
@@ -62,7 +64,10 @@ def _list(record: ExperimentRecord, *, as_json: bool) -> int:
     if not found:
         print(f"{record.name} has no leftover process")
     for orphan in found:
-        print(f"{orphan_text(orphan.model_dump())}\n  {RECOGNISED[orphan.evidence]}")
+        print(orphan_text(orphan.model_dump()))
+        print(f"  {RECOGNISED[orphan.evidence]}")
+        if orphan.command != short_command(orphan.command):
+            print(f"  {plain_text(orphan.command)}")
     return 0
 
 

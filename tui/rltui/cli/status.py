@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from rltui.client import launch
+from rltui.core.command_text import short_command
 from rltui.core.durations import duration
 from rltui.services.experiment_files import ExperimentRecord
 
@@ -110,7 +111,7 @@ def retry_text(component: dict[str, Any], now: float) -> str:
 
 def orphan_text(orphan: dict[str, Any]) -> str:
     """`pid 4711 VLLM::EngineCore · of inference attempt 1 · 4m12s · 58.0 GiB · :8000`, as far as known."""
-    parts = [f"pid {orphan['pid']} {orphan['command']}".rstrip()]
+    parts = [f"pid {orphan['pid']} {short_command(orphan['command'])}".rstrip()]
     if orphan["component"] is not None:
         attempt = "" if orphan["attempt"] is None else f" attempt {orphan['attempt']}"
         parts.append(f"of {orphan['component']}{attempt}")

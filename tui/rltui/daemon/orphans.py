@@ -100,12 +100,11 @@ class OrphanWatch:
         await processes.end_processes(ids, grace_s=GRACE_S)
 
     def _take_over(self, found: tuple[Orphan, ...]) -> None:
-        if [(orphan.pid, orphan.start) for orphan in found] == [
-            (orphan.pid, orphan.start) for orphan in self.orphans
-        ]:
+        """Ages are kept true in silence; all else is news."""
+        before, self.orphans = self.orphans, found
+        if [_ageless(orphan) for orphan in found] == [_ageless(orphan) for orphan in before]:
             return
-        known = {(orphan.pid, orphan.start) for orphan in self.orphans}
-        self.orphans = found
+        known = {(orphan.pid, orphan.start) for orphan in before}
         fresh = [orphan for orphan in found if (orphan.pid, orphan.start) not in known]
         if fresh:
             self._teller.alert(
@@ -139,3 +138,7 @@ class OrphanWatch:
         """Also one whose shim has not written its record yet."""
         runner = self._runners.get(leftover.component or "")
         return runner is not None and runner.life.busy and leftover.attempt == runner.attempt
+
+
+def _ageless(orphan: Orphan) -> Orphan:
+    return orphan.model_copy(update={"age_s": None})

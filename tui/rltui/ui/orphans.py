@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rltui.core.api import Orphan
+from rltui.core.command_text import short_command
 from rltui.core.durations import duration
 from rltui.ui.text import clean_line, gib, listed, shortened
 
-COMMAND_WIDTH = 40
-"""Cells of a command line that tell programs apart."""
 FULL_COMMAND_WIDTH = 200
 """As much as a question shows."""
 RECOGNISED = {
@@ -35,10 +34,18 @@ def _ports_text(ports: Sequence[int]) -> str:
 
 def brief(orphan: Orphan) -> str:
     """`pid 4711 VLLM::EngineCore 4m12s 58.0 GiB :8000`, as far as it is known."""
-    name = f"pid {orphan.pid} {shortened(clean_line(orphan.command), COMMAND_WIDTH)}".rstrip()
+    name = f"pid {orphan.pid} {short_command(clean_line(orphan.command))}".rstrip()
     age = "" if orphan.age_s is None else duration(orphan.age_s)
     memory = f"{gib(orphan.gpu_bytes)} GiB" if orphan.gpu_bytes else ""
     return " ".join(part for part in (name, age, memory, _ports_text(orphan.ports)) if part)
+
+
+def aged(orphans: Sequence[Orphan], by_s: float) -> list[Orphan]:
+    """As they are `by_s` seconds later."""
+    return [
+        orphan if orphan.age_s is None else orphan.model_copy(update={"age_s": orphan.age_s + by_s})
+        for orphan in orphans
+    ]
 
 
 def held_text(orphans: Sequence[Orphan]) -> str:

@@ -91,14 +91,14 @@ class Overview(Screen[None]):
         self._alert: Alert | None = None
         self._alert_at = 0.0
         self._is_tiny = False
-        self._readonly: bool = getattr(experiment, "readonly", False)
+        self._readonly = experiment.readonly
 
     def compose(self) -> ComposeResult:
         """Header, banner, leftovers, panes, keys."""
         yield HeaderBar(readonly=self._readonly)
         yield KeyBar()
         yield Static(id="banner", markup=False)
-        yield OrphanBar(hint="" if self._readonly else " · K ends them")
+        yield OrphanBar(hint="" if self._readonly else " · K ends them", clock=self._clock)
         yield self._new_body()
 
     def _new_body(self) -> Body:
@@ -181,6 +181,7 @@ class Overview(Screen[None]):
     def _update_titles(self) -> None:
         for pane in self.body.components:
             pane.update_title()
+        self.query_one(OrphanBar).update_ages()
 
     # focus
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import Static
 
 from rltui.core.api import Orphan
-from rltui.ui.orphans import bar_lines
+from rltui.ui.orphans import aged, bar_lines
 
 ROWS_ON_TALL_SCREENS = 3
 TALL_ROWS = 36
@@ -15,25 +17,34 @@ TALL_ROWS = 36
 
 
 class OrphanBar(Static):
-    """Shows the newest `orphans`; takes no room where there are none."""
+    """Shows the newest `orphans`, getting older; takes no room where there are none."""
 
     orphans: reactive[tuple[Orphan, ...]] = reactive(())
 
-    def __init__(self, *, hint: str) -> None:
+    def __init__(self, *, hint: str, clock: Callable[[], float]) -> None:
         """`hint` closes the last line: which key ends them."""
         super().__init__(markup=False)
         self._hint = hint
+        self._clock = clock
+        self._told_at = 0.0
+        self._lines: list[str] = []
 
     def watch_orphans(self) -> None:
         """Show what is true now."""
+        self._told_at = self._clock()
         self.set_class(bool(self.orphans), "-shown")
-        self._write()
+        self.update_ages()
 
     def on_resize(self) -> None:
         """Say as much as there is room for."""
-        self._write()
+        self.update_ages()
 
-    def _write(self) -> None:
+    def update_ages(self) -> None:
+        """Add the time since they were told of; repaints only where the text is another one."""
         width = self.content_size.width or self.app.size.width - 2
         rows = ROWS_ON_TALL_SCREENS if self.app.size.height >= TALL_ROWS else 1
-        self.update(Content("\n".join(bar_lines(self.orphans, width, rows=rows, hint=self._hint))))
+        orphans = aged(self.orphans, self._clock() - self._told_at)
+        lines = bar_lines(orphans, width, rows=rows, hint=self._hint)
+        if lines != self._lines:
+            self._lines = lines
+            self.update(Content("\n".join(lines)))
