@@ -50,7 +50,7 @@ def test_resume_continues_from_the_newest_checkpoint(counters: Box, earlier: Pat
 def test_from_scratch_keeps_the_earlier_files_aside(counters: Box, earlier: Path) -> None:
     counters.json(*UP, "--resume")
     plan = counters.json("restart", "orchestrator", "trainer", "--from-scratch", "--plan")
-    assert plan["lost"] == {"steps": 3, "resume_step": None}
+    assert plan["lost"] == {"steps": 3, "resume_step": None, "rollouts": None}
     assert counters.run("restart", "orchestrator", "trainer", "--from-scratch", "--yes").returncode == 0
     counters.wait_for("trainer", "ready")
     assert not (earlier / "metrics.jsonl").exists()
