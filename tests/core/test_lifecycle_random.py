@@ -5,7 +5,6 @@ The world is unruly: events of earlier starts arrive late, ends arrive twice, pr
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -20,6 +19,7 @@ from rltui.core.lifecycle import (
     Held,
     Life,
     LifeEvent,
+    MainEnded,
     ProbeSucceeded,
     Spawned,
     StartFailed,
@@ -39,31 +39,58 @@ EXITS = st.sampled_from(
         ExitInfo(signal="SIGTERM", on_request=True),
     ]
 )
-Make = Callable[[int, float], LifeEvent]
-"""From the epoch that the event belongs to and the time to the event."""
 
 
-def _ended(exit_info: ExitInfo) -> Make:
-    return lambda epoch, at: Ended(epoch, exit_info, at)
+@dataclass(frozen=True)
+class Happening:
+    """One event to be, whose epoch and time come from the life it meets."""
+
+    pick: int
+    """Which of the events that are likely in the present state, or of all."""
+    wild: bool
+    """Of all."""
+    starts_ago: int
+    """From how many starts ago it comes."""
+    pause_s: float
+    exit: ExitInfo
+
+    def event(self, life: Life, at: float) -> LifeEvent:
+        epoch = life.epoch - self.starts_ago
+        ended: list[LifeEvent] = [Ended(epoch, self.exit, at), MainEnded(epoch, self.exit)]
+        asked: list[LifeEvent] = [
+            StartRequested(),
+            StopRequested(),
+            StopRequested(reason="not ready after 5 s"),
+        ]
+        launch: list[LifeEvent] = [Spawned(epoch, ready=False, at=at), Spawned(epoch, ready=True, at=at)]
+        likely: list[LifeEvent]
+        match life.state:
+            case S.WAITING:
+                likely = [*launch, *launch, StartFailed(epoch, "no port"), Held(epoch, "waits"), asked[1]]
+            case S.STARTING | S.READY:
+                likely = [*ended, ProbeSucceeded(epoch, at=at), *asked[1:]]
+            case S.STOPPING:
+                likely = [*ended, *asked[1:]]
+            case S.BACKOFF:
+                likely = [StartRequested(automatic=True), StartRequested(automatic=True), *asked[:2]]
+            case _:
+                likely = [asked[0]]
+        every = [*ended, ProbeSucceeded(epoch, at=at), StartFailed(epoch, "no port"), Held(epoch, "waits")]
+        events = [*every, *launch, *asked, StartRequested(automatic=True)] if self.wild else likely
+        return events[self.pick % len(events)]
 
 
-OF_AN_EPOCH: st.SearchStrategy[Make] = st.one_of(
-    st.just(lambda epoch, at: Held(epoch, "waits")),
-    st.booleans().map(lambda ready: lambda epoch, at: Spawned(epoch, ready=ready, at=at)),
-    st.just(lambda epoch, at: ProbeSucceeded(epoch, at=at)),
-    st.just(lambda epoch, at: StartFailed(epoch, "no port")),
-    EXITS.map(_ended),
-)
-ASKED: st.SearchStrategy[Make] = st.one_of(
-    st.just(lambda epoch, at: StartRequested()),
-    st.just(lambda epoch, at: StartRequested(automatic=True)),
-    st.just(lambda epoch, at: StopRequested()),
-    st.just(lambda epoch, at: StopRequested(reason="not ready after 5 s")),
-)
-LATENESS = st.sampled_from([0, 0, 0, 0, 1, 2, 3])
-"""How many starts ago the event happened."""
 HAPPENINGS = st.lists(
-    st.tuples(ASKED | OF_AN_EPOCH | OF_AN_EPOCH, LATENESS, st.floats(0, 900)), min_size=5, max_size=60
+    st.builds(
+        Happening,
+        pick=st.integers(0, 999),
+        wild=st.sampled_from([False, False, True]),
+        starts_ago=st.sampled_from([0, 0, 0, 0, 1, 2, 3]),
+        pause_s=st.floats(0, 900),
+        exit=EXITS,
+    ),
+    min_size=5,
+    max_size=60,
 )
 RESTARTS = st.builds(
     Restart,
@@ -96,15 +123,14 @@ class Account:
 @settings(max_examples=1500, deadline=None)
 @given(HAPPENINGS, RESTARTS, KINDS)
 def test_any_order_of_events(
-    happenings: list[tuple[Make, int, float]], restart: Restart, kind: Literal["service", "job"]
+    happenings: list[Happening], restart: Restart, kind: Literal["service", "job"]
 ) -> None:
     life, now, account = Life(kind=kind, restart=restart), 0.0, Account()
-    for make, lateness, pause_s in happenings:
-        now += pause_s
-        event = make(life.epoch - lateness, now)
+    for happening in happenings:
+        now += happening.pause_s
+        event = happening.event(life, now)
         after = advance(life, event)
-        late = lateness > 0 and hasattr(event, "epoch")
-        if late:
+        if happening.starts_ago > 0 and hasattr(event, "epoch"):
             assert after is life, "what comes late changes nothing"
         account.note(life, event, after)
         assert len(account.spawned) == len(set(account.spawned)), "two processes in one epoch"

@@ -12,7 +12,6 @@ from typing import Any
 
 from tests.faults import events
 from tests.faults.harness import COMPONENTS, Experiment
-from tests.faults.truth import Being
 from tests.waiting import retry_until
 
 from rltui.errors import ConflictError
@@ -34,7 +33,7 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
 NEEDS_PORT = frozenset({"orphans a port"})
 DEAF = frozenset({"ignores SIGTERM", "orphans a deaf one"})
 """Drawn less often: each stop takes the shim's whole patience."""
-HOUR_S = 3600.0
+HOUR_S, DAY_S = 3600.0, 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,26 +212,20 @@ def _kill_client(experiment: Experiment, component: str) -> Outcome:
     return Outcome(may_end=plan["stop"])
 
 
-def _jump(*, wall_s: float, monotonic_s: float = 0.0) -> Event:
-    def event(experiment: Experiment, component: str) -> Outcome:
-        del component
-        events.shift_clock(experiment, wall_s=wall_s, monotonic_s=monotonic_s)
-        done = _after_an_hour(experiment) if monotonic_s else set()
-        return Outcome(may_end=done)
-
-    return event
+def _jump_back(experiment: Experiment, component: str) -> Outcome:
+    del component
+    events.shift_clock(experiment, wall_s=-DAY_S)
+    return Outcome()
 
 
-def _after_an_hour(experiment: Experiment) -> set[str]:
-    """Those that end themselves by then, once they have."""
-    due = {name: main for name, main in experiment.truth.mains().items() if _ends_after_an_hour(main)}
-    for main in due.values():
-        retry_until(lambda main=main: not main.is_alive)  # type: ignore[misc]
-    return set(due)
-
-
-def _ends_after_an_hour(main: Being) -> bool:
-    return main.behaviour == "exit-hour" and main.state != "T"
+def _hour_passes(experiment: Experiment, component: str) -> Outcome:
+    """Until those that end themselves by then have."""
+    del component
+    mains = experiment.truth.mains()
+    due = {name for name, main in mains.items() if main.behaviour == "exit-hour" and main.state != "T"}
+    events.shift_clock(experiment, wall_s=HOUR_S, monotonic_s=HOUR_S)
+    retry_until(lambda: not any(mains[name].is_alive for name in due))
+    return Outcome(may_end=due)
 
 
 def _truncate_log(experiment: Experiment, component: str) -> Outcome:
@@ -293,8 +286,8 @@ EVENTS: dict[str, tuple[Event, int]] = {
         _killed_after("restart", events.kill_main),
         2,
     ),
-    "clock jumps back": (_jump(wall_s=-86400.0), 1),
-    "an hour passes": (_jump(wall_s=HOUR_S, monotonic_s=HOUR_S), 2),
+    "clock jumps back": (_jump_back, 1),
+    "an hour passes": (_hour_passes, 2),
     "log truncated": (_truncate_log, 1),
     "log replaced": (_replace_log, 1),
     "silent clients": (_silent_clients, 1),
