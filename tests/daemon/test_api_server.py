@@ -86,7 +86,7 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.supervisor = FakeSupervisor()
         self.path = folder / "x.sock"
-        self.server = ApiServer(cast(Supervisor, self.supervisor), self.path)
+        self.server = ApiServer(cast(Supervisor, self.supervisor), lambda: self.path)
         self.clients: list[Client] = []
 
     async def connect(self) -> Client:
@@ -153,7 +153,7 @@ async def test_socket_is_only_the_users(place: Place) -> None:
 
 
 async def test_a_stale_socket_is_replaced(place: Place) -> None:
-    second = ApiServer(cast(Supervisor, place.supervisor), place.path)
+    second = ApiServer(cast(Supervisor, place.supervisor), lambda: place.path)
     await second.open()
     await place.greet()
     await second.close()

@@ -8,6 +8,7 @@ import logging.handlers
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 from rltui import paths
@@ -16,6 +17,7 @@ from rltui.daemon.api_server import ApiServer
 from rltui.daemon.disk import watch_disk
 from rltui.daemon.folder_guard import guard_folder
 from rltui.daemon.samplers import follow_config, follow_metrics, sample_gpus, watch_orphans
+from rltui.daemon.socket_guard import guard_socket
 from rltui.daemon.stalls import watch_stalls
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ConflictError, RltuiError
@@ -59,7 +61,7 @@ def main() -> int:
 
 async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
     supervisor = Supervisor(record, tmux=TmuxHost(paths.tmux_socket()))
-    server = ApiServer(supervisor, paths.socket_path(record.name))
+    server = ApiServer(supervisor, partial(paths.socket_path, record.name))
     supervisor.adopt()
     await server.open()
     loop = asyncio.get_running_loop()
@@ -79,6 +81,7 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
         )
     ]
     loops.append(asyncio.create_task(guard_folder(supervisor, lock), name="guard_folder"))
+    loops.append(asyncio.create_task(guard_socket(server), name="guard_socket"))
     ends = [
         asyncio.create_task(server.shutdown_requested.wait(), name="shutdown"),
         asyncio.create_task(leave.wait(), name="SIGTERM"),

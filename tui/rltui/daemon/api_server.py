@@ -40,9 +40,12 @@ LOOKING = frozenset({"status", "knobs", "gpus", "plan"})
 class ApiServer:
     """Serves one supervisor on the socket `path`."""
 
-    def __init__(self, supervisor: Supervisor, path: Path) -> None:
+    def __init__(self, supervisor: Supervisor, path: Callable[[], Path]) -> None:
+        """`path` also makes the folder of the socket."""
         self._supervisor = supervisor
-        self._path = path
+        self._find_path = path
+        self._path = path()
+        self._inode: int | None = None
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self.shutdown_requested = asyncio.Event()
@@ -56,13 +59,27 @@ class ApiServer:
         }
 
     async def open(self) -> None:
-        """Listen. A socket left by a dead supervisor is replaced: the caller holds the experiment's lock."""
+        """Listen. A socket left by a dead supervisor is replaced: the caller holds the experiment's lock.
+
+        Again, where the socket vanished; connections go on.
+        """
+        self._path = self._find_path()
+        if self._server is not None:
+            self._server.close()
         self._path.unlink(missing_ok=True)
         mask = os.umask(0o177)
         try:
             self._server = await asyncio.start_unix_server(self._accept, path=self._path, limit=LINE_LIMIT)
         finally:
             os.umask(mask)
+        self._inode = self._path.stat().st_ino
+
+    def is_reachable(self) -> bool:
+        """The socket is where clients look for it, and is this server's."""
+        try:
+            return self._path.stat().st_ino == self._inode
+        except OSError:
+            return False
 
     async def close(self) -> None:
         """Hang up on everybody and remove the socket."""
