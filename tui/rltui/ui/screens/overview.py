@@ -195,11 +195,19 @@ class Overview(Screen[None]):
             self.body.focus_pane(self.body.panes[0])
 
     @on(DescendantFocus)
-    def _select_focused(self, event: DescendantFocus) -> None:
-        pane = self.body.pane_of(event.widget)
+    def _select_focused(self) -> None:
+        """By what has the focus now: the event may be older than the last key."""
+        self._select(self._current_pane())
+        self.refresh_bindings()
+
+    def _select(self, pane: Widget | None) -> None:
         if isinstance(pane, ComponentPane):
             self.selected = pane.component_id
-        self.refresh_bindings()
+
+    def _go_to(self, pane: Widget) -> None:
+        """Focus and select at once: the next key may have been typed already, and must act on this one."""
+        self.body.focus_pane(pane)
+        self._select(pane)
 
     def watch_selected(self, selected: str | None) -> None:
         """Mark the selected pane."""
@@ -219,17 +227,19 @@ class Overview(Screen[None]):
     def action_focus_next_pane(self) -> None:
         """In the order of the columns."""
         self.body.focus_beside(self._current_pane(), 1)
+        self._select(self._current_pane())
 
     def action_focus_previous_pane(self) -> None:
         """Backwards."""
         self.body.focus_beside(self._current_pane(), -1)
+        self._select(self._current_pane())
 
     def _select_beside(self, step: int) -> None:
         panes = [pane for pane in self.body.components if not pane.is_over]
         if panes:
             ids = [pane.component_id for pane in panes]
             at = ids.index(self.selected) if self.selected in ids else -step
-            self.body.focus_pane(panes[(at + step) % len(panes)])
+            self._go_to(panes[(at + step) % len(panes)])
 
     def action_select_next(self) -> None:
         """Down the column."""
@@ -242,7 +252,7 @@ class Overview(Screen[None]):
     def action_focus_component(self, component_id: str) -> None:
         """Straight to one."""
         if (pane := self.body.component(component_id)) is not None:
-            self.body.focus_pane(pane)
+            self._go_to(pane)
 
     def action_focus_knobs(self) -> None:
         """Straight to the knobs."""
