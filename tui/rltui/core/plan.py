@@ -183,13 +183,14 @@ def _ordered(
 def _lost(request: Request, stop: Collection[str], start: Collection[str], situation: Situation) -> Lost:
     """Steps are lost only where a job of the run is ended or begun again."""
     jobs = {spec.id for spec in situation.layout.component if spec.kind == "job" and not spec.creates}
+    rollouts = situation.rollouts if stop else None
     if not jobs & (set(stop) | set(start)):
-        return Lost()
+        return Lost(rollouts=rollouts)
     resume = situation.resume_step if request.resume == "latest" else None
     return Lost(
         steps=max(0, situation.completed_steps - (resume or 0)),
         resume_step=resume,
-        rollouts=situation.rollouts if stop else None,
+        rollouts=rollouts,
     )
 
 

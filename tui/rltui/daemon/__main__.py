@@ -19,6 +19,7 @@ from rltui.daemon.folder_guard import guard_folder
 from rltui.daemon.samplers import follow_config, follow_metrics, sample_gpus, watch_orphans
 from rltui.daemon.socket_guard import guard_socket
 from rltui.daemon.stalls import watch_stalls
+from rltui.daemon.start_watch import watch_starts
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
@@ -75,6 +76,7 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
             follow_config,
             sample_gpus,
             watch_orphans,
+            watch_starts,
             watch_stalls,
             watch_disk,
             deliver_alerts,

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from rltui.core.api import GpuReport, Orphan
+from rltui.core.command_text import short_command
 from rltui.core.memory_need import lack_of_memory
 from rltui.daemon.recipe import Launch
 from rltui.services import processes
@@ -37,9 +38,9 @@ class Obstacles:
         """The first thing in the way, in words that go behind "waits for"; `None` where the way is free."""
         await self._orphans.settled()
         if orphans := self._orphans.of(component):
-            return leftovers_text(orphans)
-        if launch.port is not None and (holder := processes.port_holder(launch.port)) is not None:
-            return f"port {launch.port}, held by {holder}"
+            return f"{leftovers_text(orphans)} (`rltui orphans --free` ends them)"
+        if launch.port is not None and (holders := processes.port_holders(launch.port)):
+            return f"port {launch.port}, held by {' and '.join(map(str, holders))}"
         if launch.gpu_memory and launch.gpus:
             return lack_of_memory(await self._read_gpus(), launch.gpus, launch.gpu_memory)
         return None
@@ -47,12 +48,12 @@ class Obstacles:
 
 def leftovers_text(orphans: Sequence[Orphan]) -> str:
     """`2 leftover processes of attempt 1: pid 4711 VLLM::EngineCore, …`."""
-    named = [f"pid {orphan.pid} {orphan.command[:40]}".rstrip() for orphan in orphans[:NAMED_ORPHANS]]
+    named = [
+        f"pid {orphan.pid} {short_command(orphan.command)}".rstrip() for orphan in orphans[:NAMED_ORPHANS]
+    ]
     if len(orphans) > NAMED_ORPHANS:
         named.append("…")
     word = "process" if len(orphans) == 1 else "processes"
     attempts = {orphan.attempt for orphan in orphans}
     whose = f" of attempt {orphans[0].attempt}" if len(attempts) == 1 and orphans[0].attempt else ""
-    return (
-        f"{len(orphans)} leftover {word}{whose} to end: {', '.join(named)} (`rltui orphans --free` ends them)"
-    )
+    return f"{len(orphans)} leftover {word}{whose}: {', '.join(named)}"

@@ -170,10 +170,12 @@ class Picture:
 
     def _port_problems(self, plan: Plan) -> tuple[Problem, ...]:
         problems = []
+        ending = {orphan.pid for orphan in plan.free}
         for name in plan.start:
             port = None if name in plan.stop else self.recipe.port(name, self.store.files)
-            if port is not None and (holder := processes.port_holder(port)) is not None:
-                message = f"{name} needs port {port}, which is held by {holder}"
+            holders = [] if port is None else processes.port_holders(port)
+            if strangers := [holder for holder in holders if holder.pid not in ending]:
+                message = f"{name} needs port {port}, which is held by {' and '.join(map(str, strangers))}"
                 problems.append(Problem(severity="error", key="port", message=message))
         return tuple(problems)
 

@@ -83,7 +83,9 @@ class Supervisor:
         )
         self._obstacles = Obstacles(self.orphans, self.gpu_readings.fresh)
         self._run_start = RunStart(self._picture, self.teller)
-        self._causes = Causes(self._framework.failures)
+        self.failure_patterns = self._framework.failures
+        """What its components print when they fail."""
+        self._causes = Causes(self.failure_patterns)
         self._intent = IntentFile(self.control.intent_file)
         self._transactions = Transactions(
             self.runners,
@@ -162,6 +164,7 @@ class Supervisor:
             ConfigError: if an error forbids it; nothing was done.
             ConflictError: if another transaction is under way, or a port is taken.
         """
+        await self.orphans.settled()
         plan = self.plan(request)
         refuse_blocked(plan)
         moves = request.action != "set" or request.restart
