@@ -64,7 +64,7 @@ def kill_shim(experiment: Experiment, component: str) -> None:
 
     retry_until(recorded)
     record = attempt_record(experiment, component)
-    experiment.orphaned.add((component, record["attempt"]))
+    experiment.unrecorded.add((component, record["attempt"]))
     kill(record["shim_pid"], record["shim_start"])
 
 

@@ -78,8 +78,8 @@ class Experiment:
     output_dir: Path
     restart: str = NO_RESTART
     name: str = NAME
-    orphaned: set[tuple[str, int]] = field(default_factory=set)
-    """Component and attempt whose shim was killed: its own record stays unfinished."""
+    unrecorded: set[tuple[str, int]] = field(default_factory=set)
+    """Component and attempt whose shim was killed or could not write: its record stays unfinished."""
     cut_logs: set[tuple[str, int]] = field(default_factory=set)
     """Component and attempt whose log was truncated or replaced."""
     folder: Path = field(init=False)

@@ -69,7 +69,7 @@ def assert_exits_are_known(experiment: Experiment) -> None:
     for name in COMPONENTS:
         newest = [being for being in experiment.truth.beings(name) if being.role == "main"][-3:]
         for main in newest:
-            if main.is_alive or (name, main.attempt) in experiment.orphaned:
+            if main.is_alive or (name, main.attempt) in experiment.unrecorded:
                 continue
             record = attempt_record(experiment, name, main.attempt)
             known = record["exit_code"] is not None or record["signal"] is not None
@@ -112,11 +112,12 @@ def assert_nothing_left(experiment: Experiment) -> None:
 def assert_ended(
     experiment: Experiment, component: str, *, code: int | None = None, signal: str | None = None
 ) -> None:
-    """It is shown as ended, with that exit code or signal, in time."""
+    """It is shown as ended with that exit code or signal, in time; what it left may still be being ended."""
 
     def ended() -> bool:
         item = experiment.shown()[component]
-        return item["state"] not in ALIVE and (item["exit_code"], item["signal"]) == (code, signal)
+        told = (item["exit_code"], item["signal"]) == (code, signal)
+        return told and item["state"] not in {"starting", "ready"}
 
     try:
         retry_until(ended, timeout_s=TRUE_WITHIN_S)

@@ -65,7 +65,7 @@ def test_200_restarts_as_fast_as_they_can_be_asked(experiment: Experiment) -> No
     assert experiment.shown()["trainer"]["state"] == "ready"
     mains = [being for being in experiment.truth.beings("trainer") if being.role == "main"]
     assert 2 <= len(mains) <= taken + 1
-    assert [main.attempt for main in mains] == list(range(1, len(mains) + 1))
+    assert experiment.attempts("trainer")[-1] <= taken + 1
     invariants.assert_all(experiment, before, may_end={"trainer"})
 
 

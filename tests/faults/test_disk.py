@@ -94,6 +94,7 @@ def test_read_only_state_folder_ends_nothing_and_hides_no_end(experiment: Experi
     experiment.up()
     before = experiment.truth.mains()
     with events.read_only(experiment.control):
+        experiment.unrecorded |= {("trainer", 1), ("orchestrator", 1)}
         invariants.assert_shown_is_true(experiment)
         os.kill(before["trainer"].pid, signal.SIGUSR1)
         retry_until(lambda: experiment.truth.main("trainer") is None)

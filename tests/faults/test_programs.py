@@ -76,7 +76,8 @@ def test_killed_main_takes_its_descendants_and_can_be_started_again(
     before = experiment.truth.mains()
     events.kill_main(experiment, name)
     invariants.assert_ended(experiment, name, signal="SIGKILL")
-    retry_until(lambda: not experiment.truth.living(name))
+    experiment.settle()
+    assert experiment.truth.living(name) == []
     experiment.behave(name)
     experiment.request("start", name)
     assert experiment.shown()[name]["state"] == "ready"
