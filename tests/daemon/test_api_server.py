@@ -42,12 +42,12 @@ class FakeSupervisor:
     def knobs(self) -> KnobTable:
         return KnobTable()
 
-    def plan(self, request: Request) -> Plan:
+    async def plan(self, request: Request) -> Plan:
         return Plan(action=request.action)
 
     async def execute(self, request: Request) -> Plan:
         self.executed.append(request)
-        return self.plan(request)
+        return await self.plan(request)
 
     async def shut_down(self) -> None:
         raise AssertionError("nobody asked for it")

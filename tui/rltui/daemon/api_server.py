@@ -148,8 +148,7 @@ class ApiServer:
         return self._supervisor.gpu_readings.newest
 
     async def _plan(self, params: dict[str, Any]) -> Value:
-        await self._supervisor.orphans.settled()
-        return self._supervisor.plan(_request(params))
+        return await self._supervisor.plan(_request(params))
 
     async def _execute(self, params: dict[str, Any]) -> Value:
         return await self._supervisor.execute(_request(params))

@@ -231,8 +231,11 @@ class ComponentRunner:
         try:
             if not await self._wait_for_dependencies(epoch):
                 return
+            keeper = self._shim_process()
             launch = self._prepare_attempt()
             await self._wait_for_room(epoch, launch)
+            if keeper is not None:  # of leftovers that are gone by now: it ends, and gives its window back
+                await processes.wait_for_exit(keeper)
             await self._launch(launch)
         except RltuiError as error:
             self._advance(StartFailed(epoch=epoch, reason=str(error).replace("\n", " ")))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from rltui.core.api import ComponentState, Plan, Request
 from rltui.core.lifecycle import Life
@@ -17,7 +17,7 @@ from rltui.errors import RltuiError
 class Retries:
     """Watches for components in back-off. Lives on the supervisor's loop, whose clock is monotonic."""
 
-    def __init__(self, transactions: Transactions, plan: Callable[[Request], Plan]) -> None:
+    def __init__(self, transactions: Transactions, plan: Callable[[Request], Awaitable[Plan]]) -> None:
         self._transactions = transactions
         self._plan = plan
 
@@ -37,7 +37,9 @@ class Retries:
             return
         request = Request(action="restart", components=(runner.spec.id,))
         try:
-            plan = self._plan(request)
+            plan = await self._plan(request)
+            if runner.life != life:
+                return
             # A busy port is waited for, like any obstacle on the box.
             kept = tuple(problem for problem in plan.problems if problem.key != "port")
             plan = plan.model_copy(update={"problems": kept, "free": ()})

@@ -149,12 +149,13 @@ class Supervisor:
         """
         return self._store.knob_table(self._picture.running_configs())
 
-    def plan(self, request: Request) -> Plan:
-        """What `request` would do.
+    async def plan(self, request: Request) -> Plan:
+        """What `request` would do, once all leftovers are known.
 
         Raises:
             ConfigError: if a config file, a name or an edited value cannot be understood.
         """
+        await self.orphans.settled()
         return self._picture.plan(request)
 
     async def execute(self, request: Request) -> Plan:
@@ -164,8 +165,7 @@ class Supervisor:
             ConfigError: if an error forbids it; nothing was done.
             ConflictError: if another transaction is under way, or a port is taken.
         """
-        await self.orphans.settled()
-        plan = self.plan(request)
+        plan = await self.plan(request)
         refuse_blocked(plan)
         moves = request.action != "set" or request.restart
         if self._transactions.busy and moves and request.action != "stop":
