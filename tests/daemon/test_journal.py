@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 import logging
+import resource
 from pathlib import Path
 
 import pytest
@@ -40,3 +42,33 @@ def test_a_journal_that_cannot_be_written_is_logged_and_still_told(
         journal.add("start", "one")
     assert [entry.text for entry in told] == ["one"]
     assert "cannot write the journal" in caplog.text
+
+
+def test_what_a_full_disk_cut_short_is_taken_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "journal.jsonl"
+    told: list[JournalEntry] = []
+    journal = Journal(path, clock=lambda: 1.0, listener=told.append)
+    journal.add("start", "one")
+    whole = path.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) + 10, hard))
+    try:
+        journal.add("start", "two")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == whole
+    assert "cannot write the journal" in caplog.text
+    journal.add("start", "three")
+    assert [entry.text for entry in read_journal(path)] == ["one", "three"]
+    assert [entry.text for entry in told] == ["one", "two", "three"]
+
+
+def test_half_a_line_of_a_killed_supervisor_is_taken_back(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    journal = Journal(path, clock=lambda: 1.0, listener=lambda entry: None)
+    journal.add("start", "one")
+    with path.open("ab") as file:
+        file.write(b'{"at": 2.0, "kind": "st')
+    journal.add("start", "two")
+    lines = path.read_text().splitlines()
+    assert [json.loads(line)["text"] for line in lines] == ["one", "two"]

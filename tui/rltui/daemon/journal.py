@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 from collections.abc import Callable
@@ -11,9 +12,13 @@ from rltui.core.api import JournalEntry
 
 logger = logging.getLogger(__name__)
 
+LONGEST_LINE = 1 << 20
+"""So far back the end of the last whole line is looked for, in bytes."""
+
 
 class Journal:
-    """Appends to `path`. One `write` per entry, so that a line is whole or absent.
+    """Appends to `path`, of which it is the only writer. A line is whole or absent: what a full disk or a
+    killed supervisor cut short is taken back.
 
     A disk that is full does not stop anything: the entry still reaches the listeners, and the log says so.
     """
@@ -39,12 +44,35 @@ class Journal:
             at=self._clock(), kind=kind, text=text, component=component, attempt=attempt, data=data
         )
         try:
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
             try:
-                os.write(descriptor, entry.model_dump_json().encode() + b"\n")
+                _append_line(descriptor, entry.model_dump_json().encode() + b"\n")
             finally:
                 os.close(descriptor)
         except OSError as error:
             logger.error("cannot write the journal %s: %s", self._path, error.strerror)
         self._listener(entry)
         return entry
+
+
+def _append_line(descriptor: int, line: bytes) -> None:
+    """All of `line` or nothing.
+
+    Raises:
+        OSError: what was written of it is gone again.
+    """
+    end = _end_of_whole_lines(descriptor)
+    if os.write(descriptor, line) != len(line):  # the first part of it still had room
+        os.ftruncate(descriptor, end)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _end_of_whole_lines(descriptor: int) -> int:
+    """Size of the file, without the beginning of a line that its writer did not live to finish."""
+    size = os.fstat(descriptor).st_size
+    if size == 0 or os.pread(descriptor, 1, size - 1) == b"\n":
+        return size
+    start = max(0, size - LONGEST_LINE)
+    end = start + os.pread(descriptor, LONGEST_LINE, start).rfind(b"\n") + 1
+    os.ftruncate(descriptor, end)
+    return end
