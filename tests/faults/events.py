@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from tests.faults.harness import Experiment
@@ -116,6 +117,16 @@ def silent_subscribers(experiment: Experiment, count: int) -> list[socket.socket
         client.sendall(b'{"id":0,"method":"subscribe"}\n')
         clients.append(client)
     return clients
+
+
+def may_mount() -> bool:
+    """Whether this process may put a file system somewhere, tried out."""
+    with TemporaryDirectory() as folder:
+        command = ["mount", "-t", "tmpfs", "-o", "size=64k", "rltui-faults", folder]
+        if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+            return False
+        subprocess.run(["umount", "-l", folder], check=True)
+        return True
 
 
 @contextmanager

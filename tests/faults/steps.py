@@ -242,6 +242,36 @@ def _replace_log(experiment: Experiment, component: str) -> Outcome:
     return Outcome()
 
 
+def _while_disk_is_full(fault: Event) -> Event:
+    """Nothing more can be written meanwhile. Needs a disk of its own."""
+
+    def event(experiment: Experiment, component: str) -> Outcome:
+        if not experiment.output_dir.parent.is_mount():
+            return Outcome()
+        with events.full(experiment.output_dir.parent):
+            outcome = fault(experiment, component)
+            experiment.settle()
+        return outcome
+
+    return event
+
+
+def _while_read_only(fault: Event) -> Event:
+    """As long as the state folder cannot be written, how something ended stays unrecorded."""
+
+    def event(experiment: Experiment, component: str) -> Outcome:
+        if not experiment.output_dir.parent.is_mount():
+            return Outcome()
+        before = experiment.truth.mains()
+        with events.read_only(experiment.control):
+            outcome = fault(experiment, component)
+            experiment.settle()
+        experiment.unrecorded |= {(name, main.attempt) for name, main in before.items() if not main.is_alive}
+        return outcome
+
+    return event
+
+
 def _silent_clients(experiment: Experiment, component: str) -> Outcome:
     silent = events.silent_subscribers(experiment, 10)
     plan = experiment.request("restart", component)
@@ -288,6 +318,11 @@ EVENTS: dict[str, tuple[Event, int]] = {
     ),
     "clock jumps back": (_jump_back, 1),
     "an hour passes": (_hour_passes, 2),
+    "restart on a full disk": (_while_disk_is_full(_request("restart")), 1),
+    "SIGKILL component on a full disk": (_while_disk_is_full(_kill_main), 1),
+    "SIGKILL supervisor on a full disk": (_while_disk_is_full(_kill_supervisor), 1),
+    "kill tree in a read-only folder": (_while_read_only(_request("stop", kill=True)), 1),
+    "SIGKILL component in a read-only folder": (_while_read_only(_kill_main), 1),
     "log truncated": (_truncate_log, 1),
     "log replaced": (_replace_log, 1),
     "silent clients": (_silent_clients, 1),

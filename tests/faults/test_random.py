@@ -11,13 +11,14 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from tests.conftest import Box
-from tests.faults import invariants, steps
-from tests.faults.harness import COMPONENTS, Experiment
+from tests.faults import events, invariants, steps
+from tests.faults.harness import COMPONENTS, NO_RESTART, Experiment
 from tests.faults.report import COUNTS
 
 from rltui.errors import RltuiError
@@ -40,16 +41,36 @@ NUMBERS = [int(ONLY)] if ONLY else list(range(SEQUENCES))
 CHUNKS = [NUMBERS[first : first + PER_TEST] for first in range(0, len(NUMBERS), PER_TEST)]
 
 
+@pytest.fixture
+def disk(box: Box) -> Iterator[Path]:
+    """Of 32 MB where we may mount one; else a folder, and the events that need a full disk do nothing."""
+    folder = box.work / "disk"
+    if not events.may_mount():
+        folder.mkdir()
+        yield folder
+        return
+    with events.small_disk(folder, "32m"):
+        yield folder
+
+
+def _restart_of(number: int) -> str:
+    """Every other test has components that are started again when they fail."""
+    retried = '{ policy = "on-failure", backoff_s = [0.1, 0.3], max_failures = 3, window_s = 20 }'
+    return retried if number // PER_TEST % 2 else NO_RESTART
+
+
 @pytest.mark.parametrize("numbers", CHUNKS, ids=[f"seed-{SEED}-from-{chunk[0]}" for chunk in CHUNKS])
 def test_invariants_hold_for_random_sequences(
-    box: Box, free_port: int, numbers: list[int], record_property: Callable[[str, object], None]
+    box: Box, disk: Path, free_port: int, numbers: list[int], record_property: Callable[[str, object], None]
 ) -> None:
     counts: Counter[str] = Counter()
     failures: list[str] = []
     experiment: Experiment | None = None
     for number in numbers:
         if experiment is None:
-            experiment = Experiment(box, free_port, box.work / f"out{number}", name=f"faults-{number}")
+            experiment = Experiment(
+                box, free_port, disk / f"out{number}", name=f"faults-{number}", restart=_restart_of(number)
+            )
             experiment.up()
         drawn = steps.draw(random.Random(f"{SEED} {number}"))
         began = time.monotonic()
