@@ -212,6 +212,12 @@ class _Client:
         except (ValueError, KeyError, TypeError, ValidationError) as error:
             reply = ErrorReply(exit_code=2, title=f"a request that cannot be understood: {error}")
             await self._reply(request_id, "error", reply)
+        except (ConnectionError, SlowClientError):
+            raise
+        except Exception as error:  # a bug, or a disk in trouble: the client is told, and may go on
+            logger.exception("the request %s failed", request_id)
+            reply = ErrorReply(exit_code=1, title=f"an error in rltui itself: {error!r}")
+            await self._reply(request_id, "error", reply)
         else:
             await self._reply(request_id, "result", result)
 

@@ -13,7 +13,9 @@ from rltui.services.experiment_files import write_atomically
 _FILE = "spec.json"
 
 
-def write_spec(folder: Path, launch: Launch, *, spec: ComponentSpec, tag: str, attempt: int, log: Path) -> None:
+def write_spec(
+    folder: Path, launch: Launch, *, spec: ComponentSpec, tag: str, attempt: int, log: Path
+) -> None:
     """Write the spec of an attempt into its folder.
 
     Raises:

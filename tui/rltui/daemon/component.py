@@ -81,6 +81,10 @@ class Surroundings(Protocol):
         """Run the shim for `attempt_dir` in the component's tmux window."""
         ...
 
+    def keeper_lost(self, runner: ComponentRunner) -> None:
+        """Called when the shim was killed and the component goes on."""
+        ...
+
     async def explain(self, runner: ComponentRunner, exit_info: ExitInfo) -> ExitInfo:
         """Add what the output says of the cause."""
         ...
@@ -376,6 +380,7 @@ class ComponentRunner:
                 self.record,
                 keeps=self.spec.stop.leftovers == "keep",
                 main_ended=lambda exit_info: self._advance(MainEnded(epoch=epoch, exit=exit_info)),
+                keeper_lost=lambda: self.around.keeper_lost(self),
             )
             exit_info = await ending.wait()
         finally:

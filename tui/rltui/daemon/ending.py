@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import signal
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -12,8 +11,6 @@ from pathlib import Path
 from rltui.core.lifecycle import ExitInfo
 from rltui.services import processes
 from rltui.services.attempt_life import exit_info
-
-logger = logging.getLogger(__name__)
 
 RECORD_PATIENCE_S = 5.0
 """From the end of a main process to its shim's record of it."""
@@ -35,12 +32,16 @@ class Ending:
         *,
         keeps: bool,
         main_ended: Callable[[ExitInfo], None],
+        keeper_lost: Callable[[], None],
     ) -> None:
-        """`main_ended` is called where clearing up behind the main process takes long."""
+        """`main_ended` is called where clearing up behind the main process takes long, `keeper_lost` where
+        the shim is gone before the main process.
+        """
         self._folder = folder
         self._record = record
         self._keeps = keeps
         self._main_ended = main_ended
+        self._keeper_lost = keeper_lost
 
     async def wait(self) -> ExitInfo:
         """Return when the attempt has ended: its whole tree, or its main process where leftovers stay."""
@@ -69,7 +70,7 @@ class Ending:
         if shim is not None:
             await self._until_cleared_up(record, shim)
         if main is not None and processes.is_alive(main):  # the shim was killed, the component goes on
-            logger.warning("the shim of %s is gone, watching pid %d itself", record.component, main.pid)
+            self._keeper_lost()
             await processes.wait_for_exit(main)
 
     async def _until_cleared_up(self, record: processes.AttemptRecord, shim: processes.ProcessId) -> None:

@@ -281,6 +281,19 @@ class Supervisor:
         """Run the shim in the component's window of the private tmux server."""
         await self._terminal.open_window(component, attempt_dir)
 
+    def keeper_lost(self, runner: ComponentRunner) -> None:
+        """Worth telling: what such a component leaves behind is harder to find."""
+        self.teller.alert(
+            Alert(
+                kind="notice",
+                severity="warning",
+                title=f"the shim of {runner.spec.id} was killed",
+                text=f"{runner.spec.id} goes on as pid {runner.pid}, watched from here. "
+                "Its next start has a shim again.",
+                component=runner.spec.id,
+            )
+        )
+
     async def explain(self, runner: ComponentRunner, exit_info: ExitInfo) -> ExitInfo:
         """Add what its output says of the cause."""
         return await self._causes.explain(runner, exit_info)
