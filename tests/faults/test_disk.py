@@ -90,6 +90,7 @@ def test_supervisor_killed_on_a_full_disk_is_replaced(on_small_disk: Experiment)
     invariants.assert_all(experiment, before)
 
 
+@pytest.mark.faults
 def test_read_only_state_folder_ends_nothing_and_hides_no_end(experiment: Experiment) -> None:
     experiment.up()
     before = experiment.truth.mains()

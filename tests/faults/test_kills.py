@@ -51,6 +51,7 @@ def test_component_that_ends_while_no_supervisor_lives_is_told(experiment: Exper
     invariants.assert_all(experiment, before, may_end={"trainer"})
 
 
+@pytest.mark.faults
 def test_killed_shim_leaves_its_component_alone(experiment: Experiment) -> None:
     experiment.up()
     before = experiment.truth.mains()
@@ -66,7 +67,11 @@ def test_killed_shim_leaves_its_component_alone(experiment: Experiment) -> None:
     tuple(map(int, os.uname().release.split(".")[:2])) < (6, 15), reason="needs PIDFD_INFO_EXIT of Linux 6.15"
 )
 @pytest.mark.parametrize(
-    ("number", "code", "name"), [(9, None, "SIGKILL"), (10, 1, None)], ids=["killed", "exit-1"]
+    ("number", "code", "name"),
+    [
+        pytest.param(signal.SIGKILL, None, "SIGKILL", id="killed"),
+        pytest.param(signal.SIGUSR1, 1, None, id="exit-1", marks=pytest.mark.faults),
+    ],
 )
 def test_end_behind_a_killed_shim_is_known(
     experiment: Experiment, number: int, code: int | None, name: str | None
@@ -92,6 +97,7 @@ def test_killed_tmux_server_ends_nothing_and_the_next_start_makes_another(experi
     invariants.assert_nothing_left(experiment)
 
 
+@pytest.mark.faults
 def test_supervisor_and_tmux_server_killed_together(experiment: Experiment) -> None:
     experiment.up()
     before = experiment.truth.mains()
@@ -114,6 +120,17 @@ def test_plan_of_a_killed_client_runs_to_its_end(experiment: Experiment) -> None
 
 
 def test_plan_goes_on_when_the_supervisor_is_killed_half_way(experiment: Experiment) -> None:
+    experiment.up()
+    before, shown = experiment.truth.mains(), experiment.shown()
+    plan = experiment.execute("restart")
+    events.kill_supervisor(experiment)
+    experiment.settle_plan(plan, shown)
+    assert {item["state"] for item in experiment.shown().values()} == {"ready"}
+    invariants.assert_all(experiment, before, may_end=COMPONENTS)
+
+
+@pytest.mark.faults
+def test_plan_goes_on_when_the_supervisor_is_killed_during_a_long_stop(experiment: Experiment) -> None:
     experiment.behave("trainer", "ignore-term")
     experiment.up()
     before, shown = experiment.truth.mains(), experiment.shown()

@@ -22,9 +22,8 @@ def host(behaviour: str) -> str:
     return "inference" if behaviour == "orphan-port" else "trainer"
 
 
-@pytest.mark.parametrize(
-    "behaviour", [pytest.param(b, marks=() if b == "title" else full_run) for b in LIVING]
-)
+@pytest.mark.faults
+@pytest.mark.parametrize("behaviour", LIVING)
 def test_stop_leaves_nothing(experiment: Experiment, behaviour: str) -> None:
     name = host(behaviour)
     experiment.behave(name, behaviour)
@@ -37,7 +36,7 @@ def test_stop_leaves_nothing(experiment: Experiment, behaviour: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "behaviour", [pytest.param(b, marks=() if b in {"ignore-term", "daemon"} else full_run) for b in LIVING]
+    "behaviour", [pytest.param(b, marks=() if b == "ignore-term" else full_run) for b in LIVING]
 )
 def test_kill_leaves_nothing_at_once(experiment: Experiment, behaviour: str) -> None:
     name = host(behaviour)
@@ -84,7 +83,8 @@ def test_killed_main_takes_its_descendants_and_can_be_started_again(
     invariants.assert_all(experiment, before, may_end={name})
 
 
-@pytest.mark.parametrize("behaviour", [pytest.param(b, marks=full_run) for b in DESCENDANTS])
+@pytest.mark.faults
+@pytest.mark.parametrize("behaviour", DESCENDANTS)
 def test_leftovers_of_a_killed_tree_do_not_hinder_the_next_start(
     experiment: Experiment, behaviour: str
 ) -> None:
@@ -102,7 +102,8 @@ def test_leftovers_of_a_killed_tree_do_not_hinder_the_next_start(
     invariants.assert_all(experiment, before, may_end={name})
 
 
-@pytest.mark.parametrize("behaviour", [pytest.param(b, marks=full_run) for b in LIVING])
+@pytest.mark.faults
+@pytest.mark.parametrize("behaviour", LIVING)
 def test_new_supervisor_adopts_it_and_can_stop_it(experiment: Experiment, behaviour: str) -> None:
     name = host(behaviour)
     experiment.behave(name, behaviour)
@@ -115,6 +116,7 @@ def test_new_supervisor_adopts_it_and_can_stop_it(experiment: Experiment, behavi
     invariants.assert_all(experiment, before, may_end=plan["stop"])
 
 
+@pytest.mark.faults
 def test_dies_before_it_is_ready(experiment: Experiment) -> None:
     experiment.behave("inference", "die-early")
     experiment.up()
@@ -163,6 +165,7 @@ def test_stopped_from_outside_is_no_end(experiment: Experiment) -> None:
     invariants.assert_all(experiment, before, may_end={"trainer"})
 
 
+@pytest.mark.faults
 def test_deaf_orphan_does_not_hide_that_its_main_is_dead(experiment: Experiment) -> None:
     experiment.behave("trainer", "orphan-deaf")
     experiment.up()
