@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import signal
 import time
@@ -28,7 +27,7 @@ from rltui.core.lifecycle import (
     StopRequested,
     advance,
 )
-from rltui.daemon.attempt_spec import read_launch, spec_age_s, write_spec
+from rltui.daemon.attempt import SPAWN_TIMEOUT_S, Attempt
 from rltui.daemon.ending import Ending
 from rltui.daemon.recipe import Launch
 from rltui.daemon.tasks import spawn
@@ -40,9 +39,6 @@ from rltui.services.probes import Probe
 
 logger = logging.getLogger(__name__)
 
-SPAWN_TIMEOUT_S = 20.0
-"""From the tmux window to a running process; includes the start of the shim's interpreter."""
-SPAWN_POLL_S = 0.02
 PROBE_INTERVALS_S = (0.1, 1.0)
 """First and longest pause between two readiness probes; each is 1.3 times the one before."""
 OBSTACLE_INTERVALS_S = (0.2, 2.0)
@@ -97,11 +93,8 @@ class ComponentRunner:
     spec: ComponentSpec
     around: Surroundings
     life: Life = field(init=False)
-    attempt: int | None = None
-    launch: Launch | None = None
-    """What the newest attempt was started with."""
-    record: processes.AttemptRecord | None = None
-    """What the shim last wrote of the newest attempt."""
+    newest: Attempt | None = None
+    """The last attempt, running or not."""
     evidence: str | None = None
     """Why the living component counts as stalled."""
     _task: asyncio.Task[None] | None = None
@@ -126,15 +119,15 @@ class ComponentRunner:
         self._advance(StopRequested(reason=reason))
         if starting is not None:
             await self._abandon(starting)
-        if not self.life.alive:
+        if not self.life.alive or self.newest is None:
             return
-        await self._signal(signal.SIGUSR1 if kill else signal.SIGTERM)
+        await self.newest.signal(signal.SIGUSR1 if kill else signal.SIGTERM)
         try:
             async with asyncio.timeout(self.spec.stop.grace_s + STOP_MARGIN_S):
                 await self._until_ended()
         except TimeoutError:
             logger.warning("%s did not end in time, ending its tree from here", self.spec.id)
-            await self._end_leftovers()
+            await self.newest.end_leftovers()
             await self._until_ended()
 
     def give_up(self, reason: str) -> None:
@@ -147,38 +140,43 @@ class ComponentRunner:
         `was_alive`: it had a process when that supervisor last wrote, so that its end is news.
         """
         self.life = replace(self.life, failures=failures)
-        attempts = self.around.control.attempts(self.spec.id)
-        if not attempts:
+        numbers = self.around.control.attempts(self.spec.id)
+        if not numbers:
             return
-        self.attempt = attempts[-1]
-        self.launch = read_launch(self._attempt_dir)
-        self.record = processes.read_attempt(self._attempt_dir)
-        if self.record is None:
-            self._adopt_launch()
-            return
-        lives = self._main_process() is not None or (
-            self._shim_process() is not None and self.record.ended_at is None
-        )
-        if not lives and not was_alive:
-            # Old news: it has been told when it happened.
-            self.life = replace(ended_life(self.spec.kind, self.record), restart=self.spec.restart)
-            return
-        self._adopt_running()
+        attempt = self.newest = self._attempt(numbers[-1])
+        if attempt.record is None:
+            self._adopt_launch(attempt)
+        elif attempt.runs or was_alive:
+            self._adopt_running(attempt)
+        else:  # old news: it has been told when it happened
+            self.life = replace(ended_life(self.spec.kind, attempt.record), restart=self.spec.restart)
+
+    # --- what others ask of it ----------------------------------------------------------------------------
 
     @property
-    def log(self) -> Path | None:
-        """Output of the newest attempt."""
-        return None if self.attempt is None else self.around.control.log_file(self.spec.id, self.attempt)
-
-    @property
-    def port(self) -> int | None:
-        """That the newest attempt listens on."""
-        return self.launch.port if self.launch is not None else None
+    def attempt(self) -> int | None:
+        """Number of the newest attempt, counted from 1."""
+        return self.newest.number if self.newest is not None else None
 
     @property
     def attempt_dir(self) -> Path | None:
         """Folder of the newest attempt."""
-        return None if self.attempt is None else self._attempt_dir
+        return self.newest.folder if self.newest is not None else None
+
+    @property
+    def log(self) -> Path | None:
+        """Output of the newest attempt."""
+        return self.newest.log if self.newest is not None else None
+
+    @property
+    def launch(self) -> Launch | None:
+        """What the newest attempt was started with."""
+        return self.newest.launch if self.newest is not None else None
+
+    @property
+    def record(self) -> processes.AttemptRecord | None:
+        """What the shim last wrote of the newest attempt."""
+        return self.newest.record if self.newest is not None else None
 
     @property
     def pid(self) -> int | None:
@@ -222,7 +220,7 @@ class ComponentRunner:
             started_at=started,
             uptime_s=uptime if ended is None else None,
             log=str(self.log) if self.log else None,
-            port=self.port,
+            port=self.launch.port if self.launch is not None else None,
             gpus=gpus,
             facts=facts if life.alive else (),
         )
@@ -235,27 +233,29 @@ class ComponentRunner:
         try:
             if not await self._wait_for_dependencies(epoch):
                 return
-            keeper = self._shim_process()
-            launch = self._prepare_attempt()
+            keeper = self.newest.shim if self.newest is not None else None
+            attempt = self.newest = self._attempt(self.around.control.new_attempt(self.spec.id))
+            launch = self.around.prepare(self.spec.id, attempt.folder)
             await self._wait_for_room(epoch, launch)
             if keeper is not None:  # of leftovers that are gone by now: it ends, and gives its window back
                 await processes.wait_for_exit(keeper)
-            await self._launch(launch)
+            attempt.write_spec(launch)
+            await self._open_window(attempt)
         except RltuiError as error:
             self._advance(StartFailed(epoch=epoch, reason=str(error).replace("\n", " ")))
             return
         except Exception as error:  # a bug: better told than waited for
             self._advance(StartFailed(epoch=epoch, reason=f"an error in rltui itself: {error!r}"))
             raise
-        await self._go_on(epoch, launch)
+        await self._go_on(epoch, attempt, launch)
 
-    async def _go_on(self, epoch: int, launch: Launch) -> None:
+    async def _go_on(self, epoch: int, attempt: Attempt, launch: Launch) -> None:
         """The process runs: watch it, unless the start was given up meanwhile."""
         if self.life.epoch != epoch:
-            await self._end_attempt()
+            await attempt.kill()
             return
         self._advance(Spawned(epoch=epoch, ready=launch.ready is None, at=time.monotonic()))
-        await self._watch(epoch, launch)
+        await self._watch(epoch, attempt, launch.ready)
 
     async def _wait_for_dependencies(self, epoch: int) -> bool:
         while held := self.around.why_held(self.spec.id):
@@ -267,12 +267,6 @@ class ComponentRunner:
             await self.around.next_change()
         return True
 
-    def _prepare_attempt(self) -> Launch:
-        self.attempt = self.around.control.new_attempt(self.spec.id)
-        self.record = None
-        self.launch = self.around.prepare(self.spec.id, self._attempt_dir)
-        return self.launch
-
     async def _wait_for_room(self, epoch: int, launch: Launch) -> None:
         deadline = time.monotonic() + self.spec.wait_s
         pause, longest = OBSTACLE_INTERVALS_S
@@ -283,32 +277,13 @@ class ComponentRunner:
             await asyncio.sleep(pause)
             pause = min(longest, pause * 1.3)
 
-    async def _launch(self, launch: Launch) -> None:
-        write_spec(
-            self._attempt_dir,
-            launch,
-            spec=self.spec,
-            tag=self.around.record.tag,
-            attempt=self.attempt or 0,
-            log=self.log or Path(),
-        )
+    async def _open_window(self, attempt: Attempt) -> None:
         self._launching = True
         try:
-            await self.around.open_window(self.spec.id, self._attempt_dir)
-            await self._wait_for_shim(SPAWN_TIMEOUT_S)
+            await self.around.open_window(self.spec.id, attempt.folder)
+            await attempt.wait_for_shim()
         finally:
             self._launching = False
-
-    async def _wait_for_shim(self, timeout_s: float) -> None:
-        deadline = time.monotonic() + timeout_s
-        while (record := processes.read_attempt(self._attempt_dir)) is None:
-            if time.monotonic() > deadline:
-                raise RltuiError(
-                    f"the shim of {self.spec.id} did not start within {timeout_s:.0f} s",
-                    hint=f"look at it: rltui attach {self.spec.id}",
-                )
-            await asyncio.sleep(SPAWN_POLL_S)
-        self.record = record
 
     async def _abandon(self, starting: asyncio.Task[None]) -> None:
         """Give a start up. One whose shim is on its way ends it by itself, once it is there."""
@@ -316,68 +291,47 @@ class ComponentRunner:
             starting.cancel()
         await asyncio.wait([starting])
 
-    async def _end_attempt(self) -> None:
-        """End the newest attempt, which nobody wants any more, and wait until nothing of it is left."""
-        await self._signal(signal.SIGUSR1)
-        if (shim := self._shim_process()) is not None:
-            await processes.wait_for_exit(shim)
-        self.record = processes.read_attempt(self._attempt_dir) or self.record
-
     # --- taken over ---------------------------------------------------------------------------------------
 
-    def _adopt_running(self) -> None:
-        launch = self.launch or Launch(argv=(), cwd="", env={}, ready=None, port=None)
-        if self._ready_file.exists():
-            launch = replace(launch, ready=None)
+    def _adopt_running(self, attempt: Attempt) -> None:
+        ready = attempt.launch.ready if attempt.launch is not None and not attempt.was_ready else None
         waiting = advance(self.life, StartRequested(automatic=True))
-        ready = launch.ready is None
-        # Not told: nothing happened to the component.
-        self.life = advance(waiting, Spawned(epoch=waiting.epoch, ready=ready, at=self._ready_since()))
-        self._task = spawn(self._watch(waiting.epoch, launch), f"watch {self.spec.id}")
+        spawned = Spawned(epoch=waiting.epoch, ready=ready is None, at=attempt.ready_since())
+        self.life = advance(waiting, spawned)  # not told: nothing happened to the component
+        self._task = spawn(self._watch(waiting.epoch, attempt, ready), f"watch {self.spec.id}")
 
-    def _ready_since(self) -> float:
-        """Monotonic time of the mark in the attempt's folder; now where there is none."""
-        try:
-            age_s = time.time() - self._ready_file.stat().st_mtime
-        except OSError:
-            age_s = 0.0
-        return time.monotonic() - max(0.0, age_s)
-
-    def _adopt_launch(self) -> None:
+    def _adopt_launch(self, attempt: Attempt) -> None:
         """The earlier supervisor died while a shim was on its way, which may yet come."""
-        age_s = spec_age_s(self._attempt_dir)
-        if age_s is None or age_s > SPAWN_TIMEOUT_S or self.launch is None:
+        age_s, launch = attempt.launch_age_s, attempt.launch
+        if age_s is None or age_s > SPAWN_TIMEOUT_S or launch is None:
             return
         self._advance(StartRequested(automatic=True))
-        self._task = spawn(self._await_launch(self.life.epoch, self.launch), f"start {self.spec.id}")
+        patience_s = max(1.0, SPAWN_TIMEOUT_S - age_s)
+        work = self._await_launch(self.life.epoch, attempt, launch, patience_s)
+        self._task = spawn(work, f"start {self.spec.id}")
 
-    async def _await_launch(self, epoch: int, launch: Launch) -> None:
-        age_s = spec_age_s(self._attempt_dir) or 0.0
+    async def _await_launch(self, epoch: int, attempt: Attempt, launch: Launch, patience_s: float) -> None:
         self._launching = True
         try:
-            await self._wait_for_shim(max(1.0, SPAWN_TIMEOUT_S - age_s))
+            await attempt.wait_for_shim(patience_s)
         except RltuiError as error:
             logger.info("%s; it is started again", error.title)
         finally:
             self._launching = False
-        if self.record is not None:
-            await self._go_on(epoch, launch)
+        if attempt.record is not None:
+            await self._go_on(epoch, attempt, launch)
         elif self.life.epoch == epoch:
             await self._start(epoch, None)
 
     # --- while it lives -----------------------------------------------------------------------------------
 
-    async def _watch(self, epoch: int, launch: Launch) -> None:
+    async def _watch(self, epoch: int, attempt: Attempt, ready: Ready | None) -> None:
         """Probe until ready, and wait for the end."""
-        probing = (
-            spawn(self._probe(epoch, launch.ready), f"probe {self.spec.id}")
-            if launch.ready is not None
-            else None
-        )
+        probing = spawn(self._probe(epoch, attempt, ready), f"probe {self.spec.id}") if ready else None
         try:
             ending = Ending(
-                self._attempt_dir,
-                self.record,
+                attempt.folder,
+                attempt.record,
                 keeps=self.spec.stop.leftovers == "keep",
                 main_ended=lambda exit_info: self._advance(MainEnded(epoch=epoch, exit=exit_info)),
                 keeper_lost=lambda: self.around.keeper_lost(self),
@@ -386,19 +340,15 @@ class ComponentRunner:
         finally:
             if probing is not None:
                 probing.cancel()
-        self.record = processes.read_attempt(self._attempt_dir) or self.record
-        if self._leaves_nobody_behind():
-            await self._end_leftovers()
+        attempt.refresh()
+        is_unwanted = self.is_asked_to_stop or self.spec.stop.leftovers == "end"
+        if is_unwanted and not attempt.is_cleared_up:
+            await attempt.end_leftovers()
         exit_info = await self.around.explain(self, exit_info)
         self._advance(Ended(epoch=epoch, exit=exit_info, at=time.monotonic()))
 
-    def _leaves_nobody_behind(self) -> bool:
-        """Its shim was killed before it could clear up, and nothing is to be kept."""
-        is_cleared_up = self.record is None or self.record.state == "exited" or self.record.is_supervised
-        return not is_cleared_up and (self.is_asked_to_stop or self.spec.stop.leftovers == "end")
-
-    async def _probe(self, epoch: int, ready: Ready) -> None:
-        probe = Probe(ready, self.log or Path())
+    async def _probe(self, epoch: int, attempt: Attempt, ready: Ready) -> None:
+        probe = Probe(ready, attempt.log)
         pause, longest = PROBE_INTERVALS_S
         try:
             async with asyncio.timeout(ready.timeout_s):
@@ -408,22 +358,8 @@ class ComponentRunner:
         except TimeoutError:
             await self.stop(reason=f"not ready after {duration(ready.timeout_s)} ({probe})")
             return
-        with contextlib.suppress(OSError):  # on a full disk the next supervisor probes again
-            self._ready_file.touch()
+        attempt.mark_ready()
         self._advance(ProbeSucceeded(epoch=epoch, at=time.monotonic()))
-
-    async def _signal(self, number: signal.Signals) -> None:
-        shim = self._shim_process()
-        if shim is None:
-            await self._end_leftovers()
-        else:
-            processes.send_signal(shim, number)
-
-    async def _end_leftovers(self) -> None:
-        records = [self.record] if self.record is not None else []
-        found = await asyncio.to_thread(processes.leftovers, self.around.record.tag, records)
-        own = [leftover.id for leftover in found if leftover.component == self.spec.id]
-        await processes.end_processes(own, grace_s=self.spec.stop.grace_s)
 
     async def _until_ended(self) -> None:
         while self.life.alive:
@@ -431,20 +367,8 @@ class ComponentRunner:
 
     # --- small helpers ------------------------------------------------------------------------------------
 
-    @property
-    def _attempt_dir(self) -> Path:
-        return self.around.control.attempt_dir(self.spec.id, self.attempt or 0)
-
-    @property
-    def _ready_file(self) -> Path:
-        """Says to the next supervisor that the attempt has been ready."""
-        return self._attempt_dir / "ready"
-
-    def _shim_process(self) -> processes.ProcessId | None:
-        return self.record.shim if self.record is not None and self.record.is_supervised else None
-
-    def _main_process(self) -> processes.ProcessId | None:
-        return self.record.living_main if self.record is not None else None
+    def _attempt(self, number: int) -> Attempt:
+        return Attempt(self.around.control, self.spec, self.around.record.tag, number)
 
     def _advance(self, event: LifeEvent) -> None:
         before = self.life
