@@ -110,7 +110,7 @@ def start_supervisor(record: ExperimentRecord) -> None:
             tmux.start_supervisor(session, argv, cwd=record.workspace, env={})
     deadline = time.monotonic() + START_TIMEOUT_S
     while not is_alive(record):
-        last_words = _log_errors(control.supervisor_log, log_start)
+        last_words = _fatal_words(control.supervisor_log, log_start)
         if last_words or time.monotonic() > deadline:
             raise RltuiError(
                 "the supervisor did not start", details=last_words, hint=f"see {control.supervisor_log}"
@@ -172,13 +172,14 @@ def clear_away(record: ExperimentRecord) -> None:
     paths.socket_path(record.name).unlink(missing_ok=True)
 
 
-def _log_errors(log: Path, start: int) -> list[str]:
+def _fatal_words(log: Path, start: int) -> list[str]:
+    """The end of the log if the supervisor has died since `start`. Errors, as of a full disk, it survives."""
     if not log.exists():
         return []
     with log.open("rb") as file:
         file.seek(start)
         lines = file.read().decode(errors="replace").splitlines()
-    return lines[-12:] if any(" ERROR " in line for line in lines) else []
+    return lines[-12:] if any(" CRITICAL " in line for line in lines) else []
 
 
 def refuse_if_alive(record: ExperimentRecord) -> None:

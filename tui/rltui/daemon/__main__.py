@@ -30,7 +30,7 @@ logger = logging.getLogger("rltui.daemon")
 
 
 def main() -> int:
-    """Run until told to shut down."""
+    """Run until told to shut down. What ends it is logged as CRITICAL, which a waiting client looks for."""
     output_dir = Path(sys.argv[1])
     control = ControlFolder(output_dir)
     logging.basicConfig(
@@ -51,11 +51,13 @@ def main() -> int:
         logger.info("%s; leaving it to that one", error)
         return int(error.exit_code)
     except RltuiError as error:
-        logger.error("%s", error)
+        logger.critical("%s", error)
         print(error, file=sys.stderr)
         return int(error.exit_code)
-    except Exception:
-        logger.exception("the supervisor failed; components go on, and the next client starts a new one")
+    except Exception as error:
+        logger.critical(
+            "the supervisor failed; components go on, and the next client starts a new one", exc_info=error
+        )
         raise
     return 0
 
