@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tests.faults import events
+from tests.faults import events, invariants
 from tests.faults.harness import COMPONENTS, Experiment
 from tests.waiting import retry_until
 
@@ -113,6 +113,7 @@ def take(experiment: Experiment, step: Step) -> Outcome:
     """Make it happen, and wait until nothing is on its way any more."""
     experiment.behave(step.component, *PROGRAMS[step.program])
     outcome = EVENTS[step.event][0](experiment, step.component)
+    invariants.assert_shown_is_true(experiment)
     experiment.settle()
     return outcome
 
@@ -250,6 +251,7 @@ def _while_disk_is_full(fault: Event) -> Event:
             return Outcome()
         with events.full(experiment.output_dir.parent):
             outcome = fault(experiment, component)
+            invariants.assert_shown_is_true(experiment)
             experiment.settle()
         return outcome
 
@@ -265,6 +267,7 @@ def _while_read_only(fault: Event) -> Event:
         before = experiment.truth.mains()
         with events.read_only(experiment.control):
             outcome = fault(experiment, component)
+            invariants.assert_shown_is_true(experiment)
             experiment.settle()
         experiment.unrecorded |= {(name, main.attempt) for name, main in before.items() if not main.is_alive}
         return outcome
