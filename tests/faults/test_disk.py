@@ -123,6 +123,15 @@ def test_read_only_state_folder_hides_no_exit_code(experiment: Experiment) -> No
         invariants.assert_ended(experiment, "trainer", code=1)
 
 
+@pytest.mark.faults
+def test_main_that_ends_is_told_although_its_shim_cannot_record_it(experiment: Experiment) -> None:
+    experiment.behave("trainer", "orphan-deaf")
+    experiment.up()
+    with events.read_only(experiment.control):
+        events.kill_main(experiment, "trainer")
+        invariants.assert_shown_is_true(experiment)
+
+
 def test_deleted_run_folder_ends_nothing_and_a_stop_still_ends_all(experiment: Experiment) -> None:
     experiment.up()
     before = experiment.truth.mains()

@@ -173,3 +173,14 @@ def test_deaf_orphan_does_not_hide_that_its_main_is_dead(experiment: Experiment)
     events.kill_main(experiment, "trainer")
     invariants.assert_shown_is_true(experiment)
     invariants.assert_nobody_else_died(before, {"trainer"})
+
+
+@pytest.mark.faults
+def test_deaf_orphan_does_not_hide_a_main_that_ended_unseen(experiment: Experiment) -> None:
+    experiment.behave("trainer", "orphan-deaf")
+    experiment.up()
+    before = experiment.truth.mains()
+    events.kill_supervisor(experiment)
+    events.kill_main(experiment, "trainer")
+    invariants.assert_shown_is_true(experiment)
+    invariants.assert_nobody_else_died(before, {"trainer"})
