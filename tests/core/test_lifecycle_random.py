@@ -120,7 +120,7 @@ class Account:
             self.stopped_by_person = True
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=800, deadline=None)
 @given(HAPPENINGS, RESTARTS, KINDS)
 def test_any_order_of_events(
     happenings: list[Happening], restart: Restart, kind: Literal["service", "job"]

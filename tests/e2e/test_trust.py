@@ -33,6 +33,16 @@ signal.pause()
 """
 
 
+SLOW_TO_END = """\
+import os, signal, sys, time
+asked = []
+signal.signal(signal.SIGTERM, lambda *_: asked.append(True))
+print("up", flush=True)
+while not (asked and os.path.exists(sys.argv[1])):
+    time.sleep(0.02)
+"""
+
+
 def component(name: str, *command: str, **values: Any) -> str:
     lines = ["[[component]]", f'id = "{name}"', f"command = {json.dumps(['{python}', '-I', '-S', *command])}"]
     lines += [f"{key} = {value}" for key, value in values.items()]
@@ -136,10 +146,25 @@ def test_back_off_outlives_the_supervisor(box: Box) -> None:
     up(box)
     box.wait_for("flaky", "backoff")
     kill_supervisor(box)
-    assert box.run("status", "one").returncode == 0, "nothing lives: told from the files"
-    done = box.run("restart", "flaky", "--plan", "-n", "one")
-    assert done.returncode == 0, done.stderr
+    assert box.run("status").returncode == 0
     retry_until(lambda: (box.work / "count").read_text() == "2")
+    box.wait_for("flaky", "ready")
+
+
+def test_nothing_is_started_after_a_reboot(box: Box) -> None:
+    slow = POLICY.replace("[0.2, 1.0]", "[60, 60]")
+    write_experiment(box, component("flaky", "{workspace}/flaky.py", "{workspace}/count", "1", restart=slow))
+    up(box)
+    box.wait_for("flaky", "backoff")
+    kill_supervisor(box)
+    intent = box.work / "out/.rltui/intent.json"
+    values = json.loads(intent.read_text())
+    assert values["backoff"] == ["flaky"]
+    intent.write_text(json.dumps({**values, "boot": "an earlier one"}))
+    assert box.component("flaky")["state"] == "failed"
+    assert box.run("restart", "flaky", "--plan", "-n", "one").returncode == 0, "starts a supervisor"
+    assert box.component("flaky")["attempt"] == 1
+    assert (box.work / "count").read_text() == "1"
 
 
 def test_death_that_no_supervisor_saw_is_told_by_the_next_one(box: Box) -> None:
@@ -159,11 +184,12 @@ def test_death_that_no_supervisor_saw_is_told_by_the_next_one(box: Box) -> None:
 
 
 def test_restart_goes_on_when_client_and_supervisor_are_killed_half_way(box: Box) -> None:
-    stubborn = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True)\nsignal.pause()"
-    (box.work / "stubborn.py").write_text(stubborn)
+    (box.work / "slow.py").write_text(SLOW_TO_END)
     write_experiment(
         box,
-        component("slow", "{workspace}/stubborn.py"),
+        component("slow", "{workspace}/slow.py", "{workspace}/may-end").replace(
+            "grace_s = 2", "grace_s = 30"
+        ),
         component("other", "{workspace}/flaky.py", "{workspace}/other", "0"),
     )
     up(box)
@@ -174,6 +200,7 @@ def test_restart_goes_on_when_client_and_supervisor_are_killed_half_way(box: Box
     client.kill()
     client.wait()
     kill_supervisor(box)
+    (box.work / "may-end").touch()
     retry_until(lambda: box.component("slow")["attempt"] == 2, timeout_s=20)
     after = {name: box.wait_for(name, "ready")["pid"] for name in ("slow", "other")}
     assert not set(before.values()) & set(after.values())

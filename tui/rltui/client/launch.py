@@ -32,20 +32,22 @@ def is_alive(record: ExperimentRecord) -> bool:
     return True
 
 
-def has_living_components(record: ExperimentRecord) -> bool:
-    """A component of it runs, with or without a supervisor."""
+def has_something_to_adopt(record: ExperimentRecord) -> bool:
+    """A component of it runs, or was about to run when its supervisor was killed."""
     from rltui.services import processes  # not needed while a supervisor answers
+    from rltui.services.intent import IntentFile
 
-    attempts = map(processes.read_attempt, ControlFolder(Path(record.output_dir)).newest_attempts())
-    return any(
+    control = ControlFolder(Path(record.output_dir))
+    attempts = map(processes.read_attempt, control.newest_attempts())
+    return IntentFile(control.intent_file).read().is_unfinished or any(
         attempt is not None and (attempt.is_supervised or attempt.living_main is not None)
         for attempt in attempts
     )
 
 
 def lives(record: ExperimentRecord) -> bool:
-    """Something of it runs: its supervisor, or a component."""
-    return is_alive(record) or has_living_components(record)
+    """Something of it runs, its supervisor or a component, or is about to."""
+    return is_alive(record) or has_something_to_adopt(record)
 
 
 def choose(name: str | None) -> ExperimentRecord:
@@ -75,13 +77,13 @@ def choose(name: str | None) -> ExperimentRecord:
 def connect(record: ExperimentRecord, *, start: bool = False) -> Wire | None:
     """A connection to the supervisor of `record`.
 
-    Where there is none but components live, or `start` is set, one is started and adopts them.
+    Where there is none but something to adopt, or `start` is set, one is started and adopts them.
     `None` where nothing of the experiment is alive.
     """
     try:
         return Wire(paths.socket_path(record.name))
     except SupervisorGoneError:
-        if not start and not has_living_components(record):
+        if not start and not has_something_to_adopt(record):
             return None
     start_supervisor(record)
     return Wire(paths.socket_path(record.name))

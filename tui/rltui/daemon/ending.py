@@ -12,7 +12,7 @@ from rltui.core.lifecycle import ExitInfo
 from rltui.services import processes
 from rltui.services.attempt_life import exit_info
 
-RECORD_PATIENCE_S = 5.0
+RECORD_PATIENCE_S = 1.0
 """From the end of a main process to its shim's record of it."""
 RECORD_POLL_S = 0.02
 CLEARING_UP_S = 0.5
@@ -51,34 +51,31 @@ class Ending:
         # Asked for while the process lives: a dead one cannot be opened any more.
         status = asyncio.create_task(_exit_status(record.living_main), name="exit status")
         try:
-            await self._wait(record)
-            last = processes.read_attempt(self._folder) or record
-            info = exit_info(last)
-            if info == ExitInfo() and (code := await status) is not None:
-                return _from_status(code)
-            return info
+            if record.is_supervised and record.shim is not None:
+                await self._wait_beside(record.shim, record, status)
+            if (main := record.living_main) is not None:
+                self._keeper_lost()
+                await processes.wait_for_exit(main)
+            return await self._exit_info(status)
         finally:
             status.cancel()
 
-    async def _wait(self, record: processes.AttemptRecord) -> None:
-        main, shim = record.living_main, record.shim if record.is_supervised else None
-        if shim is not None and main is not None:
+    async def _wait_beside(
+        self, shim: processes.ProcessId, record: processes.AttemptRecord, status: asyncio.Task[int | None]
+    ) -> None:
+        """Return when the shim is gone, or stays only for what is kept."""
+        if (main := record.living_main) is not None:
             await _first(processes.wait_for_exit(main), processes.wait_for_exit(shim))
-            record = await self._record_of_end(record, shim)
-            if self._keeps and record.ended_at is not None and not record.stop_requested:
-                return
-        if shim is not None:
-            await self._until_cleared_up(record, shim)
-        if main is not None and processes.is_alive(main):  # the shim was killed, the component goes on
-            self._keeper_lost()
-            await processes.wait_for_exit(main)
-
-    async def _until_cleared_up(self, record: processes.AttemptRecord, shim: processes.ProcessId) -> None:
+        if record.living_main is not None:
+            return
+        record = await self._record_of_end(record, shim)
+        if self._keeps and not record.stop_requested:
+            return
         gone = asyncio.create_task(processes.wait_for_exit(shim), name="shim")
         try:
             await asyncio.wait([gone], timeout=CLEARING_UP_S)
-            if not gone.done() and record.ended_at is not None:
-                self._main_ended(exit_info(record))
+            if not gone.done():
+                self._main_ended(await self._exit_info(status))
             await gone
         finally:
             gone.cancel()
@@ -93,6 +90,13 @@ class Ending:
                     await asyncio.sleep(RECORD_POLL_S)
                     record = processes.read_attempt(self._folder) or record
         return record
+
+    async def _exit_info(self, status: asyncio.Task[int | None]) -> ExitInfo:
+        """As the shim wrote it; by the kernel where it could not."""
+        info = exit_info(processes.read_attempt(self._folder) or self._record)
+        if info == ExitInfo() and (code := await status) is not None:
+            return _from_status(code)
+        return info
 
 
 async def _exit_status(main: processes.ProcessId | None) -> int | None:

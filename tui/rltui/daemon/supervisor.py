@@ -13,7 +13,6 @@ from rltui.daemon.broadcast import Message
 from rltui.daemon.causes import Causes
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.gpu_readings import GpuReadings
-from rltui.daemon.intent import IntentFile, failures, intent_of
 from rltui.daemon.obstacles import Obstacles
 from rltui.daemon.orphans import OrphanWatch
 from rltui.daemon.picture import Picture, refuse_blocked
@@ -30,6 +29,7 @@ from rltui.frameworks import registry
 from rltui.services import layout_files
 from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.intent import IntentFile, failures, intent_of
 from rltui.services.run_folder import RunFolder
 from rltui.services.tmux_host import TmuxHost
 

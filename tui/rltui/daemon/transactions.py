@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from rltui.core.api import Alert, ComponentState, Orphan, Plan, Request
 from rltui.core.durations import duration
 from rltui.daemon.component import ComponentRunner
-from rltui.daemon.intent import Pending
 from rltui.daemon.tasks import spawn
 from rltui.daemon.telling import Teller
 from rltui.errors import RltuiError
+from rltui.services.intent import Pending
 
 SETTLED = frozenset(
     {

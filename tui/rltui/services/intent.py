@@ -16,6 +16,7 @@ from rltui.core.api import Plan, Request
 from rltui.core.lifecycle import Life
 from rltui.errors import RltuiError
 from rltui.services.experiment_files import write_atomically
+from rltui.services.processes import boot_identity
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +36,8 @@ class Intent(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
+    boot: str = ""
+    """Of the machine and container it was written in. In another one, nothing of it holds any more."""
     alive: tuple[str, ...] = ()
     """Components that had a process: one that has none now ended unseen."""
     waiting: tuple[str, ...] = ()
@@ -45,11 +48,17 @@ class Intent(BaseModel):
     """Failures that count, in seconds since the epoch, oldest first."""
     transaction: Pending | None = None
 
+    @property
+    def is_unfinished(self) -> bool:
+        """Something was to be started, or is to be stopped, that no process reminds of."""
+        return bool(self.transaction or self.waiting or self.backoff)
+
 
 def intent_of(lives: Mapping[str, Life], transaction: Pending | None) -> Intent:
     """What there is in hand now."""
     from_monotonic = time.time() - time.monotonic()
     return Intent(
+        boot=boot_identity(),
         alive=tuple(name for name, life in lives.items() if life.alive),
         waiting=tuple(name for name, life in lives.items() if life.busy and not life.alive),
         backoff=tuple(name for name, life in lives.items() if life.expected and not life.busy),
@@ -78,14 +87,15 @@ class IntentFile:
         self._written: Intent | None = None
 
     def read(self) -> Intent:
-        """What an earlier supervisor had in hand; nothing where the file is absent or damaged."""
+        """What an earlier supervisor had in hand; nothing where there is no sound file of this boot."""
         try:
-            return Intent.model_validate_json(self._path.read_bytes())
+            intent = Intent.model_validate_json(self._path.read_bytes())
         except FileNotFoundError:
             return Intent()
         except (OSError, ValidationError) as error:
             logger.error("%s cannot be read: %s", self._path, error)
             return Intent()
+        return intent if intent.boot == boot_identity() else Intent()
 
     def write(self, intent: Intent) -> None:
         """Keep it. A full disk costs only that, should the supervisor die now."""
