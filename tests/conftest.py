@@ -19,6 +19,13 @@ import pytest
 from tests.faults.report import pytest_terminal_summary  # noqa: F401 - a hook, for the controller of xdist too
 from tests.waiting import retry_until
 
+MOST_WORKERS = 16
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Two per core: the tests of real experiments wait for other processes most of the time."""
+    return min(MOST_WORKERS, 2 * (os.cpu_count() or 1))
+
 
 @dataclass(frozen=True)
 class Box:

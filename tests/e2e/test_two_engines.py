@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import Box
 from tests.waiting import retry_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.tmux, pytest.mark.timeout(240)]
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "reverse_text"
 

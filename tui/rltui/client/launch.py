@@ -18,7 +18,10 @@ from rltui.services.experiment_files import (
 )
 
 START_TIMEOUT_S = 15.0
-POLL_S = 0.02
+POLL_S = 0.05
+VANISHED_S = 3.0
+"""A supervisor without a window has ended. Another may hold its place, and needs this long to be reachable
+again where its socket was removed."""
 
 
 def is_alive(record: ExperimentRecord) -> bool:
@@ -110,10 +113,13 @@ def start_supervisor(record: ExperimentRecord) -> None:
             tmux.start_window(session, SUPERVISOR_WINDOW, argv, cwd=record.workspace)
         else:
             tmux.start_supervisor(session, argv, cwd=record.workspace, env={})
-    deadline = time.monotonic() + START_TIMEOUT_S
+    seen = begun = time.monotonic()
     while not is_alive(record):
         last_words = _fatal_words(control.supervisor_log, log_start)
-        if last_words or time.monotonic() > deadline:
+        now = time.monotonic()
+        if any(window.name == SUPERVISOR_WINDOW and not window.dead for window in tmux.list_windows(session)):
+            seen = now
+        if last_words or now > begun + START_TIMEOUT_S or now > seen + VANISHED_S:
             raise RltuiError(
                 "the supervisor did not start", details=last_words, hint=f"see {control.supervisor_log}"
             )
