@@ -1,8 +1,9 @@
-"""The folder of the sockets is removed, as systemd-logind does when its user logs out."""
+"""The folder of the sockets is removed, as systemd-logind does at logout, or is another one for a client."""
 
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import pytest
 from tests.conftest import Box
@@ -20,3 +21,15 @@ def test_a_removed_socket_comes_back_with_the_same_supervisor(counters: Box) -> 
     assert journal.count("supervisor started") == 1
     assert counters.run("down", "one").returncode == 0
     assert not list((counters.root / "run/rltui").iterdir())
+
+
+def test_a_client_with_another_environment_finds_the_same_supervisor(counters: Box) -> None:
+    counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
+    before = {item["id"]: item["pid"] for item in counters.json("status")["components"]}
+    (counters.root / "elsewhere").mkdir(mode=0o700)
+    cron = replace(counters, env={**counters.env, "XDG_RUNTIME_DIR": str(counters.root / "elsewhere")})
+    assert {item["id"]: item["pid"] for item in cron.json("status")["components"]} == before
+    assert cron.run("restart", "trainer", "--yes", "--wait").returncode == 0
+    assert cron.component("trainer")["attempt"] == 2
+    assert cron.run("down").returncode == 0
+    assert (counters.work / "out/.rltui/journal.jsonl").read_text().count("supervisor started") == 1

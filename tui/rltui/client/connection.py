@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from rltui import paths
 from rltui.client.launch import not_running
 from rltui.client.protocol import Event
 from rltui.client.wire import CONNECT_TIMEOUT_S, SupervisorGoneError, check_hello, result_of
@@ -23,6 +22,7 @@ from rltui.errors import RltuiError
 from rltui.services import layout_files
 from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.log_file import LogFile
+from rltui.services.supervisor_socket import find_socket
 
 LINE_LIMIT = 64 << 20
 """Longest answer, in bytes."""
@@ -35,6 +35,7 @@ class SupervisedExperiment:
     """
 
     def __init__(self, record: ExperimentRecord, *, readonly: bool = False) -> None:
+        self._record = record
         self.name = record.name
         self.readonly = readonly
         layout = layout_files.load(Path(record.layout_file))
@@ -89,14 +90,13 @@ class SupervisedExperiment:
             writer.close()
 
     async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        path = paths.socket_path(self.name)
         try:
-            reader, writer = await asyncio.open_unix_connection(path, limit=LINE_LIMIT)
+            reader, writer = await asyncio.open_unix_connection(find_socket(self._record), limit=LINE_LIMIT)
         except OSError:
             if self.readonly:
                 raise not_running(self.name) from None
             await self._start_supervisor()
-            reader, writer = await asyncio.open_unix_connection(path, limit=LINE_LIMIT)
+            reader, writer = await asyncio.open_unix_connection(find_socket(self._record), limit=LINE_LIMIT)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 check_hello(_message(await reader.readline()))

@@ -16,6 +16,7 @@ from rltui.services.experiment_files import (
     find_experiment,
     known_experiments,
 )
+from rltui.services.supervisor_socket import find_socket
 
 START_TIMEOUT_S = 15.0
 POLL_S = 0.05
@@ -27,7 +28,7 @@ again where its socket was removed."""
 def is_alive(record: ExperimentRecord) -> bool:
     """A supervisor answers, be it only that it cannot be spoken to."""
     try:
-        Wire(paths.socket_path(record.name)).close()
+        Wire(find_socket(record)).close()
     except SupervisorGoneError:
         return False
     except RltuiError:  # another version, too many clients, or stopped
@@ -84,12 +85,12 @@ def connect(record: ExperimentRecord, *, start: bool = False) -> Wire | None:
     `None` where nothing of the experiment is alive.
     """
     try:
-        return Wire(paths.socket_path(record.name))
+        return Wire(find_socket(record))
     except SupervisorGoneError:
         if not start and not has_something_to_adopt(record):
             return None
     start_supervisor(record)
-    return Wire(paths.socket_path(record.name))
+    return Wire(find_socket(record))
 
 
 def start_supervisor(record: ExperimentRecord) -> None:
@@ -177,7 +178,7 @@ def clear_away(record: ExperimentRecord) -> None:
     from rltui.services.tmux_host import TmuxHost, session_name
 
     TmuxHost(paths.tmux_socket()).kill_session(session_name(record.name))
-    paths.socket_path(record.name).unlink(missing_ok=True)
+    find_socket(record).unlink(missing_ok=True)
 
 
 def _fatal_words(log: Path, start: int) -> list[str]:

@@ -24,6 +24,7 @@ from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.file_lock import FileLock
+from rltui.services.supervisor_socket import place_socket
 from rltui.services.tmux_host import TmuxHost
 
 logger = logging.getLogger("rltui.daemon")
@@ -64,7 +65,7 @@ def main() -> int:
 
 async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
     supervisor = Supervisor(record, tmux=TmuxHost(paths.tmux_socket()))
-    server = ApiServer(supervisor, partial(paths.socket_path, record.name))
+    server = ApiServer(supervisor, partial(place_socket, record))
     supervisor.adopt()
     await server.open()
     loop = asyncio.get_running_loop()

@@ -49,6 +49,8 @@ class ControlFolder:
         self.journal_file = self.path / "journal.jsonl"
         self.intent_file = self.path / "intent.json"
         self.lock_file = self.path / "supervisor.lock"
+        self.socket_file = self.path / "supervisor.socket"
+        """Holds the path of the supervisor's socket."""
         self.supervisor_log = self.path / "supervisor.log"
 
     def attempts(self, component: str) -> list[int]:
