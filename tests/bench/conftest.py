@@ -30,7 +30,13 @@ PROGRAMS = (
     "rltui.cli.opening",
     "rltui.ui.app",
 )
-LOADED_LATER = ("rltui.client.connection", "rltui.client.offline", "textual.drivers.linux_driver", "pynvml")
+LOADED_LATER = (
+    "rltui.client.connection",
+    "rltui.cli.creating",
+    "rltui.client.offline",
+    "textual.drivers.linux_driver",
+    "pynvml",
+)
 
 
 @pytest.fixture(scope="session")

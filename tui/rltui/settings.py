@@ -9,7 +9,7 @@ import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, field_validator
 
 from rltui.errors import ConfigError
-from rltui.services import config_files, model_faults
+from rltui.services import model_faults, toml_source
 
 Word = Annotated[str, Field(min_length=1)]
 
@@ -66,7 +66,7 @@ def load(path: Path) -> Settings:
     """
     if not path.exists():
         return Settings()
-    source = config_files.read(path)
+    source = toml_source.read(path)
     try:
         return Settings.model_validate(source.data)
     except ValidationError as error:

@@ -54,7 +54,8 @@ def set_knobs(arguments: argparse.Namespace) -> int:
     record = launch.choose(arguments.name)
     edits = dict(split_assignment(text) for text in arguments.edit)
     request = Request(action="set", edits=edits, restart=arguments.restart)
-    wire = launch.connect(record, start=arguments.restart and not arguments.dry_run)
+    starts = arguments.restart and not arguments.dry_run
+    wire = launch.reach(record) if starts else launch.connect(record)
     if wire is None:
         return _set_offline(record, request, arguments)
     with wire:

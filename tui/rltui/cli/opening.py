@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import importlib.util
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-from rltui import paths, settings
-from rltui.cli.running import create, open_wire, start_headless, wish_of
-from rltui.client import creation, launch
-from rltui.errors import ConfigError, RltuiError, UsageError
-from rltui.services.experiment_files import ExperimentRecord, find_experiment, make_folder, same_folder
-from rltui.services.run_folder import next_free
-
-DEMO_FOLDER = Path("outputs/demo")
-DEMO_FILES = ("rl.toml", "sft.toml")
+from rltui import settings
+from rltui.client import launch
+from rltui.errors import ConfigError, UsageError
+from rltui.services.experiment_files import ExperimentRecord
 
 
 def open_experiment(arguments: argparse.Namespace) -> int:
@@ -28,58 +20,15 @@ def open_experiment(arguments: argparse.Namespace) -> int:
         return show_readonly(launch.choose(_name_to_watch(arguments)))
     if not arguments.config:
         return show(launch.choose(arguments.name))
-    wish = wish_of(arguments)
-    planned, _ = creation.plan_record(wish)
-    known = find_experiment(planned.name)
-    if (
-        known is not None
-        and same_folder(known.output_dir, planned.output_dir)
-        and not (arguments.new or arguments.resume)
-    ):
-        # Opening changes nothing, so an earlier run can be looked at; the TUI asks before it starts anything.
-        return show(known)
-    creation.examine(wish)
-    need_terminal()
-    return show(create(wish))
+    from rltui.cli.creating import open_config  # knows the frameworks, which attaching needs not
 
-
-def demo(arguments: argparse.Namespace) -> int:
-    """Run the shipped example in a folder of its own, so that editing it leaves the original alone."""
-    if importlib.util.find_spec("torch") is None:
-        raise RltuiError(
-            "the demo needs torch, which is not installed",
-            hint="pip install 'rltui[local]', then `rltui demo`",
-        )
-    if not arguments.no_tui:
-        need_terminal()
-    folder = Path(arguments.output_dir or DEMO_FOLDER).absolute()
-    known = find_experiment(folder.name)
-    if known is not None and launch.lives(known):
-        print(f"the demo runs already in {known.output_dir}", file=sys.stderr)
-        return show(known)
-    if folder.exists():
-        # A demo is for watching: each one is a run of its own, the earlier ones stay.
-        folder = next_free(folder)
-    wish = creation.Wish(config_files=(_copy_example(folder),), name=folder.name, output_dir=folder)
-    record = create(wish)
-    if arguments.no_tui:
-        return start_headless(record, (), wait=True, timeout_s=None, as_json=False)
-    start_headless(record, (), wait=False, timeout_s=None, as_json=False)
-    return show(record)
-
-
-def _copy_example(folder: Path) -> Path:
-    """Copy the example's config files; return the main one."""
-    make_folder(folder)
-    for name in DEMO_FILES:
-        shutil.copyfile(paths.shipped_dir("examples") / "reverse_text" / name, folder / name)
-    return folder / DEMO_FILES[0]
+    return open_config(arguments)
 
 
 def show(record: ExperimentRecord) -> int:
     """Run the TUI on an experiment until the user detaches. Its supervisor is started where there is none."""
     need_terminal()
-    open_wire(record).close()
+    launch.reach(record).close()
     return _run_app(record, readonly=False)
 
 

@@ -64,7 +64,7 @@ def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
         help="only look; in place of CONFIG, the experiment's name may follow",
     )
     _add_creation(opening)
-    demo = _command(commands, "demo", "opening:demo", "a real small run on the CPU, in the TUI")
+    demo = _command(commands, "demo", "creating:demo", "a real small run on the CPU, in the TUI")
     demo.add_argument("-o", "--output-dir", metavar="DIR", help="folder of the demo (default: outputs/demo)")
     demo.add_argument("--no-tui", action="store_true", help="start it headless, like `up`")
     up = _command(commands, "up", "running:up", "start an experiment headless; returns when all is ready")

@@ -7,7 +7,6 @@ import json
 import sys
 
 from rltui.cli.output import confirm, plan_text, print_json
-from rltui.cli.running import open_wire
 from rltui.cli.waiting import wait_until_settled
 from rltui.client import launch
 from rltui.core.api import Plan, Request
@@ -25,7 +24,7 @@ def change(arguments: argparse.Namespace) -> int:
     record = launch.choose(arguments.name)
     if arguments.plan:
         return _only_plan(record, request, as_json=arguments.json)
-    with open_wire(record) as wire:
+    with launch.reach(record) as wire:
         plan = Plan.model_validate(wire.call("plan", request.model_dump()))
         sys.stderr.write(plan_text(plan))
         if not plan.stop and not plan.start and not plan.problems:
@@ -46,7 +45,7 @@ def change(arguments: argparse.Namespace) -> int:
 def _only_plan(record: ExperimentRecord, request: Request, *, as_json: bool) -> int:
     """Print the plan. A supervisor that had to be started for it is sent away again."""
     was_alive = launch.is_alive(record)
-    with open_wire(record) as wire:
+    with launch.reach(record) as wire:
         plan = Plan.model_validate(wire.call("plan", request.model_dump()))
         if not was_alive and not plan.keep and not plan.stop:
             wire.call("shutdown")

@@ -11,7 +11,7 @@ from rltui.cli.output import plan_text
 from rltui.cli.status import as_text, read_status
 from rltui.cli.waiting import wait_until_settled
 from rltui.client import creation, launch
-from rltui.client.wire import SupervisorGoneError, Wire
+from rltui.client.wire import SupervisorGoneError
 from rltui.core.api import Plan, Request
 from rltui.errors import RltuiError
 from rltui.services.experiment_files import ExperimentRecord, known_experiments
@@ -59,7 +59,7 @@ def start_headless(
     as_json: bool,
 ) -> int:
     """Start, follow on stderr until all is ready, print the status on stdout."""
-    with open_wire(record) as wire:
+    with launch.reach(record) as wire:
         request = Request(action="start", components=components)
         plan = Plan.model_validate(wire.call("execute", request.model_dump()))
         sys.stderr.write(plan_text(plan))
@@ -71,18 +71,10 @@ def start_headless(
     return 0
 
 
-def open_wire(record: ExperimentRecord) -> Wire:
-    """A connection; a supervisor is started where there is none."""
-    wire = launch.connect(record, start=True)
-    if wire is None:
-        raise RltuiError(f"the supervisor of {record.name} cannot be reached")
-    return wire
-
-
 def down(arguments: argparse.Namespace) -> int:
     """Stop everything of an experiment, its supervisor included."""
     record = launch.choose(arguments.experiment or arguments.name)
-    with open_wire(record) as wire:
+    with launch.reach(record) as wire:
         try:
             wire.call("shutdown")
         except SupervisorGoneError:

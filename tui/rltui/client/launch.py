@@ -78,19 +78,24 @@ def choose(name: str | None) -> ExperimentRecord:
     raise UsageError(f"{len(candidates)} experiments are {word}: {names}", hint="say which one with -n NAME")
 
 
-def connect(record: ExperimentRecord, *, start: bool = False) -> Wire | None:
-    """A connection to the supervisor of `record`.
+def connect(record: ExperimentRecord) -> Wire | None:
+    """A connection to the supervisor of `record`; `None` where nothing of the experiment is alive.
 
-    Where there is none but something to adopt, or `start` is set, one is started and adopts them.
-    `None` where nothing of the experiment is alive.
+    Where there is none but something to adopt, one is started.
     """
     try:
         return Wire(find_socket(record))
     except SupervisorGoneError:
-        if not start and not has_something_to_adopt(record):
-            return None
-    start_supervisor(record)
-    return Wire(find_socket(record))
+        return reach(record) if has_something_to_adopt(record) else None
+
+
+def reach(record: ExperimentRecord) -> Wire:
+    """A connection to the supervisor of `record`, which is started where there is none."""
+    try:
+        return Wire(find_socket(record))
+    except SupervisorGoneError:
+        start_supervisor(record)
+        return Wire(find_socket(record))
 
 
 def start_supervisor(record: ExperimentRecord) -> None:

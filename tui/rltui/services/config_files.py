@@ -5,27 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from rltui.core import tomldoc
 from rltui.core.toml_scan import BOM
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """One file as it was read. `path` is absolute and not resolved: links are kept as the user gave them."""
-
-    path: Path
-    content: bytes
-    data: Mapping[str, Any]
-
-    @property
-    def text(self) -> str:
-        """The content with its line ends as they are."""
-        return self.content.decode()
+from rltui.services import toml_source
+from rltui.services.toml_source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,49 +28,13 @@ class LoadedFiles:
         }
 
 
-def read(path: Path) -> Source:
-    """One file, parsed.
-
-    Raises:
-        ConfigError: if it is missing, cannot be read, is no UTF-8 text or no TOML.
-    """
-    absolute = path.expanduser().absolute()
-    try:
-        content = absolute.read_bytes()
-    except FileNotFoundError:
-        raise ConfigError(
-            f"{path}: there is no such file", hint="check the path; nothing is guessed"
-        ) from None
-    except IsADirectoryError:
-        raise ConfigError(f"{path} is a folder", hint=f"name a file in it: {path / 'rl.toml'}") from None
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    return parse(absolute, content)
-
-
-def parse(path: Path, content: bytes) -> Source:
-    """The content of `path`, parsed.
-
-    Raises:
-        ConfigError: if it is no UTF-8 text or no TOML.
-    """
-    try:
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigError(
-            f"{path}:{line}: is not UTF-8 text", hint="save it as UTF-8; TOML allows nothing else"
-        ) from error
-    return Source(path, content, tomldoc.parse(text, str(path)))
-
-
 def detect(paths: Sequence[Path]) -> Framework:
     """The framework that these files are for.
 
     Raises:
         ConfigError: if a file cannot be read, or no framework knows them.
     """
-    return registry.detect([(str(source.path), source.data) for source in map(read, paths)])
+    return registry.detect([(str(source.path), source.data) for source in map(toml_source.read, paths)])
 
 
 def load(paths: Sequence[Path], framework: Framework) -> LoadedFiles:
@@ -95,7 +45,7 @@ def load(paths: Sequence[Path], framework: Framework) -> LoadedFiles:
     """
     sources: dict[str, Source] = {}
     for path in paths:
-        source = read(path)
+        source = toml_source.read(path)
         role = framework.roles(str(source.path), source.data)
         if role is None:
             raise ConfigError(
@@ -111,7 +61,7 @@ def load(paths: Sequence[Path], framework: Framework) -> LoadedFiles:
     for role, name in framework.companions.items():
         beside = next(iter(sources.values())).path.parent / name if sources else Path(name)
         if role not in sources and beside.exists():
-            sources[role] = read(beside)
+            sources[role] = toml_source.read(beside)
     return LoadedFiles(sources)
 
 
@@ -155,6 +105,6 @@ def read_snapshot(folder: Path, framework: Framework) -> ConfigFiles:
     Raises:
         ConfigError: if one was damaged since.
     """
-    sources = [read(path) for path in sorted(folder.glob("*.toml"))]
+    sources = [toml_source.read(path) for path in sorted(folder.glob("*.toml"))]
     roles = (framework.roles(str(source.path), source.data) or source.path.stem for source in sources)
     return LoadedFiles(dict(zip(roles, sources, strict=True))).files

@@ -14,12 +14,13 @@ from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.frameworks.config_data import effective, value_at
 from rltui.frameworks.generic import ANY_COMPONENT
-from rltui.services import config_files
+from rltui.services import config_files, toml_source
 from rltui.services.atomic_write import replace_files
-from rltui.services.config_files import LoadedFiles, Source
+from rltui.services.config_files import LoadedFiles
 from rltui.services.config_problems import located
 from rltui.services.file_diff import unified_diff
 from rltui.services.knob_rows import knob_rows
+from rltui.services.toml_source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +207,7 @@ def _edited(source: Source, knob: Knob, value: KnobScalar) -> Source:
         ConfigError: if the text resists; then it is left to the person.
     """
     text = tomldoc.edit(source.text, {knob.key: value})
-    edited = config_files.parse(source.path, text.encode())
+    edited = toml_source.parse(source.path, text.encode())
     if value_at(edited.data, knob.key) != value:
         raise ConfigError(
             f"{source.path}: cannot set {knob.key} without risk to the rest",

@@ -6,7 +6,8 @@ import difflib
 import os
 from collections.abc import Iterator
 
-from rltui.services.config_files import LoadedFiles, Source
+from rltui.services.config_files import LoadedFiles
+from rltui.services.toml_source import Source
 
 
 def unified_diff(before: LoadedFiles, after: LoadedFiles) -> str:

@@ -13,7 +13,7 @@ from rltui import paths
 from rltui.core.layout import ComponentSpec, Layout, Ready, Restart, Screen, Stall, Stop
 from rltui.core.suggest import did_you_mean
 from rltui.errors import ConfigError
-from rltui.services import config_files, model_faults
+from rltui.services import model_faults, toml_source
 
 _TABLES: Mapping[str, type[BaseModel]] = {
     "component": ComponentSpec,
@@ -73,7 +73,7 @@ def load(path: Path) -> Layout:
     Raises:
         ConfigError: if it is missing, malformed or breaks a rule: names file, line, key and what is wrong.
     """
-    source = config_files.read(path)
+    source = toml_source.read(path)
     try:
         return Layout.model_validate(source.data)
     except ValidationError as error:

@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from rltui.core import tomldoc
 from rltui.core.suggest import did_you_mean
 from rltui.core.toml_values import format_key
-from rltui.services.config_files import Source
+from rltui.services.toml_source import Source
 
 Location = tuple[int | str, ...]
 """Keys and list indices from the top of the file to a value."""
