@@ -1,13 +1,19 @@
 """`python -m rltui.daemon OUTPUT_DIR`: the supervisor of the experiment that lies there."""
 
+# ruff: noqa: E402 - the first statement concerns the imports
 from __future__ import annotations
+
+import sys
+
+# No TLS is spoken here: without OpenSSL, which asyncio and hashlib would load, it is 5 MB smaller.
+sys.modules.update(dict.fromkeys(("ssl", "_hashlib")))  # type: ignore[arg-type]  # None: cannot be imported
 
 import asyncio
 import logging
 import logging.handlers
 import os
 import signal
-import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +34,9 @@ from rltui.services.supervisor_socket import place_socket
 from rltui.services.tmux_host import TmuxHost
 
 logger = logging.getLogger("rltui.daemon")
+
+THREADS = 3
+"""For `asyncio.to_thread`: probes, searches of `/proc`. Each thread has a heap of its own."""
 
 
 def main() -> int:
@@ -69,6 +78,7 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
     supervisor.adopt()
     await server.open()
     loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="work"))
     leave = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, leave.set)
     print(f"supervisor of {record.name}: pid {os.getpid()}, {record.output_dir}", flush=True)
