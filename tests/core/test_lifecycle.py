@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rltui.core.api import ComponentState as S
 from rltui.core.lifecycle import (
@@ -11,6 +9,7 @@ from rltui.core.lifecycle import (
     Held,
     Life,
     LifeEvent,
+    MainEnded,
     ProbeSucceeded,
     Spawned,
     StartFailed,
@@ -82,29 +81,19 @@ def test_late_events_of_an_earlier_start_change_nothing() -> None:
     assert advance(second, Spawned(2, ready=True)).state is S.READY
 
 
-EVENTS = st.one_of(
-    st.just(START),
-    st.builds(Held, st.integers(0, 3), st.text(max_size=3)),
-    st.builds(Spawned, st.integers(0, 3), st.booleans()),
-    st.builds(ProbeSucceeded, st.integers(0, 3)),
-    st.builds(StopRequested, st.none() | st.text(max_size=3)),
-    st.builds(Ended, st.integers(0, 3), st.builds(ExitInfo, st.none() | st.integers(0, 2))),
-    st.builds(StartFailed, st.integers(0, 3), st.text(max_size=3)),
+@pytest.mark.parametrize(
+    ("kind", "code", "state"), [("job", 0, S.EXITED), ("job", 1, S.FAILED), ("service", 0, S.FAILED)]
 )
+def test_clearing_up_behind_a_main_process_shows_that_it_is_gone(kind: str, code: int, state: S) -> None:
+    gone = MainEnded(1, ExitInfo(code=code))
+    clearing = run(START, Spawned(1, ready=True), gone, kind=kind)
+    assert clearing.state is S.STOPPING
+    assert clearing.reason == f"exited {code}; ending what it left"
+    assert advance(clearing, Ended(1, ExitInfo(code=code))).state is state
 
 
-@given(st.lists(EVENTS, max_size=30), st.sampled_from(["service", "job"]))
-def test_invariants_hold_for_any_sequence(events: list[LifeEvent], kind: str) -> None:
-    life = Life(kind=kind)  # type: ignore[arg-type]
-    for event in events:
-        after = advance(life, event)
-        assert after.epoch >= life.epoch
-        if isinstance(event, StartRequested) and not life.busy:
-            assert after.state is S.WAITING
-        if after.alive and not life.alive:
-            assert isinstance(event, Spawned), "only a spawn makes a process"
-        if life.alive and not after.alive:
-            assert isinstance(event, Ended), "only an end unmakes it"
-        if after.state is S.FAILED and life.state is not S.FAILED:
-            assert after.reason is not None
-        life = after
+def test_main_process_that_ends_on_request_is_no_news() -> None:
+    stopping = run(START, Spawned(1, ready=True), StopRequested())
+    assert advance(stopping, MainEnded(1, ExitInfo(code=0))) is stopping
+    on_top = run(START, Spawned(1, ready=True), MainEnded(1, ExitInfo(code=1)), StopRequested())
+    assert advance(on_top, Ended(1, ExitInfo(code=1))).state is S.STOPPED
