@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rltui import paths
+from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.supervisor_socket import find_socket, place_socket
+
+
+@pytest.fixture
+def record(monkeypatch: pytest.MonkeyPatch) -> Iterator[ExperimentRecord]:
+    with tempfile.TemporaryDirectory(prefix="rlt-") as folder:  # short: a socket's path has 107 bytes
+        root = Path(folder)
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        ControlFolder(root / "out").path.mkdir(parents=True)
+        yield ExperimentRecord(
+            name="one", output_dir=str(root / "out"), workspace=folder, config_files=(), layout_file="",
+            framework="generic", created_at=0.0,
+        )  # fmt: skip
+
+
+def listen(path: Path) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    return listener
+
+
+def test_a_client_elsewhere_finds_the_noted_place(
+    record: ExperimentRecord, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = place_socket(record)
+    with listen(path):
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+        assert find_socket(record) == path
+
+
+def test_a_note_that_leads_nowhere_is_passed_over(record: ExperimentRecord, tmp_path: Path) -> None:
+    assert find_socket(record) == paths.socket_path("one"), "no note"
+    note = ControlFolder(Path(record.output_dir)).socket_file
+    for text in (str(tmp_path / "gone.sock"), str(tmp_path), "", "\0"):
+        note.write_text(text)
+        assert find_socket(record) == paths.socket_path("one")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to give a file away")
+def test_another_users_socket_is_not_believed_in(record: ExperimentRecord) -> None:
+    foreign = Path(record.workspace) / "trap.sock"
+    with listen(foreign):
+        os.chown(foreign, 12345, 12345)
+        ControlFolder(Path(record.output_dir)).socket_file.write_text(str(foreign))
+        assert find_socket(record) == paths.socket_path("one")
