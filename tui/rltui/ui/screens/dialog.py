@@ -21,6 +21,10 @@ class Dialog(ModalScreen[Answer], Generic[Answer]):
     def __init__(self) -> None:
         super().__init__(classes="dialog")
 
+    def on_mount(self) -> None:
+        """What is asked must be readable: toasts would lie on top of it. `!` brings the last alert back."""
+        self.app.clear_notifications()
+
     def action_no(self) -> None:
         """Leave things as they are."""
         self.dismiss(None)
