@@ -27,7 +27,7 @@ from rltui.core.api import (
     Status,
 )
 from rltui.core.layout import Screen as ScreenLayout
-from rltui.ui import requests
+from rltui.ui import requests, wishes
 from rltui.ui.actions import CHANGING_ACTIONS, CHANGING_KEYS, Scope, bindings
 from rltui.ui.alerts import show_alert
 from rltui.ui.widgets.body import Body
@@ -37,6 +37,7 @@ from rltui.ui.widgets.header_bar import HeaderBar
 from rltui.ui.widgets.key_bar import KeyBar
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
 from rltui.ui.widgets.orphan_bar import OrphanBar
+from rltui.ui.wishes import Wish
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -49,8 +50,6 @@ LOW_ROWS = 16
 TINY_ROWS = 9
 """Below this, a pane is zoomed from the start."""
 READONLY_TEXT = "Read-only: nothing can be changed from here. Open it without --readonly to do so."
-_STOPPABLE = ALIVE_STATES | {ComponentState.WAITING, ComponentState.BACKOFF}
-_RESTARTABLE = ALIVE_STATES | {ComponentState.FAILED, ComponentState.BACKOFF}
 
 
 class Overview(Screen[None]):
@@ -172,7 +171,7 @@ class Overview(Screen[None]):
                 if pane.is_over and self.selected == component.id:
                     self._focus_first()
         if before is None and self._ask_to_start and not self._readonly and self._all_stopped(status):
-            self._start_everything("Nothing runs yet. Start everything?")
+            self._carry_out(Wish(Request(action="start"), "Nothing runs yet. Start everything?"))
 
     @staticmethod
     def _all_stopped(status: Status) -> bool:
@@ -297,49 +296,49 @@ class Overview(Screen[None]):
             return
         self.run_worker(coroutine, name="request", group="request")
 
-    def _carry_out(self, request: Request, heading: str, *, verb: str = "", danger: bool = False) -> None:
-        work = requests.carry_out(self.app, self.experiment, request, heading, verb=verb, danger=danger)
-        self._work(work)
+    def _carry_out(self, wish: Wish | None) -> None:
+        if wish is not None:
+            self._work(
+                requests.carry_out(
+                    self.app,
+                    self.experiment,
+                    wish.request,
+                    wish.heading,
+                    verb=wish.verb,
+                    danger=wish.danger,
+                )
+            )
 
-    def _start_everything(self, heading: str) -> None:
-        self._carry_out(Request(action="start"), heading)
+    def _wish(self, action: str) -> None:
+        self._carry_out(wishes.wish(action, self.status, self.component))
 
     def action_start_component(self) -> None:
         """A plain start needs no question; one that starts more shows its plan."""
-        if (item := self.component) is not None:
-            self._carry_out(Request(action="start", components=(item.id,)), f"Start {item.id}?")
+        self._wish("start_component")
 
     def action_stop_component(self) -> None:
         """Plan first."""
-        if (item := self.component) is not None:
-            self._carry_out(Request(action="stop", components=(item.id,)), f"Stop {item.id}?")
+        self._wish("stop_component")
 
     def action_kill_component(self) -> None:
         """Asks, default no."""
-        if (item := self.component) is not None:
-            request = Request(action="stop", components=(item.id,), kill=True)
-            self._carry_out(
-                request, f"Kill {item.id} and all its processes at once?", verb="Kill", danger=True
-            )
+        self._wish("kill_component")
 
     def action_restart_component(self) -> None:
         """Plan first."""
-        if (item := self.component) is not None:
-            self._carry_out(Request(action="restart", components=(item.id,)), f"Restart {item.id}?")
+        self._wish("restart_component")
 
     def action_start_all(self) -> None:
         """Plan first."""
-        self._start_everything("Start everything?")
+        self._wish("start_all")
 
     def action_stop_all(self) -> None:
         """Plan first, default no."""
-        self._carry_out(Request(action="stop"), "Stop everything?", danger=True)
+        self._wish("stop_all")
 
     def action_free_orphans(self) -> None:
-        """Asks, default no. Ends just those that are shown now."""
-        if self.status is not None and self.status.orphans:
-            request = Request(action="free", pids=tuple(orphan.pid for orphan in self.status.orphans))
-            self._carry_out(request, "End these leftover processes?", verb="End them", danger=True)
+        """Asks, default no."""
+        self._wish("free_orphans")
 
     def action_restart_menu(self) -> None:
         """Which components, and where trainers begin."""
@@ -363,7 +362,7 @@ class Overview(Screen[None]):
         """Restart the readers of all changed knobs."""
         if readers := self._pending_readers():
             request = Request(action="restart", components=readers)
-            self._carry_out(request, "Restart so that the changed knobs count?", danger=True)
+            self._carry_out(Wish(request, "Restart so that the changed knobs count?", danger=True))
 
     def _pending_readers(self) -> tuple[str, ...]:
         alive = (
@@ -396,22 +395,9 @@ class Overview(Screen[None]):
         """Only what makes sense now."""
         if self._readonly and action in CHANGING_ACTIONS:
             return False
-        state = self.component.state if self.component is not None else None
+        if (sense := wishes.makes_sense(action, self.status, self.component)) is not None:
+            return sense
         match action:
-            case "start_component":
-                return state is not None and state not in ALIVE_STATES and state is not ComponentState.WAITING
-            case "stop_component":
-                return state in _STOPPABLE
-            case "kill_component" | "attach_component":
-                return state in ALIVE_STATES
-            case "restart_component":
-                return state in _RESTARTABLE
-            case "free_orphans":
-                return self.status is not None and bool(self.status.orphans)
-            case "restart_menu":
-                return state is not None
-            case "start_all" | "stop_all":
-                return self._any_to(action)
             case "focus_component":
                 return self.body.component(str(parameters[0])) is not None if self.is_mounted else False
             case "edit_knob":
@@ -426,9 +412,3 @@ class Overview(Screen[None]):
                 return bool(self.query(KnobPanel))
             case _:
                 return True
-
-    def _any_to(self, action: str) -> bool:
-        states = [item.state for item in self.status.components] if self.status else []
-        if action == "stop_all":
-            return any(state in _STOPPABLE for state in states)
-        return any(state not in ALIVE_STATES for state in states)
