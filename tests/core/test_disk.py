@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from rltui.core.disk import GIB, Checkpoints, forecast, is_pruned, still_to_come
+from rltui.core.disk import Checkpoints, forecast, is_pruned, still_to_come
+from rltui.core.units import GIB
 
 RUN = "/data/run"
 

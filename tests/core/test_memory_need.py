@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from rltui.core.api import GpuDevice, GpuProcess, GpuReport
-from rltui.core.memory_need import GIB, lack_of_memory
+from rltui.core.memory_need import lack_of_memory
+from rltui.core.units import GIB
 
 
 def report(*devices: GpuDevice) -> GpuReport:

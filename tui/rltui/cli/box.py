@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass
 from rltui import paths, settings
 from rltui.cli.output import print_json
 from rltui.core.api import GpuDevice, GpuReport
+from rltui.core.units import GIB, gib
 from rltui.errors import RltuiError
 
-GIB = 1 << 30
 ADVISED_OPEN_FILES = 32000
 """What prime-rl's documentation advises for many concurrent rollouts."""
 LITTLE_DISK_BYTES = 5 * GIB
@@ -65,7 +65,7 @@ def _device_lines(device: GpuDevice) -> Iterator[str]:
 
 
 def _gib(size: int | None) -> str:
-    return "?" if size is None else f"{size / GIB:.1f}"
+    return "?" if size is None else gib(size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from rltui.cli.status import orphan_text, read_status
 from rltui.cli.waiting import limited
 from rltui.client import launch, offline
 from rltui.client.wire import Wire
-from rltui.core.api import Orphan, OrphanReport, Plan, Request
+from rltui.core.api import ORPHAN_EVIDENCE, Orphan, OrphanReport, Plan, Request
 from rltui.core.command_text import short_command
 from rltui.core.lines import plain_text
 from rltui.daemon.journal import Journal
@@ -23,12 +23,6 @@ from rltui.services import processes
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.processes import ProcessId
 
-RECOGNISED = {
-    "descendant": "a child of that attempt's processes",
-    "session": "runs in that attempt's session",
-    "recorded": "was seen among that attempt's processes",
-    "environment": "has that attempt's mark in its environment",
-}
 GRACE_S = 5.0
 """From SIGTERM to SIGKILL."""
 TIMEOUT_S = 30.0
@@ -65,7 +59,7 @@ def _list(record: ExperimentRecord, *, as_json: bool) -> int:
         print(f"{record.name} has no leftover process")
     for orphan in found:
         print(orphan_text(orphan.model_dump()))
-        print(f"  {RECOGNISED[orphan.evidence]}")
+        print(f"  of that attempt: {ORPHAN_EVIDENCE[orphan.evidence]}")
         if orphan.command != short_command(orphan.command):
             print(f"  {plain_text(orphan.command)}")
     return 0

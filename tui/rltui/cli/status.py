@@ -11,6 +11,7 @@ from typing import Any
 from rltui.client import launch
 from rltui.core.command_text import short_command
 from rltui.core.durations import duration
+from rltui.core.units import gib
 from rltui.services.experiment_files import ExperimentRecord
 
 SYMBOLS = {
@@ -25,7 +26,6 @@ SYMBOLS = {
 }
 LINE_WIDTH = 100
 """A reason that would make its component's line longer has one of its own."""
-GIB = 1 << 30
 
 
 def show_status(arguments: argparse.Namespace) -> int:
@@ -118,6 +118,6 @@ def orphan_text(orphan: dict[str, Any]) -> str:
     if orphan["age_s"] is not None:
         parts.append(duration(orphan["age_s"]))
     if orphan["gpu_bytes"]:
-        parts.append(f"{orphan['gpu_bytes'] / GIB:.1f} GiB")
+        parts.append(f"{gib(orphan['gpu_bytes'])} GiB")
     parts.extend(f":{port}" for port in orphan["ports"])
     return " · ".join(parts)

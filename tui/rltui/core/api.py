@@ -98,6 +98,15 @@ class Orphan(Value):
     """TCP ports it listens on."""
 
 
+ORPHAN_EVIDENCE = {
+    "descendant": "a child of its processes",
+    "session": "runs in its session",
+    "recorded": "was seen among its processes",
+    "environment": "has its mark in the environment",
+}
+"""How a process was told to belong to an attempt, for people."""
+
+
 class Progress(Value):
     """The headline figures of a run, read from its metrics."""
 

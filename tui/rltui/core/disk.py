@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rltui.core.durations import duration
+from rltui.core.units import GIB, gib
 
-GIB = 1 << 30
 LEAST_FREE_BYTES = GIB
 """With less, logs and metrics are at risk as well."""
 WISHED_CHECKPOINTS = 2
@@ -111,4 +111,4 @@ def _advice(folder: str) -> str:
 
 def _size(size_bytes: int) -> str:
     """`3.2 GiB`, or MiB below one."""
-    return f"{size_bytes / GIB:.1f} GiB" if size_bytes >= GIB else f"{size_bytes / (1 << 20):.0f} MiB"
+    return f"{gib(size_bytes)} GiB" if size_bytes >= GIB else f"{size_bytes / (1 << 20):.0f} MiB"

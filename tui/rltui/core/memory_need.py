@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rltui.core.api import GpuDevice, GpuReport
+from rltui.core.units import gib
 
-GIB = 1 << 30
 NAMED_HOLDERS = 2
 """Most processes named as holders of a device's memory."""
 
@@ -31,7 +31,7 @@ def _lack(device: GpuDevice, fraction: float) -> str | None:
     needed = fraction * (device.total_bytes - (device.reserved_bytes or 0))
     if device.free_bytes >= needed:
         return None
-    parts = [f"needs {_gib(needed)} GiB free", f"{_gib(device.free_bytes)} GiB free", *_holders(device)]
+    parts = [f"needs {gib(needed)} GiB free", f"{gib(device.free_bytes)} GiB free", *_holders(device)]
     return f"GPU {device.index}: {', '.join(parts)}"
 
 
@@ -39,11 +39,7 @@ def _holders(device: GpuDevice) -> list[str]:
     known = [process for process in device.processes if process.used_bytes]
     largest = sorted(known, key=lambda process: -(process.used_bytes or 0))[:NAMED_HOLDERS]
     return [
-        f"{_gib(process.used_bytes or 0)} GiB held by {process.component or ''} pid {process.pid} "
+        f"{gib(process.used_bytes or 0)} GiB held by {process.component or ''} pid {process.pid} "
         f"{process.name}".replace("  ", " ").rstrip()
         for process in largest
     ]
-
-
-def _gib(size: float) -> str:
-    return f"{size / GIB:.1f}"

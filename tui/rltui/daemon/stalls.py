@@ -202,13 +202,14 @@ def _signs(runner: WatchedRunner, progress: ProgressTracker) -> Signs:
     return Signs(
         pid=main.pid if main is not None else None,
         is_stopped=stat is not None and stat.id == main and stat.state == "T",
-        log_bytes=_size(runner.log),
+        log_bytes=log_size(runner.log),
         metric_rows=rows[0] if rows is not None else None,
         metric_step=rows[1] if rows is not None else 0,
     )
 
 
-def _size(log: Path | None) -> int | None:
+def log_size(log: Path | None) -> int | None:
+    """In bytes, `None` where there is no log."""
     try:
         return os.stat(log).st_size if log is not None else None  # noqa: PTH116 - one system call a look
     except OSError:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from rltui.core.api import ComponentState
 from rltui.core.durations import duration
 from rltui.core.failure_cause import FailurePattern, find_cause
 from rltui.daemon.component import ComponentRunner
+from rltui.daemon.stalls import log_size
 from rltui.daemon.supervisor import Supervisor
 from rltui.services.failure_log import last_lines
 
@@ -45,14 +45,14 @@ class _Start:
     def __init__(self, runner: ComponentRunner) -> None:
         self.epoch = runner.life.epoch
         self._runner = runner
-        self._size = -1
+        self._size: int | None = None
         self._grew_at = time.monotonic()
         self._fatal: str | None = None
 
     async def look(self, patterns: Sequence[FailurePattern]) -> str | None:
         """Why it will not be ready, as far as can be seen."""
         log = self._runner.log
-        size = await asyncio.to_thread(_size, log)
+        size = log_size(log)
         now = time.monotonic()
         if log is not None and size != self._size:
             self._size, self._grew_at = size, now
@@ -62,10 +62,3 @@ class _Start:
         if self._fatal is None and patience_s and now - self._grew_at > patience_s:
             return f"not ready, and no output for {duration(now - self._grew_at)}"
         return self._fatal
-
-
-def _size(log: Path | None) -> int:
-    try:
-        return log.stat().st_size if log is not None else 0
-    except OSError:
-        return 0

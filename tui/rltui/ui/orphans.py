@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rltui.core.api import Orphan
+from rltui.core.api import ORPHAN_EVIDENCE, Orphan
 from rltui.core.command_text import short_command
 from rltui.core.durations import duration
-from rltui.ui.text import clean_line, gib, listed, shortened
+from rltui.core.units import gib
+from rltui.ui.text import clean_line, listed, shortened
 
 FULL_COMMAND_WIDTH = 200
 """As much as a question shows."""
-RECOGNISED = {
-    "descendant": "a child of its processes",
-    "session": "runs in its session",
-    "recorded": "was seen among its processes",
-    "environment": "has its mark in the environment",
-}
-"""How a process was told to belong to an attempt, for people."""
 
 
 def owner_text(orphan: Orphan) -> str:
@@ -67,7 +61,7 @@ def details(orphan: Orphan) -> tuple[str, str, str]:
     return (
         f"pid {orphan.pid} {shortened(clean_line(orphan.command), FULL_COMMAND_WIDTH)}".rstrip(),
         " · ".join(facts),
-        f"of {owner_text(orphan)}: {RECOGNISED[orphan.evidence]}",
+        f"of {owner_text(orphan)}: {ORPHAN_EVIDENCE[orphan.evidence]}",
     )
 
 

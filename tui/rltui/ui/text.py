@@ -9,7 +9,6 @@ from rltui.core.lines import plain_text
 
 _SPARKS = "▁▂▃▄▅▆▇█"
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-GIB = 1024**3
 
 
 def clean(text: str) -> str:
@@ -35,12 +34,6 @@ def rate(per_second: float) -> str:
             scaled = per_second / limit
             return f"{scaled:.1f}{suffix}" if scaled < 10 else f"{scaled:.0f}{suffix}"
     return f"{per_second:.0f}"
-
-
-def gib(size_bytes: int) -> str:
-    """`71.2`, or `141` from a hundred on."""
-    value = size_bytes / GIB
-    return f"{value:.0f}" if value >= 99.95 else f"{value:.1f}"
 
 
 def sparkline(values: tuple[float, ...], width: int) -> str:

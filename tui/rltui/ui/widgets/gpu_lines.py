@@ -7,7 +7,8 @@ from collections import defaultdict
 from textual.content import Content
 
 from rltui.core.api import GpuDevice, GpuReport
-from rltui.ui.text import clean_line, gib, shortened
+from rltui.core.units import gib
+from rltui.ui.text import clean_line, shortened
 
 _GLYPHS = "█▓▒▚▞"
 _STYLES = ("$primary", "$accent", "$success", "$secondary", "$warning")

@@ -1,0 +1,11 @@
+"""Memory sizes for people. Imports nothing: `rltui status` uses it."""
+
+from __future__ import annotations
+
+GIB = 1 << 30
+
+
+def gib(size_bytes: float) -> str:
+    """`71.2`, or `141` from a hundred on."""
+    value = size_bytes / GIB
+    return f"{value:.0f}" if value >= 99.95 else f"{value:.1f}"
