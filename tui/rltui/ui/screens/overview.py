@@ -399,7 +399,8 @@ class Overview(Screen[None]):
             return sense
         match action:
             case "focus_component":
-                return self.body.component(str(parameters[0])) is not None if self.is_mounted else False
+                # None while the panes are being replaced: the footer asks at any time.
+                return any(body.component(str(parameters[0])) is not None for body in self.query(Body))
             case "edit_knob":
                 return any(rows.table.knobs for rows in self.query(KnobRows))
             case "apply_knobs":
