@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Literal, TypeVar
 
 T = TypeVar("T")
@@ -25,3 +27,10 @@ def retry_until(
         if time.monotonic() > deadline:
             raise TimeoutError(f"still {value!r} after {timeout_s} s")
         time.sleep(interval_s)
+
+
+def remove_at_once(folder: Path) -> None:
+    """Delete a folder into which living processes write: one that is emptied in place may fill up again."""
+    aside = folder.with_name(f"{folder.name}.gone")
+    folder.rename(aside)
+    shutil.rmtree(aside)

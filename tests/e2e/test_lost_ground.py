@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Box
-from tests.waiting import retry_until
+from tests.waiting import remove_at_once, retry_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
@@ -89,7 +88,7 @@ def test_deleted_folder_of_a_running_experiment(counters: Box) -> None:
     counters.json(*UP)
     before, supervisor = pids(counters), supervisor_pid(counters)
     out = counters.work / "out"
-    shutil.rmtree(out)
+    remove_at_once(out)
     refused = counters.run(*UP)
     assert refused.returncode == 4, "the name is in use, folder or not"
     assert "is running" in refused.stderr
@@ -119,7 +118,7 @@ def test_deleted_folder_and_then_a_killed_supervisor(counters: Box, free_port: i
     counters.json(*UP)
     before, supervisor = pids(counters), supervisor_pid(counters)
     out = counters.work / "out"
-    shutil.rmtree(out)
+    remove_at_once(out)
     specs = [out / f".rltui/components/{name}/attempt-1/spec.json" for name in before]
     retry_until(lambda: all(spec.exists() and spec.with_name("attempt.json").exists() for spec in specs))
     os.kill(supervisor, signal.SIGKILL)

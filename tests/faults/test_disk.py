@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from collections.abc import Iterator
 
@@ -12,7 +11,7 @@ from tests.conftest import Box
 from tests.faults import events, invariants
 from tests.faults.harness import Experiment
 from tests.faults.truth import read_numbers
-from tests.waiting import retry_until
+from tests.waiting import remove_at_once, retry_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
@@ -135,7 +134,8 @@ def test_main_that_ends_is_told_although_its_shim_cannot_record_it(experiment: E
 def test_deleted_run_folder_ends_nothing_and_a_stop_still_ends_all(experiment: Experiment) -> None:
     experiment.up()
     before = experiment.truth.mains()
-    shutil.rmtree(experiment.output_dir)
+    remove_at_once(experiment.output_dir)
+    retry_until((experiment.output_dir / ".rltui/experiment.toml").exists)
     invariants.assert_nobody_else_died(before, ())
     invariants.assert_shown_is_true(experiment)
     events.kill_main(experiment, "trainer")
