@@ -16,7 +16,8 @@ from typing import Any, cast
 
 import pytest
 
-from rltui.core.api import PROTOCOL_VERSION, GpuReport, JournalEntry, KnobTable, Plan, Request, Status
+from rltui.core.api import PROTOCOL_VERSION, JournalEntry, KnobTable, Plan, Request, Status
+from rltui.core.gpu.report import GpuReport
 from rltui.daemon import api_server, bounded_writer
 from rltui.daemon.api_server import ApiServer
 from rltui.daemon.broadcast import Broadcast, Message

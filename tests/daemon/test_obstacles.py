@@ -6,7 +6,8 @@ import os
 import socket
 from collections.abc import Sequence
 
-from rltui.core.api import GpuDevice, GpuProcess, GpuReport, Orphan
+from rltui.core.api import Orphan
+from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
 from rltui.daemon.obstacles import Obstacles
 from rltui.daemon.recipe import Launch
 

@@ -9,9 +9,6 @@ from rltui.client.protocol import Event
 from rltui.core.api import (
     ComponentState,
     ComponentStatus,
-    GpuDevice,
-    GpuProcess,
-    GpuReport,
     KnobInfo,
     KnobTable,
     Lost,
@@ -22,6 +19,7 @@ from rltui.core.api import (
     Request,
     Status,
 )
+from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
 from rltui.core.layout import Screen
 from rltui.core.log_source import Change
 from rltui.errors import RltuiError

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rltui.core.api import GpuReport
+from rltui.core.gpu.report import GpuReport
 from rltui.services.nvml_device import process_name
 from rltui.services.nvml_errors import device_problem, session_reason
 

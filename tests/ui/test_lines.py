@@ -25,7 +25,8 @@ from tests.ui.trouble import (
     waiting_status,
 )
 
-from rltui.core.api import ComponentState, GpuDevice, GpuProcess, GpuReport, KnobInfo, Lost, Plan, Problem
+from rltui.core.api import ComponentState, KnobInfo, Lost, Plan, Problem
+from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
 from rltui.ui import text
 from rltui.ui.knob_values import parse_value, scaled, stepped
 from rltui.ui.orphans import bar_lines

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 
 from rltui import paths, settings
 from rltui.cli.output import print_json
-from rltui.core.api import GpuDevice, GpuReport
+from rltui.core.gpu.report import GpuDevice, GpuReport
 from rltui.core.units import GIB, gib
 from rltui.errors import RltuiError
 

@@ -7,8 +7,9 @@ import sys
 from collections.abc import Sequence
 
 from rltui.cli.status import orphan_text
-from rltui.core.api import Plan, Value
+from rltui.core.api import Plan
 from rltui.core.durations import duration
+from rltui.core.values import Value
 
 
 def print_json(value: Value | Sequence[Value]) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Protocol
 
-from rltui.core.api import Alert, GpuReport, JournalEntry, KnobTable, Plan, Request, Status
+from rltui.core.api import Alert, JournalEntry, KnobTable, Plan, Request, Status
+from rltui.core.gpu.report import GpuReport
 from rltui.core.layout import Screen
 from rltui.core.log_source import LogSource
 

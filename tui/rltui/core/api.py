@@ -9,7 +9,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
+
+from rltui.core.gpu.report import GpuReport, MemoryVerdict, OutOfMemory, Remedy
+from rltui.core.values import Value
 
 PROTOCOL_VERSION = 1
 """Raised when a client of the previous version would misunderstand a message."""
@@ -41,12 +44,6 @@ ALIVE_STATES = frozenset({ComponentState.STARTING, ComponentState.READY, Compone
 """States in which a process exists."""
 
 
-class Value(BaseModel):
-    """Base of every message: frozen, unknown keys ignored so that a newer supervisor can add some."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
 class ComponentStatus(Value):
     """One component, as the supervisor sees it now."""
 
@@ -75,6 +72,11 @@ class ComponentStatus(Value):
     """Path of the newest attempt's output file."""
     port: int | None = None
     gpus: tuple[int, ...] = ()
+    """NVML's indices of the devices it was given, as far as that is known."""
+    out_of_memory: OutOfMemory | None = None
+    """It ended for want of device memory: what its output says of that."""
+    remedies: tuple[Remedy, ...] = ()
+    """What would help against that, most advisable first."""
     facts: tuple[str, ...] = ()
     """Short texts for the pane title, most important first: `step 12`, `4.1 s/step`."""
 
@@ -235,7 +237,7 @@ class Request(Value):
     """Empty means all (for `set`: none; for `free`: the orphans of all)."""
     pids: tuple[int, ...] = ()
     """For `free`: which orphans to end; empty means all of the components named."""
-    edits: dict[str, Any] = {}
+    edits: dict[str, Any] = Field(default_factory=dict)
     """Dotted key to new value, for `set`; `None` removes the key from the file."""
     restart: bool = False
     """For `set`: also restart the components that read the changed knobs."""
@@ -264,6 +266,8 @@ class Plan(Value):
     estimate_s: float | None = None
     """From now until all is ready, by the medians of earlier starts; `None` where one was never timed."""
     problems: tuple[Problem, ...] = ()
+    memory: tuple[MemoryVerdict, ...] = ()
+    """What the starts will meet on their devices. The bad ones are among `problems`, as warnings."""
 
     @property
     def blocked(self) -> bool:
@@ -289,47 +293,8 @@ class Check(Value):
     layout: str = ""
     problems: tuple[Problem, ...] = ()
     derived: tuple[DerivedValue, ...] = ()
-
-
-class GpuProcess(Value):
-    """A process that holds memory on a device."""
-
-    pid: int
-    used_bytes: int | None = None
-    name: str = ""
-    experiment: str | None = None
-    component: str | None = None
-    estimated: bool = False
-
-
-class GpuDevice(Value):
-    """One reading of one device."""
-
-    index: int
-    uuid: str = ""
-    name: str = ""
-    total_bytes: int | None = None
-    used_bytes: int | None = None
-    free_bytes: int | None = None
-    reserved_bytes: int | None = None
-    utilization: float | None = None
-    """0–1."""
-    power_w: float | None = None
-    temperature_c: float | None = None
-    processes: tuple[GpuProcess, ...] = ()
-    problem: str | None = None
-    """Why this device cannot be read, in words."""
-
-
-class GpuReport(Value):
-    """`rltui gpus --json`."""
-
-    available: bool
-    reason: str | None = None
-    """Why there is nothing to show, in words, where `available` is false."""
-    driver: str | None = None
-    devices: tuple[GpuDevice, ...] = ()
-    sampled_at: float | None = None
+    memory: tuple[MemoryVerdict, ...] = ()
+    """Per device, with what is free on it now; empty where no GPU can be read."""
 
 
 class JournalEntry(Value):
@@ -342,7 +307,7 @@ class JournalEntry(Value):
     """The event in words."""
     component: str | None = None
     attempt: int | None = None
-    data: dict[str, Any] = {}
+    data: dict[str, Any] = Field(default_factory=dict)
 
 
 AlertKind = Literal["crash", "stall", "recovered", "finished", "metric", "disk", "config", "orphan", "notice"]

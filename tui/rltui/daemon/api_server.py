@@ -20,7 +20,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rltui.core.api import PROTOCOL_VERSION, ErrorReply, Request, Value
+from rltui.core.api import PROTOCOL_VERSION, ErrorReply, Request
+from rltui.core.values import Value
 from rltui.daemon.bounded_writer import BoundedWriter, SlowClientError
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ExitCode, RltuiError, UsageError

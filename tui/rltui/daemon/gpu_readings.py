@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from rltui.core.api import GpuReport
+from rltui.core.gpu.report import GpuReport
 
 
 class GpuReadings:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
-from rltui.core.api import GpuReport, Orphan
+from rltui.core.api import Orphan
 from rltui.core.command_text import short_command
-from rltui.core.memory_need import lack_of_memory
+from rltui.core.gpu.report import GpuReport
+from rltui.core.gpu.start_check import lack_of_memory
 from rltui.daemon.recipe import Launch
 from rltui.services import processes
 

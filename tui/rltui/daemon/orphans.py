@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 
-from rltui.core.api import Alert, GpuReport, Orphan
+from rltui.core.api import Alert, Orphan
+from rltui.core.gpu.report import GpuReport
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.obstacles import leftovers_text
 from rltui.daemon.telling import Teller

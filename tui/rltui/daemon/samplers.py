@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from rltui.core import gpu, non_finite
-from rltui.core.api import GpuReport
+from rltui.core import non_finite
+from rltui.core.gpu.report import GpuReport
+from rltui.core.gpu.visible import attribute
 from rltui.core.non_finite import NonFinite
 from rltui.daemon.supervisor import Supervisor
 from rltui.services import processes
@@ -71,7 +72,7 @@ async def sample_gpus(supervisor: Supervisor) -> None:
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="nvml") as thread:
         while True:
             report = await loop.run_in_executor(thread, reader.read)
-            supervisor.publish_gpus(gpu.attribute(report, _owners(supervisor, report)))
+            supervisor.publish_gpus(attribute(report, _owners(supervisor, report)))
             wanted = supervisor.gpu_readings.wanted
             with contextlib.suppress(TimeoutError):  # its turn has come
                 async with asyncio.timeout(_gpu_pause(supervisor, available=report.available)):

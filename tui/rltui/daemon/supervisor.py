@@ -6,7 +6,8 @@ import asyncio
 import os
 from pathlib import Path
 
-from rltui.core.api import Alert, ComponentState, GpuReport, KnobTable, Plan, Request, Status
+from rltui.core.api import Alert, ComponentState, KnobTable, Plan, Request, Status
+from rltui.core.gpu.report import GpuReport
 from rltui.core.inference_activity import InferenceActivity
 from rltui.core.lifecycle import ExitInfo, Life
 from rltui.daemon.broadcast import Message

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rltui.core.alert_limits import AlertLimits
-from rltui.core.api import Alert, EventKind, JournalEntry, Value
+from rltui.core.api import Alert, EventKind, JournalEntry
 from rltui.core.lifecycle import Life
+from rltui.core.values import Value
 from rltui.daemon.broadcast import Broadcast
 from rltui.daemon.component_news import JOURNAL_KINDS, ComponentNews, Told
 from rltui.daemon.journal import Journal

@@ -8,6 +8,7 @@ from typing import Any
 
 from rltui.core.api import Problem
 from rltui.core.failure_cause import FailurePattern
+from rltui.core.gpu.engine import EngineMemory
 from rltui.core.knobs import Knob
 from rltui.core.metrics import MetricNames
 from rltui.core.plan import RestartRule
@@ -43,6 +44,9 @@ class RunContext:
     """Checkpoint to continue from; `None` starts from the beginning."""
     overrides: Mapping[str, int | str] = field(default_factory=dict)
     """By knob name, values that rltui chose for this experiment; they go before those of the config."""
+    cuda_devices: tuple[str, ...] = ()
+    """Devices that a process started now would see as `cuda:0`, `cuda:1` …, named as in
+    `CUDA_VISIBLE_DEVICES`. Empty where there is no GPU, or the interpreter's torch cannot use one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +136,12 @@ def no_ports(files: ConfigFiles) -> tuple[PortKnob, ...]:
     return ()
 
 
+def no_engine(files: ConfigFiles) -> EngineMemory | None:
+    """A framework whose configs say nothing of an inference engine."""
+    del files
+    return None
+
+
 def nothing_configured(files: ConfigFiles) -> None:
     """A framework whose config does not say."""
     del files
@@ -168,6 +178,8 @@ class Framework:
     output_dir: Callable[[ConfigFiles], str | None] = nothing_configured
     """The output folder that the config names, relative to the workspace."""
     max_steps: Callable[[ConfigFiles], int | None] = nothing_configured
+    engine_memory: Callable[[ConfigFiles], EngineMemory | None] = no_engine
+    """What the inference engine will do with its devices' memory."""
     files: RunFiles = RunFiles()
     metrics: MetricNames = MetricNames()
     facts: tuple[Fact, ...] = ()

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rltui.core.api import GpuReport
+from rltui.core.gpu.report import GpuReport
 from rltui.services.nvml_errors import ALL_FAILED, NO_BINDING, NO_DEVICES, session_reason
 
 if TYPE_CHECKING:

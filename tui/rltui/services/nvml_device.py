@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 import pynvml
 
-from rltui.core.api import GpuDevice, GpuProcess
+from rltui.core.gpu.report import GpuDevice, GpuProcess
 from rltui.services.nvml_errors import ABSENT_CALL, DEVICE_GONE, NvmlCode, device_problem
 
 T = TypeVar("T")

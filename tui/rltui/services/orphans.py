@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from rltui.core.api import GpuReport, Orphan
+from rltui.core.api import Orphan
+from rltui.core.gpu.report import GpuReport
 from rltui.services import processes
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.processes import AttemptRecord, Leftover, ProcessId

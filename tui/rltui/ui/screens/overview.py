@@ -16,16 +16,8 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from rltui.client.protocol import Event, Experiment
-from rltui.core.api import (
-    ALIVE_STATES,
-    Alert,
-    ComponentState,
-    ComponentStatus,
-    GpuReport,
-    KnobTable,
-    Request,
-    Status,
-)
+from rltui.core.api import ALIVE_STATES, Alert, ComponentState, ComponentStatus, KnobTable, Request, Status
+from rltui.core.gpu.report import GpuReport
 from rltui.core.layout import Screen as ScreenLayout
 from rltui.ui import requests, wishes
 from rltui.ui.actions import CHANGING_ACTIONS, CHANGING_KEYS, Scope, bindings

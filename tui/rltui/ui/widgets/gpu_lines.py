@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from textual.content import Content
 
-from rltui.core.api import GpuDevice, GpuReport
+from rltui.core.gpu.report import GpuDevice, GpuReport
 from rltui.core.units import gib
 from rltui.ui.text import clean_line, shortened
 

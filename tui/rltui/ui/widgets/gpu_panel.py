@@ -9,7 +9,7 @@ from textual.geometry import Region, Size
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from rltui.core.api import GpuReport
+from rltui.core.gpu.report import GpuReport
 from rltui.ui.widgets.gpu_lines import gpu_lines, gpu_summary
 
 

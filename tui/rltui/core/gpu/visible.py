@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from rltui.core.api import GpuDevice, GpuProcess, GpuReport
+from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
 
 Owner = tuple[str, str]
 """Name of the experiment, id of the component."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rltui.core.api import GpuDevice, GpuReport
+from rltui.core.gpu.report import GpuDevice, GpuReport
 from rltui.core.units import gib
 
 NAMED_HOLDERS = 2

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from rltui.core.api import GpuDevice, GpuProcess, GpuReport
-from rltui.core.gpu import attribute, visible_devices
+from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
+from rltui.core.gpu.visible import attribute, visible_devices
 
 UUIDS = (
     "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6",
