@@ -214,7 +214,7 @@ class GpuHistory(Value):
     device: str
     """`GpuDevice.key`."""
     times: tuple[float, ...] = ()
-    """End of each interval, oldest first, evenly spaced but for pauses of the sampler."""
+    """End of each interval, oldest first; the intervals of the last ten minutes or so are shorter."""
     series: tuple[GpuSeries, ...] = ()
 
 
