@@ -11,10 +11,10 @@ import pytest
 from rltui import paths
 from rltui.client import launch, ports
 from rltui.client.offline import open_store
-from rltui.daemon.recipe import Recipe
 from rltui.frameworks import registry
 from rltui.services import layout_files
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.recipe import Recipe
 
 RL = """\
 max_steps = 20

@@ -7,9 +7,10 @@ import socket
 from collections.abc import Sequence
 
 from rltui.core.api import Orphan
+from rltui.core.gpu.choice import GpuChoice
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
 from rltui.daemon.obstacles import Obstacles
-from rltui.daemon.recipe import Launch
+from rltui.services.recipe import Launch
 
 GIB = 1 << 30
 FULL = GpuReport(
@@ -45,7 +46,7 @@ def launch(*, port: int | None = None, gpu_memory: float | None = None) -> Launc
         env={},
         ready=None,
         port=port,
-        gpus=(0,) if gpu_memory else (),
+        gpus=GpuChoice("0" if gpu_memory else ""),
         gpu_memory=gpu_memory,
     )
 

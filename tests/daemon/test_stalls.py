@@ -19,13 +19,13 @@ from rltui.core.layout import ComponentSpec, Stall
 from rltui.core.lifecycle import Life
 from rltui.daemon import stalls
 from rltui.daemon.progress import ProgressTracker
-from rltui.daemon.recipe import Launch
 from rltui.daemon.stalls import StallWatch, rule_of
 from rltui.daemon.telling import Teller
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.journal_file import read_journal
 from rltui.services.processes import AttemptRecord, boot_identity, read_process_id
 from rltui.services.processes.identity import read_stat
+from rltui.services.recipe import Launch
 from rltui.services.run_folder import RunFolder
 from rltui.services.stack_dump import find_py_spy
 

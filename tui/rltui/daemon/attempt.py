@@ -10,10 +10,10 @@ from pathlib import Path
 
 from rltui.core.layout import ComponentSpec
 from rltui.daemon.attempt_spec import read_launch, spec_age_s, write_spec
-from rltui.daemon.recipe import Launch
 from rltui.errors import RltuiError
 from rltui.services import processes
 from rltui.services.experiment_files import ControlFolder
+from rltui.services.recipe import Launch
 
 SPAWN_TIMEOUT_S = 20.0
 """From the tmux window to a running process; includes the start of the shim's interpreter."""

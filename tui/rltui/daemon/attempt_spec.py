@@ -6,9 +6,10 @@ import json
 import time
 from pathlib import Path
 
+from rltui.core.gpu.choice import GpuChoice
 from rltui.core.layout import ComponentSpec, Ready
-from rltui.daemon.recipe import Launch
 from rltui.services.experiment_files import write_atomically
+from rltui.services.recipe import Launch
 
 _FILE = "spec.json"
 
@@ -38,6 +39,8 @@ def write_spec(
         "ready": launch.ready.model_dump(exclude_none=True) if launch.ready else None,
         "port": launch.port,
         "metrics": launch.metrics,
+        "gpus": {"text": launch.gpus.text, "by_bus": launch.gpus.by_bus},
+        "gpu_memory": launch.gpu_memory,
     }
     write_atomically(folder / _FILE, json.dumps(values, indent=1).encode())
 
@@ -54,6 +57,8 @@ def read_launch(folder: Path) -> Launch | None:
             ready=Ready(**ready) if ready else None,
             port=values["port"],
             metrics=values.get("metrics"),
+            gpus=GpuChoice(**values.get("gpus", {})),  # one from before an upgrade has none
+            gpu_memory=values.get("gpu_memory"),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None

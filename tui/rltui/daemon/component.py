@@ -29,13 +29,13 @@ from rltui.core.lifecycle import (
 )
 from rltui.daemon.attempt import SPAWN_TIMEOUT_S, Attempt
 from rltui.daemon.ending import Ending
-from rltui.daemon.recipe import Launch
 from rltui.daemon.tasks import spawn
 from rltui.errors import RltuiError
 from rltui.services import processes
 from rltui.services.attempt_life import ended_life
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.probes import Probe
+from rltui.services.recipe import Launch
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from rltui.core.api import Orphan
 from rltui.core.command_text import short_command
 from rltui.core.gpu.report import GpuReport
 from rltui.core.gpu.start_check import lack_of_memory
-from rltui.daemon.recipe import Launch
 from rltui.services import processes
+from rltui.services.recipe import Launch
 
 NAMED_ORPHANS = 3
 """Most leftover processes named in one reason."""
@@ -42,8 +42,9 @@ class Obstacles:
             return f"{leftovers_text(orphans)} (`rltui orphans --free` ends them)"
         if launch.port is not None and (holders := processes.port_holders(launch.port)):
             return f"port {launch.port}, held by {' and '.join(map(str, holders))}"
-        if launch.gpu_memory and launch.gpus:
-            return lack_of_memory(await self._read_gpus(), launch.gpus, launch.gpu_memory)
+        if launch.gpu_memory and launch.gpus.text:
+            indices = [int(part) for part in launch.gpus.text.split(",") if part.strip().isdigit()]
+            return lack_of_memory(await self._read_gpus(), indices, launch.gpu_memory)
         return None
 
 

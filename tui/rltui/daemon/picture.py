@@ -12,13 +12,13 @@ from rltui.core.plan import Situation, make_plan
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.orphans import OrphanWatch
 from rltui.daemon.progress import ProgressTracker
-from rltui.daemon.recipe import Recipe
 from rltui.daemon.start_times import StartTimes
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import processes
 from rltui.services.config_store import ConfigStore, load_snapshot
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.recipe import Recipe
 from rltui.services.run_folder import RunFolder
 
 
@@ -65,7 +65,7 @@ class Picture:
     def _component_status(self, runner: ComponentRunner) -> ComponentStatus:
         name = runner.spec.id
         try:
-            gpus = self.recipe.gpus(name, self.store.files)
+            gpus = tuple(device.index for device in self.recipe.devices(name, self.store.files))
         except ConfigError:  # an unreadable config is told once, by the teller
             gpus = ()
         activity = self.activities.get(name)

@@ -17,11 +17,11 @@ from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import Life
 from rltui.core.stall import Pulse, Signs, StallRule, WatchClock
 from rltui.daemon.progress import ProgressTracker
-from rltui.daemon.recipe import Launch
 from rltui.daemon.tasks import spawn
 from rltui.daemon.telling import Teller
 from rltui.services.processes import AttemptRecord, ProcessId
 from rltui.services.processes.identity import read_stat
+from rltui.services.recipe import Launch
 from rltui.services.stack_dump import dump_stacks
 from rltui.services.vllm_metrics import read_activity
 

@@ -18,7 +18,6 @@ from rltui.daemon.obstacles import Obstacles
 from rltui.daemon.orphans import OrphanWatch
 from rltui.daemon.picture import Picture, refuse_blocked
 from rltui.daemon.progress import ProgressTracker
-from rltui.daemon.recipe import Launch, Recipe
 from rltui.daemon.retries import Retries
 from rltui.daemon.run_start import RunStart
 from rltui.daemon.start_times import StartTimes
@@ -31,6 +30,7 @@ from rltui.services import layout_files
 from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.intent import IntentFile, failures, intent_of
+from rltui.services.recipe import Launch, Recipe
 from rltui.services.run_folder import RunFolder
 from rltui.services.tmux_host import TmuxHost
 

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rltui.core.gpu.choice import GpuChoice
+from rltui.core.gpu.engine import EngineMemory
+from rltui.core.gpu.report import GpuDevice
 from rltui.core.layout import Layout, Ready
 from rltui.core.template import TemplateValue, render, render_arguments
 from rltui.errors import ConfigError
 from rltui.frameworks import overrides
 from rltui.frameworks.base import ConfigFiles, Framework, RunContext
+from rltui.services.cuda_devices import (
+    DEVICE_ORDER,
+    VISIBLE_DEVICES,
+    Choose,
+    in_bus_order,
+    no_devices,
+    usable_devices,
+)
 from rltui.services.experiment_files import ExperimentRecord
 
 
@@ -27,8 +39,8 @@ class Launch:
     port: int | None
     metrics: str | None = None
     """URL of its Prometheus metrics."""
-    gpus: tuple[int, ...] = ()
-    """Indices of its devices, as far as the config says."""
+    gpus: GpuChoice = GpuChoice()
+    """Its devices, as far as layout and config say."""
     gpu_memory: float | None = None
     """Fraction of each device's memory that must be free before it starts."""
 
@@ -36,10 +48,19 @@ class Launch:
 class Recipe:
     """Fills the layout of `record` with the values of a config. Raises `ConfigError` where it cannot."""
 
-    def __init__(self, record: ExperimentRecord, layout: Layout, framework: Framework) -> None:
+    def __init__(
+        self,
+        record: ExperimentRecord,
+        layout: Layout,
+        framework: Framework,
+        *,
+        choose: Choose = no_devices,
+    ) -> None:
+        """`choose` finds the devices of the newest reading."""
         self._record = record
         self._layout = layout
         self._framework = framework
+        self._choose = choose
 
     def launch(self, component: str, files: ConfigFiles, *, resume_step: int | None) -> Launch:
         """What to run for `component` with the config `files`."""
@@ -50,12 +71,12 @@ class Recipe:
         return Launch(
             argv=render_arguments(spec.command, values, where=where),
             cwd=render(spec.cwd, values, where=where),
-            env={key: render(value, values, where=where) for key, value in spec.env.items()},
+            env=self._environment(component, values),
             ready=_filled(spec.ready, values, where) if spec.ready is not None else None,
             port=port_number(port, where) if port else None,
             metrics=render(spec.metrics, values, where=where) or None,
             gpus=self.gpus(component, files),
-            gpu_memory=_fraction(render(spec.gpu_memory, values, where=where), where),
+            gpu_memory=self._gpu_memory(component, files),
         )
 
     def port(self, component: str, files: ConfigFiles) -> int | None:
@@ -63,10 +84,25 @@ class Recipe:
         text = self._one(component, self._layout[component].port, files)
         return port_number(text, self._where(component)) if text else None
 
-    def gpus(self, component: str, files: ConfigFiles) -> tuple[int, ...]:
-        """Indices of the devices it is given; empty where the config does not say."""
-        text = self._one(component, self._layout[component].gpus, files)
-        return tuple(int(part) for part in text.split(",") if part.strip().isdigit())
+    def gpus(self, component: str, files: ConfigFiles) -> GpuChoice:
+        """The devices it is given: what the layout's `gpus` says, else its `CUDA_VISIBLE_DEVICES`."""
+        spec = self._layout[component]
+        if text := self._one(component, spec.gpus, files):
+            return GpuChoice(text)
+        environment = self._environment(component, self._values(files, None))
+        return GpuChoice(environment.get(VISIBLE_DEVICES, ""), in_bus_order(environment))
+
+    def devices(self, component: str, files: ConfigFiles) -> tuple[GpuDevice, ...]:
+        """Those of the devices of this machine, as last read, in the component's own order."""
+        return tuple(self._choose(self.gpus(component, files)))
+
+    def engine(self, component: str, files: ConfigFiles) -> EngineMemory | None:
+        """What it does with their memory, where it is an inference engine."""
+        named = self._framework.engine_memory(files)
+        fraction = self._gpu_memory(component, files)
+        if named is not None and named.component == component:
+            return named if fraction is None else replace(named, utilization=fraction)
+        return None if fraction is None else EngineMemory(component, fraction)
 
     def creates(self, component: str, files: ConfigFiles) -> Path | None:
         """What this job makes, `None` for any other component."""
@@ -74,6 +110,18 @@ class Recipe:
         if not text:
             return None
         return Path(self._record.workspace) / self._one(component, text, files)
+
+    def _gpu_memory(self, component: str, files: ConfigFiles) -> float | None:
+        text = self._one(component, self._layout[component].gpu_memory, files)
+        return _fraction(text, self._where(component))
+
+    def _environment(self, component: str, values: Mapping[str, TemplateValue]) -> dict[str, str]:
+        """What the layout adds. Devices are counted as NVML counts them, unless somebody says otherwise."""
+        where = self._where(component)
+        added = {
+            key: render(value, values, where=where) for key, value in self._layout[component].env.items()
+        }
+        return added if DEVICE_ORDER in os.environ else {DEVICE_ORDER: "PCI_BUS_ID", **added}
 
     def _one(self, component: str, text: str, files: ConfigFiles) -> str:
         return render(text, self._values(files, None), where=self._where(component)) if text else ""
@@ -87,6 +135,7 @@ class Recipe:
             overrides=overrides.standing(
                 self._framework.ports(files), self._record.overrides, self._record.overridden
             ),
+            cuda_devices=usable_devices(self._choose, os.environ, python=sys.executable),
         )
         return self._framework.template_values(files, context)
 
