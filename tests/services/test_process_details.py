@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import signal
 import subprocess
 import time
@@ -11,7 +12,17 @@ import pytest
 from tests.services.programs import Start, start
 from tests.waiting import retry_until
 
-from rltui.services.processes import ProcessId, age_s, is_stopped, read_process_id
+from rltui.services.processes import (
+    ProcessId,
+    age_s,
+    command_name,
+    in_initial_pid_namespace,
+    is_stopped,
+    owner_name,
+    read_process_id,
+    uid,
+)
+from rltui.services.processes.details import _login_name
 
 __all__ = ["start"]  # a fixture, used by name
 
@@ -43,3 +54,48 @@ def test_a_stopped_process_is_told_from_a_sleeping_one(start: Start) -> None:
 
 def test_one_that_has_ended_is_not_stopped() -> None:
     assert not is_stopped(ProcessId(2**22 + 1, 1))
+
+
+NOBODY = 2**22 + 1
+"""No process has such a pid."""
+
+
+def test_command_name_is_the_first_word_of_the_title() -> None:
+    title = ["/opt/VLLM::EngineCore_DP0\x1b of 8"]
+    process = subprocess.Popen(title, executable="/bin/cat", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(b"exec is done\n")
+    process.stdin.flush()
+    process.stdout.readline()
+    name = command_name(process.pid)
+    process.communicate()
+    assert name == "VLLM::EngineCore_DP0?"
+
+
+def test_command_name_of_an_ended_process() -> None:
+    process = subprocess.Popen(["/bin/true"])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert command_name(process.pid) == "true"  # from `comm`: a zombie has no command line
+    process.wait()
+    assert command_name(process.pid) == ""
+
+
+def test_owner_is_told_by_number_and_by_name() -> None:
+    assert uid(os.getpid()) == os.getuid()
+    assert owner_name(os.getpid()) == pwd.getpwuid(os.getuid()).pw_name
+
+
+def test_owner_of_an_ended_process_is_unknown() -> None:
+    assert (uid(NOBODY), owner_name(NOBODY)) == (None, None)
+
+
+def test_owner_without_a_login_name_is_a_number() -> None:
+    taken = {entry.pw_uid for entry in pwd.getpwall()}
+    free = next(number for number in range(3_000_000_000, 3_000_100_000) if number not in taken)
+    assert _login_name(free) == str(free)
+
+
+def test_namespace_is_the_initial_one_where_the_kernel_says_so() -> None:
+    shown = subprocess.run(["readlink", "/proc/self/ns/pid"], capture_output=True, check=True, text=True)
+    assert in_initial_pid_namespace() == (shown.stdout.strip() == "pid:[4026531836]")

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
+from rltui.core.gpu.choice import GpuChoice
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
-from rltui.core.gpu.visible import attribute, visible_devices
+from rltui.core.gpu.visible import attribute, chosen_devices, is_order_certain
 
 UUIDS = (
     "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6",
@@ -40,8 +43,34 @@ def test_attribute_forgets_an_owner_that_is_gone() -> None:
     assert attribute(report, {}).devices[0].processes == (GpuProcess(pid=10),)
 
 
+def gpus(*names: str) -> list[GpuDevice]:
+    models = names or ("H100",) * len(UUIDS)
+    return [GpuDevice(index=i, uuid=UUIDS[i], name=name) for i, name in enumerate(models)]
+
+
+MIG_UUIDS = (
+    "MIG-5f1a0000-0000-5106-c12f-20bd9faed9f6",
+    "MIG-5f1b0000-0000-5106-c12f-20bd9faed9f6",
+    "MIG-77770000-0000-5106-c12f-20bd9faed9f6",
+)
+
+
+def sliced(*, with_parents: bool = True) -> list[GpuDevice]:
+    """GPU 0 is whole, GPU 1 has two slices, GPU 2 one."""
+    slices = [
+        GpuDevice(index=index, mig=mig, uuid=uuid, name="H100 MIG")
+        for (index, mig), uuid in zip([(1, 0), (1, 1), (2, 0)], MIG_UUIDS, strict=True)
+    ]
+    wholes = gpus("H100", "H100", "H100")
+    return [*wholes[: 3 if with_parents else 1], *reversed(slices)]
+
+
+def labels(devices: Sequence[GpuDevice]) -> list[str]:
+    return [device.label for device in devices]
+
+
 @pytest.mark.parametrize(
-    ("value", "indices"),
+    ("text", "indices"),
     [
         pytest.param(None, (0, 1, 2, 3), id="not-set"),
         pytest.param("", (), id="empty"),
@@ -58,10 +87,97 @@ def test_attribute_forgets_an_owner_that_is_gone() -> None:
         pytest.param("GPU-7777,GPU-8932F", (3, 0), id="unique-start"),
         pytest.param("GPU-8932", (), id="ambiguous-start"),
         pytest.param("3,GPU-7777", (), id="duplicate-by-uuid"),
-        pytest.param("MIG-GPU-77777777-0000-4106-c12f-20bd9faed9f6/1/0", (3,), id="mig-of-parent"),
-        pytest.param("MIG-GPU-7777/1/0,0", (3,), id="mig-stands-alone"),
-        pytest.param("MIG-0a11bbbb-0000-4106-c12f-20bd9faed9f6", (), id="mig-uuid"),
+        pytest.param("1,GPU-none,2", (1,), id="ends-at-unknown-uuid"),
+        pytest.param("MIG-GPU-77777777-0000-4106-c12f-20bd9faed9f6/1/0", (), id="mig-of-a-whole-gpu"),
+        pytest.param("MIG-0a11bbbb-0000-4106-c12f-20bd9faed9f6", (), id="mig-nowhere"),
     ],
 )
-def test_visible_devices_as_cuda_reads_it(value: str | None, indices: tuple[int, ...]) -> None:
-    assert visible_devices(value, UUIDS) == indices
+@pytest.mark.parametrize("by_bus", [True, False])
+def test_chosen_devices_as_cuda_reads_it(text: str | None, indices: tuple[int, ...], by_bus: bool) -> None:
+    chosen = chosen_devices(GpuChoice(text, by_bus), list(reversed(gpus())))
+    assert tuple(device.index for device in chosen) == indices
+
+
+def test_numbers_count_in_cudas_order_where_that_is_known() -> None:
+    devices = gpus("T400", "H100", "A100")
+    order = [UUIDS[1], UUIDS[2].upper(), UUIDS[0]]
+    fast = GpuChoice("0,2", by_bus=False)
+    assert labels(chosen_devices(fast, devices, fastest_first=order)) == ["1", "0"]
+    assert labels(chosen_devices(fast, devices)) == ["0", "2"]
+    assert labels(chosen_devices(GpuChoice("0,2"), devices, fastest_first=order)) == ["0", "2"]
+    everything = GpuChoice(None, by_bus=False)
+    assert labels(chosen_devices(everything, devices, fastest_first=order)) == ["1", "2", "0"]
+    named = GpuChoice("GPU-8932f937,0", by_bus=False)
+    assert labels(chosen_devices(named, devices, fastest_first=order)) == ["0", "1"]
+
+
+def test_number_of_a_gpu_that_nvml_hides_ends_the_list() -> None:
+    order = [UUIDS[1], "GPU-ffffffff-0000-4106-c12f-20bd9faed9f6", UUIDS[0]]
+    chosen = chosen_devices(GpuChoice("0,1,2", by_bus=False), gpus("A", "B"), fastest_first=order)
+    assert labels(chosen) == ["1"]
+    everything = chosen_devices(GpuChoice(None, by_bus=False), gpus("A", "B"), fastest_first=order)
+    assert labels(everything) == ["1", "0"]
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen"),
+    [
+        pytest.param(MIG_UUIDS[1], ["1.1"], id="uuid"),
+        pytest.param("MIG-5f1b", ["1.1"], id="unique-start"),
+        pytest.param("MIG-5f1", [], id="ambiguous-start"),
+        pytest.param(f"{MIG_UUIDS[1]},{MIG_UUIDS[0]}", ["1.1"], id="only-one"),
+        pytest.param(f"{MIG_UUIDS[1]},{MIG_UUIDS[1]}", ["1.1"], id="the-rest-is-not-read"),
+        pytest.param(f"MIG-{UUIDS[2]}/7/0", ["2.0"], id="of-parent"),
+        pytest.param(f"MIG-{UUIDS[1]}/7/0", [], id="of-parent-with-several"),
+        pytest.param(f"MIG-{UUIDS[2]}", [], id="of-parent-without-ids"),
+        pytest.param("1", ["1.0"], id="number-is-the-first-slice"),
+        pytest.param("0", ["0"], id="whole-gpu"),
+        pytest.param("0,2", ["2.0"], id="slice-hides-whole-gpus"),
+        pytest.param(UUIDS[1], ["1.0"], id="uuid-of-parent"),
+        pytest.param(None, ["1.0"], id="all-is-the-first-slice"),
+    ],
+)
+def test_a_process_sees_one_mig_slice(text: str | None, chosen: list[str]) -> None:
+    assert labels(chosen_devices(GpuChoice(text), sliced())) == chosen
+    other_order = chosen_devices(GpuChoice(text, by_bus=False), sliced(), fastest_first=MIG_UUIDS[2:])
+    assert labels(other_order) == chosen
+
+
+def test_slices_without_their_parent_are_found() -> None:
+    devices = sliced(with_parents=False)
+    assert labels(chosen_devices(GpuChoice("2"), devices)) == ["2.0"]
+    assert labels(chosen_devices(GpuChoice(MIG_UUIDS[0]), devices)) == ["1.0"]
+    assert labels(chosen_devices(GpuChoice(UUIDS[1]), devices)) == []
+
+
+def test_old_name_of_a_slice_is_its_uuid() -> None:
+    name = f"MIG-{UUIDS[0]}/1/0"
+    devices = [
+        GpuDevice(index=0, mig=mig, uuid=uuid) for mig, uuid in enumerate([f"MIG-{UUIDS[0]}/2/0", name])
+    ]
+    assert labels(chosen_devices(GpuChoice(name), devices)) == ["0.1"]
+
+
+def test_devices_of_other_hosts_are_never_chosen() -> None:
+    elsewhere = GpuDevice(index=0, uuid=UUIDS[3], host="node7")
+    for text in (None, "0,1", UUIDS[3]):
+        assert chosen_devices(GpuChoice(text), [elsewhere]) == ()
+    assert labels(chosen_devices(GpuChoice(None), [elsewhere, *gpus("A", "B")])) == ["0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "names", "certain"),
+    [
+        pytest.param(GpuChoice("0", by_bus=False), ("A", "B"), False, id="models-differ"),
+        pytest.param(GpuChoice(None, by_bus=False), ("A", "B"), False, id="all-of-them"),
+        pytest.param(GpuChoice("0", by_bus=False), ("A", "A"), True, id="equal-models"),
+        pytest.param(GpuChoice("0"), ("A", "B"), True, id="by-bus"),
+        pytest.param(GpuChoice("GPU-8932f937", by_bus=False), ("A", "B"), True, id="by-uuid"),
+        pytest.param(GpuChoice("", by_bus=False), ("A", "B"), True, id="none"),
+    ],
+)
+def test_order_is_uncertain_where_unlike_cards_are_numbered(
+    choice: GpuChoice, names: tuple[str, ...], certain: bool
+) -> None:
+    assert is_order_certain(choice, gpus(*names)) == certain
+    assert is_order_certain(choice, gpus(*names), fastest_first=UUIDS[:2])

@@ -6,7 +6,14 @@ A process is named by pid and start time, and signalled through a pidfd, so a re
 from __future__ import annotations
 
 from rltui.services.processes.attempts import AttemptRecord, Leftover, kept, leftovers, read_attempt
-from rltui.services.processes.details import age_s, is_stopped
+from rltui.services.processes.details import (
+    age_s,
+    command_name,
+    in_initial_pid_namespace,
+    is_stopped,
+    owner_name,
+    uid,
+)
 from rltui.services.processes.ending import end_processes, wait_for_exit
 from rltui.services.processes.exit_status import wait_for_exit_status
 from rltui.services.processes.identity import (
@@ -28,18 +35,22 @@ __all__ = [
     "age_s",
     "ancestors",
     "boot_identity",
+    "command_name",
     "descendants",
     "end_processes",
+    "in_initial_pid_namespace",
     "is_alive",
     "is_stopped",
     "kept",
     "leftovers",
     "listening_ports",
+    "owner_name",
     "port_holder",
     "port_holders",
     "read_attempt",
     "read_process_id",
     "send_signal",
+    "uid",
     "wait_for_exit",
     "wait_for_exit_status",
 ]
