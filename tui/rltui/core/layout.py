@@ -107,11 +107,13 @@ class ComponentSpec(Section):
     cwd: str = "{workspace}"
     env: dict[str, str] = {}
     gpus: str = ""
-    """Comma-separated device indices, for the memory view; usually `{gpus.<id>}`."""
+    """Its devices, in the grammar of `CUDA_VISIBLE_DEVICES`, numbers as NVML has them; usually `{gpus.<id>}`.
+    Empty: those that its `CUDA_VISIBLE_DEVICES` in `env` names, if any."""
     port: str = ""
     """TCP port it listens on; must be free before it starts. Usually `{port.<id>}`."""
     gpu_memory: str = ""
-    """Fraction of the memory of each of its `gpus` that must be free before it starts."""
+    """Makes it an inference engine: the fraction of the memory of each of its `gpus` that it takes for itself,
+    and that must be free before it starts (vLLM's `gpu_memory_utilization`)."""
     wait_s: float = Field(default=60.0, ge=0)
     """How long a start waits for its port, its GPU memory and the leftovers of earlier attempts."""
     metrics: str = ""

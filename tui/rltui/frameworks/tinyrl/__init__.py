@@ -8,7 +8,7 @@ from typing import Any
 from rltui.core.plan import RestartRule
 from rltui.frameworks.base import ConfigFiles, Fact, Framework, RunFiles
 from rltui.frameworks.tinyrl.check import check
-from rltui.frameworks.tinyrl.commands import ports, template_values
+from rltui.frameworks.tinyrl.commands import engine_memory, ports, template_values
 from rltui.frameworks.tinyrl.derive import derive
 from rltui.frameworks.tinyrl.failures import FAILURES
 from rltui.frameworks.tinyrl.knobs import BY_NAME, KNOBS, defaults
@@ -71,6 +71,7 @@ TINYRL = Framework(
     ports=ports,
     output_dir=output_dir,
     max_steps=max_steps,
+    engine_memory=engine_memory,
     files=RunFiles(stale_after_resume=("checkpoints", "rollouts", "broadcasts", "weights")),
     facts=(
         Fact("orchestrator", "time/step", "{:.1f} s/step"),

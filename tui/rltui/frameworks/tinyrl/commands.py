@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePath
 
+from rltui.core.gpu.engine import EngineMemory
 from rltui.core.knobs import TomlValue
 from rltui.core.template import Missing, TemplateValue
 from rltui.frameworks.base import ConfigFiles, PortKnob, RunContext
@@ -15,10 +16,14 @@ _EVERY_INTERFACE = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}  # n
 
 _PORT = BY_NAME["inference.server.port"]
 _ADDRESS = "orchestrator.client.base_url"
+UTILIZATION = "inference.gpu_memory_utilization"
 
 
 def template_values(files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
-    """`config.rl`, `config.sft`, `model_path`, `port.inference`, `host.inference`, `gpus.<id>`, `resume` …"""
+    """`config.rl`, `config.sft`, `model_path`, `port.inference`, `gpus.<id>`, `gpu_memory.<id>`, `resume` …
+
+    Every program of the engine computes on the first device that torch sees, and the orchestrator on none.
+    """
     values = {**effective(KNOBS, files, defaults(files)), **context.overrides}
     resume = () if context.resume_step is None else ("--ckpt.resume-step", str(context.resume_step))
     return {
@@ -32,10 +37,31 @@ def template_values(files: ConfigFiles, context: RunContext) -> Mapping[str, Tem
         "model_path": _model_path(values["model.name"], context.workspace),
         "port.inference": str(values["inference.server.port"]),
         "host.inference": _reachable(values["inference.server.host"]),
-        **dict.fromkeys(("gpus.inference", "gpus.orchestrator", "gpus.trainer", "gpus.sft"), ""),
+        "gpus.orchestrator": "",
+        **dict.fromkeys(("gpus.inference", "gpus.trainer", "gpus.sft"), "".join(context.cuda_devices[:1])),
+        "gpu_memory.inference": str(values[UTILIZATION]) if context.cuda_devices else "",
         "config.rl": files["rl"].path,
         "config.sft": _sft_config(files),
     }
+
+
+def engine_memory(files: ConfigFiles) -> EngineMemory | None:
+    """What the inference server takes on a CUDA device, where it follows vLLM; `None` for faulty values."""
+    values = effective(KNOBS, files, defaults(files))
+    names = (UTILIZATION, "inference.model.max_model_len", "inference.max_num_seqs")
+    if "rl" not in files or any(BY_NAME[name].fault(values[name]) is not None for name in names):
+        return None
+    utilization, max_model_len, max_num_seqs = (values[name] for name in names)
+    model = values["model.name"]
+    return EngineMemory(
+        "inference",
+        utilization,
+        utilization_knob=UTILIZATION,
+        model=model if isinstance(model, str) else None,
+        max_model_len=max_model_len,
+        max_num_seqs=max_num_seqs,
+        enforce_eager=True,
+    )
 
 
 def ports(files: ConfigFiles) -> tuple[PortKnob, ...]:
