@@ -1,0 +1,90 @@
+"""Whether an interpreter's torch is a CUDA build, without importing it: that takes seconds and memory."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+TIMEOUT_S = 20.0
+"""An interpreter on a network drive that nobody has used yet."""
+
+logger = logging.getLogger(__name__)
+
+
+def uses_cuda(python: str) -> bool | None:
+    """Whether the torch of that interpreter was built for CUDA; `None` where it has no torch, or cannot tell.
+
+    Read from `torch/version.py`, which torch's build writes (`tools/generate_torch_version.py`): `cuda` is
+    the toolkit's version there, `None` for CPU and ROCm builds. The name of the wheel does not tell: `2.9.0`
+    from PyPI is a CUDA build on x86, and has no `+cu128` to say so.
+
+    Blocks for the start of an interpreter when another one than ours is asked for the first time.
+
+    Args:
+        python: path of an interpreter, or its name on `PATH`.
+    """
+    for folder in _search_path(python):
+        version = Path(folder, "torch", "version.py")
+        if version.is_file():
+            return _names_cuda(version)
+    return None
+
+
+def _names_cuda(version: Path) -> bool | None:
+    try:
+        tree = ast.parse(version.read_bytes())
+    except (OSError, SyntaxError, ValueError) as error:
+        logger.info("cannot read %s: %s", version, error)
+        return None
+    for node in tree.body:
+        match node:
+            case (
+                ast.Assign(targets=[ast.Name(id="cuda")], value=ast.Constant(value))
+                | ast.AnnAssign(target=ast.Name(id="cuda"), value=ast.Constant(value))
+            ):
+                return value is not None
+    return None
+
+
+def _search_path(python: str) -> Sequence[str]:
+    """`sys.path` of that interpreter, empty where it cannot be run."""
+    found = shutil.which(python)
+    if found is None:
+        return ()
+    path = os.path.abspath(found)  # noqa: PTH100 - a link of a virtual environment is not to be followed
+    if path == sys.executable:
+        return sys.path
+    try:
+        return _ask_search_path(path, _stamps(path))
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        logger.info("cannot ask %s for its packages: %s", path, error)
+        return ()
+
+
+def _stamps(path: str) -> tuple[int, ...]:
+    """Changes when another interpreter or virtual environment takes its place."""
+    files = (Path(path), Path(path).parent.parent / "pyvenv.cfg")
+    return tuple(file.stat().st_mtime_ns if file.exists() else 0 for file in files)
+
+
+@functools.lru_cache(maxsize=32)
+def _ask_search_path(path: str, stamps: tuple[int, ...]) -> Sequence[str]:
+    """Asked once: packages come and go in these folders, the folders stay. `stamps` only name the answer.
+
+    Raises:
+        OSError, subprocess.SubprocessError, ValueError: it does not run, or is no interpreter.
+    """
+    del stamps
+    code = "import json, sys; print(json.dumps(sys.path[1:]))"  # without the folder it runs in
+    done = subprocess.run(
+        [path, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=True
+    )
+    return tuple(json.loads(done.stdout))
