@@ -1,10 +1,17 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from rltui.tinyrl.inference.gpu_memory import budget_bytes, kv_pool_bytes, startup_error
+from rltui.tinyrl.inference.gpu_memory import budget_bytes, kv_pool_bytes, startup_error, startup_summary
 
 GIB = 2**30
+MEM_SUMMARY = re.compile(
+    r"Free memory on device \(([\d.]+)/([\d.]+) GiB\) on startup\."
+    r" Desired GPU memory utilization is \(([\d.]+), ([\d.]+) GiB\)"
+)
+"""As `reference/vllm.md` has it, section 4."""
 
 
 def test_startup_error_has_vllm_words() -> None:
@@ -35,3 +42,10 @@ def test_pool_is_what_the_budget_leaves(taken_gib: int, pool_gib: int) -> None:
         utilization=0.5,
     )
     assert pool == pool_gib * GIB
+
+
+def test_figures_of_a_passed_check_are_told_in_vllms_words() -> None:
+    text = startup_summary(free_bytes=20 * 2**30, total_bytes=24 * 2**30, utilization=0.5)
+    match = MEM_SUMMARY.fullmatch(text.rstrip("."))
+    assert match is not None
+    assert match.groups() == ("20.00", "24.00", "0.5", "12.00")

@@ -112,8 +112,8 @@ class ComponentSpec(Section):
     port: str = ""
     """TCP port it listens on; must be free before it starts. Usually `{port.<id>}`."""
     gpu_memory: str = ""
-    """Makes it an inference engine: the fraction of the memory of each of its `gpus` that it takes for itself,
-    and that must be free before it starts (vLLM's `gpu_memory_utilization`)."""
+    """Makes it an inference engine: the fraction of the memory of each of its `gpus` that it takes, and that
+    must be free before it starts (vLLM's `gpu_memory_utilization`)."""
     wait_s: float = Field(default=60.0, ge=0)
     """How long a start waits for its port, its GPU memory and the leftovers of earlier attempts."""
     metrics: str = ""

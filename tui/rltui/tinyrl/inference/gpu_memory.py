@@ -28,6 +28,15 @@ def startup_error(*, free_bytes: int, total_bytes: int, utilization: float, devi
     )
 
 
+def startup_summary(*, free_bytes: int, total_bytes: int, utilization: float) -> str:
+    """VLLM's line about the figures of its check, once that has been passed."""
+    budget = budget_bytes(total_bytes, utilization)
+    return (
+        f"Free memory on device ({free_bytes / _GIB:.2f}/{total_bytes / _GIB:.2f} GiB) on startup."
+        f" Desired GPU memory utilization is ({utilization}, {budget / _GIB:.2f} GiB)."
+    )
+
+
 def kv_pool_bytes(
     *, free_at_start_bytes: int, free_now_bytes: int, total_bytes: int, utilization: float
 ) -> int:

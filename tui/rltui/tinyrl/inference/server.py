@@ -19,7 +19,7 @@ from rltui.tinyrl.host_memory import device
 from rltui.tinyrl.inference import vllm_log
 from rltui.tinyrl.inference.app import Served, build_app
 from rltui.tinyrl.inference.engine import Engine
-from rltui.tinyrl.inference.gpu_memory import budget_bytes, kv_pool_bytes, startup_error
+from rltui.tinyrl.inference.gpu_memory import kv_pool_bytes, startup_error, startup_summary
 from rltui.tinyrl.inference.kv_cache import KvCache
 from rltui.tinyrl.inference.listener import socket_error
 from rltui.tinyrl.tokenizer import ChatTokenizer
@@ -67,9 +67,11 @@ def build_engine(config: InferenceSection, folder: Path, tokenizer: ChatTokenize
         )
         vllm_log.log(f"Available KV cache memory: {pool_bytes / 2**30:.2f} GiB")
         vllm_log.log(
-            f"Free memory on device {target} ({free_at_start / 2**30:.2f}/{total / 2**30:.2f} GiB) on startup."
-            f" Desired GPU memory utilization is ({config.gpu_memory_utilization},"
-            f" {budget_bytes(total, config.gpu_memory_utilization) / 2**30:.2f} GiB)."
+            startup_summary(
+                free_bytes=free_at_start,
+                total_bytes=total,
+                utilization=config.gpu_memory_utilization,
+            )
         )
     cache = KvCache(shape, config.max_num_seqs, max_len, target, pool_bytes)
     kind = "GPU" if target.type == "cuda" else "CPU"
