@@ -100,7 +100,7 @@ HOPELESS = {
     "load": ("ERROR Failed to load model - not enough GPU memory. Try lowering", "was loaded", "out of"),
     "warm-up": (WARM, "warm-up with 1024 requests", "lower max_num_seqs"),
     "torch": (OOM, "20.00 MiB asked for, 5.31 GiB of 23.56 GiB free", "; trainer: lower seq_len"),
-    "torch-holder": (OOM_HOLDER, "pid 4711 of the host holds 17.20 GiB", "5.31 GiB of 23.56 GiB free"),
+    "torch-holder": (OOM_HOLDER, "pid 4711 of the host holds 17.2 GiB", "5.31 GiB of 23.56 GiB free"),
     "torch-2.1": (OOM_2_1, "2.00 GiB asked for, 1.20 GiB of 23.69 GiB free", "out of GPU memory"),
     "torch-1.13": (OOM_2_1.replace("torch.cuda.OutOfMemoryError", "RuntimeError"), "1.20 GiB of", "out of"),
     "rocm": ("torch.OutOfMemoryError: HIP out of memory. Tried to allocate", "out of GPU memory", "lower"),

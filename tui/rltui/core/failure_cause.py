@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
+
+from rltui.core.gpu.out_of_memory import completed
+from rltui.core.gpu.report import OutOfMemory
 
 LONGEST_TEXT = 240
 """Characters of a cause; it is shown on one line."""
@@ -33,6 +36,8 @@ class Cause:
     """One line, in words that say what to do."""
     hopeless: bool
     """Another start would end the same way: an error in the config, or too little memory."""
+    memory: OutOfMemory | None = None
+    """The figures, where device memory did not suffice. `component` and `device` are left open."""
 
 
 Groups = Mapping[str, str]
@@ -50,6 +55,8 @@ class FailurePattern:
     """What to say: a template of the named groups, or a function of them."""
     hopeless: bool = False
     weight: Weight = Weight.EXACT
+    memory: Callable[[Groups], OutOfMemory] | None = None
+    """What the groups say of device memory."""
 
     @property
     def compiled(self) -> re.Pattern[str]:
@@ -58,19 +65,28 @@ class FailurePattern:
 
     def cause(self, match: re.Match[str]) -> Cause:
         """The cause that `match` of this pattern tells."""
-        groups = {name: (value or "?").strip() for name, value in match.groupdict().items()}
+        groups = self._groups(match)
         told = self.text(groups) if callable(self.text) else self.text.format_map(groups)
         text = " ".join(told.split())
         if len(text) > LONGEST_TEXT:
             text = text[: LONGEST_TEXT - 1] + "…"
-        return Cause(text, self.hopeless)
+        return Cause(text, self.hopeless, self.out_of_memory(match))
+
+    def out_of_memory(self, match: re.Match[str]) -> OutOfMemory | None:
+        """What `match` of this pattern says of device memory."""
+        return None if self.memory is None else self.memory(self._groups(match))
+
+    @staticmethod
+    def _groups(match: re.Match[str]) -> Groups:
+        return {name: (value or "?").strip() for name, value in match.groupdict().items()}
 
 
 def find_cause(lines: Sequence[str], patterns: Iterable[FailurePattern]) -> Cause | None:
     """The cause of a failure from the last lines of its output (sanitised, oldest first).
 
     Of texts that name a cause, the first is the root and the later ones are its echo in other processes. Of
-    generic ones, the first of `patterns` that occurs is told, by its last match.
+    generic ones, the first of `patterns` that occurs is told, by its last match. Figures of device memory are
+    also taken from the other texts about it.
     """
     output = "\n".join(lines)
     matches: list[tuple[Weight, int, int, FailurePattern, re.Match[str]]] = []
@@ -86,8 +102,13 @@ def find_cause(lines: Sequence[str], patterns: Iterable[FailurePattern]) -> Caus
             matches.append((pattern.weight, place, order, pattern, match))
     if not matches:
         return None
-    *_, pattern, match = min(matches, key=lambda found: found[:3])
-    return pattern.cause(match)
+    (*_, pattern, match), *others = sorted(matches, key=lambda found: found[:3])
+    cause = pattern.cause(match)
+    for *_, other, text in others:
+        figures = other.out_of_memory(text)
+        if cause.memory is not None and figures is not None:
+            cause = replace(cause, memory=completed(cause.memory, figures))
+    return cause
 
 
 def _last(regex: re.Pattern[str], output: str, stop: int) -> re.Match[str] | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
 from rltui.core.api import ALIVE_STATES, ComponentState
+from rltui.core.gpu.report import OutOfMemory
 from rltui.core.layout import Restart
 from rltui.core.restart_policy import GiveUp, decide
 
@@ -29,6 +30,8 @@ class ExitInfo:
     """What its output says of the end: `out of memory: …`."""
     hopeless: bool = False
     """Another start would end the same way: an error in the config, or too little memory."""
+    memory: OutOfMemory | None = None
+    """Set where it ended for want of device memory. `device` is left open."""
 
     def __str__(self) -> str:
         if self.error:

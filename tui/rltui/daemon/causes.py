@@ -41,4 +41,5 @@ class Causes:
         )
         if cause is None:
             return exit_info
-        return replace(exit_info, cause=cause.text, hopeless=cause.hopeless)
+        memory = cause.memory and cause.memory.model_copy(update={"component": runner.spec.id})
+        return replace(exit_info, cause=cause.text, hopeless=cause.hopeless, memory=memory)

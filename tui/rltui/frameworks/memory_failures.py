@@ -5,12 +5,14 @@ vLLM 0.10 to 0.32, torch 1.13 to 2.13.
 
 from __future__ import annotations
 
-import math
-
 from rltui.core.failure_cause import FailurePattern, Groups, Weight
+from rltui.core.gpu.out_of_memory import passing_utilization, size_text
+from rltui.frameworks import memory_figures as figures
+from rltui.frameworks.memory_figures import OF_A_PROCESS, SIZE
 
 _OOM = r"\b(?:CUDA|HIP|XPU|MPS backend) out of memory"
-_SIZE = r"[\d.]+ (?:bytes|[KMGT]iB)"
+_LONGEST_TRACEBACK = 20_000
+"""Characters; vLLM begins each line with process, time and place."""
 _SMALLER = (
     "trainer: lower seq_len or the micro batch, or turn on activation checkpointing;"
     " inference: lower gpu_memory_utilization or max_num_seqs"
@@ -19,7 +21,7 @@ _SMALLER = (
 
 def _too_little_free(groups: Groups) -> str:
     free, total = float(groups["free"]), float(groups["total"])
-    fits = math.floor(free / total * 100) / 100 - 0.01 if total else 0.0
+    fits = passing_utilization(free, total)
     lower = f", or lower it to {fits:.2f}" if fits > 0.05 else ""
     return (
         f"out of GPU memory: {free:g} of {total:g} GiB are free, gpu_memory_utilization {groups['util']}"
@@ -37,7 +39,9 @@ def _cache_too_small(groups: Groups) -> str:
 
 def _torch_oom(groups: Groups) -> str:
     """The pids that torch names are those of the host, also inside a container."""
-    holder = "" if groups["pid"] == "?" else f"; pid {groups['pid']} of the host holds {groups['held']}"
+    holders = figures.allocation(groups).holders
+    pid, held = max(holders, key=lambda holder: holder[1], default=(None, 0))
+    holder = "" if pid is None else f"; pid {pid} of the host holds {size_text(held)}"
     return (
         f"out of GPU memory: {groups['req']} asked for, {groups['free']} of {groups['total']} free"
         f"{holder}; {_SMALLER}"
@@ -47,20 +51,23 @@ def _torch_oom(groups: Groups) -> str:
 MEMORY: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_FREE",
-        # The device's number is left out: it counts inside CUDA_VISIBLE_DEVICES.
-        r"Free memory on device(?: [\w:]+)? \((?P<free>[\d.]+)/(?P<total>[\d.]+) GiB\) on startup is less"
-        r" than (?:desired GPU memory utilization|the engine's budget)"
+        # What is told has no number of the device: it counts inside CUDA_VISIBLE_DEVICES.
+        r"Free memory on device(?: (?P<dev>[\w:]+))? \((?P<free>[\d.]+)/(?P<total>[\d.]+) GiB\) on startup"
+        r" is less than (?:desired GPU memory utilization|the engine's budget)"
         r".*?\((?P<util>[\d.]+), (?P<want>[\d.]+) GiB\)",
         _too_little_free,
         hopeless=True,
+        memory=figures.start_check,
     ),
     FailurePattern(
         "F_FREE_CPU",
         r"Available memory on node (?P<node>\d+) \((?P<free>[\d.]+)/(?P<total>[\d.]+) GiB\) on"
-        r" (?:startup|kv cache allocation) is less than",
+        r" (?:startup|kv cache allocation) is less than"
+        r"(?: desired CPU memory utilization \((?P<util>[\d.]+), (?P<want>[\d.]+) GiB\))?",
         "out of memory: {free} of {total} GiB are free on node {node}, less than the server asks for;"
         " lower gpu_memory_utilization",
         hopeless=True,
+        memory=figures.start_check,
     ),
     FailurePattern(
         "F_NOKV",
@@ -68,15 +75,17 @@ MEMORY: tuple[FailurePattern, ...] = (
         "out of GPU memory: nothing is left for the KV cache; raise gpu_memory_utilization,"
         " or lower max_model_len or max_num_batched_tokens",
         hopeless=True,
+        memory=figures.no_kv_cache,
     ),
     FailurePattern(
         "F_KVSMALL",
         r"To serve at least one request with the models?'s max seq len \((?P<len>\d+)\), \(?(?P<need>[\d.]+)"
         r" GiB KV cache is needed, which is larger than the available KV cache memory"
         r" \((?P<have>[\d.]+) GiB\)"
-        r"(?:.*?estimated maximum model length is (?P<est>\d+))?",
+        r"(?:.*?[Ee]stimated maximum model length is (?P<est>\d+))?",
         _cache_too_small,
         hopeless=True,
+        memory=figures.small_kv_cache,
     ),
     FailurePattern(
         "F_KVTOKENS",
@@ -85,42 +94,61 @@ MEMORY: tuple[FailurePattern, ...] = (
         "out of GPU memory: max_model_len {len} is more than the {have} tokens that fit into the KV cache;"
         " lower it, or raise gpu_memory_utilization",
         hopeless=True,
+        memory=figures.few_kv_tokens,
     ),
     FailurePattern(
         "F_LOAD_OOM",
         r"Failed to load model - not enough GPU memory",
         "out of GPU memory while the model was loaded; end what else holds the GPU, or use more GPUs",
         hopeless=True,
+        memory=figures.load,
     ),
     FailurePattern(
         "F_WARM_OOM",
         r"CUDA out of memory occurred when warming up (?:sampler|pooler) with (?P<n>\d+) dummy requests",
         "out of GPU memory in the warm-up with {n} requests; lower max_num_seqs or gpu_memory_utilization",
         hopeless=True,
+        memory=figures.warm_up,
+    ),
+    FailurePattern(
+        "F_GRAPH_OOM",
+        # A frame of vLLM's traceback, and its end a few dozen frames below.
+        rf"\bin capture_model\b[\s\S]{{1,{_LONGEST_TRACEBACK}}}?(?:{_OOM}|CUDA error: out of memory)",
+        "out of GPU memory while CUDA graphs were captured; lower gpu_memory_utilization,"
+        " or turn on enforce_eager",
+        hopeless=True,
+        memory=figures.graph_capture,
     ),
     FailurePattern(
         "F_OOM",
-        rf"{_OOM}\. Tried to allocate (?P<req>{_SIZE})\. GPU \d+ has a total capacity of"
-        rf" (?P<total>{_SIZE}) of which (?P<free>{_SIZE}) is free\."
-        rf"(?:.*?\bProcess (?P<pid>\d+) has (?P<held>{_SIZE}) memory in use)?",
+        # torch 2.1 writes "capacty".
+        rf"{_OOM}\. Tried to allocate (?P<req>{SIZE})\. GPU (?P<gpu>\d+) has a total capaci?ty of"
+        rf" (?P<total>{SIZE}) of which (?P<free>{SIZE}) is free\.(?P<processes>(?: *{OF_A_PROCESS})*)"
+        rf"(?: *{SIZE} allowed;)?(?: *Of the allocated memory (?P<allocated>{SIZE}) is allocated by PyTorch"
+        rf"[^\n]*? and (?P<cached>{SIZE}) is reserved)?",
         _torch_oom,
         hopeless=True,
         weight=Weight.BROAD,
+        memory=figures.allocation,
     ),
     FailurePattern(
-        "F_OOM_UP_TO_TORCH_2_1",
-        rf"{_OOM}\. Tried to allocate (?P<req>{_SIZE}) \(GPU \d+; (?P<total>{_SIZE}) total capacity;"
-        rf".*? (?P<free>{_SIZE}) free;",
+        "F_OOM_BEFORE_TORCH_2_1",
+        rf"{_OOM}\. Tried to allocate (?P<req>{SIZE}) \(GPU (?P<gpu>\d+); (?P<total>{SIZE}) total capacity;"
+        rf"(?: (?P<allocated>{SIZE}) already allocated;)?.*? (?P<free>{SIZE}) free;"
+        rf"(?: (?P<reserved>{SIZE}) reserved)?",
         "out of GPU memory: {req} asked for, {free} of {total} free; " + _SMALLER,
         hopeless=True,
         weight=Weight.BROAD,
+        memory=figures.allocation_before_2_1,
     ),
     FailurePattern(
         "F_OOM_ANY",
-        rf"{_OOM}\b|RESOURCE_EXHAUSTED: Out of memory",
+        rf"(?:{_OOM}\b|RESOURCE_EXHAUSTED: Out of memory)"
+        rf"(?:(?:\. Tried| while trying) to allocate (?P<req>{SIZE}))?",
         "out of GPU memory; " + _SMALLER,
         hopeless=True,
         weight=Weight.BROAD,
+        memory=figures.unspecified,
     ),
     FailurePattern(
         "F_OOM_ASYNC",
@@ -130,6 +158,7 @@ MEMORY: tuple[FailurePattern, ...] = (
         " or the trainer's batch",
         hopeless=True,
         weight=Weight.BROAD,
+        memory=figures.unspecified,
     ),
     FailurePattern(
         "F_PROFILE",

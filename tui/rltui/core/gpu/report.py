@@ -161,6 +161,9 @@ class MemoryVerdict(Value):
     safe_utilization: float | None = None
     """Largest `gpu_memory_utilization` with which both fit, rounded down to 0.01; `None` where none does or
     nothing is known of the trainer."""
+    suggested_utilization: float | None = None
+    """What to write instead where the verdict is bad; `None` where no other value helps. With a verdict on a
+    trainer it is meant for the engine that runs beside it."""
     kv_cache_tokens: int | None = None
     kv_cache_requests: float | None = None
     """How many requests of `max_model_len` tokens fit into the KV cache at once."""
@@ -227,9 +230,19 @@ class GpuHistories(Value):
 class OutOfMemory(Value):
     """Device memory that did not suffice, as a program's own error text tells it."""
 
-    kind: Literal["start_check", "no_kv_cache", "kv_cache_small", "load", "warm_up", "allocation", "other"]
+    kind: Literal[
+        "start_check",
+        "no_kv_cache",
+        "kv_cache_small",
+        "load",
+        "warm_up",
+        "graph_capture",
+        "allocation",
+        "other",
+    ]
     """start_check: less free than vLLM's budget. no_kv_cache, kv_cache_small: the budget leaves too little.
-    load: while weights were loaded. warm_up: vLLM's sampler. allocation: torch names what it asked for."""
+    load: while weights were loaded. warm_up: vLLM's sampler. graph_capture: vLLM's CUDA graphs.
+    allocation: torch names what it asked for."""
     component: str = ""
     local_device: int | None = None
     """`cuda:N`: counts inside the process's `CUDA_VISIBLE_DEVICES`."""
@@ -240,7 +253,7 @@ class OutOfMemory(Value):
     """What was asked for."""
     free_bytes: int | None = None
     in_use_bytes: int | None = None
-    """What the failing process held itself."""
+    """What the failing process held itself, at least."""
     utilization: float | None = None
     needed_bytes: int | None = None
     """Budget of the start check, or KV cache for one request."""
@@ -263,3 +276,5 @@ class Remedy(Value):
     """Why it helps, with the measured figures."""
     edits: dict[str, bool | int | float | str | None] = Field(default_factory=dict)
     """As `Request.edits`."""
+    components: tuple[str, ...] = ()
+    """As `Request.components`: those to start again although they read none of the edited knobs."""

@@ -1,0 +1,124 @@
+"""Device memory that did not suffice: sizes as error texts give them, and the facts in words. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from rltui.core.gpu.report import OutOfMemory
+from rltui.core.units import GIB, gib
+
+_UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": GIB, "TiB": 1 << 40}
+_SIZE = re.compile(r"([\d.]+) ?(bytes|KiB|MiB|GiB|TiB)")
+_SMALL_BYTES = GIB // 10
+"""Below this, `gib` would say 0.0."""
+
+_ACCOMPANIED = frozenset({"load", "warm_up", "graph_capture", "other"})
+"""vLLM's own words on these stand beside torch's, which have the figures."""
+
+_WHEN = {
+    "start_check": " at the start check",
+    "no_kv_cache": ": nothing is left for the KV cache",
+    "kv_cache_small": " for the KV cache",
+    "load": " while the model was loaded",
+    "graph_capture": " while CUDA graphs were captured",
+}
+
+
+def size_bytes(text: str) -> int | None:
+    """`5.31 GiB`, `20.00 MiB`, `512 bytes` as bytes; `None` for anything else."""
+    found = _SIZE.fullmatch(text.strip())
+    return None if found is None else round(float(found[1]) * _UNITS[found[2]])
+
+
+def size_text(size: int) -> str:
+    """`70.1 GiB`, `20 MiB`, `0`."""
+    if 0 < size < _SMALL_BYTES:
+        return f"{max(1, round(size / (1 << 20)))} MiB"
+    return f"{gib(size)} GiB" if size else "0"
+
+
+def passing_utilization(free: float, total: float) -> float:
+    """Largest `gpu_memory_utilization` that passes vLLM's start check, in steps of 0.01.
+
+    One step below the exact share: the new process's own context takes some (`reference/nvml.md`, 4.1).
+    """
+    return max(0.0, (math.floor(free / total * 100) - 1) / 100) if total > 0 else 0.0
+
+
+def completed(memory: OutOfMemory, figures: OutOfMemory) -> OutOfMemory:
+    """`memory` with what torch's text about the same failure tells besides."""
+    if memory.kind not in _ACCOMPANIED or figures.kind != "allocation":
+        return memory
+    known = {name: getattr(memory, name) for name in memory.model_fields_set}
+    if memory.kind == "other":
+        known["kind"] = figures.kind
+    return figures.model_copy(update={name: value for name, value in known.items() if value is not None})
+
+
+def placed(memory: OutOfMemory, gpus: tuple[int, ...]) -> OutOfMemory:
+    """`memory` with NVML's index of the device, for a component that was given `gpus`.
+
+    A text that names no device can only mean the one that there is.
+    """
+    local = memory.local_device if memory.local_device is not None or len(gpus) != 1 else 0
+    if local is None or local >= len(gpus):
+        return memory
+    return memory.model_copy(update={"device": gpus[local]})
+
+
+def figures(memory: OutOfMemory) -> str:
+    """What was measured: `tried to allocate 2.0 GiB, 0.3 GiB of 79.2 GiB free; it held 70.1 GiB`."""
+    match memory.kind:
+        case "start_check":
+            return _start_check(memory)
+        case "kv_cache_small":
+            return _kv_cache(memory)
+        case _:
+            return _allocation(memory)
+
+
+def verdict(memory: OutOfMemory) -> str:
+    """One line for people: what ran out where, and the figures."""
+    where = "out of memory" if memory.device is None else f"out of memory on GPU {memory.device}"
+    when = _WHEN.get(memory.kind, "")
+    if memory.kind == "warm_up":
+        when = f" in the warm-up with {memory.requests} requests" if memory.requests else " in the warm-up"
+    return ": ".join(part for part in (where + when, figures(memory)) if part)
+
+
+def _start_check(memory: OutOfMemory) -> str:
+    parts = [_free(memory)]
+    if memory.utilization is not None and memory.needed_bytes is not None:
+        parts.append(
+            f"gpu_memory_utilization {memory.utilization:g} asks for {size_text(memory.needed_bytes)}"
+        )
+    return ", ".join(part for part in parts if part)
+
+
+def _kv_cache(memory: OutOfMemory) -> str:
+    parts = []
+    if memory.needed_bytes is not None and memory.available_bytes is not None:
+        needed, there = size_text(memory.needed_bytes), size_text(memory.available_bytes)
+        parts.append(f"one request of max_model_len needs {needed}, there are {there}")
+    if memory.possible_model_len is not None:
+        parts.append(f"{memory.possible_model_len} tokens would fit")
+    return ", ".join(parts)
+
+
+def _allocation(memory: OutOfMemory) -> str:
+    asked = [] if memory.tried_bytes is None else [f"tried to allocate {size_text(memory.tried_bytes)}"]
+    parts = [", ".join(part for part in (*asked, _free(memory)) if part)]
+    if memory.in_use_bytes is not None:
+        parts.append(f"it held {size_text(memory.in_use_bytes)}")
+    if memory.holders:
+        pid, held = max(memory.holders, key=lambda holder: holder[1])
+        parts.append(f"pid {pid} of the host held {size_text(held)}")
+    return "; ".join(part for part in parts if part)
+
+
+def _free(memory: OutOfMemory) -> str:
+    if memory.free_bytes is None:
+        return ""
+    of = "" if memory.total_bytes is None else f" of {size_text(memory.total_bytes)}"
+    return f"{size_text(memory.free_bytes)}{of} free"
