@@ -293,3 +293,34 @@ def test_readers_follow_from_what_is_read() -> None:
     assert readers["max_steps"] == readers["ckpt.interval"] == {"orchestrator", "trainer"}
     assert readers["orchestrator.batch_size"] == {"orchestrator"}
     assert readers["sft.optim.lr"] == {"sft"}
+
+
+def gpu_values(*cuda_devices: str) -> dict[str, object]:
+    context = RunContext(workspace="/w", output_dir="/o", python="python", cuda_devices=cuda_devices)
+    values = TINYRL.template_values(files(BASE + "gpu_memory_utilization = 0.4\n"), context)
+    return {name: value for name, value in values.items() if name.startswith("gpu")}
+
+
+def test_every_program_that_computes_does_so_on_the_first_device() -> None:
+    assert gpu_values("GPU-1", "GPU-2") == {
+        "gpus.inference": "GPU-1",
+        "gpus.trainer": "GPU-1",
+        "gpus.sft": "GPU-1",
+        "gpus.orchestrator": "",
+        "gpu_memory.inference": "0.4",
+    }
+
+
+def test_without_cuda_nothing_is_asked_of_a_gpu() -> None:
+    assert set(gpu_values().values()) == {""}
+
+
+def test_engine_is_what_the_config_says() -> None:
+    engine = TINYRL.engine_memory(files(BASE + "gpu_memory_utilization = 0.4\nmax_num_seqs = 7\n"))
+    assert engine is not None
+    assert (engine.component, engine.utilization, engine.model) == ("inference", 0.4, "outputs/base")
+    assert (engine.utilization_knob, engine.max_num_seqs) == ("inference.gpu_memory_utilization", 7)
+
+
+def test_engine_with_a_faulty_value_is_unknown() -> None:
+    assert TINYRL.engine_memory(files(BASE + "gpu_memory_utilization = 1.4\n")) is None

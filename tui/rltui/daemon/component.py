@@ -69,7 +69,7 @@ class Surroundings(Protocol):
         """Returns when the state of any component has changed."""
         ...
 
-    def prepare(self, component: str, attempt_dir: Path) -> Launch:
+    async def prepare(self, component: str, attempt_dir: Path) -> Launch:
         """Snapshot the config into the attempt's folder and fill in the command."""
         ...
 
@@ -235,7 +235,7 @@ class ComponentRunner:
                 return
             keeper = self.newest.shim if self.newest is not None else None
             attempt = self.newest = self._attempt(self.around.control.new_attempt(self.spec.id))
-            launch = self.around.prepare(self.spec.id, attempt.folder)
+            launch = await self.around.prepare(self.spec.id, attempt.folder)
             await self._wait_for_room(epoch, launch)
             if keeper is not None:  # of leftovers that are gone by now: it ends, and gives its window back
                 await processes.wait_for_exit(keeper)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
-from rltui.core.gpu.report import GpuReport
+from rltui.core.gpu.choice import GpuChoice
+from rltui.core.gpu.report import GpuDevice, GpuReport
+from rltui.core.gpu.visible import chosen_devices
 
 PATIENCE_S = 10.0
 """How long somebody waits for a reading. A driver may hang for minutes, and must not hold everything up."""
@@ -15,6 +18,8 @@ class GpuReadings:
 
     def __init__(self) -> None:
         self.newest = GpuReport(available=False, reason="not read yet")
+        self.fastest_first: Sequence[str] = ()
+        """UUIDs in CUDA's own order, where that was asked for."""
         self.wanted = asyncio.Event()
         """Somebody waits for a reading: the next one need not wait for its turn."""
         self._taken = 0
@@ -48,3 +53,7 @@ class GpuReadings:
         except TimeoutError:
             pass
         return self.newest
+
+    def chosen(self, choice: GpuChoice) -> tuple[GpuDevice, ...]:
+        """The devices of this machine that `choice` names."""
+        return chosen_devices(choice, self.newest.devices, fastest_first=self.fastest_first)

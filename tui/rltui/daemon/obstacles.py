@@ -9,6 +9,7 @@ from rltui.core.api import Orphan
 from rltui.core.command_text import short_command
 from rltui.core.gpu.report import GpuReport
 from rltui.core.gpu.start_check import lack_of_memory
+from rltui.core.gpu.visible import chosen_devices
 from rltui.services import processes
 from rltui.services.recipe import Launch
 
@@ -43,8 +44,9 @@ class Obstacles:
         if launch.port is not None and (holders := processes.port_holders(launch.port)):
             return f"port {launch.port}, held by {' and '.join(map(str, holders))}"
         if launch.gpu_memory and launch.gpus.text:
-            indices = [int(part) for part in launch.gpus.text.split(",") if part.strip().isdigit()]
-            return lack_of_memory(await self._read_gpus(), indices, launch.gpu_memory)
+            report = await self._read_gpus()
+            indices = [device.index for device in chosen_devices(launch.gpus, report.devices)]
+            return lack_of_memory(report, indices, launch.gpu_memory)
         return None
 
 

@@ -56,7 +56,7 @@ class Supervisor:
         self.folder = RunFolder(Path(record.output_dir), self._framework.files)
         self.progress = ProgressTracker(self.folder, self._framework)
         self.runners = {spec.id: ComponentRunner(spec=spec, around=self) for spec in self._layout.component}
-        self._recipe = Recipe(record, self._layout, self._framework)
+        self._recipe = Recipe(record, self._layout, self._framework, choose=self.gpu_readings.chosen)
         self.orphans = OrphanWatch(
             record,
             self.control,
@@ -157,6 +157,7 @@ class Supervisor:
             ConfigError: if a config file, a name or an edited value cannot be understood.
         """
         await self.orphans.settled()
+        await self.gpu_readings.first()
         return self._picture.plan(request)
 
     async def execute(self, request: Request) -> Plan:
@@ -272,8 +273,9 @@ class Supervisor:
         """What on this box is in the way of a start."""
         return await self._obstacles.first(component, launch)
 
-    def prepare(self, component: str, attempt_dir: Path) -> Launch:
-        """Snapshot the config and fill in the command."""
+    async def prepare(self, component: str, attempt_dir: Path) -> Launch:
+        """Snapshot the config and fill in the command, once it is known which GPUs there are."""
+        await self.gpu_readings.first()
         self._store.load()
         files = self._store.snapshot(attempt_dir / "config")
         return self._recipe.launch(component, files, resume_step=self._run_start.resume_step)

@@ -1,0 +1,74 @@
+"""Which devices a component is given, and what its engine takes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from rltui.core.gpu.choice import GpuChoice
+from rltui.core.gpu.engine import EngineMemory
+from rltui.core.gpu.report import GpuDevice
+from rltui.core.gpu.visible import chosen_devices
+from rltui.core.layout import ComponentSpec, Layout
+from rltui.errors import ConfigError
+from rltui.frameworks.generic import GENERIC
+from rltui.services.cuda_devices import DEVICE_ORDER
+from rltui.services.experiment_files import ExperimentRecord
+from rltui.services.recipe import Recipe
+
+DEVICES = tuple(GpuDevice(index=index, uuid=f"GPU-{index}f00", name="NVIDIA L4") for index in range(3))
+
+
+def choose(choice: GpuChoice) -> Sequence[GpuDevice]:
+    return chosen_devices(choice, DEVICES)
+
+
+def recipe(folder: Path, **values: object) -> Recipe:
+    spec = ComponentSpec.model_validate({"id": "serve", "command": ["x"], **values})
+    record = ExperimentRecord("one", str(folder), str(folder), (), "parts.toml", "generic", 1.0)
+    return Recipe(record, Layout(component=(spec,)), GENERIC, choose=choose)
+
+
+@pytest.mark.parametrize(
+    ("values", "indices"),
+    [
+        ({}, []),
+        ({"gpus": "2,0"}, [2, 0]),
+        ({"gpus": "GPU-1f"}, [1]),
+        ({"env": {"CUDA_VISIBLE_DEVICES": "1"}}, [1]),
+        ({"gpus": "0", "env": {"CUDA_VISIBLE_DEVICES": "1"}}, [0]),
+        ({"env": {"CUDA_VISIBLE_DEVICES": ""}}, []),
+        ({"gpus": "7"}, []),
+    ],
+)
+def test_devices_are_those_of_the_layout(
+    tmp_path: Path, values: dict[str, object], indices: list[int]
+) -> None:
+    found = recipe(tmp_path, **values).devices("serve", {})
+    assert [device.index for device in found] == indices
+
+
+def test_components_count_devices_as_nvml_does_unless_the_user_says_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(DEVICE_ORDER, raising=False)
+    plain = recipe(tmp_path)
+    assert plain.launch("serve", {}, resume_step=None).env[DEVICE_ORDER] == "PCI_BUS_ID"
+    own = recipe(tmp_path, env={DEVICE_ORDER: "FASTEST_FIRST", "CUDA_VISIBLE_DEVICES": "0"})
+    assert own.launch("serve", {}, resume_step=None).env[DEVICE_ORDER] == "FASTEST_FIRST"
+    assert own.gpus("serve", {}) == GpuChoice("0", by_bus=False)
+    monkeypatch.setenv(DEVICE_ORDER, "FASTEST_FIRST")
+    assert DEVICE_ORDER not in plain.launch("serve", {}, resume_step=None).env
+
+
+def test_fraction_makes_an_engine(tmp_path: Path) -> None:
+    assert recipe(tmp_path, gpus="0").engine("serve", {}) is None
+    engine = recipe(tmp_path, gpus="0", gpu_memory="0.4").engine("serve", {})
+    assert engine == EngineMemory("serve", 0.4)
+
+
+def test_fraction_above_one_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"component 'serve': gpu_memory is '1\.5'"):
+        recipe(tmp_path, gpus="0", gpu_memory="1.5").engine("serve", {})
