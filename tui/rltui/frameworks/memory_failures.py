@@ -153,7 +153,7 @@ MEMORY: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_OOM_ASYNC",
         r"CUDA error: out of memory|(?:CUDA error: )?CUBLAS_STATUS_ALLOC_FAILED|NCCL.*out of memory"
-        r"|Cuda failure 2 'out of",
+        r"|(?:NCCL error(?:[^\n]*\n){1,6}?[^\n]*)?Cuda failure 2 'out of",
         "out of GPU memory, as CUDA itself reports; lower gpu_memory_utilization by 0.05,"
         " or the trainer's batch",
         hopeless=True,
