@@ -37,6 +37,7 @@ def plan_text(plan: Plan) -> str:
         lines.append(f"  {lost}")
     if plan.estimate_s is not None and (plan.start or plan.stop):
         lines.append(f"  {estimate_text(plan.estimate_s, ready=bool(plan.start))}")
+    lines.extend(f"memory {verdict.text}" for verdict in plan.memory if not verdict.is_bad)
     lines.extend(f"{problem.severity}: {problem.text}" for problem in plan.problems)
     return "\n".join(lines) + "\n" if lines else ""
 

@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from rltui.cli.output import plan_text
+from rltui.cli.output import confirm, plan_text
 from rltui.cli.status import as_text, read_status
 from rltui.cli.waiting import wait_until_settled
 from rltui.client import creation, launch
@@ -61,8 +61,12 @@ def start_headless(
     """Start, follow on stderr until all is ready, print the status on stdout."""
     with launch.reach(record) as wire:
         request = Request(action="start", components=components)
-        plan = Plan.model_validate(wire.call("execute", request.model_dump()))
+        plan = Plan.model_validate(wire.call("plan", request.model_dump()))
         sys.stderr.write(plan_text(plan))
+        if any(verdict.is_bad for verdict in plan.memory) and not confirm("start all the same?"):
+            print("nothing was started", file=sys.stderr)
+            return 1
+        plan = Plan.model_validate(wire.call("execute", request.model_dump()))
         if wait:
             status = wait_until_settled(wire, set(plan.start), timeout_s=timeout_s)
         else:

@@ -8,6 +8,7 @@ from textual.content import Content
 
 from rltui.core.api import Lost, Orphan, Plan, Problem
 from rltui.core.durations import duration
+from rltui.core.gpu.report import MemoryVerdict
 from rltui.ui.orphans import brief, by_attempt, count_text, details, owner_text
 from rltui.ui.text import clean, clean_line, listed
 
@@ -81,10 +82,19 @@ def plan_steps(plan: Plan) -> list[Content]:
     if text := estimate_text(plan):
         lines.append(_row("time", text))
     lines.extend(
+        _row("" if position else "memory", clean_line(verdict.text))
+        for position, verdict in enumerate(good_verdicts(plan))
+    )
+    lines.extend(
         _row("because" if position == 0 else "", clean_line(reason))
         for position, reason in enumerate(plan.reasons)
     )
     return lines
+
+
+def good_verdicts(plan: Plan) -> tuple[MemoryVerdict, ...]:
+    """What will fit, or cannot be told; what will not is among the problems."""
+    return tuple(verdict for verdict in plan.memory if not verdict.is_bad)
 
 
 def problem_lines(problems: tuple[Problem, ...]) -> list[Content]:

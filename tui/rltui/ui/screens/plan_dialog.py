@@ -16,15 +16,19 @@ _VERBS = {"start": "Start", "stop": "Stop", "restart": "Restart", "set": "Write"
 
 
 class PlanDialog(Dialog[bool]):
-    """True when confirmed. A blocked plan cannot be; a dangerous one has *no* as its default."""
+    """True when confirmed. A blocked plan cannot be.
+
+    One that is dangerous, or will run out of memory, has *no* as its default.
+    """
 
     def __init__(self, plan: Plan, heading: str, *, verb: str = "", danger: bool = False) -> None:
         super().__init__()
         self.plan = plan
         self.heading = clean_line(heading)
         self.verb = verb or _VERBS[plan.action]
-        self.danger = danger or plan.lost.steps > 0
-        self.default_no = danger
+        will_not_fit = any(verdict.is_bad for verdict in plan.memory)
+        self.danger = danger or will_not_fit or plan.lost.steps > 0
+        self.default_no = danger or will_not_fit
         self.set_class(self.danger or plan.blocked, "-danger")
 
     def compose(self) -> ComposeResult:
