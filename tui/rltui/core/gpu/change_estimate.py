@@ -115,6 +115,5 @@ class ChangeEstimate:
 
 def _youngest_first(tenants: Sequence[Tenant]) -> list[Tenant]:
     """Of equal age, the one that is started last comes first."""
-    return sorted(
-        tenants[::-1], key=lambda tenant: (tenant.is_starting, tenant.started_at or 0.0), reverse=True
-    )
+    oldest_first = sorted(tenants, key=lambda tenant: (tenant.is_starting, tenant.started_at or 0.0))
+    return oldest_first[::-1]
