@@ -103,6 +103,18 @@ def test_find_suggests_known_names() -> None:
         ),
         (ONE + 'after = ["b"]\n', ": component 'a' waits for unknown 'b'; known: a"),
         ("", ": component: is missing"),
+        (
+            ONE + '[[gpu_source]]\nname = "node-2"\ncommand = ["ssh"]\ncommnd = []\n',
+            ":7:1: gpu_source 'node-2', commnd: unknown key; did you mean command?",
+        ),
+        (
+            ONE + '[[gpu_source]]\nname = "-n"\ncommand = ["ssh"]\n',
+            ":5:1: gpu_source '-n', name: string should match pattern",
+        ),
+        (
+            ONE + 2 * '[[gpu_source]]\nname = "node-2"\ncommand = ["ssh"]\n',
+            ": gpu_source name 'node-2' is used more than once",
+        ),
     ],
 )
 def test_load_names_place_key_and_fault(tmp_path: Path, text: str, fault: str) -> None:

@@ -130,6 +130,16 @@ class ComponentSpec(Section):
     """Log files it writes besides its own output."""
 
 
+class GpuSourceSpec(Section):
+    """Another machine whose GPUs are shown beside those of this one."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    """What its GPUs are shown under."""
+    command: tuple[str, ...] = Field(min_length=1)
+    """Argument list that prints what `rltui gpus --json` prints, once (it is run again every 10 s) or, with
+    `--watch`, a document per line. Never a shell line; placeholders as in components."""
+
+
 class Screen(Section):
     """What the overview shows."""
 
@@ -146,7 +156,15 @@ class Layout(Section):
     title: str = ""
     framework: str = "generic"
     component: tuple[ComponentSpec, ...] = Field(min_length=1)
+    gpu_source: tuple[GpuSourceSpec, ...] = ()
     screen: Screen = Screen()
+
+    @model_validator(mode="after")
+    def _sources_have_names_of_their_own(self) -> Layout:
+        names = [source.name for source in self.gpu_source]
+        if repeated := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"gpu_source name {repeated[0]!r} is used more than once")
+        return self
 
     @model_validator(mode="after")
     def _references_exist(self) -> Layout:

@@ -10,13 +10,14 @@ import platformdirs
 from pydantic import BaseModel, ValidationError
 
 from rltui import paths
-from rltui.core.layout import ComponentSpec, Layout, Ready, Restart, Screen, Stall, Stop
+from rltui.core.layout import ComponentSpec, GpuSourceSpec, Layout, Ready, Restart, Screen, Stall, Stop
 from rltui.core.suggest import did_you_mean
 from rltui.errors import ConfigError
 from rltui.services import model_faults, toml_source
 
 _TABLES: Mapping[str, type[BaseModel]] = {
     "component": ComponentSpec,
+    "gpu_source": GpuSourceSpec,
     "ready": Ready,
     "stop": Stop,
     "restart": Restart,
@@ -24,6 +25,8 @@ _TABLES: Mapping[str, type[BaseModel]] = {
     "screen": Screen,
 }
 """Models by the name of the key that holds them."""
+_NAMES = {"component": "id", "gpu_source": "name"}
+"""What a table of those that may come several times is known by."""
 
 
 def folders(config_dir: Path | None) -> tuple[Path, ...]:
@@ -84,9 +87,10 @@ def load(path: Path) -> Layout:
 def _name(location: model_faults.Location, data: Mapping[str, Any]) -> str:
     """`component 'trainer', stop.signal: `, or nothing for the whole file."""
     words = [str(part) for part in location]
-    if words[:1] != ["component"] or len(words) < 2:
+    if len(words) < 2 or words[0] not in _NAMES:
         return f"{'.'.join(words)}: " if words else ""
-    tables, index = data.get("component"), location[1]
+    tables, index = data.get(words[0]), location[1]
     table = tables[index] if isinstance(tables, list) and isinstance(index, int) else None
-    name = table.get("id", f"number {words[1]}") if isinstance(table, dict) else f"number {words[1]}"
-    return f"component {name!r}, {'.'.join(words[2:])}: " if words[2:] else f"component {name!r}: "
+    unnamed = f"number {words[1]}"
+    name = table.get(_NAMES[words[0]], unnamed) if isinstance(table, dict) else unnamed
+    return f"{words[0]} {name!r}, {'.'.join(words[2:])}: " if words[2:] else f"{words[0]} {name!r}: "
