@@ -5,7 +5,14 @@ A process is named by pid and start time, and signalled through a pidfd, so a re
 
 from __future__ import annotations
 
-from rltui.services.processes.attempts import AttemptRecord, Leftover, kept, leftovers, read_attempt
+from rltui.services.processes.attempts import (
+    AttemptRecord,
+    Leftover,
+    attempt_tags,
+    kept,
+    leftovers,
+    read_attempt,
+)
 from rltui.services.processes.details import (
     age_s,
     command_name,
@@ -20,6 +27,7 @@ from rltui.services.processes.identity import (
     ProcessId,
     ancestors,
     boot_identity,
+    command_line,
     descendants,
     is_alive,
     read_process_id,
@@ -34,7 +42,9 @@ __all__ = [
     "ProcessId",
     "age_s",
     "ancestors",
+    "attempt_tags",
     "boot_identity",
+    "command_line",
     "command_name",
     "descendants",
     "end_processes",

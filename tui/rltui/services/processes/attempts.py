@@ -178,7 +178,7 @@ def _recognise(stat: ProcessStat, experiment: str, dead: list[AttemptRecord]) ->
             return Leftover(stat.id, record.component, record.attempt, "recorded", command_line(pid))
         if _is_in_session(stat, record):
             return Leftover(stat.id, record.component, record.attempt, "session", command_line(pid))
-    tags = _tags(pid)
+    tags = attempt_tags(pid)
     if tags.get("RLTUI_EXPERIMENT") != experiment:
         return None
     attempt = tags.get("RLTUI_ATTEMPT", "")
@@ -197,8 +197,8 @@ def _is_in_session(stat: ProcessStat, record: AttemptRecord) -> bool:
     return stat.id.start >= record.main.start and (leader is None or leader.id == record.main)
 
 
-def _tags(pid: int) -> dict[str, str]:
-    """`RLTUI_…` of its environment at start; empty for other users' processes."""
+def attempt_tags(pid: int) -> dict[str, str]:
+    """`RLTUI_…` of its environment at start; empty for other users' processes, and where a title wiped it."""
     try:
         entries = (PROC / str(pid) / "environ").read_bytes().split(b"\0")
     except OSError:  # gone, or not ours to read

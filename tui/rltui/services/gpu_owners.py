@@ -1,0 +1,165 @@
+"""Whose the memory of the GPUs is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from rltui.core.api import Orphan
+from rltui.core.gpu.change_estimate import ChangeEstimate, Tenant
+from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
+from rltui.core.gpu.shares import shares
+from rltui.core.gpu.visible import chosen_devices
+from rltui.services import processes
+from rltui.services.gpu_family import Family, LivingComponent
+from rltui.services.process_facts import FactsCache
+
+__all__ = ["GpuOwners", "LivingComponent"]
+
+
+class GpuOwners:
+    """Names the owner of every process and every share. Keep one for as long as devices are read.
+
+    It remembers titles, which it reads every 5 s only, and how the memory of each device changed. A call
+    reads `/proc` for each process on a GPU and each of its ancestors. Not for two threads at a time.
+    """
+
+    def __init__(
+        self,
+        experiment: str | None,
+        *,
+        pids_are_real: bool | None = None,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Begin to watch; components that are older are adopted, as `ChangeEstimate` says.
+
+        Args:
+            experiment: name of the one whose components will be given; `None`: of none.
+            pids_are_real: the driver's pids name processes here. `None`: true in the initial namespace only.
+            clock: seconds since the epoch.
+            monotonic: seconds.
+        """
+        self._experiment = experiment
+        self._pids_are_real = processes.in_initial_pid_namespace() if pids_are_real is None else pids_are_real
+        self._since = clock()
+        self._facts = FactsCache(monotonic=monotonic)
+        self._estimates: dict[str, ChangeEstimate] = {}
+
+    def attributed(
+        self,
+        report: GpuReport,
+        living: Sequence[LivingComponent],
+        orphans: Sequence[Orphan],
+        *,
+        fastest_first: Sequence[str] = (),
+    ) -> GpuReport:
+        """`report` with the owner of every process, and the shares of every device.
+
+        In another pid namespace than the driver's, as in most containers, the processes of a device that was
+        given to components are replaced by one per component, with an estimate of what that holds. That is
+        taken to be the case when no listed pid is a component's.
+
+        Processes on other hosts stay as they are.
+
+        Args:
+            report: a reading, without owners.
+            living: the components that run now, in start order.
+            orphans: what is known to be left of the experiment's dead attempts.
+            fastest_first: see `chosen_devices`.
+        """
+        tenants = _tenants(report.devices, living, fastest_first)
+        family = Family(self._facts, self._experiment, living, orphans)
+        local = {process.pid for device in report.devices if not device.host for process in device.processes}
+        # First for every device: an estimate lives from history, also while it is not needed.
+        held = {device.key: self._held(device, tenants.get(device.key, ())) for device in report.devices}
+        if self._pids_are_real or not tenants or any(family.is_below_root(pid) for pid in local):
+            found = {device.key: _listed(device, family, held[device.key]) for device in report.devices}
+        else:
+            found = {
+                device.key: _stand_ins(tenants[device.key], family, held[device.key])
+                for device in report.devices
+                if device.key in tenants
+            }
+        self._facts.forget_all_but(family.seen)
+        devices = [
+            device.model_copy(update={"processes": found.get(device.key, device.processes)})
+            for device in report.devices
+        ]
+        shared = tuple(device.model_copy(update={"shares": shares(device)}) for device in devices)
+        return report.model_copy(update={"devices": shared})
+
+    def _held(self, device: GpuDevice, tenants: Sequence[LivingComponent]) -> Mapping[str, int]:
+        """Guessed bytes by component."""
+        if device.host or device.used_bytes is None:
+            return {}
+        estimate = self._estimates.setdefault(device.key, ChangeEstimate(since=self._since))
+        usable_bytes = device.usable_bytes or device.used_bytes
+        return estimate.update(
+            device.used_bytes, [_tenant(one) for one in tenants], usable_bytes=usable_bytes
+        )
+
+
+def _tenant(living: LivingComponent) -> Tenant:
+    return Tenant(living.component, living.attempt, living.is_starting, living.started_at, living.utilization)
+
+
+def _tenants(
+    devices: Sequence[GpuDevice], living: Sequence[LivingComponent], fastest_first: Sequence[str]
+) -> dict[str, tuple[LivingComponent, ...]]:
+    """By key of each device that was given to somebody who has begun to run."""
+    tenants: dict[str, tuple[LivingComponent, ...]] = {}
+    for component in living:
+        chosen = chosen_devices(component.choice, devices, fastest_first=fastest_first)
+        for device in chosen if component.root_pids else ():
+            tenants[device.key] = (*tenants.get(device.key, ()), component)
+    return tenants
+
+
+def _stand_ins(
+    tenants: Sequence[LivingComponent], family: Family, held: Mapping[str, int]
+) -> tuple[GpuProcess, ...]:
+    """One process per component, where the listed ones cannot be told."""
+    return tuple(
+        GpuProcess.model_validate(
+            {
+                "pid": component.root_pids[0],
+                "used_bytes": held.get(component.component),
+                "estimated": True,
+                **family.values(component.root_pids[0]),
+            }
+        )
+        for component in tenants
+    )
+
+
+def _listed(device: GpuDevice, family: Family, held: Mapping[str, int]) -> tuple[GpuProcess, ...]:
+    if device.host:
+        return device.processes
+    found = [process.model_copy(update=family.values(process.pid)) for process in device.processes]
+    return tuple(_with_estimates(found, held))
+
+
+def _with_estimates(found: Sequence[GpuProcess], held: Mapping[str, int]) -> Sequence[GpuProcess]:
+    """Sizes of components' processes where NVML gives none: a component's first one stands for all of them.
+
+    Where they are all of one component, that has simply the rest, which `shares` knows better.
+    """
+    unknown = [process for process in found if process.used_bytes is None]
+    parties = {(process.owner, process.component) for process in unknown}
+    if len(parties) < 2:
+        return found
+    left = dict(held)
+    for process in found:
+        if process.owner == "component" and process.component in left:
+            left[process.component] -= process.used_bytes or 0
+    return [_with_estimate(process, left) for process in found]
+
+
+def _with_estimate(process: GpuProcess, left: dict[str, int]) -> GpuProcess:
+    """Takes all that is left for its component."""
+    component = process.component
+    if process.used_bytes is not None or process.owner != "component" or component not in left:
+        return process
+    used_bytes, left[component] = max(0, left[component]), 0
+    return process.model_copy(update={"used_bytes": used_bytes, "estimated": True})
