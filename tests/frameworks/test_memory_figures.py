@@ -1,4 +1,4 @@
-"""Texts as the programs print them, one file each in `tests/data/oom`, beside what is to be read from them."""
+"""Texts as the programs print them, each a file in `tests/data/oom`, beside what is to be read from it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_it_is_told_as_a_want_of_memory_that_would_come_again(log: Path) -> None
     [
         "DefaultCPUAllocator: can't allocate memory: you tried to allocate 400000000000 bytes. Error code 12",
         "MemoryError",
-        "AssertionError: Error in memory profiling. Initial free memory 21.50 GiB, current free memory 22.75 GiB.",
+        "Error in memory profiling. Initial free memory 21.50 GiB, current free memory 22.75 GiB.",
         "RuntimeError: CUDA error: an illegal memory access was encountered",
     ],
 )

@@ -1,0 +1,108 @@
+"""The table of levers against the knob tables of the frameworks."""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from rltui.core.api import KnobInfo
+from rltui.core.gpu.remedies import remedies
+from rltui.core.gpu.report import OutOfMemory, Remedy
+from rltui.core.tomldoc import edit
+from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
+from rltui.frameworks.generic import GENERIC
+from rltui.frameworks.memory_levers import LEVERS
+from rltui.frameworks.tinyrl import TINYRL
+from rltui.services.knob_rows import knob_rows
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "reverse_text"
+ALLOCATION = OutOfMemory(kind="allocation", tried_bytes=2 << 30)
+
+
+def parsed(texts: dict[str, str]) -> ConfigFiles:
+    return {role: ConfigFile(role, f"{role}.toml", tomllib.loads(text)) for role, text in texts.items()}
+
+
+def rows(framework: Framework, files: ConfigFiles) -> tuple[KnobInfo, ...]:
+    knobs = (*framework.knobs, *framework.more_knobs(files))
+    return knob_rows([knob for knob in knobs if knob.file in files], files, {}, framework)
+
+
+def advice(framework: Framework, texts: dict[str, str], component: str, kind: str) -> tuple[Remedy, ...]:
+    memory = ALLOCATION if kind == "allocation" else OutOfMemory.model_validate({"kind": kind})
+    return remedies(memory, rows(framework, parsed(texts)), LEVERS, component=component)
+
+
+def example() -> dict[str, str]:
+    return {role: (EXAMPLE / f"{role}.toml").read_text() for role in ("rl", "sft")}
+
+
+@pytest.mark.parametrize(
+    ("component", "kind", "first"),
+    [
+        ("trainer", "allocation", "seq_len"),
+        ("sft", "allocation", "sft.data.micro_batch_size"),
+        ("inference", "allocation", "inference.gpu_memory_utilization"),
+        ("inference", "start_check", "inference.gpu_memory_utilization"),
+        ("inference", "no_kv_cache", "inference.gpu_memory_utilization"),
+        ("inference", "kv_cache_small", "inference.model.max_model_len"),
+        ("inference", "warm_up", "inference.max_num_seqs"),
+    ],
+)
+def test_the_embedded_engine_takes_what_is_advised(component: str, kind: str, first: str) -> None:
+    texts = example()
+    found = advice(TINYRL, texts, component, kind)
+    assert found[0].edits.keys() == {first} or first in found[0].edits
+    for remedy in found:
+        assert not errors_after(texts, remedy)
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    list(itertools.product((None, 300), (None, 200, 256), (None, 300, 512))),
+    ids=lambda lengths: "-".join(map(str, lengths)),
+)
+def test_the_trainer_still_takes_the_orchestrators_sequences(lengths: tuple[int | None, ...]) -> None:
+    keys = ("seq_len", "orchestrator.seq_len", "trainer.model.seq_len")
+    text = edit(example()["rl"], dict(zip(keys, lengths, strict=True)))
+    texts = example() | {"rl": text}
+    if any(problem.severity == "error" for problem in TINYRL.check(parsed(texts))):
+        pytest.skip("refused as it is")
+    before = {row.key: row.value for row in rows(TINYRL, parsed(texts))}
+    (shorter,) = advice(TINYRL, texts, "trainer", "allocation")
+    assert not errors_after(texts, shorter)
+    after = {row.key: row.value for row in rows(TINYRL, parsed(edited(texts, shorter)))}
+    assert after["trainer.model.seq_len"] == before["trainer.model.seq_len"] // 2
+    assert after["orchestrator.seq_len"] <= after["trainer.model.seq_len"]
+
+
+def edited(texts: dict[str, str], remedy: Remedy) -> dict[str, str]:
+    known = {knob.name: knob for knob in TINYRL.knobs}
+    for name, value in remedy.edits.items():
+        knob = known[name]
+        texts = texts | {knob.file: edit(texts[knob.file], {knob.key: value})}
+    return texts
+
+
+def errors_after(texts: dict[str, str], remedy: Remedy) -> list[str]:
+    problems = TINYRL.check(parsed(edited(texts, remedy)))
+    return [problem.message for problem in problems if problem.severity == "error"]
+
+
+def test_the_keys_of_any_file_are_levers_where_they_bear_the_names() -> None:
+    text = """
+        [train]
+        micro_batch_size = 4
+        [vllm]
+        gpu_memory_utilization = 0.9
+        max_model_len = 8192
+    """
+    train = advice(GENERIC, {"run": text}, "*", "allocation")
+    assert [dict(remedy.edits) for remedy in train] == [
+        {"train.micro_batch_size": 2},
+        {"vllm.gpu_memory_utilization": 0.85},
+        {"vllm.max_model_len": 4096},
+    ]

@@ -1,0 +1,134 @@
+"""The knobs that decide about device memory, of all frameworks and generations, in order of advice.
+
+Only those that a config has are offered, so this one table serves every framework. Sources: the guides of the
+launchers ("Microbatching and Memory Tuning": SFT `micro_batch_size`, then `seq_len`; RL trainers pack up to
+`seq_len`; vf-rl `micro_batch_size`, then `max_seq_len`, then checkpointing), `reference/prime-rl.md`,
+sections 4 (names per generation) and 10 (activation checkpointing, its offload, the optimizer's),
+`reference/launchers.md`, section 1.7, and for engines `reference/vllm.md`, section 6.
+"""
+
+from __future__ import annotations
+
+from rltui.core.gpu.lever import Lever, Role
+
+_TRAINING: tuple[Role, ...] = ("trainer", "sft")
+_RUNNING = frozenset({"allocation", "other"})
+_ENGINE = _RUNNING | {"warm_up", "graph_capture"}
+_LITTLE_CACHE = frozenset({"no_kv_cache", "kv_cache_small"})
+
+LEVERS: tuple[Lever, ...] = (
+    Lever(
+        _TRAINING,
+        "halve",
+        ("data.micro_batch_size", "micro_batch_size"),
+        "fewer examples at once; the batch stays as large, in more rounds",
+        _RUNNING,
+        divides="batch_size",
+    ),
+    Lever(("sft",), "halve", ("data.seq_len", "seq_len"), "shorter examples; longer ones are cut", _RUNNING),
+    Lever(
+        ("trainer",),
+        "halve",
+        ("trainer.model.seq_len", "model.seq_len", "data.seq_len"),
+        "shorter packed micro-batches, the trainer's peak; longer rollouts are cut",
+        _RUNNING,
+        shared=("seq_len",),
+        followers=("orchestrator.seq_len", "orch.seq_len"),
+    ),
+    Lever(("trainer",), "halve", ("max_seq_len",), "shorter sequences; longer ones are cut", _RUNNING),
+    Lever(
+        _TRAINING,
+        "turn_on",
+        ("model.ac.freq", "model.ac", "gradient_checkpointing"),
+        "computes activations again instead of keeping them; a step takes longer",
+        _RUNNING,
+    ),
+    Lever(
+        _TRAINING,
+        "turn_on",
+        ("model.ac_offloading.max_inflight_activations", "model.ac_offloading"),
+        "keeps activations in the machine's memory; a step takes longer",
+        _RUNNING,
+        on=5,  # prime-rl's own default where the table is there
+    ),
+    Lever(
+        _TRAINING,
+        "turn_on",
+        ("model.optim_cpu_offload",),
+        "keeps the optimizer's state in the machine's memory; a step takes longer",
+        _RUNNING,
+        unless=("model.fsdp_cpu_offload", "model.full_offload"),
+    ),
+    Lever(
+        _TRAINING,
+        "turn_on",
+        ("model.fsdp_cpu_offload",),
+        "keeps the weights in the machine's memory; a step takes much longer",
+        _RUNNING,
+        unless=("model.optim_cpu_offload", "model.full_offload"),
+    ),
+    Lever(
+        ("inference",),
+        "lower_share",
+        ("gpu_memory_utilization",),
+        "asks for no more than is free",
+        frozenset({"start_check"}),
+    ),
+    Lever(
+        ("inference",),
+        "fit_length",
+        ("max_model_len",),
+        "a request then takes less of the KV cache; longer ones are refused",
+        frozenset({"kv_cache_small"}),
+    ),
+    Lever(
+        ("inference",),
+        "raise_share",
+        ("gpu_memory_utilization",),
+        "leaves more for the KV cache",
+        _LITTLE_CACHE,
+    ),
+    Lever(
+        ("inference",),
+        "halve",
+        ("max_num_seqs",),
+        "the warm-up takes memory for each request that may run at once",
+        frozenset({"warm_up"}),
+    ),
+    Lever(
+        ("inference",),
+        "lower_share",
+        ("gpu_memory_utilization",),
+        "a smaller KV cache leaves more for what comes on top of the budget",
+        _ENGINE,
+    ),
+    Lever(
+        ("inference",),
+        "turn_on",
+        ("enforce_eager",),
+        "makes no CUDA graphs; generates more slowly",
+        frozenset({"graph_capture"}),
+    ),
+    Lever(
+        ("inference",),
+        "fit_length",
+        ("max_model_len",),
+        "shorter requests; longer ones are refused",
+        _ENGINE | {"no_kv_cache"},
+    ),
+    Lever(("inference",), "halve", ("max_num_seqs",), "fewer requests at once", _RUNNING | {"graph_capture"}),
+    Lever(
+        ("inference",),
+        "halve",
+        ("max_num_batched_tokens",),
+        "a smaller peak in each step; long prompts take more of them",
+        _ENGINE | {"no_kv_cache"},
+    ),
+    Lever(
+        ("inference",),
+        "turn_on",
+        ("enforce_eager",),
+        "makes no CUDA graphs; generates more slowly",
+        _RUNNING | {"warm_up"},
+    ),
+)
