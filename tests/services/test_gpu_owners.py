@@ -1,0 +1,202 @@
+"""Owners of GPU memory, with real processes on devices that are made up."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.daemon.shim_harness import attempt, program
+from tests.services.gpu_reports import GIB, component, device, holds, report, shares
+from tests.services.programs import Start, start
+from tests.waiting import retry_until
+
+from rltui.core.api import Orphan
+from rltui.core.gpu.report import GpuProcess
+from rltui.services.experiment_files import ControlFolder
+from rltui.services.gpu_owners import GpuOwners
+from rltui.services.process_facts import REFRESH_S, FactsCache
+from rltui.services.processes import ProcessId, descendants, send_signal
+
+__all__ = ["start"]  # a fixture, used by name
+
+TITLE = Path(__file__).parents[1] / "fakes/programs/title.py"
+NOBODY = 2**22 + 1
+"""No process has such a pid."""
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def tree() -> Iterator[tuple[int, int]]:
+    """A shell and its child: pids of both."""
+    shell = subprocess.Popen(["sh", "-c", "sleep 1000 & wait"], stdin=subprocess.DEVNULL)
+    [child] = retry_until(lambda: descendants(shell.pid))
+    yield shell.pid, child.pid
+    send_signal(child, signal.SIGKILL)
+    shell.kill()
+    shell.wait()
+
+
+def owner(found: GpuProcess) -> tuple[str, str | None, str | None, int | None]:
+    return found.owner, found.experiment, found.component, found.attempt
+
+
+def test_process_of_a_component_is_told_with_all_that_is_known(tree: tuple[int, int]) -> None:
+    root, child = tree
+    owners = GpuOwners("mine", pids_are_real=True)
+    living = [component("trainer", root, attempt=7)]
+    given = report(device(holds(child, 30)), device(holds(child, 1), index=1, used_gib=3))
+    first, second = owners.attributed(given, living, []).devices
+    [found] = first.processes
+    assert owner(found) == ("component", "mine", "trainer", 7)
+    assert (found.name, found.command, found.user) == (
+        "sleep",
+        "sleep 1000",
+        pwd.getpwuid(os.getuid()).pw_name,
+    )
+    assert (found.used_bytes, found.estimated) == (30 * GIB, False)
+    assert found.start == next(process.start for process in descendants(root))
+    assert shares(first) == [("component", "trainer", 30, False), ("hidden", None, 10, False)]
+    assert shares(second) == [("component", "trainer", 1, False), ("hidden", None, 2, False)]
+
+
+def test_orphans_are_known_by_pid_and_start_with_their_children(start: Start, tree: tuple[int, int]) -> None:
+    root, child = tree
+    identity = next(process for process in descendants(os.getpid()) if process.pid == root)
+    orphan = Orphan(pid=root, start=identity.start, component="inference", attempt=2)
+    reused = Orphan(pid=root, start=identity.start - 1, component="inference", attempt=2)
+    owners = GpuOwners("mine", pids_are_real=True)
+    given = report(device(holds(root, 3), holds(child, 4)))
+    [found] = owners.attributed(given, [], [orphan]).devices
+    assert {owner(process) for process in found.processes} == {("orphan", "mine", "inference", 2)}
+    assert shares(found) == [("orphan", "inference", 7, False), ("hidden", None, 33, False)]
+    [found] = owners.attributed(given, [], [reused]).devices
+    assert {process.owner for process in found.processes} == {"mine"}
+
+
+def test_components_of_other_experiments_are_named(tmp_path: Path) -> None:
+    """vLLM's engine, which has wiped its own tags, under a shim of another experiment."""
+    folder = ControlFolder(tmp_path).attempt_dir("inference", 3)
+    argv = program("family.py", folder / "pids", "wait", "titled")
+    spec = {"experiment": f"other@{tmp_path}", "component": "inference", "attempt": 3}
+    with attempt(folder, argv, **spec) as run:
+        run.start()
+        pid = run.facts()["titled"]
+        given = report(device(holds(pid, 30)))
+        seen_by = {
+            name: GpuOwners(name, pids_are_real=True).attributed(given, [], []).devices[0].processes[0]
+            for name in ("mine", "other", None)
+        }
+    assert owner(seen_by["mine"]) == owner(seen_by[None]) == ("experiment", "other", "inference", 3)
+    assert owner(seen_by["other"]) == ("component", "other", "inference", 3)
+    assert seen_by["mine"].name == "VLLM::EngineCore"
+
+
+def test_processes_of_dead_attempts_of_other_experiments_are_orphans(start: Start, tmp_path: Path) -> None:
+    tags = {"RLTUI_EXPERIMENT": f"other@{tmp_path}", "RLTUI_COMPONENT": "trainer", "RLTUI_ATTEMPT": "4"}
+    process = start("sleep", "1000", env=tags)
+    given = report(device(holds(process.pid, 30)))
+    [found] = GpuOwners("mine", pids_are_real=True).attributed(given, [], []).devices[0].processes
+    assert owner(found) == ("orphan", "other", "trainer", 4)
+
+
+def test_other_processes_are_mine_another_users_or_unknown(start: Start) -> None:
+    mine = start("sleep", "1000")
+    if os.getuid() == 0:
+        stranger, login = start("sleep", "1000", user="nobody").pid, "nobody"
+    else:
+        stranger, login = 1, "root"
+    given = report(device(holds(mine.pid, 1), holds(stranger, 2), holds(NOBODY, 3)))
+    [found] = GpuOwners(None, pids_are_real=True).attributed(given, [], []).devices
+    assert [owner(process) for process in found.processes] == [
+        ("mine", None, None, None),
+        ("other", None, None, None),
+        ("unknown", None, None, None),
+    ]
+    assert [process.user for process in found.processes][1:] == [login, None]
+    assert found.processes[2] == holds(NOBODY, 3)
+
+
+def test_a_title_is_read_again_after_some_seconds(start: Start, tmp_path: Path) -> None:
+    code = (
+        "import runpy, signal, sys; title = runpy.run_path(sys.argv[1]);"
+        "signal.signal(signal.SIGUSR1, lambda *_: title['wear_title'](b'VLLM::EngineCore'));"
+        "open(sys.argv[2], 'w').close();"
+        "[signal.pause() for _ in range(9)]"
+    )
+    process = start(sys.executable, "-I", "-c", code, str(TITLE), str(tmp_path / "ready"))
+    retry_until((tmp_path / "ready").exists)
+    clock = Clock()
+    owners = GpuOwners(None, pids_are_real=True, monotonic=clock)
+
+    def name() -> str:
+        given = report(device(holds(process.pid, 1)))
+        return owners.attributed(given, [], []).devices[0].processes[0].name
+
+    before = name()
+    os.kill(process.pid, signal.SIGUSR1)
+    retry_until(lambda: Path(f"/proc/{process.pid}/cmdline").read_bytes().startswith(b"VLLM"))
+    clock.now += REFRESH_S - 0.1
+    assert name() == before
+    clock.now += 0.2
+    assert name() == "VLLM::EngineCore"
+
+
+def test_owners_are_looked_up_anew_each_time(tree: tuple[int, int]) -> None:
+    root, child = tree
+    owners = GpuOwners("mine", pids_are_real=True)
+    given = report(device(holds(child, 30)))
+    found = [
+        owners.attributed(given, living, []).devices[0].processes[0].owner
+        for living in ([], [component("trainer", root)], [])
+    ]
+    assert found == ["mine", "component", "mine"]
+
+
+def test_processes_of_other_hosts_are_left_alone(start: Start) -> None:
+    mine = start("sleep", "1000")
+    given = report(device(holds(mine.pid, 30), host="node7"))
+    [found] = GpuOwners(None, pids_are_real=True).attributed(given, [], []).devices
+    assert found.processes == (holds(mine.pid, 30),)
+    assert shares(found) == [("unknown", None, 30, False), ("hidden", None, 10, False)]
+
+
+def test_report_without_devices_stays_as_it_is() -> None:
+    nothing = report().model_copy(update={"available": False, "reason": "no NVIDIA driver here"})
+    assert GpuOwners(None).attributed(nothing, [], []) == nothing
+
+
+def test_namespace_decides_whether_pids_are_real(monkeypatch: pytest.MonkeyPatch) -> None:
+    roots = [component("trainer", os.getpid())]
+    for is_initial, expected in ((True, "unknown"), (False, "component")):
+        monkeypatch.setattr(
+            "rltui.services.processes.in_initial_pid_namespace", lambda is_it=is_initial: is_it
+        )
+        [found] = GpuOwners("mine").attributed(report(device(holds(NOBODY, 30))), roots, []).devices
+        assert [process.owner for process in found.processes] == [expected]
+
+
+def test_a_process_that_takes_over_a_pid_is_another_one(start: Start) -> None:
+    """Facts belong to pid and start; here, the cache is asked for the process with another start."""
+    process: ProcessId = start("sleep", "1000")
+    cache = FactsCache(monotonic=Clock())
+    first = cache.facts(process.pid, process.start)
+    assert first is not None
+    assert cache.facts(process.pid, process.start) is first
+    second = cache.facts(process.pid, process.start + 1)
+    assert second is not None
+    assert second.start == process.start + 1
+    cache.forget_all_but(())
+    assert cache.facts(process.pid, process.start + 1) is not second
