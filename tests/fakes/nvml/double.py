@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-SOURCE = HERE / "libnvidia_ml.c"
+SOURCES = (HERE / "libnvidia_ml.c", HERE / "scenario.h")
 SCENARIOS = HERE / "scenarios"
 LIBRARY = "libnvidia-ml.so.1"
 SCENARIO_VARIABLE = "RLTUI_FAKE_NVML"
@@ -44,7 +44,7 @@ def environment_without_driver(folder: Path) -> dict[str, str]:
 @functools.cache
 def _built() -> Path:
     """Folder that holds the compiled double: one per user and version of the source, kept between runs."""
-    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in SOURCES)).hexdigest()[:16]
     cache = Path(tempfile.gettempdir()) / f"rltui-fake-nvml-{os.getuid()}"
     cache.mkdir(mode=0o700, exist_ok=True)
     assert cache.stat().st_uid == os.getuid(), f"{cache} belongs to somebody else"
@@ -61,5 +61,5 @@ def _compile(folder: Path) -> None:
         pytest.skip("no C compiler (cc, gcc, clang) to build the NVML double with")
     unfinished = folder / f"{LIBRARY}.{os.getpid()}"
     flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", f"-Wl,-soname,{LIBRARY}"]
-    subprocess.run([compiler, *flags, "-o", unfinished, SOURCE], check=True, timeout=60)
+    subprocess.run([compiler, *flags, "-o", unfinished, SOURCES[0]], check=True, timeout=60)
     unfinished.replace(folder / LIBRARY)  # other test workers build at the same time

@@ -12,20 +12,23 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rltui.core.gpu.report import GpuReport
+from rltui.core.gpu.report import GpuDevice, GpuReport
 from rltui.services.nvml_errors import ALL_FAILED, NO_BINDING, NO_DEVICES, session_reason
+from rltui.services.nvml_identity import Roll
 
 if TYPE_CHECKING:
-    from rltui.services.nvml_device import Identity
+    from rltui.services.nvml_device import Gpu
 
 log = logging.getLogger(__name__)
 
-RETRY_S = 5.0
-"""Least time between two attempts to initialise NVML. It can take seconds without persistence mode."""
+FIRST_RETRY_S = 5.0
+LONGEST_RETRY_S = 60.0
+"""Time between two attempts to initialise NVML; it doubles with each. One can take seconds without
+persistence mode."""
 
 
 class NvmlReader:
-    """Reads every GPU that NVML shows to this process.
+    """Reads every GPU that NVML shows to this process, each figure as often as it is worth it.
 
     Every call blocks, for many seconds with a wedged driver: keep a reader in one thread of its own. NVML
     is initialised by the first reading, and again after trouble with the driver as a whole. A single lost
@@ -35,9 +38,12 @@ class NvmlReader:
     def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._nvml: Any = None
+        self._driver: str | None = None
+        self._gpus: tuple[Gpu, ...] = ()
+        self._roll = Roll()
         self._reason: str | None = None
         self._retry_at = -math.inf
-        self._identities: dict[int, Identity] = {}
+        self._pause_s = FIRST_RETRY_S
 
     def read(self) -> GpuReport:
         """One reading of all devices. Never raises: what cannot be read is said in the report, in words."""
@@ -55,6 +61,7 @@ class NvmlReader:
         """End the NVML session, as a GPU reset needs. A later `read` opens a new one."""
         self._reason = None
         self._retry_at = -math.inf
+        self._pause_s = FIRST_RETRY_S
         self._shut_down()
 
     def _open(self) -> None:
@@ -62,7 +69,8 @@ class NvmlReader:
         now = self._monotonic()
         if now < self._retry_at or (self._nvml and self._reason is None):
             return
-        self._retry_at = now + RETRY_S
+        self._retry_at = now + self._pause_s
+        self._pause_s = min(2 * self._pause_s, LONGEST_RETRY_S)
         self._shut_down()
         try:
             nvml = importlib.import_module("pynvml")
@@ -78,7 +86,7 @@ class NvmlReader:
 
     def _shut_down(self) -> None:
         nvml, self._nvml = self._nvml, None
-        self._identities.clear()
+        self._gpus, self._driver = (), None
         if nvml is None:
             return
         try:
@@ -87,21 +95,31 @@ class NvmlReader:
             log.debug("nvmlShutdown failed with code %d", error.value)
 
     def _read(self) -> GpuReport:
-        from rltui.services.nvml_device import read_device
-
         try:
-            driver = self._nvml.nvmlSystemGetDriverVersion()
             count = self._nvml.nvmlDeviceGetCount()
+            if self._driver is None:
+                self._driver = self._nvml.nvmlSystemGetDriverVersion()
         except self._nvml.NVMLError as error:
             self._reason = session_reason(error.value)
             return self._unavailable()
-        devices = tuple(read_device(index, self._identities) for index in range(count))
-        if not devices:
+        if not count:
             self._reason = NO_DEVICES
-            return self._unavailable(driver)
-        # Where nothing at all can be read, the session itself may be the trouble: `_open` makes a new one.
-        self._reason = ALL_FAILED if all(device.problem for device in devices) else None
-        return GpuReport(available=True, driver=driver, devices=devices, sampled_at=time.time())
+            return self._unavailable()
+        devices = self._read_devices(count)
+        if all(device.problem for device in devices):
+            self._reason = ALL_FAILED  # the session itself may be the trouble: `_open` makes a new one
+        else:
+            self._reason, self._pause_s = None, FIRST_RETRY_S
+        return GpuReport(available=True, driver=self._driver, devices=devices, sampled_at=time.time())
 
-    def _unavailable(self, driver: str | None = None) -> GpuReport:
-        return GpuReport(available=False, reason=self._reason, driver=driver, sampled_at=time.time())
+    def _read_devices(self, count: int) -> tuple[GpuDevice, ...]:
+        from rltui.services.nvml_device import Gpu
+
+        now = self._monotonic()
+        if count != len(self._gpus):
+            self._gpus = tuple(Gpu(identity) for identity in self._roll.expected(count))
+        rows = [row for gpu in self._gpus for row in gpu.read(now)]
+        return (*rows, *self._roll.missing_rows(gpu.identity for gpu in self._gpus))
+
+    def _unavailable(self) -> GpuReport:
+        return GpuReport(available=False, reason=self._reason, driver=self._driver, sampled_at=time.time())

@@ -1,168 +1,125 @@
-"""One reading of one device through NVML. Blocking; needs an initialised NVML.
+"""One GPU through NVML, whole or in MIG slices. Blocking; needs an initialised NVML.
 
 Importing this module imports `pynvml`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import NamedTuple, TypeVar
+import math
+from collections.abc import Iterable
+from dataclasses import replace
 
 import pynvml
 
-from rltui.core.gpu.report import GpuDevice, GpuProcess
-from rltui.services.nvml_errors import ABSENT_CALL, DEVICE_GONE, NvmlCode, device_problem
+from rltui.core.gpu.report import GpuDevice
+from rltui.services.nvml_condition import Build, Condition, Load, read_build, read_condition, read_load
+from rltui.services.nvml_errors import DEVICE_GONE, NO_SLICES, STALE_HANDLE, device_problem
+from rltui.services.nvml_handle import Handle
+from rltui.services.nvml_identity import Identity, problem_row
+from rltui.services.nvml_partition import Partition
+from rltui.services.nvml_slices import find_slices
 
-T = TypeVar("T")
-
-PID_LIMIT = 1 << 22
-"""Linux's largest `pid_max` (`PID_MAX_LIMIT` in `linux/threads.h`). Larger pids are garbage: some R535
-drivers and bindings disagree about the size of an entry."""
-
-TITLE_BYTES = 256
-"""How much of a command line is read; the name is its first word."""
-
-
-class Identity(NamedTuple):
-    """What never changes while NVML is initialised."""
-
-    uuid: str
-    name: str
+SLOW_S = 5.0
+"""How old the slowly changing figures may be. Also the pause before a device that is gone is tried again:
+that may take long."""
 
 
-UNKNOWN = Identity("", "")
-
-
-class Memory(NamedTuple):
-    """Bytes. Where `reserved` is `None` (drivers before R510), `used` includes the driver's own part."""
-
-    total: int | None = None
-    used: int | None = None
-    free: int | None = None
-    reserved: int | None = None
-
-
-def read_device(index: int, identities: dict[int, Identity]) -> GpuDevice:
-    """Read device `index`. Never fails because of NVML: a device in trouble comes back with `problem` set.
+class Gpu:
+    """A GPU of the present NVML session. Remembers what need not be read each time.
 
     Args:
-        index: NVML's index, from 0.
-        identities: what earlier readings learnt; filled here, so that a lost device keeps its name.
+        identity: its index for sure; UUID and name as last seen at this index, in case they cannot be read.
     """
-    try:
-        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-        if not all(identities.get(index, UNKNOWN)):
-            identities[index] = _identity(handle)
-        return _read_fields(handle, index, identities[index])
-    except pynvml.NVMLError as error:
-        uuid, name = identities.get(index, UNKNOWN)
-        return GpuDevice(index=index, uuid=uuid, name=name, problem=device_problem(error.value))
 
+    def __init__(self, identity: Identity) -> None:
+        self.identity = identity
+        self._whole: Partition | None = None
+        self._slices: tuple[Partition, ...] | None = None
+        self._build = Build()
+        self._condition = Condition()
+        self._condition_at = -math.inf
+        self._problem = ""
+        self._retry_at = -math.inf
 
-def _read_fields(handle: object, index: int, identity: Identity) -> GpuDevice:
-    memory = _memory(handle)
-    utilization = _optional(lambda: pynvml.nvmlDeviceGetUtilizationRates(handle).gpu)
-    power_mw = _optional(lambda: pynvml.nvmlDeviceGetPowerUsage(handle))
-    return GpuDevice(
-        index=index,
-        uuid=identity.uuid,
-        name=identity.name,
-        total_bytes=memory.total,
-        used_bytes=memory.used,
-        free_bytes=memory.free,
-        reserved_bytes=memory.reserved,
-        utilization=None if utilization is None else min(utilization / 100, 1.0),
-        power_w=None if power_mw is None else power_mw / 1000,
-        temperature_c=_temperature(handle),
-        processes=_processes(handle, memory.total),
-    )
+    def read(self, now: float) -> tuple[GpuDevice, ...]:
+        """A row for the GPU, or one per MIG slice. Never fails because of NVML: the rows then say `problem`.
 
+        Args:
+            now: seconds on a monotonic clock.
+        """
+        if now < self._retry_at:
+            return self._in_trouble(self._problem)
+        try:
+            return self._read(self._opened(), now)
+        except pynvml.NVMLError as error:
+            self._problem = device_problem(error.value)
+            if error.value in DEVICE_GONE:
+                self._retry_at = now + SLOW_S
+            if error.value in STALE_HANDLE:
+                self._whole = None
+            return self._in_trouble(self._problem)
 
-def _optional(call: Callable[[], T]) -> T | None:
-    """The value of `call`, or `None` where this card, driver or container does not give it.
+    def _opened(self) -> Partition:
+        """The whole GPU, by a new handle where there is none: a reset makes older ones invalid."""
+        if self._whole is None:
+            handle = Handle(pynvml.nvmlDeviceGetHandleByIndex(self.identity.index))
+            self.identity = replace(
+                self.identity,
+                uuid=handle.ask("nvmlDeviceGetUUID") or self.identity.uuid,
+                name=handle.ask("nvmlDeviceGetName") or self.identity.name,
+            )
+            self._build = read_build(handle)
+            self._condition_at = -math.inf
+            self._whole = Partition(handle, self.identity)
+        return self._whole
 
-    Raises:
-        NVMLError: the device itself is gone.
-    """
-    try:
-        return call()
-    except pynvml.NVMLError as error:
-        if error.value in DEVICE_GONE:
-            raise
-        return None
+    def _read(self, whole: Partition, now: float) -> tuple[GpuDevice, ...]:
+        if now - self._condition_at >= SLOW_S:
+            self._condition = read_condition(whole.handle)
+            self._slices = find_slices(whole, self._slices or ())
+            self._condition_at = now
+        load = read_load(whole.handle)
+        if self._slices is None:
+            return (self._row(whole, load, now),)
+        if not self._slices:
+            return self._in_trouble(NO_SLICES)
+        return tuple(self._slice_row(part, load, now) for part in self._slices)
 
+    def _slice_row(self, part: Partition, load: Load, now: float) -> GpuDevice:
+        try:
+            return self._row(part, load, now)
+        except pynvml.NVMLError as error:
+            self._condition_at = -math.inf  # it may have been taken away: they are listed anew
+            return problem_row(part.identity, device_problem(error.value))
 
-def _identity(handle: object) -> Identity:
-    uuid = _optional(lambda: pynvml.nvmlDeviceGetUUID(handle))
-    name = _optional(lambda: pynvml.nvmlDeviceGetName(handle))
-    return Identity(uuid or "", name or "")
+    def _in_trouble(self, problem: str) -> tuple[GpuDevice, ...]:
+        identities: Iterable[Identity] = [part.identity for part in self._slices or ()] or [self.identity]
+        return tuple(problem_row(identity, problem) for identity in identities)
 
-
-def _memory(handle: object) -> Memory:
-    """Memory v2, else v1, else unknown: unified-memory machines support neither, or answer a total of 0."""
-    try:
-        info = pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2)
-    except pynvml.NVMLError as error:
-        # 999: seen under WSL2 with driver 516.59, where v1 works.
-        if error.value not in ABSENT_CALL | {NvmlCode.UNKNOWN}:
-            raise
-        return _memory_v1(handle)
-    return Memory(info.total, info.used, info.free, info.reserved) if info.total else Memory()
-
-
-def _memory_v1(handle: object) -> Memory:
-    try:
-        info = pynvml.nvmlDeviceGetMemoryInfo(handle)
-    except pynvml.NVMLError as error:
-        if error.value not in ABSENT_CALL:
-            raise
-        return Memory()
-    return Memory(info.total, info.used, info.free) if info.total else Memory()
-
-
-def _temperature(handle: object) -> float | None:
-    """Degrees Celsius, by the newer call where driver and binding have it: the older one is to be removed."""
-    sensor = pynvml.NVML_TEMPERATURE_GPU
-    newer = getattr(pynvml, "nvmlDeviceGetTemperatureV", None)
-    value = _optional(lambda: newer(handle, sensor)) if newer else None
-    return value if value is not None else _optional(lambda: pynvml.nvmlDeviceGetTemperature(handle, sensor))
-
-
-def _processes(handle: object, total_bytes: int | None) -> tuple[GpuProcess, ...]:
-    """Processes that compute or draw, by pid. One that does both is in both lists with the same memory."""
-    compute = _optional(lambda: pynvml.nvmlDeviceGetComputeRunningProcesses_v3(handle))
-    graphics = _optional(lambda: pynvml.nvmlDeviceGetGraphicsRunningProcesses_v3(handle))
-    used_bytes: dict[int, int | None] = {}
-    for entry in [*(compute or ()), *(graphics or ())]:
-        if 0 < entry.pid <= PID_LIMIT:
-            known = used_bytes.get(entry.pid)
-            used_bytes[entry.pid] = _plausible(entry.usedGpuMemory, total_bytes) if known is None else known
-    return tuple(
-        GpuProcess(pid=pid, used_bytes=used, name=process_name(pid))
-        for pid, used in sorted(used_bytes.items())
-    )
-
-
-def _plausible(used: int | None, total_bytes: int | None) -> int | None:
-    return None if used is None or (total_bytes is not None and used > total_bytes) else used
-
-
-def process_name(pid: int) -> str:
-    """First word of the command line without its folder, `""` where nothing can be read.
-
-    `comm` ends after 15 characters (`VLLM::EngineCor` of vLLM's title), so it serves only where there is no
-    command line, as with a process that is ending.
-    """
-    title = _proc_text(pid, "cmdline") or _proc_text(pid, "comm")
-    word = title.split(b"\0", 1)[0].split(maxsplit=1)[:1]
-    name = b"".join(word).rpartition(b"/")[2].decode(errors="replace")
-    return "".join(character if character.isprintable() else "?" for character in name)
-
-
-def _proc_text(pid: int, file_name: str) -> bytes:
-    try:
-        with Path("/proc", str(pid), file_name).open("rb") as file:
-            return file.read(TITLE_BYTES)
-    except OSError:
-        return b""
+    def _row(self, part: Partition, load: Load, now: float) -> GpuDevice:
+        memory, processes = part.read(now)
+        return GpuDevice(
+            index=part.identity.index,
+            mig=part.identity.mig,
+            uuid=part.identity.uuid,
+            name=part.identity.name,
+            memory_kind=memory.kind,
+            total_bytes=memory.total,
+            used_bytes=memory.used,
+            free_bytes=memory.free,
+            reserved_bytes=memory.reserved,
+            utilization=load.utilization,
+            memory_utilization=load.memory_utilization,
+            power_w=load.power_w,
+            power_limit_w=self._condition.power_limit_w,
+            temperature_c=self._condition.temperature_c,
+            sm_clock_mhz=load.sm_clock_mhz,
+            max_sm_clock_mhz=self._build.max_sm_clock_mhz,
+            memory_clock_mhz=self._condition.memory_clock_mhz,
+            throttle=self._condition.throttle,
+            ecc_errors=self._condition.ecc_errors,
+            pcie_generation=self._condition.pcie_generation,
+            pcie_width=self._condition.pcie_width,
+            nvlinks=self._build.nvlinks,
+            processes=processes,
+        )

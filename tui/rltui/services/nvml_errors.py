@@ -12,6 +12,7 @@ class NvmlCode(IntEnum):
     """Return codes with a meaning for a monitor."""
 
     UNINITIALIZED = 1
+    INVALID_ARGUMENT = 2
     NOT_SUPPORTED = 3
     NO_PERMISSION = 4
     DRIVER_NOT_LOADED = 9
@@ -32,12 +33,17 @@ class NvmlCode(IntEnum):
 DEVICE_GONE = frozenset({NvmlCode.UNINITIALIZED, NvmlCode.GPU_IS_LOST, NvmlCode.RESET_REQUIRED})
 """No further call on the same handle can succeed."""
 
+STALE_HANDLE = DEVICE_GONE | {NvmlCode.INVALID_ARGUMENT}
+"""A new handle may work, as after a reset."""
+
 ABSENT_CALL = frozenset(
     {NvmlCode.NOT_SUPPORTED, NvmlCode.FUNCTION_NOT_FOUND, NvmlCode.ARGUMENT_VERSION_MISMATCH}
 )
 """This driver or this card does not have the call. An older form of it may work."""
 
 NO_DEVICES = "no NVIDIA GPU on this machine: the driver is there and lists none"
+NOT_LISTED = "gone: the driver no longer lists it (see Xid in dmesg)"
+NO_SLICES = "MIG is on, and the GPU is not divided into slices yet"
 ALL_FAILED = "no GPU can be read"
 NO_BINDING = "the Python package nvidia-ml-py is missing or broken: reinstall rltui"
 
