@@ -50,6 +50,23 @@ def test_knob_of_the_orchestrator_keeps_inference_warm() -> None:
     assert "orchestrator.batch_size is read by orchestrator at start" in made.reasons
 
 
+def test_an_edit_may_be_meant_for_a_component_that_does_not_read_it() -> None:
+    states = {"inference": S.READY, "orchestrator": S.READY, "trainer": S.FAILED}
+    readers = {"inference.gpu_memory_utilization": ("inference",)}
+    assert "trainer" not in plan("set", {"inference": S.READY, "trainer": S.FAILED}, readers=readers).start
+    made = plan("set", states, "inference", "trainer", readers=readers)
+    assert made.stop == ("orchestrator", "inference")
+    assert made.start == ("inference", "orchestrator", "trainer")
+    assert "trainer starts again with it" in made.reasons
+
+
+def test_a_failed_reader_starts_again_after_an_edit() -> None:
+    states = {"inference": S.READY, "orchestrator": S.READY, "trainer": S.FAILED}
+    made = plan("set", states, readers={"trainer.model.seq_len": ("trainer",)})
+    assert (made.stop, made.start) == (("orchestrator",), ("orchestrator", "trainer"))
+    assert made.keep == ("inference",)
+
+
 def test_inference_restart_takes_the_living_rest_along() -> None:
     assert set(plan("restart", RUNNING, "inference").start) == {"inference", "orchestrator", "trainer"}
     alone = plan("restart", {"inference": S.READY}, "inference")

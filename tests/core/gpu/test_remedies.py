@@ -85,7 +85,7 @@ def test_a_trainer_on_a_shared_gpu_is_first_given_more_of_it() -> None:
     known = {"shares_with": ("inference",), "safe_utilization": 0.55, "peak_bytes": 30 * GIB}
     first, second, *_ = advice(TORCH, *MERGED, component="trainer", **known)
     assert first.edits == {"inference.gpu_memory_utilization": 0.55}
-    assert first.components == ("trainer",), "it does not read that knob, and shall start again"
+    assert first.components == ("inference", "trainer"), "it does not read that knob, and shall start again"
     assert "leaves more of the GPU to trainer, which held up to 30.0 GiB" in first.reason
     assert second.edits == {"trainer.model.seq_len": 2048}
 
@@ -133,7 +133,7 @@ def test_vf_rl() -> None:
 
 def test_where_only_the_orchestrator_has_a_length_the_trainer_starts_again_with_it() -> None:
     (only,) = advice(TORCH, knob("orch.seq_len", 2048, "orchestrator"), component="trainer")
-    assert (only.edits, only.components) == ({"orch.seq_len": 1024}, ("trainer",))
+    assert (only.edits, only.components) == ({"orch.seq_len": 1024}, ("orchestrator", "trainer"))
 
 
 LENGTHS = {

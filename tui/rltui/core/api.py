@@ -234,7 +234,8 @@ class Request(Value):
 
     action: Literal["start", "stop", "restart", "set", "free"]
     components: tuple[str, ...] = ()
-    """Empty means all (for `set`: none; for `free`: the orphans of all)."""
+    """Empty means all (for `set`: none besides those that read what is edited; for `free`: the orphans of
+    all)."""
     pids: tuple[int, ...] = ()
     """For `free`: which orphans to end; empty means all of the components named."""
     edits: dict[str, Any] = Field(default_factory=dict)

@@ -49,6 +49,7 @@ def make_plan(request: Request, situation: Situation, *, readers: Mapping[str, S
         return _plan_stop(request, situation)
     if request.action == "set":
         wanted, reasons = _readers_to_restart(readers, situation)
+        _add_named(request, wanted, reasons)
     else:
         wanted = list(request.components) or [spec.id for spec in situation.layout.component]
         reasons = []
@@ -75,6 +76,13 @@ def _readers_to_restart(
         elif components:
             reasons.append(f"{key} is read by {_and(components)} at its next start; nothing to restart")
     return wanted, reasons
+
+
+def _add_named(request: Request, wanted: list[str], reasons: list[str]) -> None:
+    """An edit may be meant for a component that does not read it: memory that one gives up for another."""
+    if named := [name for name in request.components if name not in wanted]:
+        wanted.extend(named)
+        reasons.append(f"{_and(named)} {'starts' if len(named) == 1 else 'start'} again with it")
 
 
 def _plan_restart(request: Request, wanted: list[str], reasons: list[str], situation: Situation) -> Plan:

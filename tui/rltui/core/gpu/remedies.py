@@ -69,12 +69,12 @@ def _remedy(case: Case, lever: Lever, edits: Edits, *, is_own: bool, peak_bytes:
     by_key = {knob.key: knob for knob in case.knobs}
     title = ", ".join(f"{key} {_text(by_key[key].value)} → {_text(value)}" for key, value in edits.items())
     reason = lever.reason if is_own else _room(case.component, peak_bytes)
-    readers = {reader for key in edits for reader in by_key[key].readers}
+    readers = tuple(dict.fromkeys(reader for key in edits for reader in by_key[key].readers))
     return Remedy(
         title=title,
         reason=": ".join(part for part in (reason, figures(case.memory)) if part),
         edits=edits,
-        components=() if case.component in readers else (case.component,),
+        components=() if case.component in readers else (*readers, case.component),
     )
 
 

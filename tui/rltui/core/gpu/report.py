@@ -277,4 +277,4 @@ class Remedy(Value):
     edits: dict[str, bool | int | float | str | None] = Field(default_factory=dict)
     """As `Request.edits`."""
     components: tuple[str, ...] = ()
-    """As `Request.components`: those to start again although they read none of the edited knobs."""
+    """As `Request.components`: all to restart, where what failed reads none of the edited knobs."""
