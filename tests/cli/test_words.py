@@ -8,18 +8,22 @@ import pytest
 from tests.fakes.experiment import NOW, ORPHANS, running_status
 from tests.ui.trouble import (
     GPU_REASON,
+    REMEDIES,
     STALL_EVIDENCE,
     backoff_status,
     orphans_status,
+    out_of_memory_status,
     stalled_status,
     waiting_status,
 )
 
+from rltui.cli.memory_text import command
 from rltui.cli.output import plan_text
 from rltui.cli.status import SYMBOLS, as_text
 from rltui.cli.waiting import wait_until_settled
 from rltui.client.wire import Wire
 from rltui.core.api import ComponentState, Lost, Plan, Status
+from rltui.core.gpu.report import Remedy
 from rltui.errors import ComponentFailedError, RltuiError
 from rltui.ui.states import LOOKS
 
@@ -43,6 +47,26 @@ def test_a_long_reason_has_a_line_of_its_own() -> None:
     at = text.index(f"      {GPU_REASON}")
     assert text[at - 1] == "  ◌ inference     waiting"
     assert "  ◌ orchestrator  waiting   · waits for inference" in text
+
+
+def test_status_says_what_ran_out_of_memory_and_what_to_type() -> None:
+    assert lines(out_of_memory_status(*REMEDIES))[-4:] == [
+        "  ✗ trainer       failed    · attempt 1",
+        (
+            "      out of memory on GPU 1: tried to allocate 2.0 GiB, 0.3 GiB of 79.2 GiB free; it held 20.1 GiB;"
+            " pid 4242 of the host held 58.6 GiB"
+        ),
+        "      → rltui set inference.gpu_memory_utilization=0.6 && rltui restart inference trainer",
+        "      → rltui set trainer.model.seq_len=2048 --restart",
+    ]
+    assert lines(out_of_memory_status())[-1].startswith("      out of memory on GPU 1: ")
+
+
+def test_the_command_of_a_remedy_is_one_for_a_shell() -> None:
+    edits = {"a b": None, "trainer.model.ac": True}
+    assert command(Remedy(title="", reason="", edits=edits)) == (
+        "rltui set 'a b=unset' trainer.model.ac=true --restart"
+    )
 
 
 def test_status_says_why_something_counts_as_stalled() -> None:

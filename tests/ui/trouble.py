@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.fakes.experiment import FAILED, GIB, NOW, ORPHANS, RESTART_PLAN, component, running_status
 
 from rltui.core.api import ComponentState, Lost, Orphan, Plan, Request, Status
+from rltui.core.gpu.report import OutOfMemory, Remedy
 
 GPU_REASON = (
     "waits for GPU 0: needs 71.9 GiB free, 12.1 GiB free, 58.0 GiB held by pid 4711 VLLM::EngineCore, "
@@ -20,6 +21,55 @@ SECOND_LEFTOVER = Orphan(
     pid=5120, start=9, command="torchrun --nproc-per-node 8 train.py", component="trainer", attempt=3,
     age_s=7000.0, gpu_bytes=int(9.8 * GIB), evidence="environment",
 )  # fmt: skip
+
+
+TRAINER_MEMORY = OutOfMemory(
+    kind="allocation", component="trainer", local_device=0, device=1, tried_bytes=2 * GIB,
+    free_bytes=300 << 20, total_bytes=int(79.2 * GIB), in_use_bytes=int(20.1 * GIB),
+    holders=((4242, int(58.6 * GIB)),),
+)  # fmt: skip
+REMEDIES = (
+    Remedy(
+        title="inference.gpu_memory_utilization 0.7 → 0.6",
+        reason="leaves more of the GPU to trainer: tried to allocate 2.0 GiB, 0.3 GiB of 79.2 GiB free",
+        edits={"inference.gpu_memory_utilization": 0.6},
+        components=("inference", "trainer"),
+    ),
+    Remedy(
+        title="trainer.model.seq_len 4096 → 2048",
+        reason="shorter packed micro-batches, the trainer's peak: tried to allocate 2.0 GiB",
+        edits={"trainer.model.seq_len": 2048},
+    ),
+    Remedy(
+        title="trainer.model.ac.freq unset → 1",
+        reason="computes activations again instead of keeping them; a step takes longer",
+        edits={"trainer.model.ac.freq": 1},
+    ),
+)
+
+
+def out_of_memory_status(*remedies: Remedy) -> Status:
+    reason = (
+        "exited 1 (out of GPU memory: 2.00 GiB asked for, 300.00 MiB of 79.20 GiB free; pid 4242 of the host"
+        " holds 58.6 GiB; trainer: lower seq_len or the micro batch, or turn on activation checkpointing;"
+        " inference: lower gpu_memory_utilization or max_num_seqs); another start would end the same way"
+    )
+    return running_status(
+        components=(
+            component("inference", kind="service", port=8000, facts=("KV 41 %",)),
+            component("orchestrator", facts=("step 12",)),
+            component(
+                "trainer",
+                FAILED,
+                reason=reason,
+                exit_code=1,
+                attempt=1,
+                log="/run/trainer.log",
+                out_of_memory=TRAINER_MEMORY,
+                remedies=remedies,
+            ),
+        )
+    )
 
 
 def backoff_status(retry_in_s: float = 12) -> Status:

@@ -92,8 +92,8 @@ def _component_lines(component: dict[str, Any], now: float) -> list[str]:
     if component["stalled"]:
         parts.append("⚠ stalled")
     parts.extend(component["facts"])
-    line, below = "  " + " · ".join(parts), []
-    if reason := component["reason"]:
+    line, below = "  " + " · ".join(parts), _memory_lines(component)
+    if (reason := component["reason"]) and not below:
         if len(line) + len(reason) + 3 <= LINE_WIDTH:
             line += f" · {reason}"
         else:
@@ -101,6 +101,18 @@ def _component_lines(component: dict[str, Any], now: float) -> list[str]:
     if component["stalled"] and component.get("evidence"):
         below.append(f"      ⚠ {component['evidence']}")
     return [line.rstrip(), *below]
+
+
+def _memory_lines(component: dict[str, Any]) -> list[str]:
+    """What ran out of memory, with the figures, and the commands that would help first.
+
+    In place of the reason, which has the same figures and general advice.
+    """
+    if not component.get("out_of_memory"):
+        return []
+    from rltui.cli.memory_text import memory_lines  # pydantic takes 60 ms
+
+    return [f"      {line}" for line in memory_lines(component)]
 
 
 def retry_text(component: dict[str, Any], now: float) -> str:
