@@ -5,6 +5,7 @@ from tests.fakes.experiment import component, running_status
 
 from rltui.core.api import ComponentState as S
 from rltui.core.api import Request
+from rltui.core.gpu.report import Remedy
 from rltui.ui.wishes import makes_sense, wish
 
 
@@ -29,6 +30,13 @@ def test_keys_that_make_sense_in_each_state(state: S, actions: str) -> None:
         if makes_sense(f"{action}_component", running_status(), item)
     ]
     assert found == actions.split()
+
+
+def test_memory_is_fixed_where_there_is_a_remedy() -> None:
+    remedy = Remedy(title="seq_len 2 → 1", reason="", edits={"seq_len": 1})
+    assert makes_sense("fix_component", None, component("trainer", S.FAILED, remedies=(remedy,))) is True
+    assert makes_sense("fix_component", None, component("trainer", S.FAILED)) is False
+    assert makes_sense("fix_component", None, None) is False
 
 
 def test_without_a_component_there_is_nothing_to_ask_for() -> None:

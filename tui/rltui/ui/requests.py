@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rltui.core.api import KnobInfo, Plan, Request
+from rltui.core.api import ComponentStatus, KnobInfo, Plan, Request
 from rltui.errors import RltuiError
 from rltui.ui.text import clean_line, listed
 
@@ -107,6 +107,23 @@ async def edit_knob(app: App[None], experiment: Experiment, knob: KnobInfo) -> N
     request = await app.push_screen_wait(KnobEditor(knob, experiment.plan))
     if request is not None:
         await execute(app, experiment, request)
+
+
+async def fix_memory(app: App[None], experiment: Experiment, component: ComponentStatus) -> None:
+    """Let a person choose what to edit against an out-of-memory error; then plan, ask, write and restart."""
+    from rltui.ui.screens.choice_menu import ChoiceMenu
+
+    remedies = {remedy.title: remedy for remedy in component.remedies}
+    choice = next(iter(remedies), None)
+    if len(remedies) > 1:
+        choices = {title: (title, remedy.reason) for title, remedy in remedies.items()}
+        heading = f"{component.id} ran out of memory"
+        choice = await app.push_screen_wait(ChoiceMenu(heading, choices))
+    if choice is None:
+        return
+    remedy = remedies[choice]
+    request = Request(action="set", edits=remedy.edits, components=remedy.components, restart=True)
+    await carry_out(app, experiment, request, f"{remedy.title}?", verb="Write + restart", danger=True)
 
 
 async def restart_by_menu(app: App[None], experiment: Experiment, component_id: str) -> None:

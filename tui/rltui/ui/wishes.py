@@ -68,6 +68,8 @@ def makes_sense(action: str, status: Status | None, component: ComponentStatus |
             return state in RESTARTABLE
         case "restart_menu":
             return state is not None
+        case "fix_component":
+            return component is not None and bool(component.remedies)
         case "free_orphans":
             return status is not None and bool(status.orphans)
         case "stop_all":

@@ -337,6 +337,11 @@ class Overview(Screen[None]):
         if (item := self.component) is not None:
             self._work(requests.restart_by_menu(self.app, self.experiment, item.id))
 
+    def action_fix_component(self) -> None:
+        """Which edit, then its plan."""
+        if (item := self.component) is not None:
+            self._work(requests.fix_memory(self.app, self.experiment, item))
+
     def action_edit_knob(self) -> None:
         """From anywhere: the knob under the table's cursor."""
         for rows in self.query(KnobRows):

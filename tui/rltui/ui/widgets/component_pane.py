@@ -13,6 +13,7 @@ from textual.widgets import Static
 from rltui.core.api import ComponentState, ComponentStatus
 from rltui.core.log_source import LogSource
 from rltui.errors import RltuiError
+from rltui.ui.memory_verdict import told_of_memory
 from rltui.ui.states import component_title, told_below
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.log_pane import LogPane
@@ -101,7 +102,10 @@ class ComponentPane(Vertical):
         if title.markup != self._title:
             self._title = title.markup
             self.log_pane.show_title(title)
-        self._tell_below(told_below(self.status, reason_is_told=is_told))
+        self._tell_below(
+            told_of_memory(self.status, readonly=self._readonly)
+            or told_below(self.status, reason_is_told=is_told)
+        )
 
     def _tell_below(self, words: Content) -> None:
         if words.markup != self._told:
