@@ -123,9 +123,8 @@ def _lower_share(knob: KnobInfo, case: Case, *, is_own: bool) -> float | None:
     if memory.kind == "start_check" and measured and min(measured) >= value:
         return None  # it was lowered since, or the memory is free now
     lower = [share for share in measured if share < value]
-    target = min(lower) if lower else value - _lack(memory)
-    target = round(target, 2)
-    return target if max(LEAST_SHARE, knob.bounds[0] or 0.0) <= target < value else None
+    target = _allowed(knob, min(lower) if lower else value - _lack(memory))
+    return target if target is not None and target < value else None
 
 
 def _higher_share(knob: KnobInfo, case: Case) -> float | None:
@@ -136,10 +135,16 @@ def _higher_share(knob: KnobInfo, case: Case) -> float | None:
     memory, step = case.memory, USUAL_STEP
     if memory.needed_bytes is not None and memory.available_bytes is not None and memory.total_bytes:
         step = _rounded_up((memory.needed_bytes - memory.available_bytes) / memory.total_bytes)
-    limits = [MOST_SHARE, knob.bounds[1], case.safe_utilization, case.largest_passing]
-    most = min(limit for limit in limits if limit is not None)
-    target = round(min(value + step, most), 2)
-    return target if target > value else None
+    limits = (case.safe_utilization, case.largest_passing)
+    target = _allowed(knob, min([value + step, *(limit for limit in limits if limit is not None)]))
+    return target if target is not None and target > value else None
+
+
+def _allowed(knob: KnobInfo, share: float) -> float | None:
+    """Such a share in hundredths, no more than makes sense; `None` where it would be next to nothing."""
+    low, high = knob.bounds
+    target = round(min(share, MOST_SHARE, MOST_SHARE if high is None else high), 2)
+    return target if target >= max(LEAST_SHARE, low or 0.0) else None
 
 
 def _lack(memory: OutOfMemory) -> float:
