@@ -1,12 +1,8 @@
 from __future__ import annotations
 
-from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
+from rltui.core.gpu.report import GpuDevice, GpuProcess
 from rltui.core.gpu.start_check import lack_of_memory
 from rltui.core.units import GIB
-
-
-def report(*devices: GpuDevice) -> GpuReport:
-    return GpuReport(available=True, devices=devices)
 
 
 def device(index: int, *, free: float, **values: object) -> GpuDevice:
@@ -21,15 +17,23 @@ def test_names_what_is_needed_free_and_held() -> None:
         GpuProcess(pid=8, used_bytes=GIB // 4, name="xorg"),
     )
     full = device(0, free=12.1, reserved_bytes=GIB // 10, processes=holders)
-    assert lack_of_memory(report(full), [0], 0.9) == (
+    assert lack_of_memory([full], 0.9) == (
         "GPU 0: needs 71.9 GiB free, 12.1 GiB free, 58.0 GiB held by pid 4711 VLLM::EngineCore, "
         "9.0 GiB held by trainer pid 9 python"
     )
 
 
-def test_enough_memory_other_devices_and_unreadable_ones_are_no_obstacle() -> None:
+def test_enough_memory_and_unreadable_devices_are_no_obstacle() -> None:
     roomy, full = device(0, free=73), device(1, free=1)
-    assert lack_of_memory(report(roomy, full), [0], 0.9) is None
-    assert lack_of_memory(report(roomy, full), [0, 1], 0.9) is not None
-    assert lack_of_memory(report(GpuDevice(index=0, problem="lost")), [0], 0.9) is None
-    assert lack_of_memory(GpuReport(available=False), [0], 0.9) is None
+    assert lack_of_memory([roomy], 0.9) is None
+    assert lack_of_memory([roomy, full], 0.9) is not None
+    assert lack_of_memory([GpuDevice(index=0, problem="lost")], 0.9) is None
+    assert lack_of_memory([], 0.9) is None
+
+
+def test_a_budget_that_is_just_free_is_no_obstacle_and_a_slice_is_named() -> None:
+    piece = GpuDevice(index=2, mig=1, total_bytes=1001, free_bytes=501)
+    assert lack_of_memory([piece], 0.5) is None
+    lacking = lack_of_memory([piece.model_copy(update={"free_bytes": 500})], 0.5)
+    assert lacking is not None
+    assert lacking.startswith("GPU 2.1: ")

@@ -45,8 +45,7 @@ class Obstacles:
             return f"port {launch.port}, held by {' and '.join(map(str, holders))}"
         if launch.gpu_memory and launch.gpus.text:
             report = await self._read_gpus()
-            indices = [device.index for device in chosen_devices(launch.gpus, report.devices)]
-            return lack_of_memory(report, indices, launch.gpu_memory)
+            return lack_of_memory(chosen_devices(launch.gpus, report.devices), launch.gpu_memory)
         return None
 
 

@@ -14,6 +14,8 @@ class EngineFigures:
 
     budget_bytes: int | None = None
     """`gpu_memory_utilization × total` of that attempt."""
+    utilization: float | None = None
+    """`gpu_memory_utilization` of that attempt: gives the budget where the output does not name it."""
     weights_bytes: int | None = None
     """`Model loading took …`."""
     kv_cache_bytes: int | None = None
@@ -37,6 +39,12 @@ class ModelShape:
     """Rough: peak of a forward pass, per token of the batch."""
     logits_bytes_per_request: int | None = None
     """Vocabulary × 4 bytes."""
+    kv_heads: int | None = None
+    """Most devices over which keys and values can be split; each one beyond holds a copy."""
+    kv_is_lower_bound: bool = False
+    """Some layers are left out of `kv_bytes_per_token`: they keep a window, or a state of constant size."""
+    max_positions: int | None = None
+    """Longest request that the model takes: vLLM's `max_model_len` where nobody sets it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,302 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from rltui.core.gpu.budget import CONTEXT_BYTES, MARGIN_BYTES
+from rltui.core.gpu.engine import EngineMemory
+from rltui.core.gpu.forecast import forecast, worst_per_component
+from rltui.core.gpu.memory_user import EngineFigures, MemoryUser, ModelShape
+from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuShare, MemoryVerdict
+from rltui.core.units import GIB
+
+A = "/GPU-a"
+
+
+def held(component: str | None, size: float, owner: GpuOwner = "component") -> GpuShare:
+    return GpuShare(owner=owner, component=component, used_bytes=round(size * GIB))
+
+
+def device(total: float, *shares: GpuShare, uuid: str = "GPU-a", index: int = 0, **more: object) -> GpuDevice:
+    size = round(total * GIB)
+    used = sum(share.used_bytes for share in shares)
+    values = {"total_bytes": size, "used_bytes": used, "free_bytes": size - used} | more
+    return GpuDevice.model_validate({"index": index, "uuid": uuid, "shares": shares, **values})
+
+
+def engine(utilization: float, **values: object) -> MemoryUser:
+    memory = EngineMemory("inference", utilization, version=(0, 32), **values)  # type: ignore[arg-type]
+    return MemoryUser("inference", (A,), starts=True, engine=memory)
+
+
+def trainer(peak: float | None = None, **values: object) -> MemoryUser:
+    peaks: Mapping[str, int] = {} if peak is None else {A: round(peak * GIB)}
+    return MemoryUser("trainer", (A,), peak_bytes=peaks, **values)  # type: ignore[arg-type]
+
+
+def one(*args: object, **kwargs: object) -> MemoryVerdict:
+    (verdict,) = forecast(*args, **kwargs)  # type: ignore[arg-type]
+    return verdict
+
+
+def with_utilization(user: MemoryUser, utilization: float) -> MemoryUser:
+    assert user.engine is not None
+    return replace(user, engine=replace(user.engine, utilization=utilization))
+
+
+def test_an_engine_on_an_empty_device_fits() -> None:
+    verdict = one([device(79.9)], [engine(0.9)])
+    assert verdict.text == "fits: inference takes 71.9 GiB (0.9 × 79.9) of GPU 0, of which 79.9 are free"
+    assert verdict.verdict == "fits"
+    assert verdict.safe_utilization is verdict.suggested_utilization is None
+
+
+def test_a_trainer_that_runs_makes_it_refuse() -> None:
+    verdict = one([device(79.9, held("trainer", 18.2))], [engine(0.9), trainer()])
+    assert verdict.text == (
+        "inference needs 71.9 GiB free on GPU 0 (0.9 × 79.9), 61.7 are free: 18.2 held by trainer;"
+        " write gpu_memory_utilization = 0.76, or free the memory first"
+    )
+    assert verdict.verdict == "will_refuse"
+    assert verdict.is_bad
+    assert "Free memory on device cuda:0 (61.70/79.90 GiB)" in verdict.notes[0]
+
+
+def test_what_the_plan_ends_is_free_by_then() -> None:
+    full = device(80, held("trainer", 18), held("inference", 40), held(None, 10, "orphan"))
+    users = [replace(engine(0.9), stops=True), trainer(stops=True)]
+    refused = one([full], users)
+    assert refused.free_bytes == 70 * GIB
+    assert "10.0 held by leftovers" in refused.text
+    assert "rltui orphans --free" in refused.text
+    assert one([full], users, freed={A: 10 * GIB}).verdict == "fits"
+
+
+def test_a_trainer_that_starts_too_gets_what_is_left() -> None:
+    users = [engine(0.5), trainer(11.2, starts=True)]
+    verdict = one([device(79.9)], users)
+    assert verdict.text == (
+        "fits: inference takes 40.0 GiB (0.5 × 79.9) of GPU 0, leaves 39.4 for trainer, whose peak was 11.2"
+    )
+    assert verdict.peak_bytes == round(11.2 * GIB)
+    assert verdict.safe_utilization == 0.83
+
+
+def test_a_trainer_whose_peak_is_known_may_be_short() -> None:
+    verdict = one(
+        [device(80)], [engine(0.9), trainer(30, starts=True, peak_note="seq_len was 2048, is 4096")]
+    )
+    assert verdict.verdict == "trainer_short"
+    assert verdict.text == (
+        "trainer will not fit: the peak was 30.0 GiB, inference (0.9 × 80.0) leaves 7.4 on GPU 0;"
+        " largest safe gpu_memory_utilization is 0.6"
+    )
+    assert verdict.suggested_utilization == verdict.safe_utilization == 0.6
+    assert "since the peak of trainer was seen: seq_len was 2048, is 4096" in verdict.notes
+
+
+def test_a_trainer_that_stays_may_still_grow() -> None:
+    verdict = one([device(80, held("trainer", 10))], [engine(0.6), trainer(40)])
+    assert verdict.verdict == "trainer_short"
+    assert verdict.left_bytes == round(80 * GIB - 48 * GIB - CONTEXT_BYTES)
+
+
+def test_a_trainer_that_never_ran_is_said_to_be_unknown() -> None:
+    verdict = one([device(80)], [engine(0.9), trainer(starts=True)])
+    assert verdict.verdict == "fits"
+    assert "whose need is not known yet" in verdict.text
+    assert any("a first run will show it" in note for note in verdict.notes)
+
+
+def test_a_trainer_beside_an_engine_that_runs() -> None:
+    shared = device(80, held("inference", 60))
+    running = replace(engine(0.75), starts=False)
+    verdict = one([shared], [running, trainer(30, starts=True)])
+    assert (verdict.component, verdict.verdict) == ("trainer", "trainer_short")
+    assert verdict.text == (
+        "trainer will not fit: its peak was 30.0 GiB, 20.0 are free on GPU 0: 60.0 held by inference;"
+        " restart inference with gpu_memory_utilization = 0.6 or less"
+    )
+    assert one([shared], [running, trainer(19, starts=True)]).verdict == "fits"
+    assert one([shared], [running, trainer(starts=True)]).verdict == "unknown"
+
+
+def test_a_trainer_alone() -> None:
+    verdict = one([device(80, held(None, 60, "other"))], [trainer(30, starts=True)])
+    assert verdict.text == (
+        "trainer will not fit: its peak was 30.0 GiB, 20.0 are free on GPU 0: 60.0 held by another user;"
+        " free the memory first, or make trainer smaller"
+    )
+
+
+def test_old_versions_take_their_graphs_beside_the_budget() -> None:
+    old = engine(0.5)
+    assert old.engine is not None
+    old = replace(old, engine=replace(old.engine, version=(0, 16)))
+    figures = EngineFigures(graphs_bytes=3 * GIB, version=(0, 16))
+    lefts = [
+        one([device(80)], [user, trainer(5, starts=True)]).left_bytes
+        for user in (engine(0.5), old, replace(old, figures=figures))
+    ]
+    assert lefts == [40 * GIB - CONTEXT_BYTES - extra for extra in (0, GIB, 3 * GIB)]
+
+
+def test_what_the_last_attempt_took_beside_its_budget_is_believed() -> None:
+    figures = EngineFigures(budget_bytes=40 * GIB)
+    seen = replace(engine(0.5), figures=figures, peak_bytes={A: 42 * GIB})
+    assert one([device(80)], [seen]).left_bytes == 38 * GIB
+    other_attempt = replace(seen, peak_bytes={A: 72 * GIB})
+    assert one([device(80)], [other_attempt]).left_bytes == 40 * GIB - CONTEXT_BYTES
+
+
+def test_too_little_for_any_cache_says_which_utilization_has_some() -> None:
+    small = replace(engine(0.1), shape=ModelShape(weights_bytes=16 * GIB))
+    verdict = one([device(80)], [small])
+    assert verdict.verdict == "no_kv_cache"
+    assert verdict.suggested_utilization == 0.22
+    assert one([device(80)], [with_utilization(small, 0.22)]).verdict == "fits"
+    assert one([device(80)], [with_utilization(small, 0.21)]).verdict == "no_kv_cache"
+
+
+def test_too_little_for_one_request_says_which_length_would_do() -> None:
+    shape = ModelShape(weights_bytes=16 * GIB, kv_bytes_per_token=1 << 20, max_positions=100_000)
+    verdict = one([device(80)], [replace(engine(0.9), shape=shape)])
+    assert verdict.verdict == "no_kv_cache"
+    assert f"set max_model_len = {verdict.kv_cache_tokens} or less" in verdict.text
+    assert "no gpu_memory_utilization helps" in verdict.text
+
+
+def test_a_model_that_leaves_no_way_gets_no_suggestion() -> None:
+    huge = replace(engine(0.9), shape=ModelShape(weights_bytes=70 * GIB))
+    verdict = one([device(80, held("trainer", 40))], [huge, trainer()])
+    assert verdict.verdict == "will_refuse"
+    assert verdict.suggested_utilization is None
+    assert "no smaller gpu_memory_utilization does" in verdict.text
+
+
+def test_a_cache_of_a_set_size_does_not_follow_the_utilization() -> None:
+    shape = ModelShape(weights_bytes=16 * GIB, kv_bytes_per_token=1 << 17)
+    user = replace(engine(0.9, kv_cache_memory_bytes=10 * GIB, enforce_eager=True), shape=shape)
+    verdict = one([device(80)], [user, trainer(60, starts=True)])
+    assert verdict.verdict == "trainer_short"
+    assert verdict.left_bytes == 80 * GIB - 26 * GIB - CONTEXT_BYTES
+    assert verdict.safe_utilization is None
+    assert "lower kv_cache_memory_bytes" in verdict.text
+
+
+def test_engines_that_start_one_after_another_on_one_device() -> None:
+    judge = replace(engine(0.5), component="judge")
+    first, second = forecast([device(80)], [engine(0.5), judge])
+    assert (first.verdict, second.verdict) == ("fits", "will_refuse")
+    assert "will be taken by inference" in second.text
+    assert second.free_bytes == 40 * GIB - CONTEXT_BYTES
+
+
+def test_each_device_has_its_verdict_and_the_worst_speaks_for_all() -> None:
+    devices = [device(80), device(80, held(None, 50, "unknown"), uuid="GPU-b", index=1)]
+    user = replace(engine(0.9, tensor_parallel=2), devices=(A, "/GPU-b", "/GPU-gone"))
+    verdicts = forecast(devices, [user, trainer(1, starts=True)])
+    assert [(verdict.device, verdict.verdict) for verdict in verdicts] == [(0, "fits"), (1, "will_refuse")]
+    assert "cuda:1" in verdicts[1].notes[0]
+    assert worst_per_component(verdicts) == (verdicts[1],)
+    assert worst_per_component(verdicts[:1] * 2) == verdicts[:1]
+
+
+def test_a_device_that_cannot_be_read() -> None:
+    lost = GpuDevice(index=3, uuid="GPU-a", problem="fell off the bus")
+    verdict = one([lost], [engine(0.9)])
+    assert (verdict.verdict, verdict.is_bad) == ("unknown", False)
+    assert verdict.text == "inference: the memory of GPU 3 cannot be read (fell off the bus)"
+
+
+def test_a_close_call_is_told() -> None:
+    close = one([device(80, held(None, 7.8, "other"))], [engine(0.9), trainer(starts=False)])
+    assert close.verdict == "fits"
+    assert "only 205 MiB more than needed are free" in close.notes[0]
+    tight = one([device(80)], [engine(0.9), trainer(7, starts=True)])
+    assert tight.verdict == "fits"
+    assert any("only 410 MiB remain beyond the peak of trainer" in note for note in tight.notes)
+
+
+def test_figures_that_look_alike_get_more_digits() -> None:
+    verdict = one([device(80, held(None, 8.01, "other"))], [engine(0.9)])
+    assert verdict.text.startswith("inference needs 72.0000 GiB free on GPU 0 (0.9 × 80.0), 71.9900 are free")
+
+
+def test_nothing_starts_nothing_is_said() -> None:
+    assert forecast([device(80)], [replace(engine(0.9), starts=False), trainer(3)]) == ()
+
+
+SIZES = st.floats(8, 200)
+UTILIZATIONS = st.integers(1, 100).map(lambda part: part / 100)
+
+
+@given(SIZES, st.floats(0, 1), UTILIZATIONS)
+def test_it_refuses_just_where_less_is_free_than_the_budget(
+    total: float, held_frac: float, utilization: float
+) -> None:
+    verdict = one([device(total, held("trainer", total * held_frac))], [engine(utilization), trainer()])
+    assert verdict.free_bytes is not None
+    assert verdict.budget_bytes is not None
+    assert (verdict.verdict == "will_refuse") == (verdict.free_bytes < verdict.budget_bytes)
+
+
+@given(SIZES, st.floats(0, 1), st.floats(0, 1), UTILIZATIONS, st.booleans(), st.floats(0, 40))
+def test_a_suggestion_helps_when_it_is_followed(
+    total: float, held_frac: float, peak_frac: float, utilization: float, starts: bool, weights: float
+) -> None:
+    devices = [device(total, held("trainer", total * held_frac))]
+    beside = trainer(total * peak_frac, starts=starts, stops=starts)
+    user = replace(engine(utilization), shape=ModelShape(weights_bytes=round(weights * GIB)))
+    verdict = one(devices, [user, beside])
+    suggested = verdict.suggested_utilization
+    assert suggested is None or verdict.is_bad
+    if suggested is not None:
+        assert 0.01 <= suggested <= 1
+        assert one(devices, [with_utilization(user, suggested), beside]).verdict == "fits"
+
+
+@given(SIZES, st.floats(0, 1), UTILIZATIONS, st.booleans())
+def test_the_safe_utilization_fits_with_room_and_the_next_does_not(
+    total: float, peak_frac: float, utilization: float, runs: bool
+) -> None:
+    peak = total * peak_frac
+    devices = [device(total, *([held("trainer", peak / 2)] if runs else []))]
+    users = [engine(utilization), trainer(peak, starts=not runs)]
+    assume(runs is False or peak > 1)
+    verdict = one(devices, users)
+    safe = verdict.safe_utilization
+    if safe is not None:
+        assert 0.01 <= safe <= 1
+        best = one(devices, [with_utilization(users[0], safe), users[1]])
+        assert best.verdict == "fits"
+        assert not any(note.startswith("close") for note in best.notes)
+    above = one(devices, [with_utilization(users[0], round((safe or 0) + 0.01, 2)), users[1]])
+    assert above.left_bytes is not None
+    assert above.peak_bytes is not None
+    assert above.left_bytes - above.peak_bytes < MARGIN_BYTES
+    assert above.is_bad or any(note.startswith("close") for note in above.notes)
+
+
+@given(SIZES, UTILIZATIONS, UTILIZATIONS, st.floats(0, 1))
+def test_more_for_the_engine_is_never_more_for_the_trainer(
+    total: float, one_utilization: float, other: float, peak_frac: float
+) -> None:
+    low, high = sorted((one_utilization, other))
+    beside = trainer(total * peak_frac, starts=True)
+    lefts = [one([device(total)], [engine(utilization), beside]).left_bytes for utilization in (low, high)]
+    assert lefts[0] is not None
+    assert lefts[1] is not None
+    assert lefts[0] >= lefts[1]
+
+
+@pytest.mark.parametrize("kind", ["unified", "v1"])
+def test_other_kinds_of_memory_go_by_what_is_free(kind: str) -> None:
+    spark = device(120, memory_kind=kind, used_bytes=None, free_bytes=60 * GIB)
+    verdict = one([spark], [engine(0.9)])
+    assert verdict.verdict == "will_refuse"
+    assert any("unified" in note for note in verdict.notes) == (kind == "unified")

@@ -1,0 +1,212 @@
+"""The words of a forecast: one line with the figures in GiB, and for a bad verdict what to do. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rltui.core.gpu.budget import CONTEXT_BYTES
+from rltui.core.gpu.device_outlook import DeviceOutlook
+from rltui.core.gpu.engine import EngineMemory
+from rltui.core.gpu.holders import holders_text
+from rltui.core.gpu.kv_cache import KvCache, engine_rule
+from rltui.core.gpu.memory_user import MemoryUser
+from rltui.core.gpu.report import GpuDevice
+from rltui.core.units import GIB, gib
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFit:
+    """An engine that starts, on one of its devices."""
+
+    outlook: DeviceOutlook
+    user: MemoryUser
+    engine: EngineMemory
+    free_bytes: int
+    budget_bytes: int
+    left_bytes: int
+    """For the trainers; below 0 where the engine alone takes more than there is."""
+
+    @property
+    def share(self) -> str:
+        """`0.9 × 79.9`."""
+        return f"{self.engine.utilization:g} × {gib(self.outlook.usable_bytes)}"
+
+    @property
+    def trainers(self) -> str:
+        """`trainer and sft`."""
+        return " and ".join(user.component for user in self.outlook.trainers)
+
+
+def unreadable(device: GpuDevice, component: str) -> str:
+    """For a device that gives no figures."""
+    why = f" ({device.problem})" if device.problem else ""
+    return f"{component}: the memory of {_gpu(device)} cannot be read{why}"
+
+
+def fits(fit: EngineFit) -> str:
+    """Good news."""
+    takes = f"takes {gib(fit.budget_bytes)} GiB ({fit.share}) of {_gpu(fit.outlook.device)}"
+    start = f"fits: {fit.user.component} {takes}"
+    if not fit.trainers:
+        return f"{start}, of which {gib(fit.free_bytes)} are free"
+    peak = fit.outlook.trainers_peak
+    history = f"whose peak was {gib(peak)}" if peak is not None else "whose need is not known yet"
+    left = gib(max(0, fit.left_bytes))
+    return f"{start}, leaves {left} for {fit.trainers}, {history}"
+
+
+def will_refuse(fit: EngineFit, suggested: float | None) -> str:
+    """VLLM's start check will fail."""
+    needed, free = _two(fit.budget_bytes, fit.free_bytes)
+    device = fit.outlook.device
+    gone = {user.component for user in fit.outlook.users if user.stops}
+    before = fit.outlook.users[: fit.outlook.users.index(fit.user)]
+    will_take = [
+        f"{gib(size)} will be taken by {user.component}"
+        for user in before
+        if (size := fit.outlook.takes_bytes(user))
+    ]
+    holders = [words for words in (holders_text(device, gone), *will_take) if words]
+    why = f": {', '.join(holders)}" if holders else ""
+    if suggested is None:
+        advice = f"free {_gpu(device)} first: no smaller gpu_memory_utilization does"
+    else:
+        advice = f"write gpu_memory_utilization = {suggested:g}, or free the memory first"
+    if any(share.owner == "orphan" for share in device.shares):
+        advice += " (`rltui orphans --free` ends leftovers)"
+    return (
+        f"{fit.user.component} needs {needed} GiB free on {_gpu(device)} ({fit.share}), {free} are free{why};"
+        f" {advice}"
+    )
+
+
+def no_kv_cache(fit: EngineFit, cache: KvCache, suggested: float | None) -> str:
+    """The engine starts to load, and ends with an error when it sizes its cache."""
+    name, where = fit.user.component, _gpu(fit.outlook.device)
+    if cache.size_bytes <= 0:
+        what = (
+            f"{name} has no room for a KV cache on {where}: of its {gib(fit.budget_bytes)} GiB ({fit.share})"
+            f" model and activations take {gib(fit.budget_bytes - cache.size_bytes)}"
+        )
+        other = "a smaller max_num_batched_tokens, or more devices per copy of the model"
+    else:
+        what = (
+            f"the KV cache of {name} on {where} holds {cache.tokens or 0:,} tokens, fewer than one request of"
+            f" {cache.longest_request or 0:,}"
+        )
+        other = f"max_model_len = {max(1, cache.tokens or 1)} or less"
+    if fit.engine.kv_cache_memory_bytes is not None:
+        return f"{what}; raise kv_cache_memory_bytes, or set {other}"
+    if suggested is not None:
+        return f"{what}; write gpu_memory_utilization = {suggested:g}, or set {other}"
+    return f"{what}; no gpu_memory_utilization helps: set {other}"
+
+
+def trainer_short(fit: EngineFit, peak_bytes: int, suggested: float | None) -> str:
+    """Both start, and the trainer runs out of memory."""
+    need, left = _two(peak_bytes, max(0, fit.left_bytes))
+    what = (
+        f"{fit.trainers} will not fit: the peak was {need} GiB, {fit.user.component} ({fit.share}) leaves"
+        f" {left} on {_gpu(fit.outlook.device)}"
+    )
+    if fit.engine.kv_cache_memory_bytes is not None:
+        return f"{what}; lower kv_cache_memory_bytes, or what {fit.trainers} needs"
+    if suggested is not None:
+        return f"{what}; largest safe gpu_memory_utilization is {suggested:g}"
+    return (
+        f"{what}; no gpu_memory_utilization is safe: make {fit.trainers} smaller, or give it another device"
+    )
+
+
+def trainer_alone(device: GpuDevice, component: str, *, free_bytes: int, peak_bytes: int | None) -> str:
+    """A trainer beside which no engine starts."""
+    free = f"{gib(free_bytes)} GiB are free on {_gpu(device)}"
+    if peak_bytes is None:
+        return f"what {component} needs is not known before its first run; {free}"
+    return f"fits: {component} held {gib(peak_bytes)} GiB at most, {free}"
+
+
+def trainer_alone_short(
+    device: GpuDevice,
+    user: MemoryUser,
+    *,
+    free_bytes: int,
+    peak_bytes: int,
+    engine: str,
+    suggested: float | None,
+) -> str:
+    """A trainer that will run out of memory; `engine` runs beside it, empty where none does."""
+    need, free = _two(peak_bytes, free_bytes)
+    holders = holders_text(device, (user.component,))
+    why = f": {holders}" if holders else ""
+    what = f"{user.component} will not fit: its peak was {need} GiB, {free} are free on {_gpu(device)}{why}"
+    if suggested is not None:
+        return f"{what}; restart {engine} with gpu_memory_utilization = {suggested:g} or less"
+    if engine:
+        return f"{what}; no gpu_memory_utilization of {engine} is safe: make {user.component} smaller"
+    return f"{what}; free the memory first, or make {user.component} smaller"
+
+
+def refusal_note(fit: EngineFit) -> str:
+    """The error to look for."""
+    rule = engine_rule(fit.engine, fit.user.figures)
+    said = rule.refusal(
+        free_bytes=fit.free_bytes,
+        usable_bytes=fit.outlook.usable_bytes,
+        utilization=fit.engine.utilization,
+        budget_bytes=fit.budget_bytes,
+        local_device=fit.user.devices.index(fit.outlook.device.key),
+    )
+    return f"vLLM's words for it: {said}"
+
+
+def close_start(fit: EngineFit) -> str:
+    """The start check may fail after all."""
+    spare = _mib(fit.free_bytes - fit.budget_bytes)
+    return (
+        f"close: only {spare} MiB more than needed are free, and the CUDA context, up to"
+        f" {_mib(CONTEXT_BYTES)} MiB, is made before vLLM looks"
+    )
+
+
+def close_peak(fit: EngineFit, peak_bytes: int) -> str:
+    """The trainer has little to spare."""
+    spare = _mib(fit.left_bytes - peak_bytes)
+    return f"close: only {spare} MiB remain beyond the peak of {fit.trainers}"
+
+
+def user_notes(fit: EngineFit) -> tuple[str, ...]:
+    """What the figures rest on."""
+    overhead = fit.outlook.overhead_bytes(fit.user, fit.engine)
+    notes = [f"beside its budget {fit.user.component} takes about {gib(overhead)} GiB (context, graphs)"]
+    key = fit.outlook.device.key
+    unknown = [user.component for user in fit.outlook.trainers if key not in user.peak_bytes]
+    if unknown:
+        notes.append(f"the need of {' and '.join(unknown)} is not known yet: a first run will show it")
+    if fit.outlook.device.memory_kind == "unified":
+        notes.append("unified memory: programs on the CPU take from it, too")
+    return (*notes, *change_notes(fit.outlook.trainers))
+
+
+def change_notes(users: Iterable[MemoryUser]) -> tuple[str, ...]:
+    """Why a peak may be another one this time."""
+    return tuple(
+        f"since the peak of {user.component} was seen: {user.peak_note}" for user in users if user.peak_note
+    )
+
+
+def _gpu(device: GpuDevice) -> str:
+    return f"GPU {device.label}" + (f" of {device.host}" if device.host else "")
+
+
+def _two(first_bytes: int, second_bytes: int) -> tuple[str, str]:
+    """In GiB, with as many digits as it takes to tell them apart."""
+    short = gib(first_bytes), gib(second_bytes)
+    if short[0] != short[1] or first_bytes == second_bytes:
+        return short
+    return f"{first_bytes / GIB:.4f}", f"{second_bytes / GIB:.4f}"
+
+
+def _mib(size_bytes: int) -> str:
+    return f"{size_bytes / 2**20:.0f}"
