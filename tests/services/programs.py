@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from tests.waiting import retry_until
 
-from rltui.services.processes import ProcessId, read_process_id
+from rltui.services.processes import ProcessId, command_line, is_alive, read_process_id
 
 Start = Callable[..., ProcessId]
 
@@ -23,6 +24,8 @@ def start() -> Iterator[Start]:
         started.append(process)
         identity = read_process_id(process.pid)
         assert identity is not None
+        # Popen returns when exec has closed its pipe, just before arguments and environment can be read.
+        retry_until(lambda: command_line(process.pid) or not is_alive(identity))
         return identity
 
     yield start_one
