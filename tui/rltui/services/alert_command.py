@@ -8,9 +8,8 @@ import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 
-from rltui.core.lines import plain_text
 from rltui.errors import RltuiError
-from rltui.services.tmux_host import OUTER_VARIABLES
+from rltui.services.outside_command import failure_text, outside_environment, runnable
 
 TIMEOUT_S = 10.0
 MOST_OUTPUT_BYTES = 4096
@@ -27,7 +26,7 @@ async def run_command(
     Raises:
         RltuiError: It cannot be run, fails, or takes longer than `timeout_s`; says what it printed last.
     """
-    words = _runnable(command)
+    words = runnable(command)
     with _newest_output() as (write_end, output):
         try:
             process = await asyncio.create_subprocess_exec(
@@ -35,7 +34,7 @@ async def run_command(
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=write_end,
-                env={**_outside(), **variables},
+                env={**outside_environment(), **variables},
                 start_new_session=True,
             )
         except OSError as error:
@@ -51,20 +50,8 @@ async def run_command(
         finally:
             if process.returncode is None:
                 await _end(process)
-    if process.returncode:
-        said = plain_text(bytes(output).decode(errors="replace").strip().rpartition("\n")[2])
-        code = process.returncode
-        how = f"exited {code}" if code > 0 else f"was killed by {signal.Signals(-code).name}"
-        raise RltuiError(f"{words[0]} {how}" + (f": {said}" if said else ""))
-
-
-def _runnable(command: Sequence[str]) -> list[str]:
-    return [os.path.expanduser(command[0]), *command[1:]]  # noqa: PTH111  (a name stays a name)
-
-
-def _outside() -> dict[str, str]:
-    """This environment without the private tmux server, which the supervisor lives in."""
-    return {name: value for name, value in os.environ.items() if name not in OUTER_VARIABLES}
+    if failure := failure_text(process.returncode or 0, bytes(output)):
+        raise RltuiError(f"{words[0]} {failure}")
 
 
 async def _hand_over(process: asyncio.subprocess.Process, document: bytes) -> None:

@@ -9,7 +9,13 @@ import signal
 from collections.abc import Iterable
 from contextlib import suppress
 
-from rltui.services.processes.identity import ProcessId, is_alive, open_pidfd, send_signal
+from rltui.services.processes.identity import (
+    ProcessId,
+    is_alive,
+    living_processes,
+    open_pidfd,
+    send_signal,
+)
 
 POLL_S = 0.2
 """Where the kernel has no pidfd (Linux before 5.3)."""
@@ -63,3 +69,15 @@ async def end_processes(processes: Iterable[ProcessId], *, grace_s: float) -> tu
         if not remaining:
             break
     return tuple(sorted(remaining))
+
+
+async def end_session(session: int, *, grace_s: float) -> None:
+    """End every process of a session, as `end_processes` does. At once where the caller is cancelled."""
+    members = [stat.id for stat in living_processes() if stat.session == session]
+    try:
+        await end_processes(members, grace_s=grace_s)
+    except asyncio.CancelledError:
+        for process in members:
+            with suppress(PermissionError):
+                send_signal(process, signal.SIGKILL)
+        raise
