@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -50,3 +51,9 @@ def test_what_is_not_device_memory_has_no_figures(line: str) -> None:
     cause = find_cause([line], COMMON)
     assert cause is not None
     assert cause.memory is None
+
+
+def test_a_log_full_of_the_same_frame_takes_no_time() -> None:
+    started = time.process_time()
+    find_cause([" in capture_model" * 4000], COMMON)
+    assert time.process_time() - started < 2.0

@@ -113,7 +113,8 @@ MEMORY: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_GRAPH_OOM",
         # A frame of vLLM's traceback, and its end a few dozen frames below.
-        rf"\bin capture_model\b[\s\S]{{1,{_LONGEST_TRACEBACK}}}?(?:{_OOM}|CUDA error: out of memory)",
+        rf"\bin capture_model\b(?:(?!\bin capture_model\b)[\s\S]){{1,{_LONGEST_TRACEBACK}}}?"
+        rf"(?:{_OOM}|CUDA error: out of memory)",
         "out of GPU memory while CUDA graphs were captured; lower gpu_memory_utilization,"
         " or turn on enforce_eager",
         hopeless=True,

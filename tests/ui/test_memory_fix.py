@@ -1,0 +1,104 @@
+"""From an out-of-memory error to the edit that helps: what is shown, and what `F` asks for."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import pytest
+from tests.fakes.experiment import NO_GPU, FakeExperiment, component, knob_table
+from tests.ui.conftest import Opener, make_app, press, settle, until
+from tests.ui.trouble import REMEDIES, TRAINER_MEMORY, out_of_memory_status
+from textual.pilot import Pilot
+
+from rltui.core.api import ComponentState, Request
+from rltui.core.gpu.report import Remedy
+from rltui.ui.memory_verdict import told_of_memory
+from rltui.ui.screens.choice_menu import ChoiceMenu
+from rltui.ui.screens.overview import Overview
+from rltui.ui.screens.plan_dialog import PlanDialog
+
+SHARE, LENGTH, _ = REMEDIES
+
+
+def failed(*remedies: Remedy, readonly: bool = False) -> FakeExperiment:
+    return FakeExperiment(out_of_memory_status(*remedies), NO_GPU, knob_table(), readonly=readonly)
+
+
+def test_the_verdict_stands_in_place_of_the_reason() -> None:
+    *_, trainer = out_of_memory_status(*REMEDIES).components
+    verdict, first = told_of_memory(trainer).plain.split("\n")
+    assert verdict.startswith("✗ out of memory on GPU 1: tried to allocate 2.0 GiB")
+    assert first == "→ F inference.gpu_memory_utilization 0.7 → 0.6 · or 2 more"
+    assert told_of_memory(trainer, readonly=True).plain.endswith(
+        "\n→ inference.gpu_memory_utilization 0.7 → 0.6 · or 2 more"
+    )
+    assert not told_of_memory(component("trainer", ComponentState.FAILED, reason="exited 1"))
+    alone = component("trainer", ComponentState.FAILED, out_of_memory=TRAINER_MEMORY)
+    assert "\n" not in told_of_memory(alone).plain
+
+
+async def test_the_only_remedy_is_planned_at_once_and_written_with_a_restart(open_app: Opener) -> None:
+    experiment = failed(LENGTH)
+    async with open_app(experiment) as pilot:
+        await press(pilot, "t", "F")
+        assert isinstance(pilot.app.screen, PlanDialog)
+        assert pilot.app.screen.heading == "trainer.model.seq_len 4096 → 2048?"
+        assert not experiment.executed
+        await press(pilot, "y")
+        await until(pilot, lambda: experiment.executed)
+    expected = Request(action="set", edits={"trainer.model.seq_len": 2048}, restart=True)
+    assert (experiment.planned, experiment.executed) == ([expected], [expected])
+
+
+async def test_of_several_one_is_chosen_first(open_app: Opener) -> None:
+    experiment = failed(*REMEDIES)
+    async with open_app(experiment) as pilot:
+        await press(pilot, "t", "F")
+        assert isinstance(pilot.app.screen, ChoiceMenu)
+        await press(pilot, "escape")
+        assert not experiment.planned
+        await press(pilot, "F", "enter", "y")
+        await until(pilot, lambda: experiment.executed)
+    assert experiment.executed == [
+        Request(action="set", edits=SHARE.edits, components=("inference", "trainer"), restart=True)
+    ]
+
+
+async def test_an_upper_case_key_has_no_as_its_default(open_app: Opener) -> None:
+    experiment = failed(LENGTH)
+    async with open_app(experiment) as pilot:
+        await press(pilot, "t", "F", "enter")
+        assert not isinstance(pilot.app.screen, PlanDialog)
+    assert not experiment.executed
+
+
+async def test_without_a_remedy_the_key_does_nothing(open_app: Opener) -> None:
+    experiment = failed()
+    async with open_app(experiment) as pilot:
+        await press(pilot, "t", "F", "i", "F")
+        assert isinstance(pilot.app.screen, Overview)
+    assert not experiment.planned
+
+
+async def test_who_may_only_look_cannot_fix(open_app: Opener) -> None:
+    experiment = failed(*REMEDIES, readonly=True)
+    async with open_app(experiment) as pilot:
+        await press(pilot, "t", "F")
+        assert not isinstance(pilot.app.screen, ChoiceMenu)
+    assert not experiment.planned
+
+
+class SnapCompare(Protocol):
+    def __call__(self, app: object, **options: object) -> bool: ...
+
+
+@pytest.mark.parametrize("keys", [("t",), ("t", "F")], ids=["pane", "menu"])
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)], ids=["small", "middle"])
+def test_look(keys: tuple[str, ...], size: tuple[int, int], snap_compare: SnapCompare) -> None:
+    async def prepare(pilot: Pilot[None]) -> None:
+        await settle(pilot)
+        await press(pilot, *keys)
+
+    app = make_app(failed(*REMEDIES))
+    app.animation_level = "none"
+    assert snap_compare(app, terminal_size=size, run_before=prepare)
