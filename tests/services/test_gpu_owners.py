@@ -20,8 +20,9 @@ from rltui.core.api import Orphan
 from rltui.core.gpu.report import GpuProcess
 from rltui.services.experiment_files import ControlFolder
 from rltui.services.gpu_owners import GpuOwners
-from rltui.services.process_facts import REFRESH_S, FactsCache
+from rltui.services.process_facts import REFRESH_S, ProcessTable
 from rltui.services.processes import ProcessId, descendants, send_signal
+from rltui.services.processes.identity import ProcessStat
 
 __all__ = ["start"]  # a fixture, used by name
 
@@ -188,15 +189,22 @@ def test_namespace_decides_whether_pids_are_real(monkeypatch: pytest.MonkeyPatch
         assert [process.owner for process in found.processes] == [expected]
 
 
-def test_a_process_that_takes_over_a_pid_is_another_one(start: Start) -> None:
-    """Facts belong to pid and start; here, the cache is asked for the process with another start."""
-    process: ProcessId = start("sleep", "1000")
-    cache = FactsCache(monotonic=Clock())
-    first = cache.facts(process.pid, process.start)
+def test_a_process_that_takes_over_a_pid_is_another_one(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Facts belong to pid and start; here, the same process comes to have another start."""
+    process = start("sleep", "1000")
+    table = ProcessTable(monotonic=Clock())
+    first = table.facts(process.pid)
     assert first is not None
-    assert cache.facts(process.pid, process.start) is first
-    second = cache.facts(process.pid, process.start + 1)
+    table.look_again()
+    assert table.facts(process.pid) is first
+    later = ProcessStat(ProcessId(process.pid, process.start + 1), "S", os.getpid(), os.getpid())
+    monkeypatch.setattr(
+        "rltui.services.process_facts.read_stat", lambda pid: later if pid == process.pid else None
+    )
+    assert table.facts(process.pid) is first  # in the same look, nobody changes
+    table.look_again()
+    second = table.facts(process.pid)
     assert second is not None
     assert second.start == process.start + 1
-    cache.forget_all_but(())
-    assert cache.facts(process.pid, process.start + 1) is not second

@@ -12,10 +12,15 @@ from tests.services.programs import Start, start
 from tests.waiting import retry_until
 
 from rltui.services.experiment_files import ControlFolder
-from rltui.services.process_origin import Origin, origin
-from rltui.services.processes import is_alive, send_signal
+from rltui.services.process_origin import Origin, read_trace
+from rltui.services.process_origin import origin as origin_of
+from rltui.services.processes import ancestors, is_alive, send_signal
 
 __all__ = ["start"]  # a fixture, used by name
+
+
+def origin(pid: int) -> Origin | None:
+    return origin_of(map(read_trace, ancestors(pid)))
 
 
 def folder_of(output_dir: Path, component: str = "trainer", number: int = 1) -> Path:

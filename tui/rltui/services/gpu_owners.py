@@ -11,8 +11,8 @@ from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
 from rltui.core.gpu.shares import shares
 from rltui.core.gpu.visible import chosen_devices
 from rltui.services import processes
-from rltui.services.gpu_family import Family, LivingComponent
-from rltui.services.process_facts import FactsCache
+from rltui.services.gpu_claims import Claims, LivingComponent
+from rltui.services.process_facts import ProcessTable
 
 __all__ = ["GpuOwners", "LivingComponent"]
 
@@ -43,7 +43,7 @@ class GpuOwners:
         self._experiment = experiment
         self._pids_are_real = processes.in_initial_pid_namespace() if pids_are_real is None else pids_are_real
         self._since = clock()
-        self._facts = FactsCache(monotonic=monotonic)
+        self._table = ProcessTable(monotonic=monotonic)
         self._estimates: dict[str, ChangeEstimate] = {}
 
     def attributed(
@@ -69,19 +69,19 @@ class GpuOwners:
             fastest_first: see `chosen_devices`.
         """
         tenants = _tenants(report.devices, living, fastest_first)
-        family = Family(self._facts, self._experiment, living, orphans)
+        self._table.look_again()
+        claims = Claims(self._table, self._experiment, living, orphans)
         local = {process.pid for device in report.devices if not device.host for process in device.processes}
         # First for every device: an estimate lives from history, also while it is not needed.
         held = {device.key: self._held(device, tenants.get(device.key, ())) for device in report.devices}
-        if self._pids_are_real or not tenants or any(family.is_below_root(pid) for pid in local):
-            found = {device.key: _listed(device, family, held[device.key]) for device in report.devices}
+        if self._pids_are_real or not tenants or any(claims.is_below_root(pid) for pid in local):
+            found = {device.key: _listed(device, claims, held[device.key]) for device in report.devices}
         else:
             found = {
-                device.key: _stand_ins(tenants[device.key], family, held[device.key])
+                device.key: _stand_ins(tenants[device.key], claims, held[device.key])
                 for device in report.devices
                 if device.key in tenants
             }
-        self._facts.forget_all_but(family.seen)
         devices = [
             device.model_copy(update={"processes": found.get(device.key, device.processes)})
             for device in report.devices
@@ -117,7 +117,7 @@ def _tenants(
 
 
 def _stand_ins(
-    tenants: Sequence[LivingComponent], family: Family, held: Mapping[str, int]
+    tenants: Sequence[LivingComponent], claims: Claims, held: Mapping[str, int]
 ) -> tuple[GpuProcess, ...]:
     """One process per component, where the listed ones cannot be told."""
     return tuple(
@@ -126,17 +126,17 @@ def _stand_ins(
                 "pid": component.root_pids[0],
                 "used_bytes": held.get(component.component),
                 "estimated": True,
-                **family.values(component.root_pids[0]),
+                **claims.fields(component.root_pids[0]),
             }
         )
         for component in tenants
     )
 
 
-def _listed(device: GpuDevice, family: Family, held: Mapping[str, int]) -> tuple[GpuProcess, ...]:
+def _listed(device: GpuDevice, claims: Claims, held: Mapping[str, int]) -> tuple[GpuProcess, ...]:
     if device.host:
         return device.processes
-    found = [process.model_copy(update=family.values(process.pid)) for process in device.processes]
+    found = [process.model_copy(update=claims.fields(process.pid)) for process in device.processes]
     return tuple(_with_estimates(found, held))
 
 

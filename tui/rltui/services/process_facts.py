@@ -1,15 +1,17 @@
-"""What a GPU's process is, read no more often than it changes."""
+"""What processes are, read no more often than it changes."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from rltui.core.command_text import short_command
 from rltui.services import processes
-from rltui.services.process_origin import Origin, origin
+from rltui.services.process_origin import Origin, Trace, origin, read_trace
+from rltui.services.processes import ProcessId
+from rltui.services.processes.identity import ProcessStat, read_stat
 
 REFRESH_S = 5.0
 """Titles change: vLLM's processes set theirs some seconds after their start. Attempts end."""
@@ -21,46 +23,77 @@ class ProcessFacts:
 
     start: int | None
     """As in `ProcessId`; `None` where no more than its user can be seen."""
+    ancestors: tuple[ProcessId, ...]
+    """The process itself, its parent and so on."""
     name: str
     command: str
     user: str | None
     is_mine: bool
     """This user's."""
-    origin: Origin | None
-    """`None` also where it is not this user's."""
 
 
-class FactsCache:
-    """Facts of processes that are looked at once a second. They are at most `REFRESH_S` old."""
+class ProcessTable:
+    """Processes that are looked at once a second. All but who has a pid is up to `REFRESH_S` old."""
 
     def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        self._known: dict[int, tuple[float, ProcessFacts]] = {}
+        self._refreshed_at = monotonic()
+        self._stats: dict[int, ProcessStat | None] = {}
+        """Of this look."""
+        self._facts: dict[int, ProcessFacts] = {}
+        self._traces: dict[ProcessId, Trace] = {}
+        self._origins: dict[int, Origin | None] = {}
 
-    def facts(self, pid: int, start: int | None) -> ProcessFacts | None:
-        """`None` where there is no such process. `start` is its present one, if that can be seen."""
+    def look_again(self) -> None:
+        """Begin a look. Each process is the same for as long as it takes."""
+        self._stats.clear()
         now = self._monotonic()
-        read_at, facts = self._known.get(pid, (now, None))
-        if facts is None or facts.start != start or now - read_at >= REFRESH_S:
-            facts = _read(pid, start)
-            if facts is not None:
-                self._known[pid] = (now, facts)
-        return facts
+        if now - self._refreshed_at >= REFRESH_S:
+            self._refreshed_at = now
+            self._facts.clear()
+            self._traces.clear()
+            self._origins.clear()
 
-    def forget_all_but(self, pids: Collection[int]) -> None:
-        self._known = {pid: known for pid, known in self._known.items() if pid in pids}
+    def facts(self, pid: int) -> ProcessFacts | None:
+        """`None` where there is no such process."""
+        stat = self._stat(pid)
+        start = stat.id.start if stat else None
+        known = self._facts.get(pid)
+        if known is not None and known.start == start:
+            return known
+        self._origins.pop(pid, None)
+        uid = processes.uid(pid)
+        if uid is None:
+            return None
+        self._facts[pid] = ProcessFacts(
+            start=start,
+            ancestors=tuple(self._ancestors(pid)),
+            name=processes.command_name(pid),
+            command=short_command(processes.command_line(pid)),
+            user=processes.owner_name(pid),
+            is_mine=uid == os.getuid(),
+        )
+        return self._facts[pid]
 
+    def origin(self, pid: int) -> Origin | None:
+        """The attempt that started it, of whatever experiment of this user; `None` if no attempt did."""
+        if pid not in self._origins:
+            facts = self.facts(pid)
+            ancestors = facts.ancestors if facts is not None and facts.is_mine else ()
+            self._origins[pid] = origin(map(self._trace, ancestors))
+        return self._origins[pid]
 
-def _read(pid: int, start: int | None) -> ProcessFacts | None:
-    uid = processes.uid(pid)
-    if uid is None:
-        return None
-    is_mine = uid == os.getuid()
-    return ProcessFacts(
-        start=start,
-        name=processes.command_name(pid),
-        command=short_command(processes.command_line(pid)),
-        user=processes.owner_name(pid),
-        is_mine=is_mine,
-        origin=origin(pid) if is_mine else None,
-    )
+    def _ancestors(self, pid: int) -> Iterator[ProcessId]:
+        while pid > 0 and (stat := self._stat(pid)) is not None:
+            yield stat.id
+            pid = stat.parent
+
+    def _stat(self, pid: int) -> ProcessStat | None:
+        if pid not in self._stats:
+            self._stats[pid] = read_stat(pid)
+        return self._stats[pid]
+
+    def _trace(self, process: ProcessId) -> Trace:
+        if process not in self._traces:
+            self._traces[process] = read_trace(process.pid)
+        return self._traces[process]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,29 +26,43 @@ class Origin:
     """Its main process has not ended."""
 
 
-def origin(pid: int) -> Origin | None:
-    """`None` where no experiment started it. Only for processes of this user: others' tell too little.
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What one process, or an ancestor of it, tells of its attempt."""
+
+    tags: Mapping[str, str]
+    """Of its environment; empty where it has none."""
+    shim_folder: Path | None
+    """It is a shim, and this is its attempt's."""
+
+
+def read_trace(pid: int) -> Trace:
+    """An empty one where the process is gone or tells nothing. Another user's environment is not told."""
+    tags = processes.attempt_tags(pid)
+    folder = processes.command_line(pid).partition(f"{_SHIM} ")[2]
+    return Trace(tags if _TAG in tags else {}, Path(folder) if folder else None)
+
+
+def origin(traces: Iterable[Trace]) -> Origin | None:
+    """`None` where no experiment started the process.
 
     Told by its shim, the ancestor that wrote the attempt's record, or by the tags in its environment or that
     of an ancestor: vLLM and prime-rl overwrite their own. An attempt without a shim and without a record, as
     after its folder was deleted, counts as dead.
+
+    Args:
+        traces: of the process itself, its parent and so on. No more are taken than are needed.
     """
-    tags: dict[str, str] = {}
-    for ancestor in processes.ancestors(pid):
-        tags = tags if _TAG in tags else processes.attempt_tags(ancestor)
-        folder = _shim_folder(ancestor)
-        if folder is not None:
-            record = processes.read_attempt(folder)
+    tags: Mapping[str, str] = {}
+    for trace in traces:
+        tags = tags or trace.tags
+        if trace.shim_folder is not None:
+            record = processes.read_attempt(trace.shim_folder)
             lives = record is None or record.ended_at is None
             return _of_record(record, lives=lives) if record else _of_tags(tags, lives=lives)
     record = _record(tags)
     lives = record is not None and record.living_main is not None
     return _of_tags(tags, lives=lives)
-
-
-def _shim_folder(pid: int) -> Path | None:
-    folder = processes.command_line(pid).partition(f"{_SHIM} ")[2]
-    return Path(folder) if folder else None
 
 
 def _record(tags: Mapping[str, str]) -> processes.AttemptRecord | None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rltui.core.api import Orphan
 from rltui.core.gpu.choice import GpuChoice
 from rltui.core.gpu.report import GpuOwner
-from rltui.services.process_facts import FactsCache, ProcessFacts
+from rltui.services.process_facts import ProcessFacts, ProcessTable
 from rltui.services.processes import ProcessId
-from rltui.services.processes.identity import ProcessStat, read_stat
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,42 +38,32 @@ class Claim:
     attempt: int | None = None
 
 
-class Family:
-    """One look at the processes on the GPUs. Reads each process and each ancestor once."""
+class Claims:
+    """Owners at one moment, for one experiment or for none."""
 
     def __init__(
         self,
-        facts: FactsCache,
+        table: ProcessTable,
         experiment: str | None,
         living: Sequence[LivingComponent],
         orphans: Sequence[Orphan],
     ) -> None:
         """See `GpuOwners.attributed`."""
-        self._facts = facts
+        self._table = table
         self._experiment = experiment
         self._roots = {pid: component for component in living for pid in component.root_pids}
         self._orphans = {ProcessId(orphan.pid, orphan.start): orphan for orphan in orphans}
-        self._stats: dict[int, ProcessStat | None] = {}
-        self._values: dict[int, Mapping[str, object]] = {}
-
-    @property
-    def seen(self) -> Collection[int]:
-        """Pids that values were asked for."""
-        return self._values.keys()
 
     def is_below_root(self, pid: int) -> bool:
         """It is a component's of this experiment."""
-        return any(ancestor.pid in self._roots for ancestor in self._ancestors(pid))
+        facts = self._table.facts(pid)
+        return facts is not None and any(ancestor.pid in self._roots for ancestor in facts.ancestors)
 
-    def values(self, pid: int) -> Mapping[str, object]:
-        """Fields of a `GpuProcess` to set; none where there is no such process."""
-        if pid not in self._values:
-            stat = self._stat(pid)
-            facts = self._facts.facts(pid, stat.id.start if stat else None)
-            self._values[pid] = self._described(pid, facts) if facts is not None else {}
-        return self._values[pid]
-
-    def _described(self, pid: int, facts: ProcessFacts) -> Mapping[str, object]:
+    def fields(self, pid: int) -> Mapping[str, object]:
+        """What a `GpuProcess` says of its process and its owner; nothing where there is no such process."""
+        facts = self._table.facts(pid)
+        if facts is None:
+            return {}
         claim = self._claim(pid, facts)
         return {
             "start": facts.start,
@@ -89,28 +78,17 @@ class Family:
 
     def _claim(self, pid: int, facts: ProcessFacts) -> Claim:
         """The first that holds, from what is certain to what is left."""
-        for ancestor in self._ancestors(pid):
+        for ancestor in facts.ancestors:
             root = self._roots.get(ancestor.pid)
             if root is not None:
                 return Claim("component", self._experiment, root.component, root.attempt)
             orphan = self._orphans.get(ancestor)
             if orphan is not None:
                 return Claim("orphan", self._experiment, orphan.component, orphan.attempt)
-        origin = facts.origin
+        origin = self._table.origin(pid)
         if origin is None:
             return Claim("mine" if facts.is_mine else "other")
         # Of this experiment, one that lives was started a moment ago: it is among the living next time.
         home: GpuOwner = "component" if origin.experiment == self._experiment else "experiment"
         owner: GpuOwner = home if origin.lives else "orphan"
         return Claim(owner, origin.experiment, origin.component, origin.attempt)
-
-    def _ancestors(self, pid: int) -> Iterator[ProcessId]:
-        """The process itself, its parent and so on."""
-        while pid > 0 and (stat := self._stat(pid)) is not None:
-            yield stat.id
-            pid = stat.parent
-
-    def _stat(self, pid: int) -> ProcessStat | None:
-        if pid not in self._stats:
-            self._stats[pid] = read_stat(pid)
-        return self._stats[pid]
