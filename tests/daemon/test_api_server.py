@@ -31,7 +31,8 @@ class FakeSupervisor:
     """What the server calls."""
 
     def __init__(self) -> None:
-        self.gpu_readings = SimpleNamespace(newest=GpuReport(available=False))
+        self.gpu_readings = GpuReadings()
+        self.gpu_readings.take(GpuReport(available=False))
         self.teller = SimpleNamespace(broadcast=Broadcast())
         self.progress = SimpleNamespace(poll=lambda: None)
         self.executed: list[Request] = []

@@ -16,6 +16,7 @@ from rltui.client.launch import not_running
 from rltui.client.protocol import Event
 from rltui.client.wire import CONNECT_TIMEOUT_S, SupervisorGoneError, check_hello, result_of
 from rltui.core.api import EVENT_MODELS, Plan, Request
+from rltui.core.gpu.report import GpuHistories
 from rltui.core.layout import Screen
 from rltui.core.log_source import LogSource
 from rltui.errors import RltuiError
@@ -67,6 +68,10 @@ class SupervisedExperiment:
     async def execute(self, request: Request) -> Plan:
         """Do it."""
         return Plan.model_validate(await self._call("execute", request.model_dump()))
+
+    async def gpu_history(self) -> GpuHistories:
+        """Memory of each device over time."""
+        return GpuHistories.model_validate(await self._call("gpu_history", {}))
 
     def open_log(self, path: str) -> LogSource:
         """Open the output of an attempt."""

@@ -34,7 +34,7 @@ MAX_CLIENTS = 256
 """Connections at a time; more are refused in words."""
 _UCRED = struct.Struct("3i")
 """`struct ucred` of unix(7): pid, uid, gid."""
-LOOKING = frozenset({"status", "knobs", "gpus", "plan"})
+LOOKING = frozenset({"status", "knobs", "gpus", "gpu_history", "plan"})
 """Methods that change nothing, all that a read-only client may use."""
 
 
@@ -54,6 +54,7 @@ class ApiServer:
             "status": self._status,
             "knobs": self._knobs,
             "gpus": self._gpus,
+            "gpu_history": self._gpu_history,
             "plan": self._plan,
             "execute": self._execute,
             "shutdown": self._shutdown,
@@ -146,7 +147,11 @@ class ApiServer:
 
     async def _gpus(self, params: dict[str, Any]) -> Value:
         del params
-        return self._supervisor.gpu_readings.newest
+        return await self._supervisor.gpu_readings.first()
+
+    async def _gpu_history(self, params: dict[str, Any]) -> Value:
+        del params
+        return self._supervisor.gpu_picture.histories()
 
     async def _plan(self, params: dict[str, Any]) -> Value:
         return await self._supervisor.plan(_request(params))

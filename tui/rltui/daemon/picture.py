@@ -10,8 +10,10 @@ from rltui.core.inference_activity import InferenceActivity, facts_of
 from rltui.core.layout import Layout
 from rltui.core.plan import Situation, make_plan
 from rltui.daemon.component import ComponentRunner
+from rltui.daemon.memory_outlook import MemoryOutlook, problems_of
 from rltui.daemon.orphans import OrphanWatch
 from rltui.daemon.progress import ProgressTracker
+from rltui.daemon.remedies import RemedyDesk
 from rltui.daemon.start_times import StartTimes
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.base import ConfigFiles, Framework
@@ -38,6 +40,8 @@ class Picture:
     orphans: OrphanWatch
     activities: Mapping[str, InferenceActivity]
     times: StartTimes
+    outlook: MemoryOutlook
+    remedies: RemedyDesk
     transaction: Callable[[], str | None]
     """The plan being carried out, in words."""
 
@@ -71,6 +75,8 @@ class Picture:
         activity = self.activities.get(name)
         facts = (*self.progress.facts(name), *(facts_of(activity) if activity is not None else ()))
         status = runner.status(facts=facts, gpus=gpus)
+        if (advice := self.remedies.advice(runner)) is not None:
+            return status.model_copy(update={"out_of_memory": advice[0], "remedies": advice[1]})
         if runner.attempt is None and not runner.life.busy and self.is_made(name):
             made = self.recipe.creates(name, self.store.files)
             return status.model_copy(update={"reason": f"not needed: {made} is there"})
@@ -108,7 +114,8 @@ class Picture:
             if life.expected:
                 return True, f"{needed} to be {'ready' if life.kind == 'service' else 'done'}"
             return False, f"{needed} is {life.state}" + (f": {life.reason}" if life.reason else "")
-        return None
+        engine = self.outlook.why_held(component)
+        return None if engine is None else (True, engine)
 
     def _is_there(self, component: str) -> bool:
         """A service is ready, a job has done its work."""
@@ -135,13 +142,25 @@ class Picture:
         if request.action == "set":
             preview = self.store.preview(request.edits, running=self.running_configs())
             plan = make_plan(request, self._situation(request), readers=preview.readers)
-            return plan.model_copy(update={"diff": preview.diff, "problems": preview.problems})
+            plan = plan.model_copy(update={"diff": preview.diff, "problems": preview.problems})
+            return plan if preview.blocked else self._with_memory(plan, preview.after.files)
         plan = make_plan(request, self._situation(request), readers={})
         if not plan.start:
             return plan
         self.store.load()
         problems = (*self.store.problems(), *self._port_problems(plan))
-        return plan.model_copy(update={"problems": problems})
+        return self._with_memory(plan.model_copy(update={"problems": problems}), self.store.files)
+
+    def _with_memory(self, plan: Plan, files: ConfigFiles) -> Plan:
+        """`plan` with what its starts will meet on their devices, with the config `files`."""
+        memory = self.outlook.of_plan(plan, files)
+        return plan.model_copy(
+            update={
+                "memory": memory,
+                "problems": (*plan.problems, *problems_of(memory)),
+                "reasons": (*plan.reasons, *self.outlook.reasons(plan, files)),
+            }
+        )
 
     def _check_names(self, request: Request) -> None:
         for name in request.components:

@@ -1,27 +1,18 @@
-"""Loops that look at the world: metrics and config files by the clock, GPUs in a thread of their own."""
+"""Loops that look at the world: metrics and config files by the clock, leftovers and GPUs."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from rltui.core import non_finite
-from rltui.core.gpu.report import GpuReport
-from rltui.core.gpu.visible import attribute
 from rltui.core.non_finite import NonFinite
+from rltui.daemon.gpu_watch import GpuWatch
 from rltui.daemon.supervisor import Supervisor
-from rltui.services import processes
-from rltui.services.nvml import NvmlReader
 
 METRICS_INTERVAL_S = 0.5
 CONFIG_INTERVAL_S = 1.0
-GPU_INTERVAL_S = 1.0
-GPU_INTERVAL_UNWATCHED_S = 10.0
-GPU_INTERVAL_ABSENT_S = 30.0
-"""Where there is no GPU: a driver may be loaded later."""
 
 
 async def follow_metrics(supervisor: Supervisor) -> None:
@@ -65,41 +56,19 @@ def _stamps(supervisor: Supervisor) -> list[tuple[int, int] | None]:
     return stamps
 
 
-async def sample_gpus(supervisor: Supervisor) -> None:
-    """Publish a reading per second while somebody looks."""
-    reader = NvmlReader()
-    loop = asyncio.get_running_loop()
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="nvml") as thread:
-        while True:
-            report = await loop.run_in_executor(thread, reader.read)
-            supervisor.publish_gpus(attribute(report, _owners(supervisor, report)))
-            wanted = supervisor.gpu_readings.wanted
-            with contextlib.suppress(TimeoutError):  # its turn has come
-                async with asyncio.timeout(_gpu_pause(supervisor, available=report.available)):
-                    await wanted.wait()
-            wanted.clear()
+async def watch_gpus(supervisor: Supervisor) -> None:
+    """Read the GPUs, and tell what they hold."""
+    await GpuWatch(
+        supervisor.gpu_readings,
+        supervisor.gpu_picture,
+        source_specs=supervisor.gpu_sources,
+        orphans=lambda: supervisor.orphans.orphans,
+        is_watched=lambda: len(supervisor.teller.broadcast) > 0,
+        is_busy=lambda: any(runner.life.alive for runner in supervisor.runners.values()),
+        publish=supervisor.publish_gpus,
+    ).run()
 
 
 async def watch_orphans(supervisor: Supervisor) -> None:
     """Search for leftovers when an attempt has ended, and while there are some."""
     await supervisor.orphans.watch()
-
-
-def _gpu_pause(supervisor: Supervisor, *, available: bool) -> float:
-    if not available:
-        return GPU_INTERVAL_ABSENT_S
-    return GPU_INTERVAL_S if len(supervisor.teller.broadcast) else GPU_INTERVAL_UNWATCHED_S
-
-
-def _owners(supervisor: Supervisor, report: GpuReport) -> dict[int, tuple[str, str]]:
-    """Pid → (experiment, component) of the processes on the GPUs, each followed up to a shim of ours.
-
-    From below, since the way down would read all of /proc once per component.
-    """
-    shims = {pid: name for name, runner in supervisor.runners.items() for pid in runner.root_pids}
-    owners: dict[int, tuple[str, str]] = {}
-    for pid in {process.pid for device in report.devices for process in device.processes}:
-        above = next((shims[parent] for parent in processes.ancestors(pid) if parent in shims), None)
-        if above is not None:
-            owners[pid] = (supervisor.record.name, above)
-    return owners

@@ -9,15 +9,19 @@ from pathlib import Path
 from rltui.core.api import Alert, ComponentState, KnobTable, Plan, Request, Status
 from rltui.core.gpu.report import GpuReport
 from rltui.core.inference_activity import InferenceActivity
+from rltui.core.layout import GpuSourceSpec
 from rltui.core.lifecycle import ExitInfo, Life
 from rltui.daemon.broadcast import Message
 from rltui.daemon.causes import Causes
 from rltui.daemon.component import ComponentRunner
+from rltui.daemon.gpu_picture import GpuPicture
 from rltui.daemon.gpu_readings import GpuReadings
+from rltui.daemon.memory_outlook import MemoryOutlook
 from rltui.daemon.obstacles import Obstacles
 from rltui.daemon.orphans import OrphanWatch
 from rltui.daemon.picture import Picture, refuse_blocked
 from rltui.daemon.progress import ProgressTracker
+from rltui.daemon.remedies import RemedyDesk
 from rltui.daemon.retries import Retries
 from rltui.daemon.run_start import RunStart
 from rltui.daemon.start_times import StartTimes
@@ -30,6 +34,7 @@ from rltui.services import layout_files
 from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.intent import IntentFile, failures, intent_of
+from rltui.services.memory_plan import MemoryPlan
 from rltui.services.recipe import Launch, Recipe
 from rltui.services.run_folder import RunFolder
 from rltui.services.tmux_host import TmuxHost
@@ -67,6 +72,11 @@ class Supervisor:
         )
         self.activities: dict[str, InferenceActivity] = {}
         """What the living inference servers were last seen doing."""
+        memory = MemoryPlan(
+            layout=self._layout, framework=self._framework, recipe=self._recipe, control=self.control
+        )
+        outlook = MemoryOutlook(self._layout, self.runners, self._store, memory, self.gpu_readings)
+        self.gpu_picture = GpuPicture(record.name, self.runners, outlook)
         self._picture = Picture(
             record=record,
             control=self.control,
@@ -80,6 +90,8 @@ class Supervisor:
             orphans=self.orphans,
             activities=self.activities,
             times=StartTimes(self.control.journal_file),
+            outlook=outlook,
+            remedies=RemedyDesk(self._store, self._recipe, memory, self.control, self.gpu_readings),
             transaction=lambda: self._transactions.under_way,
         )
         self._obstacles = Obstacles(self.orphans, self.gpu_readings.fresh)
@@ -198,9 +210,16 @@ class Supervisor:
         self.teller.publish("status", self.status())
 
     def publish_gpus(self, report: GpuReport) -> None:
-        """Take in and pass on a new reading."""
-        self.gpu_readings.take(report)
+        """Tell subscribers about the GPUs."""
         self.teller.publish("gpus", report)
+
+    def gpu_sources(self) -> tuple[GpuSourceSpec, ...]:
+        """Commands that read other machines' GPUs; none where the config, which may name them, is broken."""
+        try:
+            return self._recipe.gpu_sources(self._store.files)
+        except ConfigError as error:
+            self.teller.config_error(error)
+            return ()
 
     def publish_knobs(self) -> None:
         """Tell subscribers about the config files as they are now."""

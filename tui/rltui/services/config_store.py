@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rltui.core import tomldoc
-from rltui.core.api import KnobScalar, KnobTable, Problem
+from rltui.core.api import KnobInfo, KnobScalar, KnobTable, Problem
 from rltui.core.knob_values import resolve_edits
 from rltui.core.knobs import Knob, TomlValue
 from rltui.errors import ConfigError, ConflictError
@@ -98,9 +98,13 @@ class ConfigStore:
         files = self.load()
         return KnobTable(
             files=tuple(file.path for file in files.values()),
-            knobs=knob_rows(self.knobs, files, running, self._framework),
+            knobs=self.rows(running),
             problems=self.problems(),
         )
+
+    def rows(self, running: Mapping[str, ConfigFiles]) -> tuple[KnobInfo, ...]:
+        """Every knob, from the files as last loaded; `running` as for `knob_table`."""
+        return knob_rows(self.knobs, self.files, running, self._framework)
 
     def preview(
         self, edits: Mapping[str, TomlValue], *, running: Mapping[str, ConfigFiles] | None = None

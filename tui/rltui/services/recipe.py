@@ -11,7 +11,7 @@ from pathlib import Path
 from rltui.core.gpu.choice import GpuChoice
 from rltui.core.gpu.engine import EngineMemory
 from rltui.core.gpu.report import GpuDevice
-from rltui.core.layout import Layout, Ready
+from rltui.core.layout import GpuSourceSpec, Layout, Ready
 from rltui.core.template import TemplateValue, render, render_arguments
 from rltui.errors import ConfigError
 from rltui.frameworks import overrides
@@ -104,12 +104,24 @@ class Recipe:
             return named if fraction is None else replace(named, utilization=fraction)
         return None if fraction is None else EngineMemory(component, fraction)
 
+    def gpu_sources(self, files: ConfigFiles) -> tuple[GpuSourceSpec, ...]:
+        """The commands that read other machines' GPUs."""
+        values = self._values(files, None)
+        return tuple(
+            source.model_copy(update={"command": self._source_command(source, values)})
+            for source in self._layout.gpu_source
+        )
+
     def creates(self, component: str, files: ConfigFiles) -> Path | None:
         """What this job makes, `None` for any other component."""
         text = self._layout[component].creates
         if not text:
             return None
         return Path(self._record.workspace) / self._one(component, text, files)
+
+    def _source_command(self, source: GpuSourceSpec, values: Mapping[str, TemplateValue]) -> tuple[str, ...]:
+        where = f"{self._record.layout_file}: gpu_source {source.name!r}"
+        return render_arguments(source.command, values, where=where)
 
     def _gpu_memory(self, component: str, files: ConfigFiles) -> float | None:
         text = self._one(component, self._layout[component].gpu_memory, files)
