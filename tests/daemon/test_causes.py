@@ -22,8 +22,11 @@ def runner(log: Path, *, asked: bool = False) -> ComponentRunner:
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    path = tmp_path / "output.log"
-    path.write_text(f"step 1\n{OOM} 79.19 GiB of which 0.31 GiB is free.\n")
+    return written(tmp_path / "output.log", f"step 1\n{OOM} 79.19 GiB of which 0.31 GiB is free.\n")
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text)
     return path
 
 
@@ -35,8 +38,8 @@ async def test_an_exit_for_want_of_memory_has_the_figures_and_its_component(log:
     assert explained.memory.tried_bytes == 2 << 30
 
 
-async def test_another_failure_has_no_figures(log: Path) -> None:
-    log.write_text("KeyError: 'reward'\n")
+async def test_another_failure_has_no_figures(tmp_path: Path) -> None:
+    log = written(tmp_path / "output.log", "KeyError: 'reward'\n")
     explained = await Causes(COMMON).explain(runner(log), FAILED)
     assert (explained.cause, explained.memory) == ("KeyError: 'reward'", None)
 
