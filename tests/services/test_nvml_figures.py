@@ -18,6 +18,7 @@ WRITTEN = {
     "over_100_percent": "count 1\n0.util 250 250\n",
     "old_reasons": "count 1\n*.event_reasons_err 13\n0.throttle 0x20\n",
     "undivided": "count 1\n0.mig 1\n",
+    "mig_moved": MIG.replace("0.4.", "0.3.").replace("0.0.compute 4100001", "0.0.compute 4100009"),
     "mig_gone": MIG + "0.all_err 15\n",
     "mig_slice_removed": "\n".join(line for line in MIG.splitlines() if not line.startswith("0.1.")),
     "mig_slice_denied": MIG + "0.1.memory_err 4\n",
@@ -27,6 +28,7 @@ WRITTEN = {
 }
 SEQUENCES: dict[str, Steps] = {
     "slice_removed": [("mig", 0), ("mig_slice_removed", 4.9), ("mig_slice_removed", 5)],
+    "slice_moved": [("mig", 0), ("mig", 4), ("mig_moved", 5), ("mig_moved", 7)],
     "divided_card_lost": [("mig", 0), ("mig_gone", 1)],
     "remembers_refusal": [("no_limit", 0), ("limit", 5), ("revoked", 6), ("limit", 7)],
     "slow_figures": [("two", 0), ("throttled", 4.9), ("throttled", 5)],
@@ -97,6 +99,14 @@ def test_slice_that_was_removed_leaves_within_five_seconds(reports: Reports) -> 
     assert [device.label for device in shortly_after.devices] == ["0.0", "0.1", "0.4", "1"]
     assert [device.label for device in after.devices] == ["0.0", "0.4", "1"]
     assert after.devices[1] == before.devices[2]
+
+
+def test_slice_that_is_listed_again_is_the_same(reports: Reports) -> None:
+    _, before, moved, later = reports["slice_moved"]
+    assert [device.label for device in moved.devices] == ["0.0", "0.1", "0.3", "1"]
+    assert moved.devices[2].uuid == before.devices[2].uuid
+    pids = [report.devices[0].processes[0].pid for report in (before, moved, later)]
+    assert pids == [4100001, 4100001, 4100009], "its processes need not be asked for again"
 
 
 def test_slice_in_trouble_does_not_hide_the_others(reports: Reports) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pynvml
 
@@ -36,8 +37,8 @@ def _slice(whole: Partition, number: int, known: dict[str, Partition]) -> Partit
         return None
     handle = Handle(raw)
     uuid = handle.ask("nvmlDeviceGetUUID") or ""
-    if uuid in known:
-        known[uuid].handle.raw = raw
-        return known[uuid]
+    if part := known.get(uuid):
+        part.handle.raw, part.identity = raw, replace(part.identity, mig=number)
+        return part
     name = handle.ask("nvmlDeviceGetName") or whole.identity.name
     return Partition(handle, Identity(whole.identity.index, number, uuid, name))
