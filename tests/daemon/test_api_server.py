@@ -21,6 +21,7 @@ from rltui.core.gpu.report import GpuReport
 from rltui.daemon import api_server, bounded_writer
 from rltui.daemon.api_server import ApiServer
 from rltui.daemon.broadcast import Broadcast, Message
+from rltui.daemon.gpu_readings import GpuReadings
 from rltui.daemon.supervisor import Supervisor
 
 BIG = "x" * (1 << 20)

@@ -73,7 +73,11 @@ class Supervisor:
         self.activities: dict[str, InferenceActivity] = {}
         """What the living inference servers were last seen doing."""
         memory = MemoryPlan(
-            layout=self._layout, framework=self._framework, recipe=self._recipe, control=self.control
+            layout=self._layout,
+            framework=self._framework,
+            recipe=self._recipe,
+            control=self.control,
+            workspace=Path(record.workspace),
         )
         outlook = MemoryOutlook(self._layout, self.runners, self._store, memory, self.gpu_readings)
         self.gpu_picture = GpuPicture(record.name, self.runners, outlook)

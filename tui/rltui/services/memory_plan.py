@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from rltui.core.gpu.budget import budget_bytes
 from rltui.core.gpu.forecast import forecast
@@ -16,6 +17,7 @@ from rltui.frameworks.config_data import effective
 from rltui.frameworks.generic import ANY_COMPONENT
 from rltui.frameworks.memory_levers import LEVERS
 from rltui.services.config_store import load_snapshot
+from rltui.services.engine_knowledge import EngineKnowledge
 from rltui.services.experiment_files import ControlFolder
 from rltui.services.gpu_peaks import newest_peaks
 from rltui.services.recipe import Recipe
@@ -31,6 +33,7 @@ class MemoryPlan:
         framework: Framework,
         recipe: Recipe,
         control: ControlFolder,
+        workspace: Path,
     ) -> None:
         """`control` holds the earlier attempts, if there are any."""
         self.components = layout.start_order()
@@ -38,6 +41,7 @@ class MemoryPlan:
         self._framework = framework
         self._recipe = recipe
         self._control = control
+        self._engines = EngineKnowledge(framework, control, workspace)
 
     def budgets(self, files: ConfigFiles) -> dict[str, tuple[GpuBudget, ...]]:
         """By device key: what the engines may take there.
@@ -103,7 +107,7 @@ class MemoryPlan:
         if not devices:
             return user
         if (engine := self._recipe.engine(component, files)) is not None:
-            return replace(user, engine=engine)
+            return self._engines.added(user, engine)
         attempt, peak_bytes = newest_peaks(self._control, component) or (None, {})
         note = "" if attempt is None else self._what_changed(component, attempt, files)
         return replace(user, peak_bytes=peak_bytes, peak_note=note)

@@ -60,6 +60,7 @@ def engine_memory(files: ConfigFiles) -> EngineMemory | None:
         model=model if isinstance(model, str) else None,
         max_model_len=max_model_len,
         max_num_seqs=max_num_seqs,
+        dtype="float32",
         enforce_eager=True,
     )
 
