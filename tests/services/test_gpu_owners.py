@@ -131,28 +131,33 @@ def test_other_processes_are_mine_another_users_or_unknown(start: Start) -> None
 
 
 def test_a_title_is_read_again_after_some_seconds(start: Start, tmp_path: Path) -> None:
+    """And the tags that it wiped are remembered."""
     code = (
         "import runpy, signal, sys; title = runpy.run_path(sys.argv[1]);"
         "signal.signal(signal.SIGUSR1, lambda *_: title['wear_title'](b'VLLM::EngineCore'));"
         "open(sys.argv[2], 'w').close();"
         "[signal.pause() for _ in range(9)]"
     )
-    process = start(sys.executable, "-I", "-c", code, str(TITLE), str(tmp_path / "ready"))
+    tags = {"RLTUI_EXPERIMENT": f"other@{tmp_path}", "RLTUI_COMPONENT": "trainer", "RLTUI_ATTEMPT": "4"}
+    process = start(sys.executable, "-I", "-c", code, str(TITLE), str(tmp_path / "ready"), env=tags)
     retry_until((tmp_path / "ready").exists)
     clock = Clock()
     owners = GpuOwners(None, pids_are_real=True, monotonic=clock)
 
-    def name() -> str:
+    def look() -> GpuProcess:
         given = report(device(holds(process.pid, 1)))
-        return owners.attributed(given, [], []).devices[0].processes[0].name
+        return owners.attributed(given, [], []).devices[0].processes[0]
 
-    before = name()
+    before = look()
+    assert owner(before) == ("orphan", "other", "trainer", 4)
     os.kill(process.pid, signal.SIGUSR1)
     retry_until(lambda: Path(f"/proc/{process.pid}/cmdline").read_bytes().startswith(b"VLLM"))
     clock.now += REFRESH_S - 0.1
-    assert name() == before
+    assert look() == before
     clock.now += 0.2
-    assert name() == "VLLM::EngineCore"
+    after = look()
+    assert after.name == "VLLM::EngineCore"
+    assert owner(after) == owner(before)
 
 
 def test_owners_are_looked_up_anew_each_time(tree: tuple[int, int]) -> None:

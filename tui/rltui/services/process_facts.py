@@ -42,6 +42,7 @@ class ProcessTable:
         """Of this look."""
         self._facts: dict[int, ProcessFacts] = {}
         self._traces: dict[ProcessId, Trace] = {}
+        """Kept for as long as the processes: a title that is set later wipes the tags."""
         self._origins: dict[int, Origin | None] = {}
 
     def look_again(self) -> None:
@@ -50,8 +51,9 @@ class ProcessTable:
         now = self._monotonic()
         if now - self._refreshed_at >= REFRESH_S:
             self._refreshed_at = now
+            seen = {ancestor for facts in self._facts.values() for ancestor in facts.ancestors}
+            self._traces = {process: trace for process, trace in self._traces.items() if process in seen}
             self._facts.clear()
-            self._traces.clear()
             self._origins.clear()
 
     def facts(self, pid: int) -> ProcessFacts | None:

@@ -41,7 +41,8 @@ class ProcessStat:
 def read_stat(pid: int) -> ProcessStat | None:
     """None where there is no such process, or where we may not see it."""
     try:
-        text = (PROC / str(pid) / "stat").read_bytes()
+        with open(f"{PROC}/{pid}/stat", "rb", buffering=0) as file:  # noqa: PTH123 - twice as fast
+            text = file.read()
     except OSError:  # gone, also between open and read (ESRCH)
         return None
     # The name in parentheses may hold spaces and parentheses of its own.
