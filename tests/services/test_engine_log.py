@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rltui.core.gpu.memory_user import EngineFigures
+from rltui.core.units import GIB
+from rltui.services.engine_log import read_figures
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+def gib(size: float) -> int:
+    return round(size * GIB)
+
+
+@pytest.mark.parametrize(
+    ("name", "figures"),
+    [
+        (
+            "gpu/vllm-0.10.2-startup.log",
+            EngineFigures(
+                budget_bytes=gib(71.28),
+                utilization=0.9,
+                weights_bytes=gib(37.9912),
+                kv_cache_bytes=gib(26.61),
+                kv_cache_tokens=1_152_512,
+                graphs_bytes=gib(0.62),
+                version=(0, 10),
+            ),
+        ),
+        (
+            "gpu/vllm-0.16.0-startup.log",
+            EngineFigures(
+                utilization=0.45,
+                weights_bytes=gib(7.5552),
+                kv_cache_bytes=gib(1.25),
+                kv_cache_tokens=9_088,
+                version=(0, 16),
+            ),
+        ),
+        (
+            "gpu/vllm-0.26.0-startup.log",
+            EngineFigures(
+                utilization=0.82,
+                weights_bytes=gib(7.6821),
+                kv_cache_bytes=gib(6.87),
+                kv_cache_tokens=100_032,
+                graphs_bytes=gib(0.41),
+                version=(0, 26),
+            ),
+        ),
+        (
+            "gpu/vllm-0.32.0-startup.log",
+            EngineFigures(
+                budget_bytes=gib(13.99),
+                utilization=0.9,
+                weights_bytes=gib(0.93),
+                kv_cache_bytes=gib(11.94),
+                kv_cache_tokens=111_776,
+                graphs_bytes=gib(0.4),
+                version=(0, 32),
+            ),
+        ),
+        (
+            "gpu/tinyrl-startup.log",
+            EngineFigures(kv_cache_bytes=gib(41.62), kv_cache_tokens=2_727_936),
+        ),
+        ("vllm-0.32-cpu-startup.log", EngineFigures(version=(0, 32))),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_figures_of_a_start(name: str, figures: EngineFigures) -> None:
+    assert read_figures(DATA / name) == figures
+
+
+def test_a_cache_without_room_is_not_negative(tmp_path: Path) -> None:
+    log = tmp_path / "output.log"
+    log.write_text("(EngineCore pid=7) INFO 11-20 23:33:40 [w.py:1] Available KV cache memory: -2.50 GiB\n")
+    assert read_figures(log) == EngineFigures(kv_cache_bytes=0)
+
+
+def test_a_development_build_has_no_version_of_use(tmp_path: Path) -> None:
+    log = tmp_path / "output.log"
+    log.write_text("Initializing a V1 LLM engine (v0.1.dev9+g1a2b3c) with config\n")
+    assert read_figures(log) is None
+    log.write_text("Initializing a V1 LLM engine (v0.11.1.dev9+g1a2b3c) with config\n")
+    assert read_figures(log) == EngineFigures(version=(0, 11))
+
+
+def test_nothing_to_read_is_nothing_known(tmp_path: Path) -> None:
+    empty = tmp_path / "output.log"
+    empty.write_bytes(b"\xff\x00 loading\n")
+    assert read_figures(empty) is None
+    assert read_figures(tmp_path / "gone.log") is None
+    assert read_figures(tmp_path) is None
+
+
+def test_only_the_start_of_a_long_log_is_read(tmp_path: Path) -> None:
+    log = tmp_path / "output.log"
+    late = b"Available KV cache memory: 3.00 GiB\n"
+    log.write_bytes(b"Available KV cache memory: 5.00 GiB\n" + b"x" * 1000 + late)
+    assert read_figures(log, limit_bytes=500) == EngineFigures(kv_cache_bytes=5 * GIB)
