@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from rltui.core.gpu.choice import GpuChoice
-from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
-from rltui.core.gpu.visible import attribute, chosen_devices, is_order_certain
+from rltui.core.gpu.report import GpuDevice
+from rltui.core.gpu.visible import chosen_devices, is_order_certain
 
 UUIDS = (
     "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6",
@@ -14,33 +14,6 @@ UUIDS = (
     "GPU-0a11bbbb-0000-4106-c12f-20bd9faed9f6",
     "GPU-77777777-0000-4106-c12f-20bd9faed9f6",
 )
-
-
-def test_attribute_fills_known_pids_on_every_device() -> None:
-    first = GpuDevice(index=0, processes=(GpuProcess(pid=10, used_bytes=5), GpuProcess(pid=11)))
-    second = GpuDevice(index=1, processes=(GpuProcess(pid=10), GpuProcess(pid=12, name="other")))
-    report = GpuReport(available=True, driver="570", devices=(first, second))
-
-    attributed = attribute(report, {10: ("run-a", "inference"), 12: ("run-b", "trainer")})
-
-    owners = [[(p.experiment, p.component) for p in device.processes] for device in attributed.devices]
-    assert owners == [
-        [("run-a", "inference"), (None, None)],
-        [("run-a", "inference"), ("run-b", "trainer")],
-    ]
-    assert attributed.devices[0].processes[0].used_bytes == 5
-    assert report.devices == (first, second)
-
-
-def test_attribute_without_owners_changes_nothing() -> None:
-    report = GpuReport(available=False, reason="no NVIDIA driver here")
-    assert attribute(report, {}) == report
-
-
-def test_attribute_forgets_an_owner_that_is_gone() -> None:
-    process = GpuProcess(pid=10, experiment="run-a", component="trainer")
-    report = GpuReport(available=True, devices=(GpuDevice(index=0, processes=(process,)),))
-    assert attribute(report, {}).devices[0].processes == (GpuProcess(pid=10),)
 
 
 def gpus(*names: str) -> list[GpuDevice]:

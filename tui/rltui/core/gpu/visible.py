@@ -1,27 +1,15 @@
-"""Who uses which GPU: processes to components, and `CUDA_VISIBLE_DEVICES` to devices."""
+"""Which devices a process sees: `CUDA_VISIBLE_DEVICES` in full."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rltui.core.gpu.choice import GpuChoice
-from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
-
-Owner = tuple[str, str]
-"""Name of the experiment, id of the component."""
+from rltui.core.gpu.report import GpuDevice
 
 _NUMBER = re.compile(r"\+?[0-9]+")
-
-
-def attribute(report: GpuReport, owners: Mapping[int, Owner]) -> GpuReport:
-    """`report` with the experiment and component of every process that `owners` knows by its pid.
-
-    The other processes come back without an owner, also where they had one.
-    """
-    devices = tuple(_attribute_device(device, owners) for device in report.devices)
-    return report.model_copy(update={"devices": devices})
 
 
 def chosen_devices(
@@ -141,13 +129,3 @@ def _by_whole(start: str, gpus: Sequence[_Gpu]) -> _Gpu | None:
 def _by_uuid(start: str, devices: Sequence[GpuDevice]) -> GpuDevice | None:
     matches = [device for device in devices if device.uuid.lower().startswith(start.lower())]
     return matches[0] if len(matches) == 1 else None
-
-
-def _attribute_device(device: GpuDevice, owners: Mapping[int, Owner]) -> GpuDevice:
-    processes = tuple(_attribute_process(process, owners) for process in device.processes)
-    return device.model_copy(update={"processes": processes})
-
-
-def _attribute_process(process: GpuProcess, owners: Mapping[int, Owner]) -> GpuProcess:
-    experiment, component = owners.get(process.pid, (None, None))
-    return process.model_copy(update={"experiment": experiment, "component": component})
