@@ -211,6 +211,11 @@ class Layout(Section):
                 del waiting[name]
         return tuple(order)
 
+    def needs(self, component_id: str) -> frozenset[str]:
+        """What it waits for, at first or second hand."""
+        after = self[component_id].after
+        return frozenset(after).union(*(self.needs(name) for name in after))
+
     def restart_rules(self) -> tuple[tuple[frozenset[str], frozenset[str], str], ...]:
         """(if this restarts, these restart too, because …), from `restart.together`."""
         return tuple(

@@ -86,7 +86,7 @@ class MemoryOutlook:
             return None
         for name in engines:
             state = self._runners[name].life.state
-            if state in _MEASURES and not self._needs(name, component):
+            if state in _MEASURES and component not in self._layout.needs(name):
                 return f"{name} to be ready, which measures the GPU they share while it starts"
         return None
 
@@ -101,13 +101,8 @@ class MemoryOutlook:
             f"{name} loads when {engine} is ready, which measures the GPU they share while it starts"
             for engine in engines
             for name in self._memory.sharing(engine, files)
-            if name in plan.start and name not in engines and not self._needs(engine, name)
+            if name in plan.start and name not in engines and name not in self._layout.needs(engine)
         )
-
-    def _needs(self, component: str, other: str) -> bool:
-        """Whether `component` waits for `other`, at first or second hand."""
-        after = self._layout[component].after
-        return other in after or any(self._needs(name, other) for name in after)
 
 
 def problems_of(verdicts: Collection[MemoryVerdict]) -> tuple[Problem, ...]:

@@ -36,6 +36,7 @@ class MemoryPlan:
         workspace: Path,
     ) -> None:
         """`control` holds the earlier attempts, if there are any."""
+        self._layout = layout
         self.components = layout.start_order()
         """Ids, in start order."""
         self._framework = framework
@@ -75,7 +76,7 @@ class MemoryPlan:
         Raises:
             ConfigError: if layout or config cannot be understood.
         """
-        users = [self._user(component, files, starts, stops) for component in self.components]
+        users = [self._user(component, files, starts, stops) for component in self._loading_order(files)]
         return forecast(devices, [user for user in users if user.devices], freed=freed or {})
 
     def is_engine(self, component: str, files: ConfigFiles) -> bool:
@@ -96,6 +97,12 @@ class MemoryPlan:
         others = (other for other in self.components if other != component)
         return tuple(other for other in others if mine & self._keys(other, files))
 
+    def _loading_order(self, files: ConfigFiles) -> tuple[str, ...]:
+        """Engines, and what they need, before those that are held back until they are ready."""
+        engines = [name for name in self.components if self.is_engine(name, files)]
+        first = {needed for engine in engines for needed in self._layout.needs(engine)} | set(engines)
+        return tuple(sorted(self.components, key=lambda name: name not in first))
+
     def _keys(self, component: str, files: ConfigFiles) -> set[str]:
         return {device.key for device in self._recipe.devices(component, files)}
 
@@ -106,11 +113,11 @@ class MemoryPlan:
         user = MemoryUser(component, devices, starts=component in starts, stops=component in stops)
         if not devices:
             return user
-        if (engine := self._recipe.engine(component, files)) is not None:
-            return self._engines.added(user, engine)
         attempt, peak_bytes = newest_peaks(self._control, component) or (None, {})
         note = "" if attempt is None else self._what_changed(component, attempt, files)
-        return replace(user, peak_bytes=peak_bytes, peak_note=note)
+        user = replace(user, peak_bytes=peak_bytes, peak_note=note)
+        engine = self._recipe.engine(component, files)
+        return user if engine is None else self._engines.added(user, engine)
 
     def _what_changed(self, component: str, attempt: int, files: ConfigFiles) -> str:
         """Values that decide about memory and are others now than in that attempt."""
