@@ -69,7 +69,7 @@ ACTIONS: tuple[Action, ...] = (
         "Choose what to restart: set or all, from checkpoint or from scratch", _C, changes=True,
     ),
     Action("component.fix", "F", "fix_component", "fix memory",
-           "Edit a knob so that what ran out of memory fits, and restart: choose, plan first",
+           "After an out-of-memory error: choose an edit that helps, plan first",
            _C, True, changes=True),
     Action("component.kill", "X", "kill_component", "kill",
            "Kill the selected component's whole tree at once", _C, changes=True),
