@@ -1,4 +1,4 @@
-"""`gpus`, `doctor`: about this box, no experiment needed."""
+"""`doctor`: what this box has and lacks; no experiment needed."""
 
 from __future__ import annotations
 
@@ -9,63 +9,18 @@ import os
 import resource
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict, dataclass
 
 from rltui import paths, settings
-from rltui.cli.output import print_json
-from rltui.core.gpu.report import GpuDevice, GpuReport
+from rltui.cli import gpus
 from rltui.core.units import GIB, gib
 from rltui.errors import RltuiError
 
 ADVISED_OPEN_FILES = 32000
 """What prime-rl's documentation advises for many concurrent rollouts."""
 LITTLE_DISK_BYTES = 5 * GIB
-
-
-def gpus(arguments: argparse.Namespace) -> int:
-    """Print every GPU and who holds its memory."""
-    report = _read_gpus()
-    if arguments.json:
-        print_json(report)
-        return 0
-    if not report.available:
-        print(f"no GPU figures: {report.reason}")
-    for device in report.devices:
-        print("\n".join(_device_lines(device)))
-    return 0
-
-
-def _read_gpus() -> GpuReport:
-    from rltui.services.nvml import NvmlReader
-
-    reader = NvmlReader()
-    try:
-        return reader.read()
-    finally:
-        reader.close()
-
-
-def _device_lines(device: GpuDevice) -> Iterator[str]:
-    if device.problem:
-        yield f"{device.index}  {device.name or 'GPU'}  {device.problem}"
-        return
-    figures = [
-        f"{_gib(device.used_bytes)} of {_gib(device.total_bytes)} GiB used, {_gib(device.free_bytes)} free"
-    ]
-    if device.utilization is not None:
-        figures.append(f"{device.utilization:.0%}")
-    if device.power_w is not None:
-        figures.append(f"{device.power_w:.0f} W")
-    if device.temperature_c is not None:
-        figures.append(f"{device.temperature_c:.0f} °C")
-    yield f"{device.index}  {device.name}  {' · '.join(figures)}"
-    for process in device.processes:
-        yield f"     {_gib(process.used_bytes):>7} GiB  pid {process.pid}  {process.name}"
-
-
-def _gib(size: int | None) -> str:
-    return "?" if size is None else gib(size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +68,11 @@ def _sockets() -> Finding:
 
 
 def _gpu() -> Finding:
-    report = _read_gpus()
+    try:
+        with closing(gpus.read(None)) as reports:
+            report = next(reports)
+    except RltuiError as error:
+        return Finding("gpu", False, error.title, essential=False)
     names = ", ".join(device.name for device in report.devices)
     return Finding("gpu", report.available, names or report.reason or "none", essential=False)
 
@@ -142,7 +101,7 @@ def _open_files() -> Finding:
 
 def _disk() -> Finding:
     free = shutil.disk_usage(".").free
-    return Finding("disk", free >= LITTLE_DISK_BYTES, f"{_gib(free)} GiB free here", essential=False)
+    return Finding("disk", free >= LITTLE_DISK_BYTES, f"{gib(free)} GiB free here", essential=False)
 
 
 def _settings() -> Finding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 
 from rltui import __version__
 
@@ -19,6 +20,10 @@ EPILOG = """\
 exit codes: 0 done, 1 failed, 2 usage, 3 invalid config (nothing written),
             4 conflict (file changed, name, port or folder taken), 5 a component failed, 130 interrupted
 """
+
+
+SHORTEST_WATCH_S, LONGEST_WATCH_S = 0.5, 3600.0
+"""What `gpus --watch` takes."""
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -155,10 +160,26 @@ def _add_looking(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_box(commands: Commands[argparse.ArgumentParser]) -> None:
-    gpus = _command(commands, "gpus", "box:gpus", "the GPUs of this box and who holds their memory")
-    _add_json(gpus)
+    gpus = _command(commands, "gpus", "gpus:gpus", "the GPUs of this box and who holds their memory")
+    gpus.add_argument("--watch", type=_interval, metavar="S", help="again every S seconds, until ctrl+c")
+    gpus.add_argument(
+        "-n", "--name", metavar="NAME", help="as this experiment sees them: budgets, peaks, other hosts"
+    )
+    gpus.add_argument("--json", action="store_true", help="a JSON document; with --watch, one per line")
     doctor = _command(commands, "doctor", "box:doctor", "check that this box has what rltui needs")
     _add_json(doctor)
+
+
+def _interval(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not SHORTEST_WATCH_S <= seconds <= LONGEST_WATCH_S:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number of seconds from {SHORTEST_WATCH_S:g} to {LONGEST_WATCH_S:g}"
+        )
+    return seconds
 
 
 def _add_creation(parser: argparse.ArgumentParser) -> None:
