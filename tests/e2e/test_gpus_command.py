@@ -141,7 +141,7 @@ def test_an_interval_must_be_sensible(box: Box, seconds: str) -> None:
 
 @pytest.mark.tmux
 def test_on_a_terminal_it_draws_in_place_and_leaves_no_trace(gpu_box: Box) -> None:
-    script = f"{sys.executable} -m rltui gpus --watch 0.5; echo ended $?; sleep 30"
+    script = f"trap : INT; {sys.executable} -m rltui gpus --watch 0.5; echo ended $?; sleep 30"
     terminal = Terminal(["sh", "-c", script], cwd=gpu_box.work, env=gpu_box.env, columns=50, rows=10)
     try:
         shown = terminal.wait_for("every 0.5 s")
