@@ -60,15 +60,6 @@ def test_the_utilization_that_passes_leaves_room_for_the_context(
     assert passing_utilization(free, total) == share
 
 
-def test_the_device_is_the_components_own_count() -> None:
-    assert placed(ALLOCATION, (4, 6)).device == 6
-    assert placed(ALLOCATION, (4,)).device is None, "it has no cuda:1"
-    unnamed = OutOfMemory(kind="start_check")
-    assert placed(unnamed, (4,)).device == 4
-    assert placed(unnamed, (4, 6)).device is None
-    assert placed(ALLOCATION, ()).device is None
-
-
 def test_words_of_vllm_get_the_figures_of_torch() -> None:
     told = completed(OutOfMemory(kind="warm_up", requests=8), ALLOCATION)
     assert (told.kind, told.requests, told.tried_bytes) == ("warm_up", 8, 2 * GIB)
@@ -81,7 +72,7 @@ def test_words_of_vllm_get_the_figures_of_torch() -> None:
     ("memory", "text"),
     [
         (
-            placed(ALLOCATION, (4, 6)),
+            ALLOCATION.model_copy(update={"device": 6}),
             "out of memory on GPU 6: tried to allocate 2.0 GiB, 0.3 GiB of 79.0 GiB free; it held 70.0 GiB",
         ),
         (

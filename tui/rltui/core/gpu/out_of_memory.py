@@ -56,17 +56,6 @@ def completed(memory: OutOfMemory, figures: OutOfMemory) -> OutOfMemory:
     return figures.model_copy(update={name: value for name, value in known.items() if value is not None})
 
 
-def placed(memory: OutOfMemory, gpus: tuple[int, ...]) -> OutOfMemory:
-    """`memory` with NVML's index of the device, for a component that was given `gpus`.
-
-    A text that names no device can only mean the one that there is.
-    """
-    local = memory.local_device if memory.local_device is not None or len(gpus) != 1 else 0
-    if local is None or local >= len(gpus):
-        return memory
-    return memory.model_copy(update={"device": gpus[local]})
-
-
 def figures(memory: OutOfMemory) -> str:
     """What was measured: `tried to allocate 2.0 GiB, 0.3 GiB of 79.2 GiB free; it held 70.1 GiB`."""
     match memory.kind:
