@@ -178,3 +178,16 @@ def test_trainer_that_will_not_fit_is_told_before_it_starts(gpu_box: GpuBox) -> 
     config.write_text(CONFIG.replace("4096", "2048"))
     [again] = gpu_box.box.json("restart", "inference", "trainer", "--plan")["memory"]
     assert any("trainer.model.seq_len was 4096, is 2048" in note for note in again["notes"]), again
+
+
+def test_check_says_what_will_fit_before_anything_runs(gpu_box: GpuBox) -> None:
+    gpu_box.hold((1, 10 * GIB))
+    (gpu_box.box.work / "run.toml").write_text(CONFIG)
+    (gpu_box.box.work / "parts.toml").write_text(LAYOUT.replace("UTIL", "0.7"))
+    check = gpu_box.box.json("check", "run.toml", "-l", "parts.toml")
+    [verdict] = check["memory"]
+    assert check["valid"]
+    assert (verdict["verdict"], verdict["component"]) == ("will_refuse", "inference")
+    text = gpu_box.box.run("check", "run.toml", "-l", "parts.toml").stdout
+    assert f"warning: {verdict['text']}\n" in text
+    assert not (gpu_box.box.work / "outputs").exists()

@@ -108,7 +108,8 @@ def _refuse_blocked(plan: Plan) -> None:
 
 def check(arguments: argparse.Namespace) -> int:
     """Validate config files."""
-    found = creation.check(tuple(Path(name).absolute() for name in arguments.config), arguments.layout)
+    files = tuple(Path(name).absolute() for name in arguments.config)
+    found = creation.check(files, arguments.layout, with_memory=True)
     if arguments.json:
         print_json(found)
     else:
@@ -118,6 +119,10 @@ def check(arguments: argparse.Namespace) -> int:
             print(
                 f"{item.name}: {item.value} {item.unit}".rstrip() + (f"  ({item.text})" if item.text else "")
             )
+        for verdict in found.memory:
+            print(f"{'warning' if verdict.is_bad else 'memory'}: {verdict.text}")
+            for note in verdict.notes:
+                print(f"    {note}")
         print(f"{'valid' if found.valid else 'not valid'} · {found.framework} · layout {found.layout}")
     return 0 if found.valid else int(ConfigError.exit_code)
 

@@ -13,9 +13,11 @@ from rltui import paths
 from rltui.client import launch
 from rltui.client.ports import with_ports
 from rltui.core.api import Check, DerivedValue
+from rltui.core.gpu.report import MemoryVerdict
+from rltui.core.layout import Layout
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks import registry
-from rltui.frameworks.base import Framework
+from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import layout_files
 from rltui.services.config_files import detect
 from rltui.services.config_store import ConfigStore
@@ -88,12 +90,12 @@ def identify(config_files: tuple[Path, ...], layout: str | None) -> tuple[Framew
     return framework, layout_file
 
 
-def check(config_files: tuple[Path, ...], layout: str | None) -> Check:
-    """Validate; no side effects."""
+def check(config_files: tuple[Path, ...], layout: str | None, *, with_memory: bool = False) -> Check:
+    """Validate; no side effects. `with_memory` also reads the GPUs, and says what will fit."""
     framework, layout_file = identify(config_files, layout)
-    layout_files.load(layout_file)
+    loaded = layout_files.load(layout_file)
     store = ConfigStore(list(config_files), framework)
-    store.load()
+    files = store.load()
     problems = store.problems()
     return Check(
         valid=not any(problem.severity == "error" for problem in problems),
@@ -102,9 +104,26 @@ def check(config_files: tuple[Path, ...], layout: str | None) -> Check:
         problems=problems,
         derived=tuple(
             DerivedValue(name=item.name, value=item.value, unit=item.unit, text=item.text)
-            for item in framework.derive(store.files)
+            for item in framework.derive(files)
         ),
+        memory=_memory(config_files, layout_file, loaded, framework, files) if with_memory else (),
     )
+
+
+def _memory(
+    config_files: tuple[Path, ...],
+    layout_file: Path,
+    layout: Layout,
+    framework: Framework,
+    files: ConfigFiles,
+) -> tuple[MemoryVerdict, ...]:
+    """Nothing where a value is missing that a start would need: the problems say so, or the start will."""
+    from rltui.client.memory import verdicts  # reads the GPUs, which only `rltui check` does
+
+    try:
+        return verdicts(config_files, layout_file, layout, framework, files)
+    except ConfigError:
+        return ()
 
 
 def plan_record(wish: Wish) -> tuple[ExperimentRecord, EarlierRun | None]:

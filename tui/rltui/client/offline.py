@@ -61,13 +61,9 @@ def offline_orphans(record: ExperimentRecord) -> tuple[Orphan, ...]:
     leftovers = orphans.find_leftovers(record, control, [spec.id for spec in layout.component], living=())
     if not leftovers:
         return ()
-    from rltui.services.nvml import NvmlReader  # the driver is asked only where there is something to ask
+    from rltui.services.gpu_once import read_once  # the driver is asked only where there is something to ask
 
-    reader = NvmlReader()
-    try:
-        return orphans.described(leftovers, reader.read())
-    finally:
-        reader.close()
+    return orphans.described(leftovers, read_once())
 
 
 def _max_steps(record: ExperimentRecord) -> int | None:

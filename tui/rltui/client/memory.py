@@ -1,0 +1,70 @@
+"""What a config means for the GPUs of this machine, where no supervisor is there to say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rltui.core.gpu.choice import GpuChoice
+from rltui.core.gpu.forecast import worst_per_component
+from rltui.core.gpu.report import GpuDevice, MemoryVerdict
+from rltui.core.gpu.visible import chosen_devices
+from rltui.core.layout import Layout
+from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.services.experiment_files import ControlFolder, ExperimentRecord, known_experiments
+from rltui.services.gpu_once import read_once
+from rltui.services.memory_plan import MemoryPlan
+from rltui.services.recipe import Recipe
+
+
+def verdicts(
+    config_files: tuple[Path, ...],
+    layout_file: Path,
+    layout: Layout,
+    framework: Framework,
+    files: ConfigFiles,
+) -> tuple[MemoryVerdict, ...]:
+    """One for each component that would start on a device, with what is free there now.
+
+    What runs of an experiment with the same files counts as stopped first; what its earlier attempts measured
+    is known. Empty where no GPU can be read.
+
+    Raises:
+        ConfigError: if layout or config cannot be understood.
+    """
+    record = _record(config_files, layout_file, framework, files)
+    report = read_once(record.name)
+
+    def choose(choice: GpuChoice) -> tuple[GpuDevice, ...]:
+        return chosen_devices(choice, report.devices)
+
+    plan = MemoryPlan(
+        layout=layout,
+        framework=framework,
+        recipe=Recipe(record, layout, framework, choose=choose),
+        control=ControlFolder(Path(record.output_dir)),
+        workspace=Path(record.workspace),
+    )
+    return worst_per_component(
+        plan.verdicts(report.devices, files, starts=plan.components, stops=plan.components)
+    )
+
+
+def _record(
+    config_files: tuple[Path, ...], layout_file: Path, framework: Framework, files: ConfigFiles
+) -> ExperimentRecord:
+    """The newest experiment with these files, else the one that would be made here."""
+    names = tuple(str(path) for path in config_files)
+    for record in known_experiments():
+        if record.config_files == names and record.framework == framework.id:
+            return record
+    workspace = Path.cwd()
+    output_dir = workspace / (framework.output_dir(files) or f"outputs/{config_files[0].stem}")
+    return ExperimentRecord(
+        name=output_dir.name,
+        output_dir=str(output_dir),
+        workspace=str(workspace),
+        config_files=names,
+        layout_file=str(layout_file),
+        framework=framework.id,
+        created_at=0.0,
+    )
