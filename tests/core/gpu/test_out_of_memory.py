@@ -5,7 +5,6 @@ import pytest
 from rltui.core.gpu.out_of_memory import (
     completed,
     passing_utilization,
-    placed,
     size_bytes,
     size_text,
     verdict,
@@ -97,8 +96,8 @@ def test_words_of_vllm_get_the_figures_of_torch() -> None:
                 kind="kv_cache_small", needed_bytes=4 * GIB, available_bytes=GIB, possible_model_len=9808
             ),
             (
-                "out of memory for the KV cache: one request of max_model_len needs 4.0 GiB, there are 1.0 GiB,"
-                " 9808 tokens would fit"
+                "out of memory for the KV cache: one request of max_model_len needs 4.0 GiB, there are 1.0"
+                " GiB, 9808 tokens would fit"
             ),
         ),
         (OutOfMemory(kind="no_kv_cache"), "out of memory: nothing is left for the KV cache"),
