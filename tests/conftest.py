@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -75,6 +76,11 @@ class Box:
 
         retry_until(reached, timeout_s=timeout_s)
         return found
+
+    def supervisor_pid(self, output_dir: str = "out") -> int:
+        """Of the newest supervisor, alive or not, of the experiment in this folder below `work`."""
+        journal = (self.work / output_dir / ".rltui" / "journal.jsonl").read_text()
+        return int(re.findall(r"supervisor started, pid (\d+)", journal)[-1])
 
     def tagged(self, experiment: str) -> list[int]:
         """Pids of living processes that carry the experiment's tag."""

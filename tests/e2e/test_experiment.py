@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -25,11 +24,6 @@ UP = ("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
 
 def pids(box: Box) -> dict[str, int | None]:
     return {item["id"]: item["pid"] for item in box.json("status")["components"]}
-
-
-def supervisor_pid(box: Box) -> int:
-    journal = (box.work / "out/.rltui/journal.jsonl").read_text()
-    return int(re.findall(r"supervisor started, pid (\d+)", journal)[-1])
 
 
 def assert_counts_up(log: Path) -> None:
@@ -87,10 +81,10 @@ def test_stop_takes_dependents_and_start_brings_all_back(counters: Box) -> None:
 def test_killed_supervisor_is_replaced_and_nothing_else_dies(counters: Box) -> None:
     counters.json(*UP)
     before = pids(counters)
-    first = supervisor_pid(counters)
+    first = counters.supervisor_pid()
     os.kill(first, signal.SIGKILL)
     assert pids(counters) == before
-    assert supervisor_pid(counters) != first
+    assert counters.supervisor_pid() != first
     states = {item["id"]: item["state"] for item in counters.json("status")["components"]}
     assert states == dict.fromkeys(states, "ready")
     assert counters.run("restart", "trainer", "--yes", "--wait").returncode == 0
@@ -102,7 +96,7 @@ def test_killed_supervisor_is_replaced_and_nothing_else_dies(counters: Box) -> N
 
 def test_many_clients_at_once_find_one_new_supervisor(counters: Box) -> None:
     counters.json(*UP)
-    os.kill(supervisor_pid(counters), signal.SIGKILL)
+    os.kill(counters.supervisor_pid(), signal.SIGKILL)
     argv = [sys.executable, "-m", "rltui", "status", "--json"]
     clients = [
         subprocess.Popen(argv, cwd=counters.work, env=counters.env, stdout=subprocess.PIPE) for _ in range(8)

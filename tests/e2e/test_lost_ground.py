@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -27,12 +26,6 @@ def pids(box: Box) -> dict[str, int]:
     return {item["id"]: item["pid"] for item in box.json("status")["components"]}
 
 
-def supervisor_pid(box: Box) -> int:
-    lines = box.run("events", "--json").stdout.splitlines()
-    started = [json.loads(line)["data"] for line in lines if "supervisor started" in line]
-    return int(started[-1]["pid"])
-
-
 def tmux(box: Box, *arguments: str) -> str:
     command = ["tmux", "-L", box.env["RLTUI_TMUX_SOCKET"], *arguments]
     return subprocess.run(command, env=box.env, capture_output=True, text=True, check=False).stdout
@@ -46,10 +39,10 @@ def kill_tmux(box: Box) -> None:
 
 def test_killed_tmux_server_costs_only_the_terminals(counters: Box) -> None:
     counters.json(*UP)
-    before, supervisor = pids(counters), supervisor_pid(counters)
+    before, supervisor = pids(counters), counters.supervisor_pid()
     kill_tmux(counters)
     assert pids(counters) == before
-    assert supervisor_pid(counters) == supervisor, "it is the same one"
+    assert counters.supervisor_pid() == supervisor, "it is the same one"
 
     gone = counters.run("attach", "trainer")
     assert gone.returncode == 1
@@ -74,11 +67,11 @@ def test_killed_tmux_server_costs_only_the_terminals(counters: Box) -> None:
 
 def test_supervisor_and_tmux_server_killed_together(counters: Box) -> None:
     counters.json(*UP)
-    before, supervisor = pids(counters), supervisor_pid(counters)
+    before, supervisor = pids(counters), counters.supervisor_pid()
     os.kill(supervisor, signal.SIGKILL)
     kill_tmux(counters)
     assert pids(counters) == before
-    assert supervisor_pid(counters) != supervisor
+    assert counters.supervisor_pid() != supervisor
     assert "supervisor" in tmux(counters, "list-windows", "-t", "one", "-F", "#{window_name}")
     assert counters.run("down").returncode == 0
     assert counters.tagged("one") == []
@@ -86,7 +79,7 @@ def test_supervisor_and_tmux_server_killed_together(counters: Box) -> None:
 
 def test_deleted_folder_of_a_running_experiment(counters: Box) -> None:
     counters.json(*UP)
-    before, supervisor = pids(counters), supervisor_pid(counters)
+    before, supervisor = pids(counters), counters.supervisor_pid()
     out = counters.work / "out"
     remove_at_once(out)
     refused = counters.run(*UP)
@@ -116,7 +109,7 @@ def test_deleted_folder_of_a_running_experiment(counters: Box) -> None:
 
 def test_deleted_folder_and_then_a_killed_supervisor(counters: Box, free_port: int) -> None:
     counters.json(*UP)
-    before, supervisor = pids(counters), supervisor_pid(counters)
+    before, supervisor = pids(counters), counters.supervisor_pid()
     out = counters.work / "out"
     remove_at_once(out)
     specs = [out / f".rltui/components/{name}/attempt-1/spec.json" for name in before]

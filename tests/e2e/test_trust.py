@@ -65,12 +65,8 @@ def journal(box: Box, kind: str) -> list[dict[str, Any]]:
     return [entry for entry in map(json.loads, lines) if entry["kind"] == kind]
 
 
-def supervisor_pid(box: Box) -> int:
-    return int(journal(box, "supervisor")[-1]["data"]["pid"])
-
-
 def kill_supervisor(box: Box) -> None:
-    pid = supervisor_pid(box)
+    pid = box.supervisor_pid()
     identity = read_process_id(pid)
     os.kill(pid, signal.SIGKILL)
     retry_until(lambda: identity is None or not is_alive(identity))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from rltui.core.api import ComponentStatus, Orphan, Status
+from rltui.core.failure_cause import FailurePattern
 from rltui.core.layout import ComponentSpec
 from rltui.core.metrics import MetricSeries
 from rltui.errors import ConfigError
@@ -44,7 +46,8 @@ def offline_status(record: ExperimentRecord) -> Status:
         max_steps=progress.max_steps,
         reward=progress.reward,
         components=tuple(
-            _last_known(spec, ControlFolder(Path(record.output_dir))) for spec in layout.component
+            _last_known(spec, ControlFolder(Path(record.output_dir)), framework.failures)
+            for spec in layout.component
         ),
         title=layout.title or framework.title,
         config_files=record.config_files,
@@ -75,13 +78,16 @@ def _max_steps(record: ExperimentRecord) -> int | None:
     return registry.get(record.framework).max_steps(store.files)
 
 
-def _last_known(spec: ComponentSpec, control: ControlFolder) -> ComponentStatus:
+def _last_known(
+    spec: ComponentSpec, control: ControlFolder, patterns: Sequence[FailurePattern]
+) -> ComponentStatus:
     attempts = control.attempts(spec.id)
     if not attempts:
         return ComponentStatus(id=spec.id, kind=spec.kind, prepares=bool(spec.creates))
     attempt = attempts[-1]
     record = processes.read_attempt(control.attempt_dir(spec.id, attempt))
-    life = ended_life(spec.kind, record)
+    log = control.log_file(spec.id, attempt)
+    life = ended_life(spec, record, log, patterns)
     return ComponentStatus(
         id=spec.id,
         kind=spec.kind,
@@ -92,5 +98,6 @@ def _last_known(spec: ComponentSpec, control: ControlFolder) -> ComponentStatus:
         exit_code=life.exit.code if life.exit else None,
         signal=life.exit.signal if life.exit else None,
         started_at=record.started_at if record is not None else None,
-        log=str(control.log_file(spec.id, attempt)),
+        log=str(log),
+        out_of_memory=life.exit.memory if life.exit else None,
     )

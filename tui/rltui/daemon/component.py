@@ -6,12 +6,14 @@ import asyncio
 import logging
 import signal
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
 from rltui.core.api import ComponentState, ComponentStatus
 from rltui.core.durations import duration
+from rltui.core.failure_cause import FailurePattern
 from rltui.core.layout import ComponentSpec, Ready
 from rltui.core.lifecycle import (
     Ended,
@@ -52,6 +54,7 @@ class Surroundings(Protocol):
 
     record: ExperimentRecord
     control: ControlFolder
+    failure_patterns: Sequence[FailurePattern]
 
     def life_changed(self, runner: ComponentRunner, before: Life) -> None:
         """Called after every transition."""
@@ -149,7 +152,8 @@ class ComponentRunner:
         elif attempt.runs or was_alive:
             self._adopt_running(attempt)
         else:  # old news: it has been told when it happened
-            self.life = replace(ended_life(self.spec.kind, attempt.record), restart=self.spec.restart)
+            ended = ended_life(self.spec, attempt.record, attempt.log, self.around.failure_patterns)
+            self.life = replace(ended, restart=self.spec.restart)
 
     # --- what others ask of it ----------------------------------------------------------------------------
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from rltui.core.api import KnobInfo
 from rltui.core.gpu.budget import largest_passing_utilization
 from rltui.core.gpu.remedies import remedies
 from rltui.core.gpu.report import GpuDevice, OutOfMemory, Remedy
@@ -16,6 +18,20 @@ from rltui.services.experiment_files import ControlFolder
 from rltui.services.gpu_peaks import newest_peaks
 from rltui.services.memory_plan import MemoryPlan
 from rltui.services.recipe import Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """All that remedies follow from."""
+
+    memory: OutOfMemory
+    knobs: Sequence[KnobInfo]
+    component: str
+    shares_with: Sequence[str]
+    safe_utilization: float | None
+    largest_passing: float | None
+    peak_bytes: int | None
+
 
 Advice = tuple[OutOfMemory, tuple[Remedy, ...]]
 
@@ -36,6 +52,8 @@ class RemedyDesk:
         self._memory = memory
         self._control = control
         self._readings = readings
+        self._given: dict[str, tuple[_Case, tuple[Remedy, ...]]] = {}
+        """By component: the newest advice, and what it was given on."""
 
     def advice(self, runner: ComponentRunner) -> Advice | None:
         """The error with its device, and remedies, best first; `None` for what did not run out of memory."""
@@ -55,17 +73,37 @@ class RemedyDesk:
         trainers = [name for name in (component, *shares_with) if name not in engines]
         key = device.key if device is not None else ""
         peaks = [size for name in trainers if (size := self._peak(name, key)) is not None]
-        found = remedies(
-            memory,
-            self._store.rows({}),
-            LEVERS,
-            component=component,
-            shares_with=shares_with,
-            safe_utilization=self._safe_utilization(engines, key),
-            largest_passing=_largest_passing(device),
-            peak_bytes=max(peaks, default=None),
+        found = self._remedies(
+            _Case(
+                memory,
+                self._store.rows({}),
+                component,
+                shares_with,
+                safe_utilization=self._safe_utilization(engines, key),
+                largest_passing=_largest_passing(device),
+                peak_bytes=max(peaks, default=None),
+            )
         )
         return memory.model_copy(update={"device": device.index if device is not None else None}), found
+
+    def _remedies(self, case: _Case) -> tuple[Remedy, ...]:
+        """Those that break no rule of the framework. Worked out anew only when something has changed."""
+        known = self._given.get(case.component)
+        if known is not None and known[0] == case:
+            return known[1]
+        found = remedies(
+            case.memory,
+            case.knobs,
+            LEVERS,
+            component=case.component,
+            shares_with=case.shares_with,
+            safe_utilization=case.safe_utilization,
+            largest_passing=case.largest_passing,
+            peak_bytes=case.peak_bytes,
+        )
+        allowed = tuple(remedy for remedy in found if not self._store.preview(remedy.edits).blocked)
+        self._given[case.component] = (case, allowed)
+        return allowed
 
     def _safe_utilization(self, engines: Sequence[str], key: str) -> float | None:
         """The smallest that any engine there should have, were everything started anew."""

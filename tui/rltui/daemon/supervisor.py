@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from rltui.core.api import Alert, ComponentState, KnobTable, Plan, Request, Status
+from rltui.core.failure_cause import FailurePattern
 from rltui.core.gpu.report import GpuReport
 from rltui.core.inference_activity import InferenceActivity
 from rltui.core.layout import GpuSourceSpec
@@ -100,11 +102,11 @@ class Supervisor:
         )
         self._obstacles = Obstacles(self.orphans, self.gpu_readings.fresh)
         self._run_start = RunStart(self._picture, self.teller)
-        self.failure_patterns = self._framework.failures
+        self.failure_patterns: Sequence[FailurePattern] = self._framework.failures
         """What its components print when they fail."""
         self._causes = Causes(self.failure_patterns)
         self._intent = IntentFile(self.control.intent_file)
-        self._transactions = Transactions(
+        self._transactions: Transactions = Transactions(
             self.runners,
             self.teller,
             prepare_run=self._run_start.prepare,
