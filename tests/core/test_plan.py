@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rltui.core.api import ComponentState as S
-from rltui.core.api import Plan, Request
+from rltui.core.api import Orphan, Plan, Request
 from rltui.core.layout import ComponentSpec, Layout
 from rltui.core.lifecycle import Life
 from rltui.core.plan import Situation, make_plan
@@ -163,3 +163,32 @@ def test_from_scratch_loses_everything() -> None:
     made = make_plan(request, situation(RUNNING, resume_step=None), readers={})
     assert made.lost.steps == 17
     assert made.lost.resume_step is None
+
+
+LEFT = (Orphan(pid=1, start=1, component="trainer"), Orphan(pid=2, start=1, component="inference"))
+STRANGERS = (Orphan(pid=3, start=1, evidence="gpu"), Orphan(pid=4, start=1, evidence="gpu"))
+
+
+@pytest.mark.parametrize(
+    ("request_", "pids"),
+    [
+        (Request(action="free"), [1, 2]),
+        (Request(action="free", components=("trainer",)), [1]),
+        (Request(action="free", pids=(2,)), [2]),
+        (Request(action="free", pids=(4, 2)), [2, 4]),
+        (Request(action="free", pids=(99,)), []),
+    ],
+    ids=["all", "component", "pid", "stranger", "nobody"],
+)
+def test_only_who_is_named_is_freed_of_those_that_are_no_leftovers(
+    request_: Request, pids: list[int]
+) -> None:
+    made = make_plan(request_, situation(RUNNING, orphans=LEFT, strangers=STRANGERS), readers={})
+    assert [orphan.pid for orphan in made.free] == pids
+    assert made.keep == ("inference", "orchestrator", "trainer")
+
+
+def test_a_restart_ends_leftovers_and_no_strangers() -> None:
+    request = Request(action="restart", components=("trainer",))
+    made = make_plan(request, situation(RUNNING, orphans=LEFT, strangers=STRANGERS), readers={})
+    assert [orphan.pid for orphan in made.free] == [1]

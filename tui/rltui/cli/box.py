@@ -10,11 +10,9 @@ import resource
 import shutil
 import sys
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import asdict, dataclass
 
 from rltui import paths, settings
-from rltui.cli import gpus
 from rltui.core.units import GIB, gib
 from rltui.errors import RltuiError
 
@@ -68,11 +66,9 @@ def _sockets() -> Finding:
 
 
 def _gpu() -> Finding:
-    try:
-        with closing(gpus.read(None)) as reports:
-            report = next(reports)
-    except RltuiError as error:
-        return Finding("gpu", False, error.title, essential=False)
+    from rltui.services.gpu_once import read_once
+
+    report = read_once()
     names = ", ".join(device.name for device in report.devices)
     return Finding("gpu", report.available, names or report.reason or "none", essential=False)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import queue
 import shutil
 import sys
 import time
@@ -14,9 +13,8 @@ from contextlib import closing, contextmanager
 from rltui.cli.gpu_text import report_lines, title
 from rltui.core.gpu.report import GpuReport
 from rltui.errors import RltuiError, UsageError
+from rltui.services.gpu_once import ANSWER_S, readings
 
-ANSWER_S = 10.0
-"""A driver that takes longer for one reading hangs."""
 EARLY_S = 0.2
 """A report may come so much before its time: the supervisor's clock is not ours."""
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
@@ -27,7 +25,7 @@ _HOME, _END_OF_LINE, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 
 def gpus(arguments: argparse.Namespace) -> int:
     """Print every GPU and who holds its memory."""
-    reports = read(arguments.watch) if arguments.name is None else _of(arguments.name, arguments.watch)
+    reports = readings(arguments.watch) if arguments.name is None else _of(arguments.name, arguments.watch)
     with closing(reports):
         if arguments.json:
             for report in reports:
@@ -42,44 +40,6 @@ def gpus(arguments: argparse.Namespace) -> int:
                 head = title(report, interval_s=arguments.watch, now=time.time())
                 print("\n".join([head, *_lines(report), ""]), flush=True)
     return 0
-
-
-def read(interval_s: float | None) -> Generator[GpuReport, None, None]:
-    """One reading of this box, with owners; endlessly many where an interval is given. Close it in the end.
-
-    Raises:
-        RltuiError: if the driver does not answer. The thread that asks it is left behind.
-    """
-    from rltui.services.gpu_owners import GpuOwners
-    from rltui.services.gpu_sampler import GpuSampler
-
-    arrived: queue.SimpleQueue[GpuReport] = queue.SimpleQueue()
-    sampler, owners = GpuSampler(arrived.put), GpuOwners(None)
-    if interval_s is not None:
-        sampler.set_interval(interval_s)
-    sampler.start()
-    try:
-        yield owners.attributed(_newest(arrived, ANSWER_S), (), ()).model_copy(
-            update={"interval_s": interval_s}
-        )
-        while interval_s is not None:
-            yield owners.attributed(_newest(arrived, interval_s + ANSWER_S), (), ())
-    finally:
-        sampler.close()
-
-
-def _newest(arrived: queue.SimpleQueue[GpuReport], patience_s: float) -> GpuReport:
-    """Those that came while nobody took them are left out."""
-    try:
-        report = arrived.get(timeout=patience_s)
-    except queue.Empty:
-        raise RltuiError(
-            f"the NVIDIA driver has not answered for {ANSWER_S:g} s",
-            hint="does nvidia-smi answer? A driver that hangs often needs a reboot; see `dmesg`",
-        ) from None
-    while not arrived.empty():
-        report = arrived.get()
-    return report
 
 
 def _of(name: str, interval_s: float | None) -> Generator[GpuReport, None, None]:

@@ -1,4 +1,4 @@
-"""`orphans`: list what outlived its component, and end it."""
+"""`orphans`: list what outlived its component, and what else holds GPU memory; end it."""
 
 from __future__ import annotations
 
@@ -10,21 +10,26 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rltui.cli.output import confirm, plan_text, print_json
-from rltui.cli.status import orphan_text, read_status
+from rltui.cli.status import orphan_text
 from rltui.cli.waiting import limited
 from rltui.client import launch, offline
 from rltui.client.wire import Wire
-from rltui.core.api import ORPHAN_EVIDENCE, Orphan, OrphanReport, Plan, Request
+from rltui.core.api import ORPHAN_EVIDENCE, Orphan, OrphanReport, Plan, Request, Status
 from rltui.core.command_text import short_command
+from rltui.core.gpu.report import GpuReport
 from rltui.core.lines import plain_text
+from rltui.core.plan import freed
 from rltui.daemon.journal import Journal
 from rltui.errors import RltuiError, UsageError
+from rltui.services import orphans as leftovers
 from rltui.services import processes
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.gpu_once import read_once
 from rltui.services.processes import ProcessId
+from rltui.services.strangers import strangers
 
-GRACE_S = 5.0
-"""From SIGTERM to SIGKILL."""
+ANSWER_S = 10.0
+"""A supervisor that takes longer hangs; a reading of the GPUs may take as long again."""
 TIMEOUT_S = 30.0
 """After this, a process that still lives is stuck in the kernel, or another user's."""
 
@@ -33,7 +38,8 @@ def orphans(arguments: argparse.Namespace) -> int:
     """List them, or plan, ask, end them and say so."""
     record = launch.choose(arguments.experiment or arguments.name)
     if arguments.free is None:
-        return _list(record, as_json=arguments.json)
+        _list(_look(record), as_json=arguments.json)
+        return 0
     wire = launch.connect(record)
     if wire is None:
         ended = _free_offline(record, arguments)
@@ -44,30 +50,44 @@ def orphans(arguments: argparse.Namespace) -> int:
         print("nothing was done", file=sys.stderr)
         return 1
     if arguments.json:
-        print_json(OrphanReport(experiment=record.name, orphans=_known(record), ended=ended))
+        print_json(_look(record).model_copy(update={"ended": ended}))
     for orphan in () if arguments.json else ended:
         print(f"ended {orphan_text(orphan.model_dump())}")
     return 0
 
 
-def _list(record: ExperimentRecord, *, as_json: bool) -> int:
-    found = _known(record)
+def _look(record: ExperimentRecord) -> OrphanReport:
+    """What there is now: from the supervisor; found anew where nothing of the experiment is alive."""
+    wire = launch.connect(record)
+    if wire is None:
+        gpus = read_once(record.name)
+        found = offline.offline_orphans(record)
+    else:
+        with wire:
+            found = Status.model_validate(wire.call("status", timeout_s=ANSWER_S)).orphans
+            gpus = GpuReport.model_validate(wire.call("gpus", timeout_s=2 * ANSWER_S))
+    return OrphanReport(experiment=record.name, orphans=found, strangers=strangers(gpus, found))
+
+
+def _list(report: OrphanReport, *, as_json: bool) -> None:
     if as_json:
-        print_json(OrphanReport(experiment=record.name, orphans=found))
-        return 0
-    if not found:
-        print(f"{record.name} has no leftover process")
-    for orphan in found:
-        print(orphan_text(orphan.model_dump()))
-        print(f"  of that attempt: {ORPHAN_EVIDENCE[orphan.evidence]}")
-        if orphan.command != short_command(orphan.command):
-            print(f"  {plain_text(orphan.command)}")
-    return 0
+        print_json(report)
+        return
+    if not report.orphans:
+        print(f"{report.experiment} has no leftover process")
+    for orphan in report.orphans:
+        _print_one(orphan, f"of that attempt: {ORPHAN_EVIDENCE[orphan.evidence]}")
+    if report.strangers:
+        print("besides, on the GPU and of no component that lives; to end one: rltui orphans --free PID")
+    for stranger in report.strangers:
+        _print_one(stranger, ORPHAN_EVIDENCE[stranger.evidence])
 
 
-def _known(record: ExperimentRecord) -> tuple[Orphan, ...]:
-    """From the supervisor; found anew where nothing of the experiment is alive."""
-    return tuple(Orphan.model_validate(orphan) for orphan in read_status(record)["orphans"])
+def _print_one(orphan: Orphan, evidence: str) -> None:
+    print(orphan_text(orphan.model_dump()))
+    print(f"  {evidence}")
+    if orphan.command != short_command(orphan.command):
+        print(f"  {plain_text(orphan.command)}")
 
 
 def _free(wire: Wire, record: ExperimentRecord, arguments: argparse.Namespace) -> tuple[Orphan, ...] | None:
@@ -79,9 +99,22 @@ def _free(wire: Wire, record: ExperimentRecord, arguments: argparse.Namespace) -
     if plan.free:
         # Just what was shown, whatever has come since.
         pids = tuple(orphan.pid for orphan in plan.free)
-        request = request.model_copy(update={"pids": pids})
-        wire.call("execute", request.model_dump())
-        _wait_until_gone(wire, plan.free)
+        wire.call("execute", request.model_copy(update={"pids": pids}).model_dump())
+        _wait_until_done(wire, plan.free)
+    return plan.free
+
+
+def _free_offline(record: ExperimentRecord, arguments: argparse.Namespace) -> tuple[Orphan, ...] | None:
+    """As `_free`, for an experiment of which nothing is alive: a supervisor would find nothing to watch."""
+    request = Request(action="free", pids=tuple(arguments.free))
+    found = _look(record)
+    plan = Plan(action="free", free=freed(request, found.orphans, found.strangers))
+    if not _agreed(plan, record, arguments):
+        return None
+    path = ControlFolder(Path(record.output_dir)).journal_file
+    journal = Journal(path, clock=time.time, listener=lambda _: None)
+    if left := asyncio.run(leftovers.end(plan.free, journal, "on request")):
+        raise _still_alive(left)
     return plan.free
 
 
@@ -89,36 +122,35 @@ def _agreed(plan: Plan, record: ExperimentRecord, arguments: argparse.Namespace)
     """Show the plan and ask.
 
     Raises:
-        UsageError: for a pid that is none of the leftovers.
+        UsageError: for a pid that must not be ended.
     """
     known = {orphan.pid for orphan in plan.free}
     if strange := [pid for pid in arguments.free if pid not in known]:
         raise UsageError(
-            f"pid {strange[0]} is no leftover of {record.name}",
+            f"pid {strange[0]} is no leftover of {record.name}, nor one of yours that only holds GPU memory",
             hint="see which there are: rltui orphans; other processes are never touched",
         )
     sys.stderr.write(plan_text(plan) if plan.free else f"{record.name} has no leftover process\n")
     return not plan.free or arguments.yes or confirm("end them?")
 
 
-def _wait_until_gone(wire: Wire, wanted: Sequence[Orphan]) -> None:
-    """Return once the supervisor knows none of them any more."""
-    ids = {(orphan.pid, orphan.start) for orphan in wanted}
-    left = list(wanted)
+def _wait_until_done(wire: Wire, wanted: Sequence[Orphan]) -> None:
+    """Return once the supervisor is done with them."""
     try:
         with limited(wire, TIMEOUT_S):
             for kind, status in wire.events():
-                if kind == "status":
-                    left = [
-                        orphan
-                        for orphan in map(Orphan.model_validate, status["orphans"])
-                        if (orphan.pid, orphan.start) in ids
-                    ]
-                    if not left:
-                        return
+                if kind == "status" and not status.get("transaction"):
+                    break
+            else:
+                raise RltuiError("the supervisor ended while we waited", hint="look with `rltui orphans`")
     except TimeoutError:
-        raise _still_alive(left) from None
-    raise RltuiError("the supervisor ended while we waited", hint="look with `rltui orphans`")
+        raise _still_alive(_living(wanted)) from None
+    if left := _living(wanted):
+        raise _still_alive(left)
+
+
+def _living(wanted: Sequence[Orphan]) -> list[Orphan]:
+    return [orphan for orphan in wanted if processes.is_alive(ProcessId(orphan.pid, orphan.start))]
 
 
 def _still_alive(left: Sequence[Orphan]) -> RltuiError:
@@ -127,24 +159,3 @@ def _still_alive(left: Sequence[Orphan]) -> RltuiError:
         details=[orphan_text(orphan.model_dump()) for orphan in left],
         hint="another user's, or stuck in the kernel (a driver call): it ends when that call returns",
     )
-
-
-def _free_offline(record: ExperimentRecord, arguments: argparse.Namespace) -> tuple[Orphan, ...] | None:
-    """As `_free`, for an experiment of which nothing is alive: a supervisor would find nothing to watch."""
-    found = offline.offline_orphans(record)
-    plan = Plan(
-        action="free",
-        free=tuple(orphan for orphan in found if not arguments.free or orphan.pid in arguments.free),
-    )
-    if not _agreed(plan, record, arguments):
-        return None
-    ids = {ProcessId(orphan.pid, orphan.start): orphan for orphan in plan.free}
-    if ids:
-        pids = [orphan.pid for orphan in plan.free]
-        named = ", ".join(f"pid {pid}" for pid in pids)
-        path = ControlFolder(Path(record.output_dir)).journal_file
-        journal = Journal(path, clock=time.time, listener=lambda _: None)
-        journal.add("orphan", f"ending {named} on request", pids=pids)
-        if left := asyncio.run(processes.end_processes(ids, grace_s=GRACE_S)):
-            raise _still_alive([ids[process] for process in left])
-    return plan.free

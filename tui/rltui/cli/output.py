@@ -24,7 +24,9 @@ def plan_text(plan: Plan) -> str:
     """A plan for people; ends with a newline unless there is nothing to say."""
     lines = plan.diff.splitlines()
     verb = "end" if plan.action == "free" else "end first"
-    lines.extend(f"{verb:<6} leftover {orphan_text(orphan.model_dump())}" for orphan in plan.free)
+    for orphan in plan.free:
+        adjective = "" if orphan.evidence == "gpu" else "leftover "
+        lines.append(f"{verb:<6} {adjective}{orphan_text(orphan.model_dump())}")
     for word, names in (
         ("stop", plan.stop),
         ("start", plan.start),

@@ -126,7 +126,8 @@ def orphan_text(orphan: dict[str, Any]) -> str:
     parts = [f"pid {orphan['pid']} {short_command(orphan['command'])}".rstrip()]
     if orphan["component"] is not None:
         attempt = "" if orphan["attempt"] is None else f" attempt {orphan['attempt']}"
-        parts.append(f"of {orphan['component']}{attempt}")
+        experiment = f"{orphan['experiment']}/" if orphan.get("experiment") else ""
+        parts.append(f"of {experiment}{orphan['component']}{attempt}")
     if orphan["age_s"] is not None:
         parts.append(duration(orphan["age_s"]))
     if orphan["gpu_bytes"]:

@@ -82,16 +82,21 @@ class ComponentStatus(Value):
 
 
 class Orphan(Value):
-    """A living process of a dead attempt, which may still hold GPU memory or a port."""
+    """A living process that no component needs, and that may still hold GPU memory or a port.
+
+    Of a dead attempt; or one that rltui did not start, which holds GPU memory.
+    """
 
     pid: int
     start: int
     """Its start in clock ticks since boot: with the pid it names the process for good."""
     command: str = ""
     """Command line or title, for people."""
+    experiment: str | None = None
+    """Name of another experiment, where the attempt was one of that."""
     component: str | None = None
     attempt: int | None = None
-    evidence: Literal["descendant", "session", "recorded", "environment"] = "recorded"
+    evidence: Literal["descendant", "session", "recorded", "environment", "gpu"] = "recorded"
     """How it was recognised; never by its name."""
     age_s: float | None = None
     gpu_bytes: int | None = None
@@ -105,8 +110,9 @@ ORPHAN_EVIDENCE = {
     "session": "runs in its session",
     "recorded": "was seen among its processes",
     "environment": "has its mark in the environment",
+    "gpu": "holds GPU memory, not started by rltui",
 }
-"""How a process was told to belong to an attempt, for people."""
+"""How a process was told to belong to an attempt, or that it belongs to none, for people."""
 
 
 class Progress(Value):
@@ -158,6 +164,9 @@ class OrphanReport(Value):
     """Those that live now."""
     ended: tuple[Orphan, ...] = ()
     """Those that `--free` ended."""
+    strangers: tuple[Orphan, ...] = ()
+    """Other processes of this user's that hold GPU memory and belong to no living component. They are ended
+    only where they are named."""
 
 
 class Problem(Value):
@@ -237,7 +246,8 @@ class Request(Value):
     """Empty means all (for `set`: none besides those that read what is edited; for `free`: the orphans of
     all)."""
     pids: tuple[int, ...] = ()
-    """For `free`: which orphans to end; empty means all of the components named."""
+    """For `free`: which orphans, or other processes on the GPU, to end; empty means all orphans of the
+    components named."""
     edits: dict[str, Any] = Field(default_factory=dict)
     """Dotted key to new value, for `set`; `None` removes the key from the file."""
     restart: bool = False

@@ -6,15 +6,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from rltui.core.api import Orphan
-from rltui.core.command_text import short_command
 from rltui.core.gpu.report import GpuReport
 from rltui.core.gpu.start_check import lack_of_memory
 from rltui.core.gpu.visible import chosen_devices
 from rltui.services import processes
+from rltui.services.orphans import leftovers_text
 from rltui.services.recipe import Launch
-
-NAMED_ORPHANS = 3
-"""Most leftover processes named in one reason."""
 
 
 class Orphans(Protocol):
@@ -47,16 +44,3 @@ class Obstacles:
             report = await self._read_gpus()
             return lack_of_memory(chosen_devices(launch.gpus, report.devices), launch.gpu_memory)
         return None
-
-
-def leftovers_text(orphans: Sequence[Orphan]) -> str:
-    """`2 leftover processes of attempt 1: pid 4711 VLLM::EngineCore, …`."""
-    named = [
-        f"pid {orphan.pid} {short_command(orphan.command)}".rstrip() for orphan in orphans[:NAMED_ORPHANS]
-    ]
-    if len(orphans) > NAMED_ORPHANS:
-        named.append("…")
-    word = "process" if len(orphans) == 1 else "processes"
-    attempts = {orphan.attempt for orphan in orphans}
-    whose = f" of attempt {orphans[0].attempt}" if len(attempts) == 1 and orphans[0].attempt else ""
-    return f"{len(orphans)} leftover {word}{whose}: {', '.join(named)}"

@@ -9,17 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from rltui.core.api import Alert, Orphan
 from rltui.core.gpu.report import GpuReport
 from rltui.daemon.component import ComponentRunner
-from rltui.daemon.obstacles import leftovers_text
 from rltui.daemon.telling import Teller
-from rltui.services import processes
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.orphans import described, find_leftovers
-from rltui.services.processes import Leftover, ProcessId
+from rltui.services.orphans import described, end, find_leftovers, leftovers_text
+from rltui.services.processes import Leftover
+from rltui.services.strangers import strangers
 
 POLL_S = 1.0
 """Between two looks at orphans that are known."""
-GRACE_S = 5.0
-"""From SIGTERM to SIGKILL."""
 
 
 class OrphanWatch:
@@ -52,6 +49,14 @@ class OrphanWatch:
         """Those of one component."""
         return tuple(orphan for orphan in self.orphans if orphan.component == component)
 
+    def strangers(self) -> tuple[Orphan, ...]:
+        """Other processes on the GPUs that a person may end by pid, by the newest reading.
+
+        Raises:
+            ConfigError: the record of some experiment is damaged.
+        """
+        return strangers(self._gpus(), self.orphans)
+
     def look(self) -> None:
         """Search soon: an attempt has ended."""
         self._asked += 1
@@ -78,7 +83,7 @@ class OrphanWatch:
             found = await self._find()
             ended_by_policy = [orphan for orphan in found if self._is_unwanted(orphan)]
             if ended_by_policy:
-                await self._end(ended_by_policy, "by the layout")
+                await end(ended_by_policy, self._teller.journal, "by the layout")
                 found = await self._find()
             self._take_over(found)
         self._answered = max(self._answered, asked)
@@ -88,17 +93,9 @@ class OrphanWatch:
     async def free(self, orphans: Sequence[Orphan]) -> tuple[Orphan, ...]:
         """End these, and return the ones that still live: another user's, or stuck in the kernel."""
         async with self._searching:
-            await self._end(orphans, "on request")
+            left = await end(orphans, self._teller.journal, "on request")
             self._take_over(await self._find())
-        ids = {(orphan.pid, orphan.start) for orphan in orphans}
-        return tuple(orphan for orphan in self.orphans if (orphan.pid, orphan.start) in ids)
-
-    async def _end(self, orphans: Sequence[Orphan], why: str) -> None:
-        self._teller.journal.add(
-            "orphan", f"ending {leftovers_text(orphans)} {why}", pids=[orphan.pid for orphan in orphans]
-        )
-        ids = [ProcessId(orphan.pid, orphan.start) for orphan in orphans]
-        await processes.end_processes(ids, grace_s=GRACE_S)
+        return left
 
     def _take_over(self, found: tuple[Orphan, ...]) -> None:
         """Ages are kept true in silence; all else is news."""

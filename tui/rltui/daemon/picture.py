@@ -178,6 +178,7 @@ class Picture:
             is_made=self.is_made,
             rollouts=self._rollouts(),
             orphans=self.orphans.orphans,
+            strangers=self.orphans.strangers() if request.action == "free" and request.pids else (),
             times=self.times.now(),
         )
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import Protocol
 
 from rltui.core.api import Orphan
+from rltui.core.command_text import short_command
 from rltui.core.gpu.report import GpuReport
 from rltui.services import processes
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
@@ -12,6 +14,44 @@ from rltui.services.processes import AttemptRecord, Leftover, ProcessId
 
 NEWEST_ATTEMPTS = 20
 """Attempts of a component whose records are searched. Older ones are found by their tag alone."""
+GRACE_S = 5.0
+"""From SIGTERM to SIGKILL."""
+NAMED_ORPHANS = 3
+"""Most processes named in one text."""
+
+
+class Journal(Protocol):
+    """Where it is written down that something is ended."""
+
+    def add(self, kind: str, text: str, *, pids: list[int]) -> object:
+        """Record an event that happens now."""
+        ...
+
+
+async def end(orphans: Sequence[Orphan], journal: Journal, why: str) -> tuple[Orphan, ...]:
+    """End just these processes, never another that has come to have the pid.
+
+    Returns the ones that still live: another user's, or stuck in the kernel.
+    """
+    if not orphans:
+        return ()
+    journal.add("orphan", f"ending {leftovers_text(orphans)} {why}", pids=[orphan.pid for orphan in orphans])
+    ids = {ProcessId(orphan.pid, orphan.start): orphan for orphan in orphans}
+    return tuple(ids[left] for left in await processes.end_processes(ids, grace_s=GRACE_S))
+
+
+def leftovers_text(orphans: Sequence[Orphan]) -> str:
+    """`2 leftover processes of attempt 1: pid 4711 VLLM::EngineCore, …`."""
+    named = [
+        f"pid {orphan.pid} {short_command(orphan.command)}".rstrip() for orphan in orphans[:NAMED_ORPHANS]
+    ]
+    if len(orphans) > NAMED_ORPHANS:
+        named.append("…")
+    adjective = "" if all(orphan.evidence == "gpu" for orphan in orphans) else "leftover "
+    word = "process" if len(orphans) == 1 else "processes"
+    attempts = {orphan.attempt for orphan in orphans}
+    whose = f" of attempt {orphans[0].attempt}" if len(attempts) == 1 and orphans[0].attempt else ""
+    return f"{len(orphans)} {adjective}{word}{whose}: {', '.join(named)}"
 
 
 def find_leftovers(

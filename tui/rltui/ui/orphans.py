@@ -18,8 +18,9 @@ def owner_text(orphan: Orphan) -> str:
     """`inference attempt 1`, as far as it is known."""
     if orphan.component is None:
         return "an attempt that is not known any more"
+    experiment = "" if orphan.experiment is None else f"{clean_line(orphan.experiment)}/"
     attempt = "" if orphan.attempt is None else f" attempt {orphan.attempt}"
-    return f"{clean_line(orphan.component)}{attempt}"
+    return f"{experiment}{clean_line(orphan.component)}{attempt}"
 
 
 def _ports_text(ports: Sequence[int]) -> str:
@@ -58,10 +59,11 @@ def details(orphan: Orphan) -> tuple[str, str, str]:
         facts.append(f"holds {gib(orphan.gpu_bytes)} GiB of GPU memory")
     if orphan.ports:
         facts.append(f"listens on {_ports_text(orphan.ports)}")
+    whose = "" if orphan.evidence == "gpu" else f"of {owner_text(orphan)}: "
     return (
         f"pid {orphan.pid} {shortened(clean_line(orphan.command), FULL_COMMAND_WIDTH)}".rstrip(),
         " · ".join(facts),
-        f"of {owner_text(orphan)}: {ORPHAN_EVIDENCE[orphan.evidence]}",
+        f"{whose}{ORPHAN_EVIDENCE[orphan.evidence]}",
     )
 
 
