@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import runpy
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -191,3 +193,21 @@ def test_check_says_what_will_fit_before_anything_runs(gpu_box: GpuBox) -> None:
     text = gpu_box.box.run("check", "run.toml", "-l", "parts.toml").stdout
     assert f"warning: {verdict['text']}\n" in text
     assert not (gpu_box.box.work / "outputs").exists()
+
+
+def test_history_knows_who_held_what(gpu_box: GpuBox) -> None:
+    gpu_box.load()
+    gpu_box.start()
+    gpu_box.box.wait_for("trainer", "ready")
+    gpu_box.hold((gpu_box.pid("trainer"), 3 * GIB), other_bytes=GIB)
+    until(lambda: gpu_box.share("trainer"))
+    code = (
+        "import json; from rltui.client import launch\n"
+        "with launch.connect(launch.choose('one')) as wire: print(json.dumps(wire.call('gpu_history')))"
+    )
+    command = [sys.executable, "-c", code]
+    answer = subprocess.run(command, env=gpu_box.box.env, capture_output=True, check=True, timeout=30)
+    [device] = json.loads(answer.stdout)["histories"]
+    newest = {series["label"]: series["used_bytes"][-1] for series in device["series"]}
+    assert newest == {"trainer": 3 * GIB, "others": GIB}
+    assert len(device["times"]) == len(device["series"][0]["used_bytes"])

@@ -278,7 +278,7 @@ class Plan(Value):
     """From now until all is ready, by the medians of earlier starts; `None` where one was never timed."""
     problems: tuple[Problem, ...] = ()
     memory: tuple[MemoryVerdict, ...] = ()
-    """What the starts will meet on their devices. The bad ones are among `problems`, as warnings."""
+    """What each start will meet on its devices, at worst. The bad ones are among `problems`, as warnings."""
 
     @property
     def blocked(self) -> bool:
@@ -305,7 +305,7 @@ class Check(Value):
     problems: tuple[Problem, ...] = ()
     derived: tuple[DerivedValue, ...] = ()
     memory: tuple[MemoryVerdict, ...] = ()
-    """Per device, with what is free on it now; empty where no GPU can be read."""
+    """Of each component with devices, its worst, by what is free now; empty where no GPU can be read."""
 
 
 class JournalEntry(Value):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from rltui.core.api import ComponentState, Plan, Problem
+from rltui.core.gpu.forecast import worst_per_component
 from rltui.core.gpu.report import GpuReport, MemoryVerdict
 from rltui.core.layout import Layout
 from rltui.daemon.component import ComponentRunner
@@ -53,11 +54,11 @@ class MemoryOutlook:
             device.model_copy(update={"budgets": budgets.get(device.key, ())}) for device in report.devices
         )
         engines = {name for name in idle if self._memory.is_engine(name, files)}
-        shown = tuple(verdict for verdict in verdicts if verdict.component in engines)
+        shown = worst_per_component(verdict for verdict in verdicts if verdict.component in engines)
         return report.model_copy(update={"devices": devices, "verdicts": shown})
 
     def of_plan(self, plan: Plan, files: ConfigFiles) -> tuple[MemoryVerdict, ...]:
-        """What the starts of `plan` will meet with the config `files`.
+        """What each start of `plan` will meet at worst with the config `files`.
 
         Raises:
             ConfigError: if the config cannot be understood.
@@ -68,7 +69,9 @@ class MemoryOutlook:
             device.key: sum(process.used_bytes or 0 for process in device.processes if process.pid in ended)
             for device in devices
         }
-        return self._memory.verdicts(devices, files, starts=plan.start, stops=plan.stop, freed=freed)
+        return worst_per_component(
+            self._memory.verdicts(devices, files, starts=plan.start, stops=plan.stop, freed=freed)
+        )
 
     def why_held(self, component: str) -> str | None:
         """The engine that must be ready first, because it measures a device that `component` loads.
@@ -78,15 +81,16 @@ class MemoryOutlook:
         """
         try:
             files = self._store.files
-            if self._memory.is_engine(component, files):
-                return None
+            is_engine = self._memory.is_engine(component, files)
             sharing = self._memory.sharing(component, files)
             engines = [name for name in sharing if self._memory.is_engine(name, files)]
         except ConfigError:
             return None
+        order = self._layout.start_order()
         for name in engines:
-            state = self._runners[name].life.state
-            if state in _MEASURES and component not in self._layout.needs(name):
+            comes_first = not is_engine or order.index(name) < order.index(component)
+            measures = self._runners[name].life.state in _MEASURES
+            if measures and comes_first and component not in self._layout.needs(name):
                 return f"{name} to be ready, which measures the GPU they share while it starts"
         return None
 

@@ -71,12 +71,15 @@ class MemoryPlan:
     ) -> tuple[MemoryVerdict, ...]:
         """What the components in `starts` will meet, once those in `stops` are gone, in start order.
 
+        Jobs that only prepare something are left out: they are gone when the others come.
+
         `freed`: bytes that are given back besides, by device key.
 
         Raises:
             ConfigError: if layout or config cannot be understood.
         """
-        users = [self._user(component, files, starts, stops) for component in self._loading_order(files)]
+        lasting = [name for name in self._loading_order(files) if not self._layout[name].creates]
+        users = [self._user(component, files, starts, stops) for component in lasting]
         return forecast(devices, [user for user in users if user.devices], freed=freed or {})
 
     def is_engine(self, component: str, files: ConfigFiles) -> bool:
