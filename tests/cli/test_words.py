@@ -22,7 +22,7 @@ from rltui.cli.output import plan_text
 from rltui.cli.status import SYMBOLS, as_text
 from rltui.cli.waiting import wait_until_settled
 from rltui.client.wire import Wire
-from rltui.core.api import ComponentState, Lost, Plan, Status
+from rltui.core.api import ComponentState, Lost, Orphan, Plan, Status
 from rltui.core.gpu.report import Remedy
 from rltui.errors import ComponentFailedError, RltuiError
 from rltui.ui.states import LOOKS
@@ -114,9 +114,19 @@ start  trainer
             Plan(action="free", free=ORPHANS[1:], keep=("trainer",)),
             "end    leftover pid 4712 python -c worker · of inference attempt 1 · :8000\nkeep   trainer\n",
         ),
+        (
+            Plan(
+                action="free",
+                free=(
+                    Orphan(pid=7, start=1, command="python train.py", gpu_bytes=12 << 30, evidence="gpu"),
+                    Orphan(pid=8, start=1, command="serve", experiment="old", component="inference"),
+                ),
+            ),
+            "end    pid 7 python train.py · 12.0 GiB\nend    leftover pid 8 serve · of old/inference\n",
+        ),
         (Plan(), ""),
     ],
-    ids=["restart", "stop", "free", "nothing"],
+    ids=["restart", "stop", "free", "free-others", "nothing"],
 )
 def test_plan_text(plan: Plan, words: str) -> None:
     assert plan_text(plan) == words

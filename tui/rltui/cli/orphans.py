@@ -61,7 +61,7 @@ def _look(record: ExperimentRecord) -> OrphanReport:
     wire = launch.connect(record)
     if wire is None:
         gpus = read_once(record.name)
-        found = offline.offline_orphans(record)
+        found = offline.offline_orphans(record, gpus)
     else:
         with wire:
             found = Status.model_validate(wire.call("status", timeout_s=ANSWER_S)).orphans

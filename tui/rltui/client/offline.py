@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rltui.core.api import ComponentStatus, Orphan, Status
 from rltui.core.failure_cause import FailurePattern
+from rltui.core.gpu.report import GpuReport
 from rltui.core.layout import ComponentSpec
 from rltui.core.metrics import MetricSeries
 from rltui.errors import ConfigError
@@ -57,8 +58,11 @@ def offline_status(record: ExperimentRecord) -> Status:
     )
 
 
-def offline_orphans(record: ExperimentRecord) -> tuple[Orphan, ...]:
-    """What outlived the components of an experiment that has no supervisor, as it is now."""
+def offline_orphans(record: ExperimentRecord, gpus: GpuReport | None = None) -> tuple[Orphan, ...]:
+    """What outlived the components of an experiment that has no supervisor, as it is now.
+
+    Without `gpus`, a reading, the driver is asked if there is something to ask.
+    """
     control = ControlFolder(Path(record.output_dir))
     layout = layout_files.load(Path(record.layout_file))
     leftovers = orphans.find_leftovers(record, control, [spec.id for spec in layout.component], living=())
@@ -66,7 +70,7 @@ def offline_orphans(record: ExperimentRecord) -> tuple[Orphan, ...]:
         return ()
     from rltui.services.gpu_once import read_once  # the driver is asked only where there is something to ask
 
-    return orphans.described(leftovers, read_once())
+    return orphans.described(leftovers, gpus or read_once())
 
 
 def _max_steps(record: ExperimentRecord) -> int | None:
