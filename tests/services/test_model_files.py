@@ -129,6 +129,7 @@ def test_the_config_tells_of_the_cache(tmp_path: Path) -> None:
         struct.pack("<Q", 2) + b"{}",
         struct.pack("<Q", 8) + b'{"a": 1}',
         struct.pack("<Q", 26) + b'{"a":{"data_offsets":[1]}}',
+        struct.pack("<Q", 50) + b'{"a":{"dtype":"BF16","data_offsets":[0,Infinity]}}',
     ],
 )
 def test_a_broken_weights_file_leaves_its_size_open(tmp_path: Path, data: bytes) -> None:

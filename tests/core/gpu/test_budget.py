@@ -54,6 +54,11 @@ def test_the_largest_utilization_within_a_size_is_the_largest(total: int, room: 
     assert hundredths == 100 or math.ceil(total * ((hundredths + 1) / 100)) > room
 
 
+def test_a_budget_that_is_rounded_up_beyond_the_size_is_too_large() -> None:
+    assert math.ceil(100 * 0.07) == 8
+    assert utilization_within(100, 7) == 0.06
+
+
 @given(SIZES, st.floats(0, 1))
 def test_the_largest_passing_one_passes_with_the_context_made(total: int, free_frac: float) -> None:
     free = int(total * free_frac)

@@ -76,6 +76,27 @@ def test_what_the_plan_ends_is_free_by_then() -> None:
     assert one([full], users, freed={A: 10 * GIB}).verdict == "fits"
 
 
+def test_what_leftovers_hold_does_not_end_with_their_component() -> None:
+    left = device(80, held("inference", 10), held("inference", 20, "orphan"))
+    assert one([left], [replace(engine(0.9), stops=True)]).free_bytes == 60 * GIB
+
+
+def test_a_trainer_that_the_plan_ends_needs_nothing() -> None:
+    full = device(80, held("trainer", 18))
+    verdict = one([full], [engine(0.9), trainer(30, stops=True)])
+    assert verdict.verdict == "fits"
+    assert verdict.peak_bytes is None
+    assert "trainer" not in verdict.text
+
+
+def test_a_suggestion_is_small_enough_for_the_check_and_for_the_trainer() -> None:
+    large = device(200, held("trainer", 1), held(None, 100, "other"))
+    user = replace(engine(0.9), figures=EngineFigures(budget_bytes=20 * GIB), peak_bytes={A: 20 * GIB})
+    verdict = one([large], [user, trainer(1)])
+    assert (verdict.safe_utilization, verdict.suggested_utilization) == (0.49, 0.48)
+    assert one([large], [user, trainer(30)]).suggested_utilization == 0.34
+
+
 def test_a_trainer_that_starts_too_gets_what_is_left() -> None:
     users = [engine(0.5), trainer(11.2, starts=True)]
     verdict = one([device(79.9)], users)
@@ -243,6 +264,16 @@ def test_it_refuses_just_where_less_is_free_than_the_budget(
     assert verdict.free_bytes is not None
     assert verdict.budget_bytes is not None
     assert (verdict.verdict == "will_refuse") == (verdict.free_bytes < verdict.budget_bytes)
+
+
+@given(SIZES, st.floats(0, 1), UTILIZATIONS)
+def test_the_trainer_is_short_just_where_less_is_left_than_its_peak(
+    total: float, peak_frac: float, utilization: float
+) -> None:
+    verdict = one([device(total)], [engine(utilization), trainer(total * peak_frac, starts=True)])
+    assert verdict.left_bytes is not None
+    assert verdict.peak_bytes is not None
+    assert (verdict.verdict == "trainer_short") == (verdict.left_bytes < verdict.peak_bytes)
 
 
 @given(SIZES, st.floats(0, 1), st.floats(0, 1), UTILIZATIONS, st.booleans(), st.floats(0, 40))

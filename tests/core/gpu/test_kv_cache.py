@@ -69,7 +69,16 @@ def test_an_unknown_version_is_that_of_the_last_attempt() -> None:
     assert kv_cache(unknown, TOTAL, figures=figures, shape=SHAPE) == kv_cache(ENGINE, TOTAL, shape=SHAPE)
 
 
-def test_devices_share_weights_and_heads_but_no_head_is_halved() -> None:
+def test_devices_share_the_weights() -> None:
+    alone, shared = (
+        kv_cache(replace(ENGINE, tensor_parallel=parallel), TOTAL, shape=SHAPE) for parallel in (1, 4)
+    )
+    assert alone is not None
+    assert shared is not None
+    assert shared.size_bytes - alone.size_bytes == 12 * GIB
+
+
+def test_devices_share_the_heads_but_no_head_is_halved() -> None:
     for parallel, parts in ((1, 1), (4, 4), (16, 8)):
         engine = replace(ENGINE, tensor_parallel=parallel, kv_cache_memory_bytes=GIB)
         found = kv_cache(engine, TOTAL, shape=SHAPE)

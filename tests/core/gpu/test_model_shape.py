@@ -104,9 +104,16 @@ def test_old_names_and_experts() -> None:
     assert shape(experts).activation_bytes_per_token == (4 * 4096 + 3 * 32 * 768) * 2
 
 
+def test_more_shared_layers_than_there_are() -> None:
+    config = QWEN3_8B | {"layer_types": ["full_attention"] * 36, "num_kv_shared_layers": 40}
+    assert shape(config).kv_bytes_per_token is None
+
+
 def test_stretched_positions_are_not_guessed() -> None:
     assert shape(QWEN3_8B | {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}).max_positions is None
-    assert shape(QWEN3_8B | {"rope_parameters": {"rope_type": "default"}}).max_positions == 40_960
+    others: tuple[Any, ...] = ("default", [], None)
+    for kind in others:
+        assert shape(QWEN3_8B | {"rope_parameters": {"rope_type": kind}}).max_positions == 40_960
 
 
 JSON = st.recursive(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import struct
 from collections.abc import Mapping
 from functools import lru_cache
@@ -93,7 +94,7 @@ def _weights_bytes(folder: Path, config: Mapping[str, Any], element: int) -> int
         )
     total = (index or {}).get("metadata")
     size = total.get("total_size") if isinstance(total, Mapping) else None
-    if not isinstance(size, int | float) or isinstance(size, bool) or size <= 0:
+    if not isinstance(size, int | float) or isinstance(size, bool) or not 0 < size < math.inf:
         return None
     if "quantization_config" in config:
         return int(size)
@@ -119,7 +120,7 @@ def _tensors(folder: Path, index: Mapping[str, Any] | None) -> dict[str, tuple[s
             try:
                 begin, end = entry["data_offsets"]
                 found[name] = (str(entry["dtype"]), int(end) - int(begin))
-            except (TypeError, ValueError, KeyError):
+            except (TypeError, ValueError, KeyError, OverflowError):
                 return None
     return found or None
 

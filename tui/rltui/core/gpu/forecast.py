@@ -86,7 +86,7 @@ def _of_engine(outlook: DeviceOutlook, user: MemoryUser, engine: EngineMemory) -
     free = outlook.free_for(user)
     budget = share_bytes(outlook.usable_bytes, engine.utilization)
     cache = kv_cache(engine, outlook.usable_bytes, figures=user.figures, shape=user.shape)
-    peak, left = outlook.trainers_peak, outlook.left_beside(user, engine)
+    peak, left = outlook.trainers_peak, max(0, outlook.left_beside(user, engine))
     fit = text.EngineFit(outlook, user, engine, free_bytes=free, budget_bytes=budget, left_bytes=left)
     verdict = MemoryVerdict(
         verdict="fits",
@@ -98,7 +98,7 @@ def _of_engine(outlook: DeviceOutlook, user: MemoryUser, engine: EngineMemory) -
         free_bytes=free,
         budget_bytes=budget,
         utilization=engine.utilization,
-        left_bytes=max(0, left),
+        left_bytes=left,
         peak_bytes=peak,
         safe_utilization=outlook.safe_utilization(user, engine),
         kv_cache_tokens=cache.tokens if cache else None,

@@ -25,7 +25,7 @@ class EngineFit:
     free_bytes: int
     budget_bytes: int
     left_bytes: int
-    """For the trainers; below 0 where the engine alone takes more than there is."""
+    """For the trainers."""
 
     @property
     def share(self) -> str:
@@ -52,7 +52,7 @@ def fits(fit: EngineFit) -> str:
         return f"{start}, of which {gib(fit.free_bytes)} are free"
     peak = fit.outlook.trainers_peak
     history = f"whose peak was {gib(peak)}" if peak is not None else "whose need is not known yet"
-    left = gib(max(0, fit.left_bytes))
+    left = gib(fit.left_bytes)
     return f"{start}, leaves {left} for {fit.trainers}, {history}"
 
 
@@ -105,7 +105,7 @@ def no_kv_cache(fit: EngineFit, cache: KvCache, suggested: float | None) -> str:
 
 def trainer_short(fit: EngineFit, peak_bytes: int, suggested: float | None) -> str:
     """Both start, and the trainer runs out of memory."""
-    need, left = _two(peak_bytes, max(0, fit.left_bytes))
+    need, left = _two(peak_bytes, fit.left_bytes)
     what = (
         f"{fit.trainers} will not fit: the peak was {need} GiB, {fit.user.component} ({fit.share}) leaves"
         f" {left} on {_gpu(fit.outlook.device)}"

@@ -106,9 +106,9 @@ def _layers_with_cache(config: Config) -> tuple[int | None, bool]:
         return None, False
     kinds = config.get("layer_types") or config.get("layers_block_type")
     if isinstance(kinds, Sequence) and not isinstance(kinds, str) and kinds:
-        own = kinds[: len(kinds) - (_number(config, "num_kv_shared_layers") or 0)]
-        full = sum(kind in _FULL for kind in own if isinstance(kind, str))
-        windowed = sum(kind in _WINDOWED for kind in own if isinstance(kind, str))
+        own = kinds[: max(0, len(kinds) - (_number(config, "num_kv_shared_layers") or 0))]
+        full = sum(isinstance(kind, str) and kind in _FULL for kind in own)
+        windowed = sum(isinstance(kind, str) and kind in _WINDOWED for kind in own)
         kept = full or windowed
         return kept or None, kept < len(own)
     kept = _layers_by_rule(config, total)
@@ -144,7 +144,7 @@ def _max_positions(config: Config) -> int | None:
     return _number(config, "max_position_embeddings", "n_positions")
 
 
-_STRETCHED = frozenset({"yarn", "linear", "dynamic"})
+_STRETCHED = ("yarn", "linear", "dynamic")
 
 
 def _number(config: Config, *names: str) -> int | None:
