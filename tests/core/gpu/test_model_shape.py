@@ -116,9 +116,12 @@ def test_stretched_positions_are_not_guessed() -> None:
         assert shape(QWEN3_8B | {"rope_parameters": {"rope_type": kind}}).max_positions == 40_960
 
 
+WORDS = st.sampled_from(
+    ["", "bfloat16", "full_attention", "type", "num_hidden_layers", "kv_cache_scheme", "M*"]
+)
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 200) | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    st.none() | st.booleans() | st.integers(-3, 200) | st.floats() | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
     max_leaves=5,
 )
 NAMES = [
