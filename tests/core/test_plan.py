@@ -52,7 +52,7 @@ def test_knob_of_the_orchestrator_keeps_inference_warm() -> None:
 
 def test_an_edit_may_be_meant_for_a_component_that_does_not_read_it() -> None:
     states = {"inference": S.READY, "orchestrator": S.READY, "trainer": S.FAILED}
-    readers = {"inference.gpu_memory_utilization": ("inference",)}
+    readers: dict[str, tuple[str, ...]] = {"inference.gpu_memory_utilization": ("inference",)}
     assert "trainer" not in plan("set", {"inference": S.READY, "trainer": S.FAILED}, readers=readers).start
     made = plan("set", states, "inference", "trainer", readers=readers)
     assert made.stop == ("orchestrator", "inference")
