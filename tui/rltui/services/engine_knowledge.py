@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rltui.core.gpu.engine import EngineMemory
@@ -11,7 +11,7 @@ from rltui.core.gpu.memory_user import EngineFigures, MemoryUser, ModelShape
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework
 from rltui.services.config_store import load_snapshot
-from rltui.services.engine_log import read_figures
+from rltui.services.engine_log import LIMIT_BYTES, read_figures
 from rltui.services.experiment_files import ControlFolder
 from rltui.services.model_files import model_folder, read_shape
 
@@ -19,15 +19,32 @@ NEWEST_ATTEMPTS = 5
 """Whose output is looked at, for one that came as far as its KV cache."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """What an earlier start of an engine tells."""
+
+    engine: EngineMemory | None
+    """As its config had it; `None` where that cannot be understood any more."""
+    figures: EngineFigures | None
+    read_bytes: int
+    """Of its output, when that was read."""
+
+    @property
+    def is_told(self) -> bool:
+        """Its output will say no more of memory, however long it grows."""
+        has_cache = self.figures is not None and self.figures.kv_cache_bytes is not None
+        return has_cache or self.read_bytes >= LIMIT_BYTES
+
+
 class EngineKnowledge:
-    """Of the engines of one experiment. Reads files; what an attempt measured is read once."""
+    """Of the engines of one experiment. Reads small files, and the output of each attempt as it grows."""
 
     def __init__(self, framework: Framework, control: ControlFolder, workspace: Path) -> None:
         """`control` holds the earlier attempts, if there are any."""
         self._framework = framework
         self._control = control
         self._workspace = workspace
-        self._measured: dict[Path, EngineFigures] = {}
+        self._attempts: dict[Path, _Attempt] = {}
 
     def added(self, user: MemoryUser, engine: EngineMemory) -> MemoryUser:
         """`user` with `engine`, and all that is known of that."""
@@ -39,25 +56,34 @@ class EngineKnowledge:
 
     def _figures(self, engine: EngineMemory) -> EngineFigures | None:
         """Of the newest attempt with the same model that measured its KV cache."""
-        for attempt in reversed(self._control.attempts(engine.component)[-NEWEST_ATTEMPTS:]):
-            folder = self._control.attempt_dir(engine.component, attempt)
-            if self._model(folder / "config") != engine.model:
+        for number in reversed(self._control.attempts(engine.component)[-NEWEST_ATTEMPTS:]):
+            attempt = self._attempt(engine.component, number)
+            then, figures = attempt.engine, attempt.figures
+            if (
+                then is None
+                or then.model != engine.model
+                or figures is None
+                or figures.kv_cache_bytes is None
+            ):
                 continue
-            figures = self._measured.get(folder) or read_figures(
-                self._control.log_file(engine.component, attempt)
-            )
-            if figures is not None and figures.kv_cache_bytes is not None:
-                self._measured[folder] = figures
-                return figures
+            return figures if figures.utilization else replace(figures, utilization=then.utilization)
         return None
 
-    def _model(self, snapshot: Path) -> str | None:
-        """What the engine served with this config."""
+    def _attempt(self, component: str, number: int) -> _Attempt:
+        folder, log = self._control.attempt_dir(component, number), self._control.log_file(component, number)
+        known = self._attempts.get(folder)
+        size = _size(log)
+        if known is None or not (known.is_told or known.read_bytes == size):
+            engine = known.engine if known is not None else self._engine(folder / "config")
+            known = self._attempts[folder] = _Attempt(engine, read_figures(log), size)
+        return known
+
+    def _engine(self, snapshot: Path) -> EngineMemory | None:
+        """What ran with this config."""
         try:
-            then = self._framework.engine_memory(load_snapshot(snapshot, self._framework))
+            return self._framework.engine_memory(load_snapshot(snapshot, self._framework))
         except ConfigError:  # damaged since
             return None
-        return then.model if then is not None else None
 
     def _shape(self, engine: EngineMemory) -> ModelShape | None:
         if engine.model is None:
@@ -66,3 +92,11 @@ class EngineKnowledge:
         if folder is None:
             return None
         return read_shape(folder, dtype=engine.dtype, kv_cache_dtype=engine.kv_cache_dtype)
+
+
+def _size(path: Path) -> int:
+    """0 where there is no file."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
