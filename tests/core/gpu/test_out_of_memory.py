@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from rltui.core.gpu.budget import passing_utilization
 from rltui.core.gpu.out_of_memory import (
     completed,
-    passing_utilization,
     size_bytes,
     size_text,
     verdict,

@@ -175,7 +175,10 @@ class Supervisor:
             ConfigError: if a config file, a name or an edited value cannot be understood.
         """
         await self.orphans.settled()
-        await self.gpu_readings.first()
+        if request.action == "free" and request.pids:
+            await self.gpu_readings.fresh()  # may name what only the GPUs know
+        else:
+            await self.gpu_readings.first()
         return self._picture.plan(request)
 
     async def execute(self, request: Request) -> Plan:

@@ -6,7 +6,8 @@ vLLM 0.10 to 0.32, torch 1.13 to 2.13.
 from __future__ import annotations
 
 from rltui.core.failure_cause import FailurePattern, Groups, Weight
-from rltui.core.gpu.out_of_memory import passing_utilization, size_text
+from rltui.core.gpu.budget import passing_utilization
+from rltui.core.gpu.out_of_memory import size_text
 from rltui.frameworks import memory_figures as figures
 from rltui.frameworks.memory_figures import OF_A_PROCESS, SIZE
 

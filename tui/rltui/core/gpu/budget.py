@@ -50,6 +50,18 @@ def largest_passing_utilization(device: GpuDevice, free_bytes: int) -> float | N
     return utilization_within(usable, free_bytes - kept_for_context)
 
 
+def passing_utilization(free: float, total: float) -> float:
+    """Largest utilization, in steps of 0.01, that passes with what vLLM itself counted; 0 where none does.
+
+    It counted with its context made; one step is kept for the next one's (`reference/nvml.md`, 4.1).
+
+    Args:
+        free: in the unit of `total`, as its refusal names both.
+        total: as CUDA has it.
+    """
+    return max(0.0, (math.floor(free / total * 100) - 1) / 100) if total > 0 else 0.0
+
+
 def utilization_within(usable_bytes: int, room_bytes: int) -> float | None:
     """Largest utilization, in steps of 0.01 up to 1, that claims at most `room_bytes`; `None` where none."""
     hundredths = min(100, room_bytes * 100 // usable_bytes)

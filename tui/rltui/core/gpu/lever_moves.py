@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rltui.core.api import KnobInfo, KnobScalar
+from rltui.core.gpu.budget import passing_utilization
 from rltui.core.gpu.knob_search import beside, find, is_named, whole
 from rltui.core.gpu.lever import Lever, Role
-from rltui.core.gpu.out_of_memory import passing_utilization
 from rltui.core.gpu.report import OutOfMemory
 
 USUAL_STEP = 0.05

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 
 from rltui.core.gpu.report import OutOfMemory
@@ -36,14 +35,6 @@ def size_text(size: int) -> str:
     if 0 < size < _SMALL_BYTES:
         return f"{max(1, round(size / (1 << 20)))} MiB"
     return f"{gib(size)} GiB" if size else "0"
-
-
-def passing_utilization(free: float, total: float) -> float:
-    """Largest `gpu_memory_utilization` that passes vLLM's start check, in steps of 0.01.
-
-    One step below the exact share: the new process's own context takes some (`reference/nvml.md`, 4.1).
-    """
-    return max(0.0, (math.floor(free / total * 100) - 1) / 100) if total > 0 else 0.0
 
 
 def completed(memory: OutOfMemory, figures: OutOfMemory) -> OutOfMemory:
