@@ -18,16 +18,27 @@ class GpuReadings:
 
     def __init__(self) -> None:
         self.newest = GpuReport(available=False, reason="not read yet")
-        self.fastest_first: Sequence[str] = ()
-        """UUIDs in CUDA's own order, where that was asked for."""
+        self._fastest_first: Sequence[str] = ()
+        self._chosen: dict[GpuChoice, tuple[GpuDevice, ...]] = {}
+        """Of the newest reading: asked for again and again, for every component."""
         self.wanted = asyncio.Event()
         """Somebody waits for a reading: the next one need not wait for its turn."""
         self._taken = 0
         self._arrived = asyncio.Event()
 
+    @property
+    def fastest_first(self) -> Sequence[str]:
+        """UUIDs in CUDA's own order, where that was asked for."""
+        return self._fastest_first
+
+    @fastest_first.setter
+    def fastest_first(self, uuids: Sequence[str]) -> None:
+        self._fastest_first = uuids
+        self._chosen.clear()
+
     def take(self, report: GpuReport) -> None:
         """A new reading."""
-        self.newest = report
+        self.amend(report)
         self._taken += 1
         self._arrived.set()
         self._arrived = asyncio.Event()
@@ -35,6 +46,7 @@ class GpuReadings:
     def amend(self, report: GpuReport) -> None:
         """The newest reading with more about it: not a new one."""
         self.newest = report
+        self._chosen.clear()
 
     async def first(self) -> GpuReport:
         """The newest reading, once there is one; what there is where the driver does not answer."""
@@ -56,4 +68,8 @@ class GpuReadings:
 
     def chosen(self, choice: GpuChoice) -> tuple[GpuDevice, ...]:
         """The devices of this machine that `choice` names."""
-        return chosen_devices(choice, self.newest.devices, fastest_first=self.fastest_first)
+        if choice not in self._chosen:
+            self._chosen[choice] = chosen_devices(
+                choice, self.newest.devices, fastest_first=self._fastest_first
+            )
+        return self._chosen[choice]

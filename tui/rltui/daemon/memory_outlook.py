@@ -47,13 +47,13 @@ class MemoryOutlook:
             files = self._store.files
             budgets = self._memory.budgets(files)
             idle = {name for name, runner in self._runners.items() if not runner.life.alive}
-            verdicts = self._memory.verdicts(report.devices, files, starts=idle)
+            engines = {name for name in idle if self._memory.is_engine(name, files)}
+            verdicts = self._memory.verdicts(report.devices, files, starts=idle) if engines else ()
         except ConfigError:
             return report
         devices = tuple(
             device.model_copy(update={"budgets": budgets.get(device.key, ())}) for device in report.devices
         )
-        engines = {name for name in idle if self._memory.is_engine(name, files)}
         shown = worst_per_component(verdict for verdict in verdicts if verdict.component in engines)
         return report.model_copy(update={"devices": devices, "verdicts": shown})
 

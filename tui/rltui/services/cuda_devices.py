@@ -25,14 +25,16 @@ def in_bus_order(environment: Mapping[str, str]) -> bool:
     return environment.get(DEVICE_ORDER, "PCI_BUS_ID") == "PCI_BUS_ID"
 
 
-def usable_devices(choose: Choose, environment: Mapping[str, str], *, python: str) -> tuple[str, ...]:
-    """What `cuda:0`, `cuda:1` … are for the torch of this interpreter, as `CUDA_VISIBLE_DEVICES` names them.
-
-    Empty where there is no device, or that torch was built without CUDA.
-    """
+def visible_devices(choose: Choose, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """What `cuda:0`, `cuda:1` … are for a CUDA process, as `CUDA_VISIBLE_DEVICES` names them."""
     chosen = choose(GpuChoice(environment.get(VISIBLE_DEVICES), in_bus_order(environment)))
-    if not chosen:
+    return tuple(device.uuid or device.label for device in chosen)
+
+
+def usable_devices(visible: tuple[str, ...], *, python: str) -> tuple[str, ...]:
+    """Those of `visible` that the torch of this interpreter uses: none where it was built without CUDA."""
+    if not visible:
         return ()
     from rltui.services.torch_build import uses_cuda  # looks into packages, for nothing where there is no GPU
 
-    return tuple(device.uuid or device.label for device in chosen) if uses_cuda(python) else ()
+    return visible if uses_cuda(python) else ()

@@ -20,6 +20,7 @@ from rltui.services.config_store import load_snapshot
 from rltui.services.engine_knowledge import EngineKnowledge
 from rltui.services.experiment_files import ControlFolder
 from rltui.services.gpu_peaks import newest_peaks
+from rltui.services.of_files import OfFiles
 from rltui.services.recipe import Recipe
 
 
@@ -43,6 +44,7 @@ class MemoryPlan:
         self._recipe = recipe
         self._control = control
         self._engines = EngineKnowledge(framework, control, workspace)
+        self._what_changed = OfFiles(self._compare)
 
     def budgets(self, files: ConfigFiles) -> dict[str, tuple[GpuBudget, ...]]:
         """By device key: what the engines may take there.
@@ -117,12 +119,12 @@ class MemoryPlan:
         if not devices:
             return user
         attempt, peak_bytes = newest_peaks(self._control, component) or (None, {})
-        note = "" if attempt is None else self._what_changed(component, attempt, files)
+        note = "" if attempt is None else self._what_changed(files, component, attempt)
         user = replace(user, peak_bytes=peak_bytes, peak_note=note)
         engine = self._recipe.engine(component, files)
         return user if engine is None else self._engines.added(user, engine)
 
-    def _what_changed(self, component: str, attempt: int, files: ConfigFiles) -> str:
+    def _compare(self, files: ConfigFiles, component: str, attempt: int) -> str:
         """Values that decide about memory and are others now than in that attempt."""
         folder = self._control.attempt_dir(component, attempt) / "config"
         now = self._values(component, files)

@@ -23,8 +23,10 @@ from rltui.services.cuda_devices import (
     in_bus_order,
     no_devices,
     usable_devices,
+    visible_devices,
 )
 from rltui.services.experiment_files import ExperimentRecord
+from rltui.services.of_files import OfFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ class Recipe:
         self._layout = layout
         self._framework = framework
         self._choose = choose
+        self._engine_memory = OfFiles(framework.engine_memory)
+        self._filled_in = OfFiles(self._template_values)
 
     def launch(self, component: str, files: ConfigFiles, *, resume_step: int | None) -> Launch:
         """What to run for `component` with the config `files`."""
@@ -98,7 +102,7 @@ class Recipe:
 
     def engine(self, component: str, files: ConfigFiles) -> EngineMemory | None:
         """What it does with their memory, where it is an inference engine."""
-        named = self._framework.engine_memory(files)
+        named = self._engine_memory(files)
         fraction = self._gpu_memory(component, files)
         if named is not None and named.component == component:
             return named if fraction is None else replace(named, utilization=fraction)
@@ -139,6 +143,11 @@ class Recipe:
         return render(text, self._values(files, None), where=self._where(component)) if text else ""
 
     def _values(self, files: ConfigFiles, resume_step: int | None) -> Mapping[str, TemplateValue]:
+        return self._filled_in(files, resume_step, visible_devices(self._choose, os.environ))
+
+    def _template_values(
+        self, files: ConfigFiles, resume_step: int | None, visible: tuple[str, ...]
+    ) -> Mapping[str, TemplateValue]:
         context = RunContext(
             workspace=self._record.workspace,
             output_dir=self._record.output_dir,
@@ -147,7 +156,7 @@ class Recipe:
             overrides=overrides.standing(
                 self._framework.ports(files), self._record.overrides, self._record.overridden
             ),
-            cuda_devices=usable_devices(self._choose, os.environ, python=sys.executable),
+            cuda_devices=usable_devices(visible, python=sys.executable),
         )
         return self._framework.template_values(files, context)
 

@@ -1,0 +1,33 @@
+"""Chosen devices are those of the newest reading, however often they were asked for before."""
+
+from __future__ import annotations
+
+from rltui.core.gpu.choice import GpuChoice
+from rltui.core.gpu.report import GpuDevice, GpuReport
+from rltui.daemon.gpu_readings import GpuReadings
+
+
+def report(*uuids: str, used_bytes: int = 0) -> GpuReport:
+    devices = (GpuDevice(index=i, uuid=uuid, used_bytes=used_bytes) for i, uuid in enumerate(uuids))
+    return GpuReport(available=True, devices=tuple(devices))
+
+
+def test_chosen_devices_follow_the_readings() -> None:
+    readings = GpuReadings()
+    first = GpuChoice("0")
+    assert readings.chosen(first) == ()
+    readings.take(report("GPU-a"))
+    assert [device.uuid for device in readings.chosen(first)] == ["GPU-a"]
+    readings.take(report("GPU-a", used_bytes=7))
+    assert [device.used_bytes for device in readings.chosen(first)] == [7]
+    readings.amend(report("GPU-b"))
+    assert [device.uuid for device in readings.chosen(first)] == ["GPU-b"]
+
+
+def test_chosen_devices_follow_the_order_of_cuda() -> None:
+    readings = GpuReadings()
+    readings.take(report("GPU-a", "GPU-b"))
+    fastest = GpuChoice("0", by_bus=False)
+    assert [device.uuid for device in readings.chosen(fastest)] == ["GPU-a"]
+    readings.fastest_first = ("GPU-b", "GPU-a")
+    assert [device.uuid for device in readings.chosen(fastest)] == ["GPU-b"]
