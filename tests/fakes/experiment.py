@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from rltui.client.protocol import Event
 from rltui.core.api import (
@@ -19,7 +19,16 @@ from rltui.core.api import (
     Request,
     Status,
 )
-from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
+from rltui.core.gpu.report import (
+    GpuBudget,
+    GpuDevice,
+    GpuHistories,
+    GpuHistory,
+    GpuProcess,
+    GpuReport,
+    GpuSeries,
+    GpuShare,
+)
 from rltui.core.layout import Screen
 from rltui.core.log_source import Change
 from rltui.errors import RltuiError
@@ -115,26 +124,88 @@ def gpu_report(count: int = 2) -> GpuReport:
     for index in range(count):
         holder = "inference" if index % 2 == 0 else "trainer"
         processes = [
-            GpuProcess(pid=1, used_bytes=int((60.1 - 3 * index) * GIB), component=holder),
-            GpuProcess(pid=2, used_bytes=int(1.3 * GIB), name="python"),
+            gpu_process(1, 60.1 - 3 * index, owner="component", component=holder, attempt=1),
+            gpu_process(2, 1.3, owner="other", user="alice", name="python", command="python eval.py"),
         ]
         if index == 0:
-            processes.append(GpuProcess(pid=3, used_bytes=int(9.8 * GIB), component="trainer"))
-        used = sum(process.used_bytes or 0 for process in processes)
+            processes.append(gpu_process(3, 9.8, owner="component", component="trainer", attempt=1))
         devices.append(
-            GpuDevice(
-                index=index,
-                name="NVIDIA H200",
-                total_bytes=141 * GIB,
-                used_bytes=used,
-                free_bytes=141 * GIB - used,
+            gpu_device(
+                index,
+                processes,
                 utilization=0.97 - index / 20,
                 power_w=412.0 - 9 * index,
                 temperature_c=61 + index,
-                processes=tuple(processes),
+                budgets=(GpuBudget(component="inference", utilization=0.5, budget_bytes=int(70.5 * GIB)),)
+                if holder == "inference"
+                else (),
             )
         )
-    return GpuReport(available=True, driver="570.1", devices=tuple(devices), sampled_at=NOW)
+    return GpuReport(available=True, driver="570.1", devices=tuple(devices), sampled_at=NOW, interval_s=1.0)
+
+
+def gpu_process(pid: int, used_gib: float | None, **values: object) -> GpuProcess:
+    base: dict[str, object] = {"pid": pid, "used_bytes": None if used_gib is None else int(used_gib * GIB)}
+    return GpuProcess.model_validate(base | values)
+
+
+def gpu_device(
+    index: int, processes: Sequence[GpuProcess] = (), total_gib: float = 141, **values: object
+) -> GpuDevice:
+    """As the supervisor tells of it: a share per owner, `used_bytes` their sum unless it is given."""
+    shares = tuple(
+        GpuShare(
+            owner=process.owner,
+            experiment=process.experiment,
+            component=process.component,
+            user=process.user,
+            pids=(process.pid,),
+            used_bytes=process.used_bytes or 0,
+            peak_bytes=(process.used_bytes or 0) + GIB // 2 if process.owner == "component" else None,
+            estimated=process.estimated,
+        )
+        for process in sorted(
+            processes, key=lambda item: (item.owner != "component", -(item.used_bytes or 0))
+        )
+    )
+    used = sum(share.used_bytes for share in shares)
+    base: dict[str, object] = {
+        "index": index,
+        "uuid": f"GPU-{index:08x}-0000-4000-8000-000000000000",
+        "name": "NVIDIA H200",
+        "total_bytes": int(total_gib * GIB),
+        "used_bytes": used,
+        "free_bytes": int(total_gib * GIB) - used,
+        "power_limit_w": 700.0,
+        "processes": tuple(processes),
+        "shares": shares,
+        "recent": tuple(min(100, 20 + step) for step in range(40)),
+    }
+    return GpuDevice.model_validate(base | values)
+
+
+def gpu_histories(report: GpuReport) -> GpuHistories:
+    """Twenty minutes, coarse at first, in which the trainer comes, grows, and everybody else keeps still."""
+    times = (*range(-1200, -600, 15), *range(-600, 1))
+    histories = []
+    for device in report.devices:
+        series: dict[str, list[int]] = {}
+        for share in device.shares:
+            label = share.component if share.owner == "component" and share.component else "others"
+            sizes = series.setdefault(label, [0] * len(times))
+            for at, time in enumerate(times):
+                grown = 1.0 if label != "trainer" else max(0.0, min(1.0, (time + 480) / 300))
+                sizes[at] += int(share.used_bytes * grown)
+        histories.append(
+            GpuHistory(
+                device=device.key,
+                times=tuple(NOW + time for time in times),
+                series=tuple(
+                    GpuSeries(label=label, used_bytes=tuple(sizes)) for label, sizes in series.items()
+                ),
+            )
+        )
+    return GpuHistories(histories=tuple(histories))
 
 
 NO_GPU = GpuReport(available=False, reason="the NVIDIA driver is not installed (libnvidia-ml.so.1 not found)")
@@ -250,6 +321,8 @@ class FakeExperiment:
         self.plan_delay_s = 0.0
         self.planner: Callable[[Request], Plan] = simple_plan
         self.error: RltuiError | None = None
+        self.histories = GpuHistories()
+        self.histories_read = 0
         self._first = events or (running_status(), gpu_report(), knob_table())
         self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
@@ -280,6 +353,12 @@ class FakeExperiment:
             raise self.error
         self.executed.append(request)
         return self.planner(request)
+
+    async def gpu_history(self) -> GpuHistories:
+        self.histories_read += 1
+        if self.error:
+            raise self.error
+        return self.histories
 
     def open_log(self, path: str) -> FakeLog:
         self.opened.append(path)

@@ -25,6 +25,7 @@ from rltui.ui import app as app_module
 from rltui.ui.actions import ACTIONS, key_text
 from rltui.ui.palette import ActionCommands
 from rltui.ui.screens.choice_menu import ChoiceMenu
+from rltui.ui.screens.gpus import GpuScreen
 from rltui.ui.screens.help import HelpScreen, help_content
 from rltui.ui.screens.knob_editor import PLAN_DELAY_S, KnobEditor
 from rltui.ui.screens.message_dialog import MessageDialog
@@ -286,7 +287,7 @@ async def test_small_terminals_show_the_pane_with_the_focus(
     size: tuple[int, int], experiment: FakeExperiment, open_app: Opener
 ) -> None:
     async with open_app(experiment, size=size) as pilot:
-        for key in ("t", "i", "c", "d"):
+        for key in ("t", "i", "c", "shift+tab"):
             await press(pilot, key)
             pane = overview(pilot)._current_pane()
             assert pane is not None
@@ -424,7 +425,7 @@ async def test_palette_offers_only_what_makes_sense(open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
         provider = ActionCommands(pilot.app.screen)
         offered = {action.id for action in provider._offered()}
-        assert {"component.start", "component.start-all", "detach", "gpu.focus"} <= offered
+        assert {"component.start", "component.start-all", "detach", "screen.gpus"} <= offered
         assert not {"component.stop", "component.kill", "knob.edit", "knob.apply", "alert.last"} & offered
 
 
@@ -445,7 +446,7 @@ def test_help_lists_every_action() -> None:
 
 
 def test_every_action_has_a_method() -> None:
-    owners = (Overview, app_module.RltuiApp, KnobRows, KnobEditor, PlanDialog)
+    owners = (Overview, GpuScreen, app_module.RltuiApp, KnobRows, KnobEditor, PlanDialog)
     for action in ACTIONS:
         assert any(hasattr(owner, f"action_{action.method}") for owner in owners), action.id
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.fakes.experiment import (
     FAILED,
-    GIB,
-    NO_GPU,
     NOW,
     ORPHANS,
     SET_PLAN,
     component,
-    gpu_report,
     knob,
     knob_table,
     running_status,
@@ -26,14 +23,12 @@ from tests.ui.trouble import (
 )
 
 from rltui.core.api import ComponentState, KnobInfo, Lost, Plan, Problem
-from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
 from rltui.ui import text
 from rltui.ui.knob_values import parse_value, scaled, stepped
 from rltui.ui.orphans import bar_lines
 from rltui.ui.plan_view import diff_lines, estimate_text, lost_text, plan_content
 from rltui.ui.requests import done_text
 from rltui.ui.states import LOOKS, MEANINGS, component_title, experiment_look, told_below
-from rltui.ui.widgets.gpu_lines import component_marks, gpu_lines, holders, memory_bar
 from rltui.ui.widgets.header_bar import header_line
 from rltui.ui.widgets.knob_rows import change_text, knob_columns, knob_line, readers_text, table_note
 from rltui.ui.widgets.knob_sections import Heading, name_in_section, sectioned
@@ -186,34 +181,6 @@ def test_a_plan_to_end_leftovers_tells_all_of_each() -> None:
         "of trainer attempt 3: has its mark in the environment",
     ):
         assert part in words
-
-
-@pytest.mark.parametrize("width", [12, 30, 53, 120])
-@pytest.mark.parametrize(
-    "report", [gpu_report(2), gpu_report(8), NO_GPU, None], ids=["2", "8", "none", "unread"]
-)
-def test_gpu_lines_fit(report: GpuReport | None, width: int) -> None:
-    limit = max(width, 34)
-    assert all(line.cell_length <= limit for line in gpu_lines(report, width))
-
-
-def test_memory_bar_shows_every_holder() -> None:
-    processes = (
-        GpuProcess(pid=1, used_bytes=70 * GIB, component="inference"),
-        GpuProcess(pid=2, used_bytes=GIB // 4, component="trainer"),
-    )
-    device = GpuDevice(index=0, total_bytes=140 * GIB, used_bytes=72 * GIB, processes=processes)
-    report = GpuReport(available=True, devices=(device,))
-    assert set(holders(device)) == {"inference", "trainer", "others"}
-    bar = memory_bar(device, 20, component_marks(report)).plain
-    assert len(bar) == 20
-    assert bar == "█" * 10 + "▓" + "▤" + "░" * 8
-
-
-def test_gpu_problem_is_said_in_words() -> None:
-    device = GpuDevice(index=3, name="NVIDIA H200", problem="lost: reboot the machine")
-    lines = gpu_lines(GpuReport(available=True, devices=(device,)), 60)
-    assert [line.plain for line in lines] == ["⚠ 3 H200: lost: reboot the machine"]
 
 
 @pytest.mark.parametrize("width", [20, 28, 30, 38, 51, 64, 80, 200])

@@ -64,7 +64,7 @@ CASES: dict[str, tuple[tuple[int, int], FakeExperiment, tuple[str, ...]]] = {
     "overview-eight-gpus": (HUGE, FakeExperiment(running_status(), gpu_report(8), knob_table()), ()),
     "overview-small": (SMALL, FakeExperiment(), ()),
     "overview-small-knobs": (SMALL, FakeExperiment(), ("c",)),
-    "overview-small-gpus": (SMALL, FakeExperiment(), ("d",)),
+    "overview-small-gpus": (SMALL, FakeExperiment(), ("tab", "tab", "tab")),
     "overview-no-gpu": (MIDDLE, FakeExperiment(running_status(), NO_GPU, knob_table()), ()),
     "overview-failed": (MIDDLE, FakeExperiment(failed_status(), NO_GPU, knob_table()), ()),
     "overview-done": (MIDDLE, FakeExperiment(done_status(), NO_GPU, knob_table()), ()),

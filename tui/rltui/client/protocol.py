@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Protocol
 
 from rltui.core.api import Alert, JournalEntry, KnobTable, Plan, Request, Status
-from rltui.core.gpu.report import GpuReport
+from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.layout import Screen
 from rltui.core.log_source import LogSource
 
@@ -33,6 +33,10 @@ class Experiment(Protocol):
 
     async def execute(self, request: Request) -> Plan:
         """Do it, and return the plan that is being carried out, once it has begun."""
+        ...
+
+    async def gpu_history(self) -> GpuHistories:
+        """Memory of each device over time, since the supervisor started at the earliest."""
         ...
 
     def open_log(self, path: str) -> LogSource:

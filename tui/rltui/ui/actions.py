@@ -18,6 +18,7 @@ class Scope(StrEnum):
     COMPONENTS = "Components"
     KNOBS = "Knobs"
     KNOB_TABLE = "In the knob table"
+    GPUS = "On the GPU screen"
     EDITOR = "In the knob editor"
     DIALOG = "In dialogs"
 
@@ -50,7 +51,7 @@ class Action:
 
 
 _G, _C, _K = Scope.GLOBAL, Scope.COMPONENTS, Scope.KNOBS
-_T, _E, _D = Scope.KNOB_TABLE, Scope.EDITOR, Scope.DIALOG
+_T, _P, _E, _D = Scope.KNOB_TABLE, Scope.GPUS, Scope.EDITOR, Scope.DIALOG
 
 ACTIONS: tuple[Action, ...] = (
     Action("help", "question_mark", "show_help", "help", "Show all keys and what the symbols mean", _G, True),
@@ -96,7 +97,9 @@ ACTIONS: tuple[Action, ...] = (
     Action("knob.focus", "c", "focus_knobs", "knobs", "Go to the knobs", _K),
     Action("orphan.free", "K", "free_orphans", "leftovers",
            "End processes that outlived their component: names them, and asks", _G, True, changes=True),
-    Action("gpu.focus", "d", "focus_gpus", "GPUs", "Go to the GPUs", _G),
+    Action("screen.gpus", "3,d", "show_gpus", "GPUs",
+           "Open the GPU screen: figures, processes, memory over time", _G),
+    Action("screen.overview", "1", "show_overview", "overview", "Go to the overview, all panes", _G),
     Action("pane.next", "tab", "focus_next_pane", "next pane", "Go to the next pane", _G, False, False),
     Action("pane.previous", "shift+tab", "focus_previous_pane", "previous pane",
            "Go to the previous pane", _G,
@@ -118,6 +121,15 @@ ACTIONS: tuple[Action, ...] = (
     Action("knob-table.last", "end,G", "cursor_to_end(True)", "last", "Last knob", _T, False, False),
     Action("knob-table.edit", "enter", "edit", "edit",
            "Edit the knob under the cursor", _T, False, False, changes=True),
+    Action("gpu-screen.free", "K", "free_process", "end",
+           "End the process under the cursor, if it is nobody else's: names it, and asks",
+           _P, True, changes=True),
+    Action("gpu-screen.range", "h", "cycle_range", "range",
+           "Memory of the last ten minutes, or all that is known", _P, True),
+    Action("gpu-screen.back", "escape,1,d", "show_overview", "overview",
+           "Back to the overview", _P, True, False),
+    Action("gpu-screen.down", "down,j", "cursor(1)", "down", "Next device or process", _P, False, False),
+    Action("gpu-screen.up", "up,k", "cursor(-1)", "up", "Previous device or process", _P, False, False),
     Action("editor.write", "enter", "write", "write", "Write the file, restart nothing", _E, True, False),
     Action(
         "editor.write-restart", "ctrl+r", "write_and_restart", "write + restart",
@@ -139,13 +151,20 @@ ACTIONS: tuple[Action, ...] = (
 FOOTER_RANKS = {action.id: rank for rank, action in enumerate(ACTIONS) if action.footer}
 
 
+def _binding(action: Action) -> Binding:
+    return Binding(
+        action.keys, action.name, action.label, show=action.footer, tooltip=action.help, id=action.id
+    )
+
+
 def bindings(*scopes: Scope) -> list[BindingType]:
     """Textual bindings of the actions of these scopes."""
-    return [
-        Binding(action.keys, action.name, action.label, show=action.footer, tooltip=action.help, id=action.id)
-        for action in ACTIONS
-        if action.scope in scopes
-    ]
+    return [_binding(action) for action in ACTIONS if action.scope in scopes]
+
+
+def bindings_of(*ids: str) -> list[BindingType]:
+    """Textual bindings of single actions."""
+    return [_binding(action) for action in ACTIONS if action.id in ids]
 
 
 CHANGING_ACTIONS = frozenset(action.method for action in ACTIONS if action.changes)

@@ -17,14 +17,16 @@ from textual.widgets import Static
 
 from rltui.client.protocol import Event, Experiment
 from rltui.core.api import ALIVE_STATES, Alert, ComponentState, ComponentStatus, KnobTable, Request, Status
-from rltui.core.gpu.report import GpuReport
+from rltui.core.gpu.report import GpuProcess, GpuReport
 from rltui.core.layout import Screen as ScreenLayout
 from rltui.ui import requests, wishes
 from rltui.ui.actions import CHANGING_ACTIONS, CHANGING_KEYS, Scope, bindings
 from rltui.ui.alerts import show_alert
+from rltui.ui.one_request import run_alone, say_readonly
 from rltui.ui.widgets.body import Body
 from rltui.ui.widgets.component_pane import ComponentPane
 from rltui.ui.widgets.gpu_panel import GpuPanel
+from rltui.ui.widgets.gpu_words import claims
 from rltui.ui.widgets.header_bar import HeaderBar
 from rltui.ui.widgets.key_bar import KeyBar
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
@@ -34,6 +36,8 @@ from rltui.ui.wishes import Wish
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    from rltui.ui.screens.gpus import GpuScreen
+
 TITLE_INTERVAL_S = 1.0
 """How often uptimes are looked at; only a changed text is painted."""
 
@@ -41,7 +45,6 @@ LOW_ROWS = 16
 """Below this, only the pane with the focus shows more than its title."""
 TINY_ROWS = 9
 """Below this, a pane is zoomed from the start."""
-READONLY_TEXT = "Read-only: nothing can be changed from here. Open it without --readonly to do so."
 
 
 class Overview(Screen[None]):
@@ -83,6 +86,8 @@ class Overview(Screen[None]):
         self._alert_at = 0.0
         self._is_tiny = False
         self._readonly = experiment.readonly
+        self._gpus: GpuReport | None = None
+        self._gpu_screen: GpuScreen | None = None
 
     def compose(self) -> ComposeResult:
         """Header, banner, leftovers, panes, keys."""
@@ -123,8 +128,7 @@ class Overview(Screen[None]):
                 await self._arrange(event)
                 self.status = event
             case GpuReport():
-                for panel in self.query(GpuPanel):
-                    panel.show(event)
+                self._show_gpus(event)
             case KnobTable():
                 for knobs in self.query(KnobPanel):
                     knobs.show(event)
@@ -136,8 +140,20 @@ class Overview(Screen[None]):
             case _:
                 pass
 
+    def _show_gpus(self, report: GpuReport) -> None:
+        could_free = bool(self._claims())
+        self._gpus = report
+        if bool(self._claims()) is not could_free:
+            self.refresh_bindings()
+        for panel in self.query(GpuPanel):
+            panel.show(report, self._clock(), hint="" if self._readonly else " · K")
+        if self._gpu_screen is not None:
+            self._gpu_screen.show(report)
+
     def show_connection(self, problem: str | None) -> None:
         """Say in a banner that what is shown may be old; `None` takes it away."""
+        if self._gpu_screen is not None:
+            self._gpu_screen.show_connection(problem)
         banner = self.query_one("#banner", Static)
         banner.update(f"⚠ {problem}" if problem else "")
         banner.set_class(problem is not None, "-shown")
@@ -173,6 +189,8 @@ class Overview(Screen[None]):
         for pane in self.body.components:
             pane.update_title()
         self.query_one(OrphanBar).update_ages()
+        for panel in self.query(GpuPanel):
+            panel.update_age(self._clock())
 
     # focus
 
@@ -250,10 +268,22 @@ class Overview(Screen[None]):
         for panel in self.query(KnobPanel):
             self.body.focus_pane(panel)
 
-    def action_focus_gpus(self) -> None:
-        """Straight to the GPUs."""
-        for panel in self.query(GpuPanel):
-            self.body.focus_pane(panel)
+    def action_show_gpus(self) -> None:
+        """On top of this one, until the person comes back."""
+        self._open_gpus()
+
+    def _open_gpus(self, pid: int | None = None) -> None:
+        if self._gpu_screen is None:
+            from rltui.ui.screens.gpus import GpuScreen
+
+            self._gpu_screen = GpuScreen(self.experiment, clock=self._clock)
+            self.app.install_screen(self._gpu_screen, "gpus")
+        self._gpu_screen.show(self._gpus, pid=pid)
+        self.app.push_screen(self._gpu_screen)
+
+    def action_show_overview(self) -> None:
+        """It is this one: all its panes."""
+        self.action_back()
 
     def action_zoom(self) -> None:
         """The focused pane alone, or all again."""
@@ -271,22 +301,10 @@ class Overview(Screen[None]):
     def on_key(self, event: Key) -> None:
         """A key that would change something says why it does nothing."""
         if self._readonly and event.key in CHANGING_KEYS:
-            self._say_readonly()
-
-    def _say_readonly(self) -> None:
-        self.notify(READONLY_TEXT, severity="warning", markup=False)
+            say_readonly(self)
 
     def _work(self, coroutine: Coroutine[None, None, None]) -> None:
-        """One request at a time: a second key must not cut off the first one's answer."""
-        if self._readonly:
-            coroutine.close()
-            self._say_readonly()
-            return
-        if any(worker.group == "request" and not worker.is_finished for worker in self.workers):
-            coroutine.close()
-            self.notify("Still busy with the last request", markup=False)
-            return
-        self.run_worker(coroutine, name="request", group="request")
+        run_alone(self, coroutine, readonly=self._readonly)
 
     def _carry_out(self, wish: Wish | None) -> None:
         if wish is not None:
@@ -329,8 +347,14 @@ class Overview(Screen[None]):
         self._wish("stop_all")
 
     def action_free_orphans(self) -> None:
-        """Asks, default no."""
-        self._wish("free_orphans")
+        """Asks, default no. Of what rltui did not start, the GPU screen shows all there is to know first."""
+        if self.status is not None and self.status.orphans:
+            self._wish("free_orphans")
+        elif found := self._claims():
+            self._open_gpus(found[0][0].pid)
+
+    def _claims(self) -> list[tuple[GpuProcess, int | None]]:
+        return [] if self._gpus is None else claims(self._gpus)
 
     def action_restart_menu(self) -> None:
         """Which components, and where trainers begin."""
@@ -392,6 +416,8 @@ class Overview(Screen[None]):
         """Only what makes sense now."""
         if self._readonly and action in CHANGING_ACTIONS:
             return False
+        if action == "free_orphans" and self._claims():
+            return True
         if (sense := wishes.makes_sense(action, self.status, self.component)) is not None:
             return sense
         match action:
@@ -404,8 +430,8 @@ class Overview(Screen[None]):
                 return bool(self._pending_readers())
             case "last_alert":
                 return self._alert is not None
-            case "focus_gpus":
-                return bool(self.query(GpuPanel))
+            case "free_process" | "cycle_range":
+                return False
             case "focus_knobs":
                 return bool(self.query(KnobPanel))
             case _:

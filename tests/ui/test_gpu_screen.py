@@ -1,0 +1,287 @@
+"""The GPU screen's keys, and how the panel ages."""
+
+from __future__ import annotations
+
+import pytest
+from tests.fakes.experiment import (
+    NOW,
+    FakeExperiment,
+    gpu_device,
+    gpu_histories,
+    gpu_process,
+    knob_table,
+    running_status,
+)
+from tests.ui import gpu_scenarios as scenarios
+from tests.ui.conftest import Opener, press, until
+from textual.geometry import Region
+from textual.pilot import Pilot
+
+from rltui.core.api import Orphan, Plan, Request
+from rltui.errors import RltuiError
+from rltui.ui.one_request import READONLY_TEXT
+from rltui.ui.palette import ActionCommands
+from rltui.ui.screens.gpus import GpuScreen
+from rltui.ui.screens.overview import Overview
+from rltui.ui.screens.plan_dialog import PlanDialog
+from rltui.ui.widgets.gpu_chart import GpuChart
+from rltui.ui.widgets.gpu_panel import GpuBars, GpuPanel
+from rltui.ui.widgets.row_list import RowList
+
+
+def shown(pilot: Pilot[None]) -> str:
+    return "\n".join(strip.text for strip in pilot.app.screen._compositor.render_strips())
+
+
+def toasts(pilot: Pilot[None]) -> list[str]:
+    return [notification.message for notification in pilot.app._notifications]
+
+
+def gpu_screen(pilot: Pilot[None]) -> GpuScreen:
+    assert isinstance(pilot.app.screen, GpuScreen)
+    return pilot.app.screen
+
+
+def selected(pilot: Pilot[None], name: str) -> str | None:
+    return pilot.app.screen.query_one(f"#gpu-{name}", RowList).key
+
+
+def with_orphans(*, readonly: bool = False) -> FakeExperiment:
+    experiment = FakeExperiment(running_status(), scenarios.ORPHANS, knob_table(), readonly=readonly)
+    experiment.planner = lambda request: Plan(
+        action="free", free=tuple(Orphan(pid=pid, start=1, command="python x.py") for pid in request.pids)
+    )
+    return experiment
+
+
+@pytest.mark.parametrize("key", ["3", "d"])
+@pytest.mark.parametrize("zoomed", [False, True])
+@pytest.mark.parametrize("back", ["1", "escape", "d"])
+async def test_there_and_back(
+    key: str, back: str, zoomed: bool, experiment: FakeExperiment, open_app: Opener
+) -> None:
+    async with open_app(experiment) as pilot:
+        if zoomed:
+            await press(pilot, "t", "z")
+        await press(pilot, key)
+        gpu_screen(pilot)
+        await press(pilot, back)
+        assert isinstance(pilot.app.screen, Overview)
+        assert (pilot.app.screen.body.zoomed is not None) is zoomed
+
+
+async def test_the_screen_is_made_once_and_finds_its_place_again(open_app: Opener) -> None:
+    experiment = FakeExperiment(running_status(), scenarios.TWO, knob_table())
+    async with open_app(experiment) as pilot:
+        await press(pilot, "3", "j")
+        first = gpu_screen(pilot)
+        await press(pilot, "1")
+        experiment.push(scenarios.LOST)
+        await pilot.pause()
+        await press(pilot, "3")
+        assert gpu_screen(pilot) is first
+        assert selected(pilot, "devices") == "/GPU-1"
+        assert "fell off" in shown(pilot)
+
+
+async def test_one_shows_all_panes_again(experiment: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(experiment) as pilot:
+        await press(pilot, "t", "z", "1")
+        assert isinstance(pilot.app.screen, Overview)
+        assert pilot.app.screen.body.zoomed is None
+
+
+async def test_both_screens_are_fed(experiment: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(experiment) as pilot:
+        await press(pilot, "3")
+        experiment.push(scenarios.TWO)
+        await until(pilot, lambda: "H100" in shown(pilot))
+        await press(pilot, "1")
+        assert pilot.app.screen.query_one(GpuBars).report is not None
+        await until(pilot, lambda: "0 H100" in shown(pilot))
+
+
+async def test_a_lost_supervisor_is_told_on_both_screens(
+    experiment: FakeExperiment, open_app: Opener
+) -> None:
+    async with open_app(experiment) as pilot:
+        await press(pilot, "3")
+        experiment.end_stream()
+        await until(pilot, lambda: "reconnecting" in shown(pilot))
+
+
+async def test_cursor_moves_between_devices_and_processes(open_app: Opener) -> None:
+    experiment = FakeExperiment(running_status(), scenarios.TWO, knob_table())
+    first, second = (device.key for device in scenarios.TWO.devices)
+    async with open_app(experiment) as pilot:
+        await press(pilot, "3")
+        assert (selected(pilot, "devices"), selected(pilot, "processes")) == (first, "4242")
+        assert "18 NVLinks" in shown(pilot)
+        await press(pilot, "j")
+        assert (selected(pilot, "devices"), selected(pilot, "processes")) == (second, "4300")
+        assert "Memory of GPU 1" in shown(pilot)
+        await press(pilot, "down", "k")
+        assert selected(pilot, "devices") == first
+
+
+async def test_the_cursor_stays_on_its_process_when_others_come(open_app: Opener) -> None:
+    async with open_app(with_orphans()) as pilot:
+        await press(pilot, "3", "tab", "j")
+        assert selected(pilot, "processes") == "4300"
+        gpu_screen(pilot).show(scenarios.SHARED)
+        await pilot.pause()
+        assert selected(pilot, "processes") == "4300"
+        gpu_screen(pilot).show(scenarios.OLD_DRIVER)
+        await pilot.pause()
+        assert selected(pilot, "processes") == "4242"
+
+
+async def test_history_is_asked_for_while_the_screen_is_open(open_app: Opener) -> None:
+    experiment = FakeExperiment(running_status(), scenarios.SHARED, knob_table())
+    experiment.histories = gpu_histories(scenarios.SHARED)
+    async with open_app(experiment) as pilot:
+        assert experiment.histories_read == 0
+        await press(pilot, "3")
+        await until(pilot, lambda: experiment.histories_read == 1)
+        chart = pilot.app.screen.query_one(GpuChart)
+        await until(pilot, lambda: chart.history is not None)
+        assert "last 10 minutes" in shown(pilot)
+        assert "10m ago" in shown(pilot)
+        await press(pilot, "h")
+        assert "all that is known" in shown(pilot)
+        assert "20m ago" in shown(pilot)
+        await press(pilot, "1")
+        assert not [worker for worker in pilot.app.workers if worker.name == "history"]
+
+
+async def test_a_history_that_cannot_be_had_is_said(open_app: Opener) -> None:
+    experiment = FakeExperiment(running_status(), scenarios.SHARED, knob_table())
+    async with open_app(experiment) as pilot:
+        experiment.error = RltuiError("the supervisor is too old")
+        await press(pilot, "3")
+        await until(pilot, lambda: "the supervisor is too old" in shown(pilot))
+
+
+async def test_ending_a_process_asks_with_no_as_the_default(open_app: Opener) -> None:
+    experiment = with_orphans()
+    async with open_app(experiment) as pilot:
+        await press(pilot, "3")
+        assert "K end" in shown(pilot)
+        await press(pilot, "K")
+        dialog = pilot.app.screen
+        assert isinstance(dialog, PlanDialog)
+        assert dialog.heading == "End pid 4711 of user me?"
+        assert dialog.default_no
+        await press(pilot, "enter")
+        assert experiment.executed == []
+        await press(pilot, "K", "y")
+        assert experiment.executed == [Request(action="free", pids=(4711,))]
+
+
+async def test_processes_of_others_are_left_alone(open_app: Opener) -> None:
+    experiment = with_orphans()
+    async with open_app(experiment) as pilot:
+        await press(pilot, "3", "tab", "j", "K")
+        assert toasts(pilot) == ["pid 4300 belongs to trainer of this experiment: x stops that"]
+        assert "K end" not in shown(pilot)
+        await press(pilot, "j", "j", "K")
+        assert toasts(pilot)[-1] == "pid 6001 belongs to alice: it is left alone"
+        assert experiment.planned == []
+
+
+async def test_processes_of_other_hosts_cannot_be_ended(open_app: Opener) -> None:
+    process = gpu_process(9, 1.0, owner="mine")
+    report = scenarios.report(gpu_device(0, [process], host="node7"))
+    experiment = FakeExperiment(running_status(), report, knob_table())
+    async with open_app(experiment) as pilot:
+        await press(pilot, "3", "K")
+        assert toasts(pilot) == ["pid 9 runs on node7: it can only be ended there"]
+        assert experiment.planned == []
+
+
+async def test_who_may_only_look_cannot_end_anything(open_app: Opener) -> None:
+    experiment = with_orphans(readonly=True)
+    async with open_app(experiment) as pilot:
+        assert "GiB · K" not in shown(pilot)
+        await press(pilot, "3", "K")
+        assert toasts(pilot) == [READONLY_TEXT]
+        assert "K end" not in shown(pilot)
+        assert experiment.planned == []
+
+
+async def test_k_in_the_overview_leads_to_the_unknown_process(open_app: Opener) -> None:
+    experiment = with_orphans()
+    async with open_app(experiment) as pilot:
+        assert "pid 5120 3.0 GiB · K" in shown(pilot)
+        await press(pilot, "K")
+        gpu_screen(pilot)
+        assert selected(pilot, "processes") == "4711"
+        assert experiment.planned == []
+
+
+async def test_palette_offers_what_there_is_here(open_app: Opener) -> None:
+    async with open_app(with_orphans()) as pilot:
+        offered = {action.id for action in ActionCommands(pilot.app.screen)._offered()}
+        assert "screen.gpus" in offered
+        assert not {"gpu-screen.free", "gpu-screen.range"} & offered
+        await press(pilot, "3")
+        offered = {action.id for action in ActionCommands(pilot.app.screen)._offered()}
+        assert {"gpu-screen.free", "gpu-screen.range", "help", "theme"} <= offered
+        assert not {"component.start-all", "knob.edit", "orphan.free", "pane.zoom"} & offered
+
+
+async def test_a_reading_grows_old_without_any_event(experiment: FakeExperiment, open_app: Opener) -> None:
+    now = NOW
+    async with open_app(experiment, clock=lambda: now) as pilot:
+        panel = pilot.app.screen.query_one(GpuPanel)
+        assert not pilot.app.screen.query_one(GpuBars).is_stale
+        now += 12
+        await until(pilot, lambda: "12s old" in str(panel.border_title))
+        assert pilot.app.screen.query_one(GpuBars).is_stale
+        await press(pilot, "3")
+        assert "12s old" in shown(pilot)
+        experiment.push(scenarios.TWO.model_copy(update={"sampled_at": now}))
+        await until(pilot, lambda: "old" not in shown(pilot))
+        await press(pilot, "1")
+        assert not pilot.app.screen.query_one(GpuBars).is_stale
+
+
+async def test_only_changed_lines_are_painted(open_app: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = FakeExperiment(running_status(), scenarios.EIGHT, knob_table())
+    async with open_app(experiment) as pilot:
+        bars = pilot.app.screen.query_one(GpuBars)
+        painted: list[int] = []
+        refresh = bars.refresh
+
+        def note(*regions: Region, **options: bool) -> object:
+            painted.extend(region.y for region in regions)
+            return refresh(*regions, **options)
+
+        monkeypatch.setattr(bars, "refresh", note)
+        hotter = scenarios.EIGHT.devices[2].model_copy(update={"utilization": 0.11})
+        devices = (*scenarios.EIGHT.devices[:2], hotter, *scenarios.EIGHT.devices[3:])
+        experiment.push(scenarios.EIGHT.model_copy(update={"devices": devices, "sampled_at": NOW + 1}))
+        await until(pilot, lambda: painted)
+        assert painted == [2]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 12), (3, 3), (1, 1), (200, 50)])
+@pytest.mark.parametrize("name", list(scenarios.SCENARIOS))
+async def test_every_scenario_can_be_walked_through(
+    name: str, size: tuple[int, int], open_app: Opener
+) -> None:
+    experiment = FakeExperiment(running_status(), scenarios.SCENARIOS[name], knob_table())
+    async with open_app(experiment, size=size) as pilot:
+        await press(pilot, "3", "j", "tab", "j", "k", "h", "question_mark", "escape", "1")
+        assert isinstance(pilot.app.screen, Overview)
+
+
+async def test_the_list_is_as_high_as_its_lines_after_a_resize(open_app: Opener) -> None:
+    experiment = FakeExperiment(running_status(), scenarios.TWO, knob_table())
+    async with open_app(experiment, size=(44, 60)) as pilot:
+        await press(pilot, "3")
+        narrow = pilot.app.screen.query_one("#gpu-devices", RowList)
+        before = narrow.size.height
+        await pilot.resize_terminal(200, 60)
+        await pilot.pause()
+        assert narrow.size.height == narrow.virtual_size.height < before

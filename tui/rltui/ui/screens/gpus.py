@@ -1,0 +1,297 @@
+"""The GPU screen: devices, processes, and memory over time. Binds and forwards."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Container, Vertical
+from textual.content import Content
+from textual.events import Key
+from textual.reactive import reactive
+from textual.screen import Screen
+from textual.widgets import Static
+
+from rltui.client.protocol import Experiment
+from rltui.core.api import Request
+from rltui.core.durations import duration
+from rltui.core.gpu.report import GpuDevice, GpuHistories, GpuProcess, GpuReport
+from rltui.errors import RltuiError
+from rltui.ui import requests
+from rltui.ui.actions import ACTIONS, Scope, bindings, bindings_of
+from rltui.ui.one_request import run_alone, say_readonly
+from rltui.ui.text import clean_line
+from rltui.ui.widgets.gpu_chart import FINE_RANGE_S, GpuChart
+from rltui.ui.widgets.gpu_device_rows import device_rows
+from rltui.ui.widgets.gpu_marks import FAINT, OTHERS, Marks, owner_marks
+from rltui.ui.widgets.gpu_process_rows import process_heading, process_rows, why_left_alone
+from rltui.ui.widgets.gpu_words import claim_lines, stale_age_s, verdict_lines
+from rltui.ui.widgets.key_bar import KeyBar
+from rltui.ui.widgets.row_list import Row, RowList
+
+AGE_INTERVAL_S = 1.0
+MIN_HISTORY_INTERVAL_S = 2.0
+"""The history is asked for as often as there are samples, but not more often than this."""
+_SHARED = ("help", "palette", "theme", "detach", "interrupt")
+"""Actions of the overview that work here too."""
+_ACTIONS = frozenset(
+    action.method for action in ACTIONS if action.scope is Scope.GPUS or action.id in _SHARED
+)
+_ELSEWHERE = frozenset(action.method for action in ACTIONS) - _ACTIONS
+"""What the palette must not offer here."""
+
+
+class GpuScreen(Screen[None]):
+    """Lies on the overview, which hands the readings on. Made once: it stays when it is left.
+
+    Textual 8.2 keeps what a removed screen has painted, about 1 MB (`StylesCache.get_inner_outer` is an
+    `lru_cache`).
+    """
+
+    CSS_PATH: ClassVar = ["gpus.tcss"]
+    BINDINGS = [*bindings(Scope.GPUS), *bindings_of(*_SHARED)]  # noqa: RUF012 - as Textual declares it
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012
+
+    can_free: reactive[bool] = reactive(False, init=False, bindings=True)
+    """The process under the cursor may be ended."""
+
+    def __init__(self, experiment: Experiment, *, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self._experiment = experiment
+        self._report: GpuReport | None = None
+        self._clock = clock
+        self._marks: Marks = {}
+        self._histories = GpuHistories()
+        self._pid: int | None = None
+        """Process that the cursor is to be put on."""
+        self._is_stale = False
+        self._connection_problem: str | None = None
+        self._history_problem = ""
+        self._title = Static(id="gpu-title", markup=False)
+        self._devices = RowList(self._device_rows, id="gpu-devices")
+        self._notes = Static(id="gpu-notes", markup=False)
+        self._processes_box = Vertical(id="gpu-processes-box")
+        self._process_heading = Static(id="gpu-process-heading", markup=False)
+        self._processes = RowList(self._process_rows, id="gpu-processes")
+        self._chart_box = Vertical(id="gpu-chart-box")
+        self._chart = GpuChart()
+
+    def compose(self) -> ComposeResult:
+        """Title, devices, notes, processes, chart, keys."""
+        yield self._title
+        yield KeyBar()
+        yield self._devices
+        yield self._notes
+        with Container(id="gpu-lower"):
+            with self._processes_box:
+                yield self._process_heading
+                yield self._processes
+            with self._chart_box:
+                yield self._chart
+
+    def on_mount(self) -> None:
+        """Keep what is shown true."""
+        self._devices.focus()
+        self.set_interval(AGE_INTERVAL_S, self._update_age, name="age")
+
+    @property
+    def _is_open(self) -> bool:
+        """It is seen, be it below a dialog."""
+        return self.is_mounted and self in self.app.screen_stack
+
+    def on_screen_resume(self) -> None:
+        """Catch up."""
+        self.run_worker(self._follow_history(), name="history", group="history", exclusive=True)
+        self._show_report()
+
+    # values in
+
+    def show(self, report: GpuReport | None, *, pid: int | None = None) -> None:
+        """Take over a new reading, and put the cursor on the process `pid`."""
+        self._report = report
+        self._pid = pid or self._pid
+        if self._is_open:
+            self._show_report()
+
+    def _update_age(self) -> None:
+        if self._is_open:
+            self._update_title()
+
+    def show_connection(self, problem: str | None) -> None:
+        """Say that no more readings come; `None`: they come again."""
+        self._connection_problem = problem
+        if self._is_open:
+            self._update_title()
+
+    def _show_report(self) -> None:
+        report = self._report
+        self._marks = {} if report is None else owner_marks(report)
+        self._update_title()
+        self._devices.reload()
+        if self._pid is not None:
+            self._go_to_process(self._pid)
+        self._show_device()
+        self._show_notes()
+
+    def _show_notes(self) -> None:
+        """What the rows of one device do not tell."""
+        width, report = self.size.width - 2, self._report
+        lines = [] if report is None else verdict_lines(report.verdicts, width)
+        if report is not None and len(report.devices) > 1:
+            lines.extend(claim_lines(report, width, ""))
+        self._notes.set_class(bool(lines), "-shown")
+        self._notes.update(Content("\n").join(lines))
+
+    def _update_title(self) -> None:
+        report = self._report
+        parts: list[tuple[str, str]] = [
+            (" rltui ", "bold $accent"),
+            (clean_line(self._experiment.name), "bold"),
+            (" · GPUs", ""),
+        ]
+        if report is not None and report.driver:
+            parts.append((f" · driver {clean_line(report.driver)}", FAINT))
+        if report is not None and report.interval_s:
+            parts.append((f" · read every {report.interval_s:g} s", FAINT))
+        age_s = None if report is None else stale_age_s(report, self._clock())
+        if age_s is not None:
+            parts.append((f" · ⚠ {duration(age_s)} old", "bold $text-warning"))
+        if self._connection_problem:
+            parts.append((f" · ⚠ {self._connection_problem}", "bold $text-warning"))
+        self._title.update(Content.assemble(*parts))
+        if self._is_stale != (age_s is not None):
+            self._is_stale = age_s is not None
+            self._devices.reload()
+
+    async def _follow_history(self) -> None:
+        """Ask again and again; an answer that takes long delays the next question."""
+        while True:
+            try:
+                self._histories = await self._experiment.gpu_history()
+                self._history_problem = ""
+            except RltuiError as error:
+                self._history_problem = f"⚠ {clean_line(error.title)}"
+            self._show_chart()
+            interval_s = (self._report and self._report.interval_s) or 0.0
+            await asyncio.sleep(max(MIN_HISTORY_INTERVAL_S, interval_s))
+
+    def _show_chart(self) -> None:
+        chart, device = self._chart, self._device
+        chart.show_device(device, self._marks)
+        key = "" if device is None else device.key
+        chart.history = next((item for item in self._histories.histories if item.device == key), None)
+        notes = ["all that is known" if chart.range_s is None else "last 10 minutes"]
+        if chart.history is not None and any(series.label == OTHERS for series in chart.history.series):
+            notes.append(f"{self._marks[OTHERS].glyph} {OTHERS}")
+        if self._history_problem:
+            notes.append(self._history_problem)
+        self._chart_box.border_title = self._heading("Memory", device, " · ".join(notes))
+
+    @staticmethod
+    def _heading(words: str, device: GpuDevice | None, more: str = "") -> Content:
+        where = "" if device is None else f" of GPU {device.label}"
+        host = "" if device is None or not device.host else f" of {clean_line(device.host)}"
+        return Content.assemble((f"{words}{where}{host}", "bold"), (f" · {more}" if more else "", FAINT))
+
+    # rows
+
+    @property
+    def _device(self) -> GpuDevice | None:
+        """The device under the cursor."""
+        devices = () if self._report is None else self._report.devices
+        return next((device for device in devices if device.key == self._devices.key), None)
+
+    @property
+    def _process(self) -> GpuProcess | None:
+        """The process under the cursor."""
+        found = () if self._device is None else self._device.processes
+        return next((process for process in found if str(process.pid) == self._processes.key), None)
+
+    def _device_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
+        return device_rows(self._report, width, selected, is_stale=self._is_stale)
+
+    def _process_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
+        self._process_heading.update(process_heading(width))
+        return process_rows(self._device, width, selected, self._marks)
+
+    def _go_to_process(self, pid: int) -> None:
+        """Once it is among those that were read."""
+        for device in () if self._report is None else self._report.devices:
+            if not device.host and any(process.pid == pid for process in device.processes):
+                self._pid = None
+                self._devices.go_to(device.key)
+                self._processes.reload()
+                self._processes.go_to(str(pid))
+                self._processes.focus()
+                return
+
+    @on(RowList.Moved, "#gpu-devices")
+    def _show_device(self) -> None:
+        self._processes_box.border_title = self._heading("Processes", self._device)
+        self._processes.reload()
+        self._look_at_process()
+        self._show_chart()
+
+    @on(RowList.Moved, "#gpu-processes")
+    def _look_at_process(self) -> None:
+        self.can_free = self._process is not None and self._why_left_alone() is None
+
+    # keys
+
+    def on_key(self, event: Key) -> None:
+        """A key that would change something says why it does nothing."""
+        if event.key != "K":
+            return
+        if self._experiment.readonly:
+            say_readonly(self)
+        elif (reason := self._why_left_alone()) is not None:
+            self.notify(reason, markup=False)
+
+    def _why_left_alone(self) -> str | None:
+        process, device = self._process, self._device
+        return None if process is None or device is None else why_left_alone(process, device.host)
+
+    def action_cursor(self, rows: int) -> None:
+        """In the list that has the focus."""
+        focused = self.focused if isinstance(self.focused, RowList) else self._devices
+        focused.move(rows)
+
+    def action_cycle_range(self) -> None:
+        """Ten minutes, or all."""
+        self._chart.range_s = FINE_RANGE_S if self._chart.range_s is None else None
+        self._show_chart()
+
+    def action_free_process(self) -> None:
+        """Asks, default no."""
+        if (process := self._process) is None:
+            return
+        user = f" of user {clean_line(process.user)}" if process.user else ""
+        heading = f"End pid {process.pid}{user}?"
+        request = Request(action="free", pids=(process.pid,))
+        run_alone(
+            self,
+            requests.carry_out(self.app, self._experiment, request, heading, verb="End it", danger=True),
+            readonly=self._experiment.readonly,
+        )
+
+    def action_show_overview(self) -> None:
+        """Back; the history is not asked for any more."""
+        self.workers.cancel_group(self, "history")
+        self.app.pop_screen()
+
+    def action_show_help(self) -> None:
+        """All keys."""
+        from rltui.ui.screens.help import HelpScreen
+
+        self.app.push_screen(HelpScreen(readonly=self._experiment.readonly))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only what there is here, and makes sense now."""
+        del parameters
+        if action == "free_process":
+            return self.can_free and not self._experiment.readonly
+        return action not in _ELSEWHERE

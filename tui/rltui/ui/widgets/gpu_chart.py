@@ -1,0 +1,153 @@
+"""Memory of a device over time, stacked by owner, with the same glyphs as the bars."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+
+from textual.content import Content
+from textual.geometry import Size
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from rltui.core.durations import duration
+from rltui.core.gpu.report import GpuDevice, GpuHistory
+from rltui.core.units import gib
+from rltui.ui.widgets.gpu_bar import joined, mark_cell
+from rltui.ui.widgets.gpu_marks import FAINT, OTHERS, UNREAD, Mark, Marks
+
+FINE_RANGE_S = 600.0
+"""Shown first: about what the supervisor keeps in full detail."""
+BUDGET_LINE = Mark("┄", "bold $foreground")
+_EMPTY = Mark(" ", "")
+_MIN_WIDTH = 24
+_MIN_ROWS = 3
+_AXIS_WIDTH = 6
+_AXIS_ROWS = 1
+
+Sizes = tuple[int, ...]
+"""Of each series of a history, at one time."""
+
+
+def in_range(history: GpuHistory, range_s: float | None) -> GpuHistory:
+    """The last `range_s` seconds of it; all where that is `None`."""
+    if range_s is None or not history.times:
+        return history
+    start = bisect_left(history.times, history.times[-1] - range_s)
+    series = tuple(item.model_copy(update={"used_bytes": item.used_bytes[start:]}) for item in history.series)
+    return history.model_copy(update={"times": history.times[start:], "series": series})
+
+
+def columns(history: GpuHistory, width: int) -> list[Sizes]:
+    """What was held in each of `width` equal stretches of time: the sample with the largest sum.
+
+    A stretch without a sample has what the interval around it had. There must be one sample at least.
+    """
+    times, series = history.times, history.series
+    first, span = times[0], times[-1] - times[0]
+    found: list[Sizes] = []
+    for column in range(width):
+        low = min(bisect_left(times, first + span * column / width), len(times) - 1)
+        high = bisect_right(times, first + span * (column + 1) / width) if column + 1 < width else len(times)
+        at = max(
+            range(low, max(high, low + 1)),
+            key=lambda index: sum(item.used_bytes[index] for item in series),
+        )
+        found.append(tuple(item.used_bytes[at] for item in series))
+    return found
+
+
+def _stack(sizes: Sizes, glyphs: Sequence[Mark], total: int, height: int) -> list[Mark]:
+    """A column of cells, lowest first. A cell belongs to whoever holds the middle of it."""
+    cells: list[Mark] = []
+    held = 0
+    for size, mark in zip(sizes, glyphs, strict=True):
+        held += size
+        cells.extend([mark] * (round(held / total * height) - len(cells)))
+    return [*cells, *[_EMPTY] * height][:height]
+
+
+def chart_lines(
+    history: GpuHistory | None, device: GpuDevice, width: int, height: int, marks: Marks
+) -> list[Content]:
+    """`height` lines: sizes at the left, time below, budgets as lines across."""
+    rows, cells = height - _AXIS_ROWS, width - _AXIS_WIDTH
+    total = device.total_bytes or 0
+    if history is None or not history.times or total <= 0:
+        return [Content.styled("no history yet", FAINT)]
+    if rows < _MIN_ROWS or width < _MIN_WIDTH:
+        return [Content.styled("no room for a chart", FAINT)]
+    budgets = {mark_cell(budget.budget_bytes, total, rows): budget.budget_bytes for budget in device.budgets}
+    history = _in_drawing_order(history, device)
+    glyphs = [
+        marks.get(item.label, UNREAD if item.label != OTHERS else marks[OTHERS]) for item in history.series
+    ]
+    stacks = [_stack(sizes, glyphs, total, rows) for sizes in columns(history, cells)]
+    lines = []
+    for row in reversed(range(rows)):
+        is_budget = row in budgets
+        size = budgets[row] if is_budget else {rows - 1: total, 0: 0}.get(row)
+        label = f"{'' if size is None else gib(size) if size else '0'} ".rjust(_AXIS_WIDTH - 1)
+        line = joined([BUDGET_LINE if is_budget else stack[row] for stack in stacks])
+        lines.append(Content.assemble((label + ("┊" if is_budget else "│"), FAINT), line))
+    return [*lines, _time_axis(history, cells)]
+
+
+def _in_drawing_order(history: GpuHistory, device: GpuDevice) -> GpuHistory:
+    """Those with a budget at the bottom, so that its line lies where they have to end; `others` on top."""
+    budgeted = {budget.component for budget in device.budgets}
+    series = sorted(
+        history.series, key=lambda item: (item.label not in budgeted, item.label == OTHERS, item.label)
+    )
+    return history.model_copy(update={"series": tuple(series)})
+
+
+def _time_axis(history: GpuHistory, width: int) -> Content:
+    span = history.times[-1] - history.times[0]
+    start, middle, end = f"{duration(span)} ago", duration(span / 2), "now"
+    left = (width - len(middle)) // 2 - len(start)
+    right = width - len(start) - left - len(middle) - len(end)
+    text = f"{start}{' ' * left}{middle}{' ' * right}{end}" if left > 0 and right > 0 else start
+    return Content.styled(" " * _AXIS_WIDTH + text, FAINT)
+
+
+class GpuChart(Widget):
+    """Shows `history` of `device`."""
+
+    history: reactive[GpuHistory | None] = reactive(None)
+    device: reactive[GpuDevice | None] = reactive(None, repaint=False)
+    range_s: reactive[float | None] = reactive(FINE_RANGE_S)
+    """How far back; `None` for all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._marks: Marks = {}
+        self._painted: list[Content] = []
+
+    def show_device(self, device: GpuDevice | None, marks: Marks) -> None:
+        """Which device it is about. Its figures count for the scale and the budgets only."""
+        self._marks = marks
+        self.device = device
+
+    def watch_device(self, before: GpuDevice | None, device: GpuDevice | None) -> None:
+        """Another device, another scale, or another budget."""
+        if before is None or device is None or _scale(before) != _scale(device):
+            self.refresh()
+
+    def render(self) -> Content:
+        """The chart at the present size."""
+        if self.device is None:
+            return Content("")
+        history = None if self.history is None else in_range(self.history, self.range_s)
+        return Content("\n").join(
+            chart_lines(history, self.device, self.size.width, self.size.height, self._marks)
+        )
+
+    def get_content_width(self, container: Size, viewport: Size) -> int:
+        """All there is."""
+        del viewport
+        return container.width
+
+
+def _scale(device: GpuDevice) -> tuple[object, ...]:
+    return (device.key, device.total_bytes, device.budgets)

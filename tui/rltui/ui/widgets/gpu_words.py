@@ -1,0 +1,184 @@
+"""What there is to say of a GPU, in words for every width. Pure functions."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from textual.content import Content
+
+from rltui.core.command_text import short_command
+from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport, MemoryVerdict
+from rltui.core.units import gib
+from rltui.ui.text import clean_line, listed, shortened
+
+STALE_INTERVALS = 3
+"""A reading that many intervals old is stale, as `GpuReport.interval_s` has it."""
+MAX_CLAIMS = 3
+"""Rows for processes that could be ended; the GPU screen lists all."""
+_MEMORY_NOTES = {"v2": "", "v1": "incl. reserved", "unified": "unified memory"}
+_VERDICTS = {"fits": ("✓", "$text-success"), "unknown": ("?", "$foreground 60%")}
+_BAD_VERDICT = ("✗", "$text-error")
+_WARNING = "$text-warning"
+_MAKER = re.compile(r"^(NVIDIA )?(GeForce |Tesla )?")
+_SIZE = re.compile(r"[ -]\d+GB\b( HBM\w+)?")
+
+
+def stale_age_s(report: GpuReport, now: float) -> float | None:
+    """How old the reading is, if it is older than it should be."""
+    if report.sampled_at is None or report.interval_s is None:
+        return None
+    age_s = now - report.sampled_at
+    return age_s if age_s > STALE_INTERVALS * report.interval_s else None
+
+
+def first_that_fits(texts: Sequence[str], width: int) -> str:
+    """The first of `texts` that is not wider; else the last one, cut."""
+    return next((text for text in texts if len(text) <= width), shortened(texts[-1], width))
+
+
+def flow(entries: Iterable[Content], width: int, *, gap: str = "  ", indent: int = 0) -> list[Content]:
+    """Entries side by side, broken into lines between them; further lines are indented."""
+    lines: list[Content] = []
+    for entry in entries:
+        if lines and lines[-1].cell_length + len(gap) + entry.cell_length <= width:
+            lines[-1] += Content.styled(gap, "$foreground 60%") + entry
+        else:
+            lines.append(Content(" " * indent) + entry if lines else entry)
+    return lines
+
+
+def short_name(name: str) -> str:
+    """Without maker and size: `NVIDIA H100 80GB HBM3` becomes `H100`."""
+    return _SIZE.sub("", _MAKER.sub("", clean_line(name)))
+
+
+def memory_note(device: GpuDevice) -> str:
+    """What the figures mean, where it is not the usual."""
+    return _MEMORY_NOTES[device.memory_kind]
+
+
+def memory_text(device: GpuDevice) -> str:
+    """`71.2/141 GiB`."""
+    if device.used_bytes is None or device.total_bytes is None:
+        return "memory unknown"
+    return f"{gib(device.used_bytes)}/{gib(device.total_bytes)} GiB"
+
+
+def free_bytes(device: GpuDevice) -> int | None:
+    """As read, or what the other figures leave."""
+    if device.free_bytes is None and device.total_bytes is not None and device.used_bytes is not None:
+        return max(0, device.total_bytes - device.used_bytes - (device.reserved_bytes or 0))
+    return device.free_bytes
+
+
+def load_texts(device: GpuDevice) -> list[str]:
+    """`97 %  412/700 W  61 °C`, then shorter and shorter."""
+    util = "" if device.utilization is None else f"{100 * device.utilization:3.0f} %"
+    power = "" if device.power_w is None else f"{device.power_w:.0f} W"
+    limit = "" if device.power_limit_w is None else f"/{device.power_limit_w:.0f}"
+    heat = "" if device.temperature_c is None else f"{device.temperature_c:.0f} °C"
+    choices = [(util, power.replace(" W", f"{limit} W"), heat), (util, power, heat), (util, heat), (util,)]
+    return ["  ".join(part for part in choice if part) for choice in choices]
+
+
+def warnings(device: GpuDevice) -> list[str]:
+    """What is wrong with a device that can be read."""
+    texts = []
+    if device.throttle:
+        texts.append(f"slowed: {listed([clean_line(reason) for reason in device.throttle])}")
+    if device.ecc_errors:
+        texts.append(
+            f"{device.ecc_errors} uncorrected memory error{'s' if device.ecc_errors > 1 else ''} (ECC)"
+        )
+    return texts
+
+
+def warning_lines(devices: Sequence[GpuDevice], width: int, *, named: bool) -> list[Content]:
+    """A row for each thing that is wrong; `named` says which devices it is about."""
+    devices_by_text: dict[str, list[str]] = {}
+    for device in devices:
+        for text in warnings(device):
+            devices_by_text.setdefault(text, []).append(device.label)
+    lines = []
+    for text, labels in devices_by_text.items():
+        where = f"GPU {', '.join(labels)}: " if named else ""
+        lines.extend(hanging(f"⚠ {where}{text}", width, _WARNING))
+    return lines
+
+
+def hanging(text: str, width: int, style: str) -> list[Content]:
+    """Wrapped, further lines below the text behind the symbol."""
+    return [
+        Content.styled(line, style) for line in textwrap.wrap(text, max(8, width), subsequent_indent="  ")
+    ]
+
+
+def verdict_lines(verdicts: Sequence[MemoryVerdict], width: int) -> list[Content]:
+    """What will happen if the engines start, one line of text for all devices for which it is the same."""
+    devices: dict[tuple[str, str], list[MemoryVerdict]] = {}
+    for verdict in verdicts:
+        devices.setdefault((verdict.verdict, clean_line(verdict.text)), []).append(verdict)
+    several = len({verdict.device for verdict in verdicts}) > 1
+    lines = []
+    for (kind, text), found in devices.items():
+        symbol, style = _VERDICTS.get(kind, _BAD_VERDICT)
+        where = f"GPU {', '.join(str(verdict.device) for verdict in found)}: " if several else ""
+        lines.extend(hanging(f"{symbol} {where}{text}", width, style))
+    return lines
+
+
+def can_be_freed(process: GpuProcess) -> bool:
+    """It belongs to this user and to no living component."""
+    return process.owner in ("orphan", "mine")
+
+
+def claims(report: GpuReport) -> list[tuple[GpuProcess, int | None]]:
+    """Processes on this machine that a person may want to end, with what they hold on all its devices."""
+    found: dict[int, tuple[GpuProcess, int | None]] = {}
+    for device in report.devices:
+        for process in device.processes:
+            if device.host or not can_be_freed(process):
+                continue
+            before = found[process.pid][1] if process.pid in found else None
+            size = process.used_bytes
+            found[process.pid] = (process, before if size is None else size + (before or 0))
+    return sorted(found.values(), key=lambda item: (item[0].owner != "orphan", -(item[1] or 0)))
+
+
+def size_text(size: int | None, *, estimated: bool = False) -> str:
+    """`58.0 GiB`, `~58.0 GiB`, or `size unknown`."""
+    return "size unknown" if size is None else f"{'~' if estimated else ''}{gib(size)} GiB"
+
+
+def claim_lines(report: GpuReport, width: int, hint: str) -> list[Content]:
+    """A row for each of the largest `claims`; `hint` closes it: which key ends them."""
+    found = claims(report)
+    lines = []
+    for process, size in found[:MAX_CLAIMS]:
+        texts = [f"⚠ {text}{hint}" for text in _claim_texts(process, size)]
+        lines.append(Content.styled(first_that_fits(texts, width), _WARNING))
+    if len(found) > MAX_CLAIMS:
+        texts = [
+            f"⚠ and {len(found) - MAX_CLAIMS} more: 3 lists them",
+            f"⚠ {len(found) - MAX_CLAIMS} more: 3",
+        ]
+        lines.append(Content.styled(first_that_fits(texts, width), _WARNING))
+    return lines
+
+
+def _claim_texts(process: GpuProcess, size: int | None) -> list[str]:
+    memory = size_text(size, estimated=process.estimated)
+    pid = f"pid {process.pid}"
+    name = f"{pid} {short_command(clean_line(process.name or process.command), 24)}".rstrip()
+    if process.owner == "mine":
+        return [f"unknown {name} {memory}", f"unknown {pid} {memory}", f"{pid} {memory}"]
+    attempt = "" if process.attempt is None else f" attempt {process.attempt}"
+    whose = f" of {clean_line(process.component)}{attempt}:" if process.component else ""
+    return [
+        f"leftover{whose} {name} {memory}",
+        f"leftover {name} {memory}",
+        f"leftover {pid} {memory}",
+        f"{pid} {memory}",
+    ]

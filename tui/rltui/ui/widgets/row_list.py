@@ -1,0 +1,125 @@
+"""A list of rows of one or several lines each; the cursor keeps to its row when rows come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from textual import events
+from textual.content import Content
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.visual import Visual
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A thing the cursor can be on, or none such where `key` is `None`."""
+
+    key: str | None
+    lines: tuple[Content, ...]
+
+
+MakeRows = Callable[[int, str | None], tuple[Row, ...]]
+"""Rows for a width in cells and the key under the cursor, whose row may say more than the others."""
+
+
+class RowList(ScrollView, can_focus=True):
+    """Draws what `make_rows` answers."""
+
+    COMPONENT_CLASSES = {"row-list--cursor", "row-list--cursor-unfocused"}  # noqa: RUF012 - as Textual declares it
+
+    @dataclass
+    class Moved(Message):
+        """The cursor is on another row."""
+
+        rows: RowList
+
+        @property
+        def control(self) -> RowList:
+            """For selectors."""
+            return self.rows
+
+    def __init__(self, make_rows: MakeRows, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+        super().__init__(id=id)
+        self._make_rows = make_rows
+        self._rows: tuple[Row, ...] = ()
+        self._lines: list[tuple[str | None, Content]] = []
+        self.key: str | None = None
+        """Of the row under the cursor; `None` where there is no row."""
+
+    def reload(self) -> None:
+        """Ask for the rows again. Only lines that changed are painted."""
+        width = self.scrollable_content_region.width
+        if width <= 0:  # not laid out yet: the resize to come asks again
+            return
+        rows = self._make_rows(width, self.key)
+        keys = [row.key for row in rows if row.key is not None]
+        if self.key not in keys and (nearest := self._nearest(keys)) != self.key:
+            self.key = nearest
+            rows = self._make_rows(width, self.key)
+            self.post_message(self.Moved(self))
+        before, self._rows = self._lines, rows
+        self._lines = [(row.key, line) for row in rows for line in row.lines]
+        if len(before) != len(self._lines):
+            self.virtual_size = Size(0, len(self._lines))
+            self.refresh(layout=True)
+            return
+        for y, ((old_key, old), (key, line)) in enumerate(zip(before, self._lines, strict=True)):
+            if key != old_key or not line.is_same(old):
+                self.refresh_line(y)
+
+    def _nearest(self, keys: list[str]) -> str | None:
+        """Where the lost row was, as far as there are still so many."""
+        before = [row.key for row in self._rows if row.key is not None]
+        at = before.index(self.key) if self.key in before else 0
+        return keys[min(at, len(keys) - 1)] if keys else None
+
+    def go_to(self, key: str) -> None:
+        """Put the cursor on the row `key` and show all of it."""
+        if key == self.key or all(row.key != key for row in self._rows):
+            return
+        self.key = key
+        self.post_message(self.Moved(self))
+        self.reload()
+        self.refresh()
+        lines = [y for y, (owner, _) in enumerate(self._lines) if owner == key]
+        self.scroll_to_region(Region(0, lines[0], 1, len(lines)), animate=False, force=True)
+
+    def move(self, rows: int) -> None:
+        """Move the cursor, stopping at the ends."""
+        keys = [row.key for row in self._rows if row.key is not None]
+        if self.key in keys:
+            self.go_to(keys[max(0, min(len(keys) - 1, keys.index(self.key) + rows))])
+
+    def on_resize(self) -> None:
+        """Another width."""
+        self.reload()
+
+    def watch_has_focus(self, _has_focus: bool) -> None:
+        """The cursor looks different."""
+        super().watch_has_focus(_has_focus)
+        self.refresh()
+
+    def on_click(self, event: events.Click) -> None:
+        """Select."""
+        y = event.y + self.scroll_offset.y
+        if y < len(self._lines) and (key := self._lines[y][0]) is not None:
+            self.go_to(key)
+
+    def render_line(self, y: int) -> Strip:
+        """Line `y` of what is visible."""
+        at = y + self.scroll_offset.y
+        width = self.scrollable_content_region.width
+        if at >= len(self._lines):
+            return Strip.blank(width, self.rich_style)
+        key, line = self._lines[at]
+        line = line.pad_right(max(0, width - line.cell_length))
+        style = self.visual_style
+        if key is not None and key == self.key and (at == 0 or self._lines[at - 1][0] != key):
+            style = self.get_visual_style(
+                "row-list--cursor" if self.has_focus else "row-list--cursor-unfocused"
+            )
+        return Visual.to_strips(self, line, line.cell_length, 1, style)[0]
