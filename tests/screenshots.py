@@ -1,30 +1,40 @@
 """Make the README's pictures from a real run of the demo: `.venv/bin/python -m tests.screenshots`.
 
 Runs the demo in a temporary folder with a tmux server of its own and saves SVGs to `.github/screenshots/`.
+The picture of the GPUs is of a real run, too, whose memory the NVML double of the tests makes up.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import runpy
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from textual.pilot import Pilot
 
-TARGET = Path(__file__).parents[1] / ".github" / "screenshots"
+REPOSITORY = Path(__file__).parents[1]
+TARGET = REPOSITORY / ".github" / "screenshots"
 SIZE = (150, 42)
 STEP = 30
 """Step of the run at which the pictures are taken."""
 
 
+GIB = 1 << 30
+TRAINER_GIB = (0.5, 3.1, 6.4, 9.1, 9.7, 11.2, 9.8, 10.4, 11.0, 9.8, 10.9, 9.8)
+"""What the trainer is made to hold, second by second."""
+
+
 @contextmanager
-def running_demo() -> Iterator[None]:
-    """The demo, headless, in folders that are removed afterwards."""
+def own_box() -> Iterator[Path]:
+    """Folders and a tmux server of our own, removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="rlt-") as name:
         root = Path(name)
         for folder in ("run", "state", "tmux"):
@@ -37,11 +47,17 @@ def running_demo() -> Iterator[None]:
         }
         os.environ.pop("TMUX", None)
         os.chdir(root)
-        try:
-            subprocess.run([sys.executable, "-m", "rltui", "demo", "--no-tui"], check=True)
-            yield
-        finally:
-            subprocess.run([sys.executable, "-m", "rltui", "down", "demo"], check=True)
+        yield root
+
+
+@contextmanager
+def running(name: str, *command: str, env: Mapping[str, str] | None = None) -> Iterator[None]:
+    """An experiment that `rltui COMMAND…` starts; ended in the end."""
+    try:
+        subprocess.run([sys.executable, "-m", "rltui", *command], check=True, env=env)
+        yield
+    finally:
+        subprocess.run([sys.executable, "-m", "rltui", "down", name], check=True)
 
 
 async def photograph() -> None:
@@ -64,13 +80,84 @@ async def photograph() -> None:
         await save(pilot, "edit")
 
 
-def current_step() -> int | None:
-    """Steps that the demo has completed."""
+async def photograph_gpus(scenario: Path) -> None:
+    """Open the GPU screen while the trainer grows."""
+    from rltui.client import launch
+    from rltui.client.connection import SupervisedExperiment
+    from rltui.ui.app import RltuiApp
+
+    experiment = SupervisedExperiment(launch.choose("shared"))
+    app = RltuiApp(experiment, component_ids=experiment.component_ids)
+    async with app.run_test(size=(SIZE[0], 30)) as pilot:
+        await until(pilot, lambda: all(pids("shared").values()))
+        for trainer_gib in TRAINER_GIB:
+            write_scenario(scenario, pids("shared"), trainer_gib)
+            await pilot.pause(1.0)
+        await pilot.press("3")
+        await until(pilot, lambda: len(app.screen_stack) > 1)
+        await save(pilot, "gpus")
+
+
+def shared_gpu(root: Path) -> tuple[Path, Mapping[str, str]]:
+    """A config and a layout that put inference and trainer on one device, and an environment with one."""
+    for file in ("rl.toml", "sft.toml"):
+        shutil.copy(REPOSITORY / "examples" / "reverse_text" / file, root / file)
+    layout = (REPOSITORY / "layouts" / "tinyrl.toml").read_text()
+    for placeholder, value in {
+        "{gpus.inference}": "0",
+        "{gpus.trainer}": "0",
+        "{gpu_memory.inference}": "0.5",
+    }.items():
+        layout = layout.replace(placeholder, value)
+    (root / "shared-gpu.toml").write_text(layout)
+    scenario = root / "gpus.conf"
+    write_scenario(scenario, {}, 0.0)
+    environment = runpy.run_path(str(REPOSITORY / "tests/fakes/nvml/double.py"))["environment"]
+    return scenario, environment(scenario)
+
+
+def write_scenario(scenario: Path, holders: Mapping[str, int | None], trainer_gib: float) -> None:
+    """One card, and what the components hold of it."""
+    held = {
+        pid: round(gib * GIB)
+        for name, gib in {"inference": 40.6, "trainer": trainer_gib}.items()
+        if (pid := holders.get(name))
+    }
+    lines = [
+        "count 1",
+        "0.name NVIDIA H100 80GB HBM3",
+        f"0.total {80 * GIB}",
+        f"0.reserved {GIB // 2}",
+        f"0.used {sum(held.values()) + GIB // 4}",
+        "0.util 87",
+        "0.power 412000",
+        "0.power_limit 700000",
+        "0.temp 58",
+        *(f"0.compute {pid} {size}" for pid, size in held.items()),
+    ]
+    unfinished = scenario.with_suffix(".new")
+    unfinished.write_text("\n".join(lines) + "\n")
+    unfinished.replace(scenario)
+
+
+def status(name: str) -> Any:
+    """Of an experiment, as `rltui status --json` has it."""
     from rltui.cli.status import read_status
     from rltui.client import launch
 
-    step: int | None = read_status(launch.choose("demo"))["step"]
+    return read_status(launch.choose(name))
+
+
+def current_step() -> int | None:
+    """Steps that the demo has completed."""
+    step: int | None = status("demo")["step"]
     return step
+
+
+def pids(name: str) -> dict[str, int | None]:
+    """Main processes of the components that stay."""
+    components = status(name)["components"]
+    return {item["id"]: item["pid"] for item in components if item["id"] in ("inference", "trainer")}
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
@@ -92,6 +179,16 @@ async def save(pilot: Pilot[None], name: str) -> None:
     print(TARGET / f"{name}.svg")
 
 
+def main() -> None:
+    """All pictures."""
+    with own_box() as root:
+        with running("demo", "demo", "--no-tui"):
+            asyncio.run(photograph())
+        scenario, environment = shared_gpu(root)
+        up = ("up", "rl.toml", "-l", "./shared-gpu.toml", "-n", "shared", "-o", "shared", "--no-wait")
+        with running("shared", *up, env=environment):
+            asyncio.run(photograph_gpus(scenario))
+
+
 if __name__ == "__main__":
-    with running_demo():
-        asyncio.run(photograph())
+    main()

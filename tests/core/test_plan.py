@@ -129,7 +129,7 @@ def test_start_pulls_in_what_is_needed_and_leaves_living_ones_alone() -> None:
 def test_start_all_skips_the_job_whose_work_is_there() -> None:
     made = plan("start", {})
     assert "sft" not in made.start
-    assert any("model is there already" in reason for reason in made.reasons)
+    assert any("what it makes is there already" in reason for reason in made.reasons)
     fresh = make_plan(Request(action="start"), situation({}, is_made=lambda name: False), readers={})
     assert fresh.start[0] == "sft"
 

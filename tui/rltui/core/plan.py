@@ -96,7 +96,7 @@ def _plan_restart(request: Request, wanted: list[str], reasons: list[str], situa
     for name in sorted(chosen):
         if situation.is_made(name) and not (request.action == "restart" and name in request.components):
             chosen.discard(name)
-            reasons.append(f"{name} is not run: {situation.layout[name].creates} is there already")
+            reasons.append(f"{name} is not run: what it makes is there already")
     stop = {name for name in chosen if situation.busy(name)}
     return _ordered(request, stop, chosen, reasons, situation)
 
