@@ -17,9 +17,9 @@ from tests.services.programs import Start, start
 from tests.waiting import retry_until
 
 from rltui.core.api import Orphan
-from rltui.core.gpu.report import GpuProcess
+from rltui.core.gpu.report import GpuProcess, GpuReport
 from rltui.services.experiment_files import ControlFolder
-from rltui.services.gpu_owners import GpuOwners
+from rltui.services.gpu_owners import GpuOwners, LivingComponent
 from rltui.services.process_facts import REFRESH_S, ProcessTable
 from rltui.services.processes import ProcessId, descendants, send_signal
 from rltui.services.processes.identity import ProcessStat
@@ -85,6 +85,24 @@ def test_orphans_are_known_by_pid_and_start_with_their_children(start: Start, tr
     assert shares(found) == [("orphan", "inference", 7, False), ("hidden", None, 33, False)]
     [found] = owners.attributed(given, [], [reused]).devices
     assert {process.owner for process in found.processes} == {"mine"}
+
+
+def test_owners_are_looked_up_again_when_lists_or_components_are_others(tree: tuple[int, int]) -> None:
+    root, child = tree
+    owners = GpuOwners("mine", pids_are_real=True)
+    given = report(device(holds(child, 3)))
+
+    def owner_of(given: GpuReport, *living: LivingComponent) -> str:
+        return owners.attributed(given, living, []).devices[0].processes[0].owner
+
+    assert owner_of(given) == "mine"
+    assert owner_of(given, component("trainer", root)) == "component"
+    assert owner_of(given) == "mine"
+    [identity] = [process for process in descendants(root) if process.pid == child]
+    send_signal(identity, signal.SIGKILL)
+    retry_until(lambda: not Path(f"/proc/{child}").exists())
+    assert owner_of(given) == "mine", "as listed before it ended"
+    assert owner_of(report(device(holds(child, 3)))) == "unknown"
 
 
 def test_components_of_other_experiments_are_named(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -45,6 +46,7 @@ class GpuOwners:
         self._since = clock()
         self._table = ProcessTable(monotonic=monotonic)
         self._estimates: dict[str, ChangeEstimate] = {}
+        self._claimed = _Claimed()
 
     def attributed(
         self,
@@ -70,12 +72,17 @@ class GpuOwners:
         """
         tenants = _tenants(report.devices, living, fastest_first)
         self._table.look_again()
+        self._claimed.keep_for((*living, *orphans, self._table.refreshed_at))
         claims = Claims(self._table, self._experiment, living, orphans)
         local = {process.pid for device in report.devices if not device.host for process in device.processes}
         # First for every device: an estimate lives from history, also while it is not needed.
         held = {device.key: self._held(device, tenants.get(device.key, ())) for device in report.devices}
         if self._pids_are_real or not tenants or any(claims.is_below_root(pid) for pid in local):
-            found = {device.key: _listed(device, claims, held[device.key]) for device in report.devices}
+            found = {
+                device.key: _with_estimates(self._claimed.of(device, claims), held[device.key])
+                for device in report.devices
+                if not device.host
+            }
         else:
             found = {
                 device.key: _stand_ins(tenants[device.key], claims, held[device.key])
@@ -98,6 +105,38 @@ class GpuOwners:
         return estimate.update(
             device.used_bytes, [_tenant(one) for one in tenants], usable_bytes=usable_bytes
         )
+
+
+class _Claimed:
+    """Listed processes with their owners, for as long as neither a list nor who may own one is another.
+
+    NVML's lists are read every few seconds, memory every second.
+    """
+
+    def __init__(self) -> None:
+        self._situation: tuple[object, ...] = ()
+        self._known: dict[str, tuple[tuple[GpuProcess, ...], tuple[GpuProcess, ...]]] = {}
+        """By device key: as listed, and with owners."""
+
+    def keep_for(self, situation: tuple[object, ...]) -> None:
+        """Forget everything if this is another situation than before."""
+        if situation != self._situation:
+            self._situation, self._known = situation, {}
+
+    def of(self, device: GpuDevice, claims: Claims) -> tuple[GpuProcess, ...]:
+        """The processes of `device`, with owners and without estimates."""
+        listed, claimed = self._known.get(device.key, ((), ()))
+        if not _are_same(listed, device.processes):
+            claimed = tuple(
+                process.model_copy(update=claims.fields(process.pid)) for process in device.processes
+            )
+            self._known[device.key] = device.processes, claimed
+        return claimed
+
+
+def _are_same(listed: tuple[GpuProcess, ...], others: tuple[GpuProcess, ...]) -> bool:
+    """From one reading: as objects, since a process may be replaced by one that looks like it."""
+    return len(listed) == len(others) and all(map(operator.is_, listed, others))
 
 
 def _tenant(living: LivingComponent) -> Tenant:
@@ -133,14 +172,7 @@ def _stand_ins(
     )
 
 
-def _listed(device: GpuDevice, claims: Claims, held: Mapping[str, int]) -> tuple[GpuProcess, ...]:
-    if device.host:
-        return device.processes
-    found = [process.model_copy(update=claims.fields(process.pid)) for process in device.processes]
-    return tuple(_with_estimates(found, held))
-
-
-def _with_estimates(found: Sequence[GpuProcess], held: Mapping[str, int]) -> Sequence[GpuProcess]:
+def _with_estimates(found: tuple[GpuProcess, ...], held: Mapping[str, int]) -> tuple[GpuProcess, ...]:
     """Sizes of components' processes where NVML gives none: a component's first one stands for all of them.
 
     Where they are all of one component, that has simply the rest, which `shares` knows better.
@@ -153,7 +185,7 @@ def _with_estimates(found: Sequence[GpuProcess], held: Mapping[str, int]) -> Seq
     for process in found:
         if process.owner == "component" and process.component in left:
             left[process.component] -= process.used_bytes or 0
-    return [_with_estimate(process, left) for process in found]
+    return tuple(_with_estimate(process, left) for process in found)
 
 
 def _with_estimate(process: GpuProcess, left: dict[str, int]) -> GpuProcess:

@@ -37,7 +37,8 @@ class ProcessTable:
 
     def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        self._refreshed_at = monotonic()
+        self.refreshed_at = monotonic()
+        """When all was forgotten that is read every `REFRESH_S` only, on the monotonic clock."""
         self._stats: dict[int, ProcessStat | None] = {}
         """Of this look."""
         self._facts: dict[int, ProcessFacts] = {}
@@ -49,8 +50,8 @@ class ProcessTable:
         """Begin a look. Each process is the same for as long as it takes."""
         self._stats.clear()
         now = self._monotonic()
-        if now - self._refreshed_at >= REFRESH_S:
-            self._refreshed_at = now
+        if now - self.refreshed_at >= REFRESH_S:
+            self.refreshed_at = now
             seen = {ancestor for facts in self._facts.values() for ancestor in facts.ancestors}
             self._traces = {process: trace for process, trace in self._traces.items() if process in seen}
             self._facts.clear()
