@@ -80,6 +80,16 @@ def test_the_same_verdict_of_several_devices_is_said_once() -> None:
     ]
 
 
+def test_a_verdict_that_names_its_device_is_told_as_it_is() -> None:
+    (verdict,) = scenarios.BAD_VERDICT.verdicts
+    verdicts = tuple(
+        verdict.model_copy(update={"device": index, "text": f"inference needs 12.0 GiB free on GPU {index}"})
+        for index in range(2)
+    )
+    lines = plain(scenarios.BAD_VERDICT.model_copy(update={"verdicts": verdicts}), 70)
+    assert lines[-2:] == [f"✗ {item.text}" for item in verdicts]
+
+
 @pytest.mark.parametrize(
     ("width", "leftover", "unknown"),
     [

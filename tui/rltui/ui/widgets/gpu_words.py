@@ -116,7 +116,10 @@ def hanging(text: str, width: int, style: str) -> list[Content]:
 
 
 def verdict_lines(verdicts: Sequence[MemoryVerdict], width: int) -> list[Content]:
-    """What will happen if the engines start, one line of text for all devices for which it is the same."""
+    """What will happen if the engines start, one text for all devices for which it is the same.
+
+    A text that does not name its device is told with it, where there are several.
+    """
     devices: dict[tuple[str, str], list[MemoryVerdict]] = {}
     for verdict in verdicts:
         devices.setdefault((verdict.verdict, clean_line(verdict.text)), []).append(verdict)
@@ -124,7 +127,9 @@ def verdict_lines(verdicts: Sequence[MemoryVerdict], width: int) -> list[Content
     lines = []
     for (kind, text), found in devices.items():
         symbol, style = _VERDICTS.get(kind, _BAD_VERDICT)
-        where = f"GPU {', '.join(str(verdict.device) for verdict in found)}: " if several else ""
+        where = ""
+        if several and "GPU " not in text:
+            where = f"GPU {', '.join(str(verdict.device) for verdict in found)}: "
         lines.extend(hanging(f"{symbol} {where}{text}", width, style))
     return lines
 
