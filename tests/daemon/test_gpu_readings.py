@@ -31,3 +31,19 @@ def test_chosen_devices_follow_the_order_of_cuda() -> None:
     assert [device.uuid for device in readings.chosen(fastest)] == ["GPU-a"]
     readings.fastest_first = ("GPU-b", "GPU-a")
     assert [device.uuid for device in readings.chosen(fastest)] == ["GPU-b"]
+
+
+def test_what_is_present_does_not_depend_on_what_is_used() -> None:
+    readings = GpuReadings()
+    seen = [readings.present]
+    for step in (
+        lambda: readings.take(report("GPU-a")),
+        lambda: readings.take(report("GPU-b")),
+        lambda: readings.take(report("GPU-b", "GPU-a")),
+        lambda: setattr(readings, "fastest_first", ("GPU-a", "GPU-b")),
+    ):
+        step()
+        assert readings.present not in seen
+        seen.append(readings.present)
+    readings.take(report("GPU-b", "GPU-a", used_bytes=7))
+    assert readings.present == seen[-1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from rltui.core.gpu.choice import GpuChoice
 from rltui.core.gpu.report import GpuDevice, GpuReport
@@ -25,6 +25,14 @@ class GpuReadings:
         """Somebody waits for a reading: the next one need not wait for its turn."""
         self._taken = 0
         self._arrived = asyncio.Event()
+
+    @property
+    def present(self) -> Hashable:
+        """Which devices there are, their size and order. The same value: `chosen` names the same ones."""
+        devices = self.newest.devices
+        return tuple((device.key, device.label, device.usable_bytes) for device in devices), tuple(
+            self._fastest_first
+        )
 
     @property
     def fastest_first(self) -> Sequence[str]:

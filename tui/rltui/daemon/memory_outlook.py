@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import dataclass
 
 from rltui.core.api import ComponentState, Plan, Problem
 from rltui.core.gpu.forecast import worst_per_component
-from rltui.core.gpu.report import GpuReport, MemoryVerdict
+from rltui.core.gpu.report import GpuBudget, GpuReport, MemoryVerdict
 from rltui.core.layout import Layout
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.gpu_readings import GpuReadings
@@ -14,9 +15,19 @@ from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles
 from rltui.services.config_store import ConfigStore
 from rltui.services.memory_plan import MemoryPlan
+from rltui.services.of_files import OfFiles
 
 _MEASURES = (ComponentState.WAITING, ComponentState.STARTING)
 """An engine in these states has not measured its device's memory, or is at it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Claims:
+    """What a config says of the devices, whatever is used there."""
+
+    engines: frozenset[str]
+    budgets: Mapping[str, tuple[GpuBudget, ...]]
+    """By device key."""
 
 
 class MemoryOutlook:
@@ -35,6 +46,7 @@ class MemoryOutlook:
         self._store = store
         self._memory = memory
         self._readings = readings
+        self._claims = OfFiles(self._claims_on)
 
     def added(self, report: GpuReport) -> GpuReport:
         """`report` with the budgets of all engines, and verdicts on those that do not run.
@@ -45,17 +57,25 @@ class MemoryOutlook:
             return report
         try:
             files = self._store.files
-            budgets = self._memory.budgets(files)
+            claims = self._claims(files, self._readings.present)
             idle = {name for name, runner in self._runners.items() if not runner.life.alive}
-            engines = {name for name in idle if self._memory.is_engine(name, files)}
+            engines = idle & claims.engines
             verdicts = self._memory.verdicts(report.devices, files, starts=idle) if engines else ()
         except ConfigError:
             return report
         devices = tuple(
-            device.model_copy(update={"budgets": budgets.get(device.key, ())}) for device in report.devices
+            device.model_copy(update={"budgets": claims.budgets[device.key]})
+            if device.key in claims.budgets
+            else device
+            for device in report.devices
         )
         shown = worst_per_component(verdict for verdict in verdicts if verdict.component in engines)
         return report.model_copy(update={"devices": devices, "verdicts": shown})
+
+    def _claims_on(self, files: ConfigFiles, present: Hashable) -> _Claims:
+        del present  # other devices are other budgets
+        engines = frozenset(name for name in self._runners if self._memory.is_engine(name, files))
+        return _Claims(engines, self._memory.budgets(files))
 
     def of_plan(self, plan: Plan, files: ConfigFiles) -> tuple[MemoryVerdict, ...]:
         """What each start of `plan` will meet at worst with the config `files`.
