@@ -219,6 +219,33 @@ async def test_k_in_the_overview_leads_to_the_unknown_process(open_app: Opener) 
         assert experiment.planned == []
 
 
+def with_a_notebook() -> FakeExperiment:
+    """A component's process comes first in the table, one that may be ended second."""
+    notebook = gpu_process(5120, 3.0, owner="mine", user="me", command="jupyter", start=77)
+    report = scenarios.report(gpu_device(0, [gpu_process(4300, 6.1, component="trainer"), notebook]))
+    return FakeExperiment(running_status(), report, knob_table())
+
+
+async def test_k_in_the_overview_puts_the_cursor_on_what_may_be_ended(open_app: Opener) -> None:
+    async with open_app(with_a_notebook()) as pilot:
+        await press(pilot, "K")
+        gpu_screen(pilot)
+        await until(pilot, lambda: selected(pilot, "processes") == "5120")
+        assert "K end" in shown(pilot)
+
+
+async def test_keys_typed_at_once_act_in_their_order(open_app: Opener) -> None:
+    experiment = with_a_notebook()
+    async with open_app(experiment) as pilot:
+        await press(pilot, "3", "tab")
+        assert selected(pilot, "processes") == "4300"
+        for key in "jK":
+            pilot.app.simulate_key(key)
+        await until(pilot, lambda: experiment.planned)
+        assert experiment.planned[-1].pids == (5120,)
+        assert toasts(pilot) == []
+
+
 async def test_palette_offers_what_there_is_here(open_app: Opener) -> None:
     async with open_app(with_orphans()) as pilot:
         offered = {action.id for action in ActionCommands(pilot.app.screen)._offered()}

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
+from textual.binding import ActiveBinding
 from textual.containers import Container, Vertical
 from textual.content import Content
-from textual.events import Key
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widgets import Static
@@ -22,7 +22,7 @@ from rltui.core.gpu.report import GpuDevice, GpuHistories, GpuProcess, GpuReport
 from rltui.errors import RltuiError
 from rltui.ui import requests
 from rltui.ui.actions import ACTIONS, Scope, bindings, bindings_of
-from rltui.ui.one_request import run_alone, say_readonly
+from rltui.ui.one_request import run_alone
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.gpu_chart import FINE_RANGE_S, GpuChart
 from rltui.ui.widgets.gpu_device_rows import device_rows
@@ -35,6 +35,7 @@ from rltui.ui.widgets.row_list import Row, RowList
 AGE_INTERVAL_S = 1.0
 MIN_HISTORY_INTERVAL_S = 2.0
 """The history is asked for as often as there are samples, but not more often than this."""
+FREE_KEY = "K"
 _SHARED = ("help", "palette", "theme", "detach", "interrupt")
 """Actions of the overview that work here too."""
 _ACTIONS = frozenset(
@@ -222,11 +223,12 @@ class GpuScreen(Screen[None]):
         """Once it is among those that were read."""
         for device in () if self._report is None else self._report.devices:
             if not device.host and any(process.pid == pid for process in device.processes):
-                self._pid = None
                 self._devices.go_to(device.key)
                 self._processes.reload()
                 self._processes.go_to(str(pid))
                 self._processes.focus()
+                if self._processes.key == str(pid):  # else the list is not laid out yet, and moves once it is
+                    self._pid = None
                 return
 
     @on(RowList.Moved, "#gpu-devices")
@@ -238,18 +240,18 @@ class GpuScreen(Screen[None]):
 
     @on(RowList.Moved, "#gpu-processes")
     def _look_at_process(self) -> None:
-        self.can_free = self._process is not None and self._why_left_alone() is None
+        if self._pid is not None:
+            self._go_to_process(self._pid)
+        is_free = self._process is not None and self._why_left_alone() is None
+        self.can_free = is_free and not self._experiment.readonly
 
     # keys
 
-    def on_key(self, event: Key) -> None:
-        """A key that would change something says why it does nothing."""
-        if event.key != "K":
-            return
-        if self._experiment.readonly:
-            say_readonly(self)
-        elif (reason := self._why_left_alone()) is not None:
-            self.notify(reason, markup=False)
+    @property
+    def active_bindings(self) -> dict[str, ActiveBinding]:
+        """For the footer, which shows only what works now. `K` elsewhere says why it does nothing."""
+        found = super().active_bindings
+        return found if self.can_free else {key: one for key, one in found.items() if key != FREE_KEY}
 
     def _why_left_alone(self) -> str | None:
         process, device = self._process, self._device
@@ -266,8 +268,11 @@ class GpuScreen(Screen[None]):
         self._show_chart()
 
     def action_free_process(self) -> None:
-        """Asks, default no."""
+        """Asks, default no; where that cannot be, says why."""
         if (process := self._process) is None:
+            return
+        if not self._experiment.readonly and (reason := self._why_left_alone()) is not None:
+            self.notify(reason, markup=False)
             return
         user = f" of user {clean_line(process.user)}" if process.user else ""
         heading = f"End pid {process.pid}{user}?"
@@ -292,6 +297,4 @@ class GpuScreen(Screen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what there is here, and makes sense now."""
         del parameters
-        if action == "free_process":
-            return self.can_free and not self._experiment.readonly
         return action not in _ELSEWHERE
