@@ -9,6 +9,7 @@ import sys
 sys.modules.update(dict.fromkeys(("ssl", "_hashlib")))  # type: ignore[arg-type]  # None: cannot be imported
 
 import asyncio
+import gc
 import logging
 import logging.handlers
 import os
@@ -77,6 +78,8 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
     server = ApiServer(supervisor, partial(place_socket, record))
     supervisor.adopt()
     await server.open()
+    gc.collect()
+    gc.freeze()  # what is loaded now stays: looking through it took 30 ms of every 40 readings of the GPUs
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="work"))
     leave = asyncio.Event()
