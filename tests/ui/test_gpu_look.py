@@ -11,7 +11,9 @@ from textual.pilot import Pilot
 
 from rltui.ui.widgets.gpu_chart import GpuChart
 
-SIZES = pytest.mark.parametrize("size", [SMALL, HUGE], ids=["small", "huge"])
+SIZES = pytest.mark.parametrize(
+    "size", [pytest.param(SMALL, id="small"), pytest.param(HUGE, id="huge", marks=pytest.mark.slow)]
+)
 
 
 def experiment_with(name: str) -> FakeExperiment:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from tests.fakes.experiment import (
     NOW,
@@ -292,8 +294,10 @@ async def test_only_changed_lines_are_painted(open_app: Opener, monkeypatch: pyt
         assert painted == [2]
 
 
-@pytest.mark.parametrize("size", [(80, 24), (40, 12), (3, 3), (1, 1), (200, 50)])
-@pytest.mark.parametrize("name", list(scenarios.SCENARIOS))
+SIZES = ((80, 24), (40, 12), (3, 3), (1, 1), (200, 50))
+
+
+@pytest.mark.parametrize(("name", "size"), zip(scenarios.SCENARIOS, itertools.cycle(SIZES), strict=False))
 async def test_every_scenario_can_be_walked_through(
     name: str, size: tuple[int, int], open_app: Opener
 ) -> None:
