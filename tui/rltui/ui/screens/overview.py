@@ -154,9 +154,9 @@ class Overview(Screen[None]):
         """Say in a banner that what is shown may be old; `None` takes it away."""
         if self._gpu_screen is not None:
             self._gpu_screen.show_connection(problem)
-        banner = self.query_one("#banner", Static)
-        banner.update(f"⚠ {problem}" if problem else "")
-        banner.set_class(problem is not None, "-shown")
+        for banner in self.query("#banner").results(Static):  # none any more when the app is closing
+            banner.update(f"⚠ {problem}" if problem else "")
+            banner.set_class(problem is not None, "-shown")
 
     async def _arrange(self, status: Status) -> None:
         ids = tuple(component.id for component in status.components)
