@@ -195,6 +195,7 @@ def test_check_says_what_will_fit_before_anything_runs(gpu_box: GpuBox) -> None:
     assert not (gpu_box.box.work / "outputs").exists()
 
 
+@pytest.mark.slow
 def test_history_knows_who_held_what(gpu_box: GpuBox) -> None:
     gpu_box.load()
     gpu_box.start()

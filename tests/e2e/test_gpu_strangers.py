@@ -126,6 +126,7 @@ def test_without_a_supervisor_too(gpu_box: Box, start: Start) -> None:
     assert last["text"] == f"ending 1 process: pid {one.pid} sleep 1000 on request"
 
 
+@pytest.mark.slow
 def test_one_that_ignores_sigterm_is_killed(gpu_box: Box, start: Start) -> None:
     up(gpu_box)
     gpu_box.run("down", "one")

@@ -11,10 +11,6 @@ from textual.pilot import Pilot
 
 from rltui.ui.widgets.gpu_chart import GpuChart
 
-SIZES = pytest.mark.parametrize(
-    "size", [pytest.param(SMALL, id="small"), pytest.param(HUGE, id="huge", marks=pytest.mark.slow)]
-)
-
 
 def experiment_with(name: str) -> FakeExperiment:
     report = SCENARIOS[name]
@@ -23,7 +19,9 @@ def experiment_with(name: str) -> FakeExperiment:
     return experiment
 
 
-@SIZES
+@pytest.mark.parametrize(
+    "size", [pytest.param(SMALL, id="small"), pytest.param(HUGE, id="huge", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("name", list(SCENARIOS))
 def test_look_of_panel(name: str, size: tuple[int, int], snap_compare: SnapCompare) -> None:
     async def prepare(pilot: Pilot[None]) -> None:
@@ -37,7 +35,8 @@ def test_look_of_panel(name: str, size: tuple[int, int], snap_compare: SnapCompa
     assert snap_compare(app, terminal_size=size, run_before=prepare)
 
 
-@SIZES
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [SMALL, HUGE], ids=["small", "huge"])
 @pytest.mark.parametrize("name", list(SCENARIOS))
 def test_look_of_screen(name: str, size: tuple[int, int], snap_compare: SnapCompare) -> None:
     async def prepare(pilot: Pilot[None]) -> None:

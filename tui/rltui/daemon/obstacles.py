@@ -40,7 +40,11 @@ class Obstacles:
             return f"{leftovers_text(orphans)} (`rltui orphans --free` ends them)"
         if launch.port is not None and (holders := processes.port_holders(launch.port)):
             return f"port {launch.port}, held by {' and '.join(map(str, holders))}"
-        if launch.gpu_memory and launch.gpus.text:
-            report = await self._read_gpus()
-            return lack_of_memory(chosen_devices(launch.gpus, report.devices), launch.gpu_memory)
-        return None
+        if not launch.gpus.text:
+            return None
+        # Read for every start: what others hold by now must not be counted as this component's, where that
+        # has to be estimated from changes.
+        report = await self._read_gpus()
+        if not launch.gpu_memory:
+            return None
+        return lack_of_memory(chosen_devices(launch.gpus, report.devices), launch.gpu_memory)
