@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Hashable, Sequence
 
 from rltui.core.gpu.choice import GpuChoice
@@ -65,13 +66,11 @@ class GpuReadings:
         return await self._after(self._taken + 2)
 
     async def _after(self, count: int) -> GpuReport:
-        try:
+        with contextlib.suppress(TimeoutError):  # the driver hangs: what there is must do
             async with asyncio.timeout(PATIENCE_S):
                 while self._taken < count:
                     self.wanted.set()
                     await self._arrived.wait()
-        except TimeoutError:
-            pass
         return self.newest
 
     def chosen(self, choice: GpuChoice) -> tuple[GpuDevice, ...]:
