@@ -111,6 +111,7 @@ def test_another_users_process_is_refused(gpu_box: Box, start: Start) -> None:
     assert is_alive(mine), "all or nothing"
 
 
+@pytest.mark.slow
 def test_without_a_supervisor_too(gpu_box: Box, start: Start) -> None:
     up(gpu_box)
     assert gpu_box.run("down", "one").returncode == 0

@@ -19,10 +19,18 @@ def experiment_with(name: str) -> FakeExperiment:
     return experiment
 
 
-@pytest.mark.parametrize(
-    "size", [pytest.param(SMALL, id="small"), pytest.param(HUGE, id="huge", marks=pytest.mark.slow)]
-)
-@pytest.mark.parametrize("name", list(SCENARIOS))
+ALWAYS = {"shared-small", "eight-small", "mig-small", "orphans-small", "bad-verdict-huge", "stale-huge"}
+"""Pictures of the default run; all the others, and those of the screen, are made with `-m slow`."""
+PANELS = [
+    pytest.param(
+        name, size, id=f"{name}-{word}", marks=[] if f"{name}-{word}" in ALWAYS else pytest.mark.slow
+    )
+    for name in SCENARIOS
+    for word, size in {"small": SMALL, "huge": HUGE}.items()
+]
+
+
+@pytest.mark.parametrize(("name", "size"), PANELS)
 def test_look_of_panel(name: str, size: tuple[int, int], snap_compare: SnapCompare) -> None:
     async def prepare(pilot: Pilot[None]) -> None:
         await settle(pilot)
