@@ -5,16 +5,10 @@ As with the double of NVML beside it: only processes started with the environmen
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import os
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
+from tests.fakes.compiled import built
 
 SOURCE = Path(__file__).with_name("libcuda.c")
 LIBRARY = "libcuda.so.1"
@@ -32,7 +26,7 @@ def environment(uuids: Sequence[str], *, init: str = "0", old: bool = False) -> 
     """
     digits = [uuid.removeprefix("GPU-").replace("-", "") for uuid in uuids]
     return {
-        "LD_LIBRARY_PATH": str(_built(("-DOLD",) if old else ())),
+        "LD_LIBRARY_PATH": str(built(LIBRARY, (SOURCE,), ("-DOLD",) if old else ())),
         "RLTUI_FAKE_CUDA": ",".join(digits),
         "RLTUI_FAKE_CUDA_INIT": init,
     }
@@ -45,27 +39,3 @@ def environment_without_driver(folder: Path) -> dict[str, str]:
     """
     (folder / LIBRARY).write_text("not a library\n")
     return {"LD_LIBRARY_PATH": str(folder)}
-
-
-@functools.cache
-def _built(options: tuple[str, ...]) -> Path:
-    """Folder that holds the compiled double: one per user and version of the source, kept between runs."""
-    digest = hashlib.sha256(SOURCE.read_bytes() + repr(options).encode()).hexdigest()[:16]
-    cache = Path(tempfile.gettempdir()) / f"rltui-fake-cuda-{os.getuid()}"
-    cache.mkdir(mode=0o700, exist_ok=True)
-    assert cache.stat().st_uid == os.getuid(), f"{cache} belongs to somebody else"
-    folder = cache / digest
-    if not (folder / LIBRARY).exists():
-        folder.mkdir(exist_ok=True)
-        _compile(folder, options)
-    return folder
-
-
-def _compile(folder: Path, options: tuple[str, ...]) -> None:
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("no C compiler (cc, gcc, clang) to build the CUDA double with")
-    unfinished = folder / f"{LIBRARY}.{os.getpid()}"
-    flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", f"-Wl,-soname,{LIBRARY}"]
-    subprocess.run([compiler, *flags, *options, "-o", unfinished, SOURCE], check=True, timeout=60)
-    unfinished.replace(folder / LIBRARY)  # other test workers build at the same time

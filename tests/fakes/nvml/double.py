@@ -6,15 +6,10 @@ environment made here, and never the test process itself.
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import os
-import shutil
-import subprocess
-import tempfile
 from pathlib import Path
 
-import pytest
+from tests.fakes.compiled import built
 
 HERE = Path(__file__).parent
 SOURCES = (HERE / "libnvidia_ml.c", HERE / "scenario.h")
@@ -29,7 +24,7 @@ def environment(scenario: str | Path) -> dict[str, str]:
     Skips the calling test where there is no C compiler.
     """
     path = scenario if isinstance(scenario, Path) else SCENARIOS / f"{scenario}.conf"
-    return {**os.environ, "LD_LIBRARY_PATH": str(_built()), SCENARIO_VARIABLE: str(path)}
+    return {**os.environ, "LD_LIBRARY_PATH": str(built(LIBRARY, SOURCES)), SCENARIO_VARIABLE: str(path)}
 
 
 def environment_without_driver(folder: Path) -> dict[str, str]:
@@ -39,27 +34,3 @@ def environment_without_driver(folder: Path) -> dict[str, str]:
     """
     (folder / LIBRARY).write_text("not a library\n")
     return {**os.environ, "LD_LIBRARY_PATH": str(folder)}
-
-
-@functools.cache
-def _built() -> Path:
-    """Folder that holds the compiled double: one per user and version of the source, kept between runs."""
-    digest = hashlib.sha256(b"".join(source.read_bytes() for source in SOURCES)).hexdigest()[:16]
-    cache = Path(tempfile.gettempdir()) / f"rltui-fake-nvml-{os.getuid()}"
-    cache.mkdir(mode=0o700, exist_ok=True)
-    assert cache.stat().st_uid == os.getuid(), f"{cache} belongs to somebody else"
-    folder = cache / digest
-    if not (folder / LIBRARY).exists():
-        folder.mkdir(exist_ok=True)
-        _compile(folder)
-    return folder
-
-
-def _compile(folder: Path) -> None:
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("no C compiler (cc, gcc, clang) to build the NVML double with")
-    unfinished = folder / f"{LIBRARY}.{os.getpid()}"
-    flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", f"-Wl,-soname,{LIBRARY}"]
-    subprocess.run([compiler, *flags, "-o", unfinished, SOURCES[0]], check=True, timeout=60)
-    unfinished.replace(folder / LIBRARY)  # other test workers build at the same time
