@@ -10,8 +10,8 @@ from rltui.core.gpu.budget import (
     GRAPHS_BYTES,
     MARGIN_BYTES,
     budget_bytes,
-    expected_share,
     largest_passing_utilization,
+    overhead_bytes,
     passes_start_check,
     safe_utilization,
     utilization_within,
@@ -80,10 +80,10 @@ def test_on_a_large_device_one_hundredth_is_kept_for_the_context() -> None:
 
 def test_a_running_engine_holds_more_than_its_budget() -> None:
     old, new = rule((0, 16)), rule((0, 32))
-    assert expected_share(10 * GIB, new) == 10 * GIB + CONTEXT_BYTES
-    assert expected_share(10 * GIB, old) == 10 * GIB + CONTEXT_BYTES + GRAPHS_BYTES
-    assert expected_share(10 * GIB, old, eager=True) == 10 * GIB + CONTEXT_BYTES
-    assert expected_share(10 * GIB, old, graphs_bytes=3 * GIB) == 13 * GIB + CONTEXT_BYTES
+    assert overhead_bytes(new) == CONTEXT_BYTES
+    assert overhead_bytes(old) == CONTEXT_BYTES + GRAPHS_BYTES
+    assert overhead_bytes(old, eager=True) == CONTEXT_BYTES
+    assert overhead_bytes(old, graphs_bytes=3 * GIB) == 3 * GIB + CONTEXT_BYTES
 
 
 @given(SIZES, st.integers(0, 300 * GIB), st.integers(0, 4 * GIB))

@@ -74,13 +74,7 @@ class Supervisor:
         )
         self.activities: dict[str, InferenceActivity] = {}
         """What the living inference servers were last seen doing."""
-        memory = MemoryPlan(
-            layout=self._layout,
-            framework=self._framework,
-            recipe=self._recipe,
-            control=self.control,
-            workspace=Path(record.workspace),
-        )
+        memory = self._memory_plan()
         outlook = MemoryOutlook(self._layout, self.runners, self._store, memory, self.gpu_readings)
         self.gpu_picture = GpuPicture(record.name, self.runners, outlook)
         self._picture = Picture(
@@ -117,6 +111,15 @@ class Supervisor:
         self._retries = Retries(self._transactions, self.plan)
         self._terminal = Terminal(tmux, record)
         self._changed = asyncio.Event()
+
+    def _memory_plan(self) -> MemoryPlan:
+        return MemoryPlan(
+            layout=self._layout,
+            framework=self._framework,
+            recipe=self._recipe,
+            control=self.control,
+            workspace=Path(self.record.workspace),
+        )
 
     # --- life of the supervisor ---------------------------------------------------------------------------
 

@@ -83,13 +83,6 @@ def overhead_bytes(rule: VllmRule, *, eager: bool = False, graphs_bytes: int | N
     return CONTEXT_BYTES + (GRAPHS_BYTES if graphs_bytes is None else graphs_bytes)
 
 
-def expected_share(
-    budget_bytes: int, rule: VllmRule, *, eager: bool = False, graphs_bytes: int | None = None
-) -> int:
-    """What NVML will show for a running engine: its budget, and what comes on top of it."""
-    return budget_bytes + overhead_bytes(rule, eager=eager, graphs_bytes=graphs_bytes)
-
-
 def safe_utilization(
     device: GpuDevice, *, room_bytes: int, overhead_bytes: int, trainer_bytes: int
 ) -> float | None:
