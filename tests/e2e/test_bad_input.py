@@ -12,6 +12,7 @@ from tests.conftest import Box
 pytestmark = pytest.mark.e2e
 
 GOOD = """\
+seed = 0
 max_steps = 20
 [model]
 name = "outputs/model"

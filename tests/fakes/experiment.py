@@ -301,7 +301,7 @@ def simple_plan(request: Request) -> Plan:
             return RESTART_PLAN
         case "free":
             return Plan(action="free", free=ORPHANS)
-        case "set":
+        case "set" | "write" | "undo" | "redo":
             return BLOCKED_PLAN if 100 in request.edits.values() else SET_PLAN
 
 

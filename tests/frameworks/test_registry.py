@@ -9,32 +9,57 @@ from rltui.errors import ConfigError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFile, RunContext
 
-DATA = Path(__file__).parents[1] / "data" / "toml"
+DATA = Path(__file__).parents[1] / "data" / "prime_rl"
 
 
 def parsed(*names: str) -> list[tuple[str, dict[str, object]]]:
     return [(name, tomllib.loads((DATA / name).read_text())) for name in names]
 
 
-def test_detect_takes_merged_files_for_tinyrl() -> None:
-    assert registry.detect(parsed("era_b_rl.toml")).id == "tinyrl"
-    assert registry.detect(parsed("era_b_rl.toml", "era_b_sft.toml")).id == "tinyrl"
+TINYRL_RL = ("rl.toml", {"seed": 0, "orchestrator": {"batch_size": 8}})
+TINYRL_SFT = ("sft.toml", {"data": {"batch_size": 8, "min_chars": 4}})
+PRIME_RL_FILES = [
+    (("era_a/train.toml", "era_a/orch.toml", "era_a/infer.toml"), "prime-rl-split"),
+    (("era_a/orch.toml", "era_a/infer.toml", "era_a/train.toml"), "prime-rl-split"),
+    (("era_b/rl.toml",), "prime-rl-merged"),
+    (("era_c/rl.toml",), "prime-rl"),
+    (("era_c/sft.toml",), "prime-rl"),
+]
+
+
+@pytest.mark.parametrize(("names", "framework"), PRIME_RL_FILES)
+def test_detect_tells_the_generations_of_prime_rl(names: tuple[str, ...], framework: str) -> None:
+    assert registry.detect(parsed(*names)).id == framework
+
+
+def test_detect_tells_tinyrl_by_its_own_knobs() -> None:
+    assert registry.detect([TINYRL_RL]).id == "tinyrl"
+    assert registry.detect([TINYRL_RL, TINYRL_SFT]).id == "tinyrl"
 
 
 @pytest.mark.parametrize(
-    ("name", "sign"),
+    ("parsed_files", "candidates"),
     [
-        ("era_c_rl.toml", "orchestrator.group_size"),
-        ("era_c_sft.toml", "deployment.num_train_gpus"),
-        ("era_a_orch.toml", "rollouts_per_example"),
+        (parsed("era_a/sft.toml"), ("prime-rl", "prime-rl-merged", "prime-rl-split")),
+        (parsed("era_b/sft.toml"), ("prime-rl", "prime-rl-merged", "prime-rl-split")),
+        ([("rl.toml", {"orchestrator": {"batch_size": 8}, "trainer": {}})], ("prime-rl", "prime-rl-merged")),
     ],
 )
-def test_detect_says_what_is_not_supported(name: str, sign: str) -> None:
+def test_detect_asks_where_nothing_tells(
+    parsed_files: list[tuple[str, dict[str, object]]], candidates: tuple[str, ...]
+) -> None:
+    with pytest.raises(registry.AmbiguousConfigError) as caught:
+        registry.detect(parsed_files)
+    assert caught.value.candidates == candidates
+    assert "--framework" in caught.value.hint
+    assert registry.detect(parsed_files, installed="prime-rl-merged").id == "prime-rl-merged"
+
+
+def test_detect_says_what_each_file_looks_like() -> None:
     with pytest.raises(ConfigError) as caught:
-        registry.detect(parsed(name))
-    assert sign in caught.value.details[0]
-    assert "not supported yet" in caught.value.details[0]
-    assert "--layout" in caught.value.hint
+        registry.detect(parsed("era_c/rl.toml", "era_a/orch.toml"))
+    assert "rl file of prime-rl (summer 2026 on)" in caught.value.details[0]
+    assert "orchestrator file of prime-rl, three files" in caught.value.details[1]
     assert caught.value.exit_code == 3
 
 

@@ -242,6 +242,8 @@ def test_load_asks_for_the_main_file(rl: Path) -> None:
 
 
 def test_detect_reads_the_files(rl: Path) -> None:
+    assert config_files.detect([rl]).id == "prime-rl-merged"
+    rl.write_text("seed = 0\n" + rl.read_text())
     assert config_files.detect([rl]) is TINYRL
 
 

@@ -46,8 +46,13 @@ def test_tinyrl_layout() -> None:
 
 
 def test_every_framework_has_its_layout() -> None:
-    names = {path.stem for path in SHIPPED}
-    assert {framework.layout for framework in registry.FRAMEWORKS.values()} - {""} <= names
+    names = {path.stem for path in SHIPPED} | {
+        "prime-rl",
+        "prime-rl-merged",
+        "prime-rl-split",
+        "prime-rl-sft",
+    }
+    assert {name for each in registry.FRAMEWORKS.values() for name in each.layouts.values()} <= names
 
 
 def test_own_layouts_go_before_shipped_ones(tmp_path: Path, user_config: Path) -> None:
@@ -102,7 +107,7 @@ def test_find_suggests_known_names() -> None:
             ":4:1: component 'a', ready: set exactly one of http, tcp, log, file",
         ),
         (ONE + 'after = ["b"]\n', ": component 'a' waits for unknown 'b'; known: a"),
-        ("", ": component: is missing"),
+        ("", ": name at least one [[component]], or a [[log]] to follow"),
         (
             ONE + '[[gpu_source]]\nname = "node-2"\ncommand = ["ssh"]\ncommnd = []\n',
             ":7:1: gpu_source 'node-2', commnd: unknown key; did you mean command?",

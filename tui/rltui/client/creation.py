@@ -12,14 +12,14 @@ from typing import Literal
 from rltui import paths
 from rltui.client import launch
 from rltui.client.ports import with_ports
-from rltui.core.api import Check, DerivedValue
+from rltui.core.api import Check
 from rltui.core.gpu.report import MemoryVerdict
 from rltui.core.layout import Layout
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import layout_files
-from rltui.services.config_files import detect
+from rltui.services.config_files import detect, load
 from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import (
     ControlFolder,
@@ -86,7 +86,8 @@ def identify(config_files: tuple[Path, ...], layout: str | None) -> tuple[Framew
         framework = registry.get(layout_files.load(layout_file).framework)
     else:
         framework = detect(config_files)
-        layout_file = layout_files.find(framework.layout, folder)
+        roles = load(config_files, framework).sources
+        layout_file = layout_files.find(registry.layout_for(framework, roles), folder)
     return framework, layout_file
 
 
@@ -102,10 +103,7 @@ def check(config_files: tuple[Path, ...], layout: str | None, *, with_memory: bo
         framework=framework.id,
         layout=str(layout_file),
         problems=problems,
-        derived=tuple(
-            DerivedValue(name=item.name, value=item.value, unit=item.unit, text=item.text)
-            for item in framework.derive(files)
-        ),
+        derived=framework.derive(files),
         memory=_memory(config_files, layout_file, loaded, framework, files) if with_memory else (),
     )
 

@@ -18,7 +18,9 @@ PROTOCOL_VERSION = 1
 """Raised when a client of the previous version would misunderstand a message."""
 
 KnobScalar = bool | int | float | str | None
-"""What a knob can hold. Lists and tables are edited in the file itself."""
+"""One plain value; `None` stands for "not in the file"."""
+KnobValue = KnobScalar | list[Any]
+"""What a knob can hold: a plain value, or a list of values without tables. Tables are edited in the file."""
 
 
 class ComponentState(StrEnum):
@@ -131,6 +133,16 @@ class Progress(Value):
     eta_s: float | None = None
 
 
+class RollbackOffer(Value):
+    """An edit after which a component died within its start window. `undo` with `restart` takes it back."""
+
+    edit: str
+    """The edit in words."""
+    component: str
+    reason: str
+    """Why that ended."""
+
+
 class Status(Value):
     """`rltui status --json`."""
 
@@ -152,6 +164,8 @@ class Status(Value):
     progress: Progress = Progress()
     transaction: str | None = None
     """The plan that is being carried out, until all its starts have begun."""
+    rollback: RollbackOffer | None = None
+    """An edit that was applied and that a component did not survive."""
     orphans: tuple[Orphan, ...] = ()
     """Processes that outlived their attempt. A start of their component waits until they are gone."""
 
@@ -202,7 +216,13 @@ class KnobInfo(Value):
     """The file sets it (else `value` is the default)."""
     is_running: bool = False
     """A reader is alive, so `running` is meaningful."""
-    kind: Literal["int", "float", "bool", "str", "enum"] = "str"
+    kind: Literal["int", "float", "bool", "str", "enum", "list"] = "str"
+    control: Literal["", "fraction", "doubling"] = ""
+    """How it is best moved: `fraction` is a share of a GPU's memory, `doubling` a size that goes by powers
+    of 2."""
+    known: bool = True
+    """It is in the framework's knob table; else a key of the file of which no more is known than its
+    value."""
     nullable: bool = False
     choices: tuple[str, ...] = ()
     bounds: tuple[float | None, float | None] = (None, None)
@@ -218,13 +238,33 @@ class KnobInfo(Value):
         return self.is_running and self.running != self.value
 
 
+class DerivedValue(Value):
+    """A figure that follows from a config, such as prompts per step."""
+
+    name: str
+    value: float | int | str | None
+    unit: str = ""
+    text: str = ""
+    """The arithmetic in words: `128 rollouts / 16 per example = 8 prompts per step`."""
+
+
 class KnobTable(Value):
     """`rltui knobs --json`."""
 
     files: tuple[str, ...] = ()
     knobs: tuple[KnobInfo, ...] = ()
+    others: tuple[KnobInfo, ...] = ()
+    """Every further key that the files set, in their order: `known` is false."""
+    derived: tuple[DerivedValue, ...] = ()
     problems: tuple[Problem, ...] = ()
     """What is wrong with the files as they are now."""
+    undo: str | None = None
+    """The edit that `undo` would take back, in words; `None` where there is none."""
+    redo: str | None = None
+    """The edit that `redo` would make again."""
+    converts_to: Literal["tokens", "rollouts"] | None = None
+    """The other way of batching that this config could be converted to; `None` where the framework has
+    one."""
 
 
 class Lost(Value):
@@ -241,7 +281,8 @@ class Lost(Value):
 class Request(Value):
     """What a client wants done. Sent to be planned first, then, unchanged, to be carried out."""
 
-    action: Literal["start", "stop", "restart", "set", "free"]
+    action: Literal["start", "stop", "restart", "set", "write", "undo", "redo", "free"]
+    """`set` changes knobs, `write` whole files; `undo` and `redo` walk through the edits in the journal."""
     components: tuple[str, ...] = ()
     """Empty means all (for `set`: none besides those that read what is edited; for `free`: the orphans of
     all)."""
@@ -250,20 +291,45 @@ class Request(Value):
     components named."""
     edits: dict[str, Any] = Field(default_factory=dict)
     """Dotted key to new value, for `set`; `None` removes the key from the file."""
+    texts: dict[str, str] = Field(default_factory=dict)
+    """Path of a config file to its new content, for `write`: what came out of a person's editor."""
+    base: dict[str, str] = Field(default_factory=dict)
+    """Path of a config file to the SHA-256 of the content that the person has seen, as `Plan.base` gave it.
+    Where the file holds something else by now, the request is refused as a conflict. Empty: whatever is
+    there."""
+    thorough: bool = False
+    """While planning an edit or a start, also ask the framework's own validators, where its checkout is
+    found."""
     restart: bool = False
-    """For `set`: also restart the components that read the changed knobs."""
+    """For edits: also restart the components that read the changed knobs."""
     kill: bool = False
     """For `stop`: end the whole tree at once, without grace."""
     resume: Literal["latest", "scratch"] = "latest"
     """Whether restarted trainers continue from the newest complete checkpoint or from the beginning."""
 
 
+class PendingKnob(Value):
+    """A knob whose value in the file is not the one that runs."""
+
+    key: str
+    running: Any = None
+    value: Any = None
+    readers: tuple[str, ...] = ()
+    """Living components that were started with another value."""
+
+
 class Plan(Value):
     """What a start, stop, restart or edit would do: `--plan`, `--dry-run`, and the dialog in the TUI."""
 
-    action: Literal["start", "stop", "restart", "set", "free"] = "restart"
+    action: Literal["start", "stop", "restart", "set", "write", "undo", "redo", "free"] = "restart"
     diff: str = ""
     """Unified diff of the config files, empty where nothing is edited."""
+    base: dict[str, str] = Field(default_factory=dict)
+    """Path of each config file to the SHA-256 of the content that this was planned on."""
+    pending: tuple[PendingKnob, ...] = ()
+    """Knobs that will differ between the files and what runs when this is done."""
+    derived: tuple[DerivedValue, ...] = ()
+    """Figures that an edit changes, with their new values."""
     stop: tuple[str, ...] = ()
     """In the order they stop."""
     start: tuple[str, ...] = ()
@@ -284,16 +350,6 @@ class Plan(Value):
     def blocked(self) -> bool:
         """An error forbids it."""
         return any(problem.severity == "error" for problem in self.problems)
-
-
-class DerivedValue(Value):
-    """A figure that follows from a config."""
-
-    name: str
-    value: float | int | str | None
-    unit: str = ""
-    text: str = ""
-    """The arithmetic in words."""
 
 
 class Check(Value):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-KnobKind = Literal["int", "float", "bool", "str", "enum"]
+KnobKind = Literal["int", "float", "bool", "str", "enum", "list"]
+Control = Literal["", "fraction", "doubling"]
 TomlValue = Any
 """Whatever a TOML file can hold."""
 
@@ -36,6 +37,8 @@ class Knob:
     """Role of the file that holds it, such as `rl` or `sft`: the key of `ConfigFiles`."""
     namespace: str = ""
     """Set where the keys of several files could be confused: `sft` makes the name `sft.optim.lr`."""
+    control: Control = ""
+    """How an editor best moves it: `fraction` of a GPU's memory, or a size that goes by `doubling`."""
 
     @property
     def name(self) -> str:
@@ -45,7 +48,13 @@ class Knob:
     @property
     def expected(self) -> str:
         """Type and bounds in words: `a whole number ≥ 1`."""
-        words = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text"}
+        words = {
+            "int": "a whole number",
+            "float": "a number",
+            "bool": "true or false",
+            "str": "text",
+            "list": "a list",
+        }
         if self.kind == "enum":
             return f"one of {', '.join(self.choices)}"
         bounds = (
@@ -77,6 +86,8 @@ class Knob:
                 return isinstance(value, str)
             case "enum":
                 return value in self.choices
+            case "list":
+                return isinstance(value, list) and not any(isinstance(item, dict) for item in value)
 
     def _in_bounds(self, value: float) -> bool:
         return (

@@ -106,6 +106,10 @@ class ComponentSpec(Section):
     """A service must not exit by itself; a job may end with code 0."""
     cwd: str = "{workspace}"
     env: dict[str, str] = {}
+    each: str = ""
+    """One such component per instance that the framework names under this word, such as `env_servers`. The
+    ids are `<id>-<instance>`, and `{instance}` in its values is the instance's name. A config that names
+    other instances later needs `rltui up --resume`."""
     gpus: str = ""
     """Its devices, in the grammar of `CUDA_VISIBLE_DEVICES`, numbers as NVML has them; usually `{gpus.<id>}`.
     Empty: those that its `CUDA_VISIBLE_DEVICES` in `env` names, if any."""
@@ -128,6 +132,16 @@ class ComponentSpec(Section):
     stall: Stall = Stall()
     logs: tuple[str, ...] = ()
     """Log files it writes besides its own output."""
+
+
+class LogSpec(Section):
+    """A log file that no component of the experiment prints: a pane follows it."""
+
+    id: ComponentId
+    files: tuple[str, ...] = Field(min_length=1)
+    """Paths, relative to the run's folder, filled in like commands; with `*` and `?`. The newest that
+    exists is followed, also when a newer one appears."""
+    title: str = ""
 
 
 class GpuSourceSpec(Section):
@@ -155,7 +169,12 @@ class Layout(Section):
 
     title: str = ""
     framework: str = "generic"
-    component: tuple[ComponentSpec, ...] = Field(min_length=1)
+    run_dir: str = ""
+    """The folder that the framework writes the run into, relative to the output folder: for programs that
+    refuse a folder in which something lies already. Empty: the output folder itself."""
+    component: tuple[ComponentSpec, ...] = ()
+    """Empty only where `log` panes observe a run that somebody else started."""
+    log: tuple[LogSpec, ...] = ()
     gpu_source: tuple[GpuSourceSpec, ...] = ()
     screen: Screen = Screen()
 
@@ -168,6 +187,8 @@ class Layout(Section):
 
     @model_validator(mode="after")
     def _references_exist(self) -> Layout:
+        if not self.component and not self.log:
+            raise ValueError("name at least one [[component]], or a [[log]] to follow")
         ids = [spec.id for spec in self.component]
         if repeated := sorted({name for name in ids if ids.count(name) > 1}):
             raise ValueError(f"component id {repeated[0]!r} is used more than once")
@@ -185,7 +206,10 @@ class Layout(Section):
                 f"screen.widths has {len(self.screen.widths)} entries, "
                 f"screen.columns {len(self.screen.columns)}"
             )
-        panels = {*ids, "gpus", "knobs"}
+        logs = [spec.id for spec in self.log]
+        if twice := sorted({name for name in logs if logs.count(name) > 1 or name in ids}):
+            raise ValueError(f"log id {twice[0]!r} is used more than once")
+        panels = {*ids, *logs, "gpus", "knobs"}
         for column in self.screen.columns:
             if strange := [name for name in column if name not in panels]:
                 raise ValueError(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rltui.core.api import Problem
+from rltui.core.api import DerivedValue, KnobValue, Problem
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.gpu.engine import EngineMemory
 from rltui.core.knobs import Knob
@@ -40,6 +40,16 @@ class RunContext:
     """Absolute."""
     python: str
     """Interpreter of rltui itself."""
+    name: str = "run"
+    """The experiment's name."""
+    run_dir: str = ""
+    """Absolute folder that the framework writes this run into; empty: `output_dir`."""
+    run: tuple[str, ...] = ()
+    """What goes before the framework's own programs: `uv run`, `uv run --project DIR`, or nothing where
+    they are on the path."""
+    resolved: Mapping[str, str] = field(default_factory=dict)
+    """By name, such as `trainer`: absolute path of the file that the framework made from the config for it;
+    empty where nothing was resolved."""
     resume_step: int | None = None
     """Checkpoint to continue from; `None` starts from the beginning."""
     overrides: Mapping[str, int | str] = field(default_factory=dict)
@@ -47,6 +57,14 @@ class RunContext:
     cuda_devices: tuple[str, ...] = ()
     """Devices that a process started now would see as `cuda:0`, `cuda:1` …, named as in
     `CUDA_VISIBLE_DEVICES`. Empty where there is no GPU, or the interpreter's torch cannot use one."""
+    devices: tuple[str, ...] = ()
+    """The same devices, whatever this interpreter's torch can do: for programs with an interpreter of their
+    own."""
+
+    @property
+    def run_folder(self) -> str:
+        """Where the framework writes this run."""
+        return self.run_dir or self.output_dir
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +81,86 @@ class PortKnob:
     """Components whose command lines need the option."""
 
 
-@dataclass(frozen=True, slots=True)
-class Derived:
-    """A figure that follows from the config, such as prompts per step."""
+def figure(name: str, value: float | str | None, unit: str = "", text: str = "") -> DerivedValue:
+    """A derived figure; `text` is the arithmetic in words."""
+    return DerivedValue(name=name, value=value, unit=unit, text=text)
 
-    name: str
-    value: float | int | str | None
-    unit: str = ""
-    text: str = ""
-    """The arithmetic in words: `128 rollouts / 16 per example = 8 prompts per step`."""
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """How a framework makes one config file per process out of what a person wrote.
+
+    rltui writes an edited copy of each file into an empty scratch folder, runs the command there, and keeps
+    what it made. Never in the run's folder: some generations delete things there, even when they only
+    resolve.
+    """
+
+    edits: Mapping[str, Mapping[str, KnobValue]]
+    """Role → dotted key → value that the copy gets; `None` removes the key."""
+    commands: tuple[tuple[str, ...], ...]
+    """Argument lists, tried in this order: a later one only where the one before does not know an option
+    (exit code 2). `{input.<role>}` stands for the copy of that file, `{scratch}` for the scratch folder."""
+    outputs: Mapping[str, str]
+    """Name → path below the scratch folder of a file that it makes; `*` stands for one or more files, whose
+    stems then follow the name: `env.train` and `envs/train/*.json` give `env.train.<stem>`."""
+    optional: frozenset[str] = frozenset()
+    """Names of outputs that need not be there."""
+    replaced: Mapping[str, str] = field(default_factory=dict)
+    """Text → text, replaced in every string of the outputs, longest first: `{scratch}` → the real folder."""
+    timeout_s: float = 180.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceCall:
+    """An HTTP request to a service that stays, before others start against it again."""
+
+    component: str
+    """The service; the call is left out where that is not alive."""
+    url: str
+    why: str
+    """For the journal: `resume paused engines`."""
+    body: Mapping[str, Any] = field(default_factory=dict)
+    """Sent as JSON by POST."""
+    required: bool = False
+    """A failed call fails the plan. Else it is only told: older servers may not know the route."""
+    timeout_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class BatchKnobs:
+    """Names of the knobs that decide how many rollouts make a batch, for the token-batch converter."""
+
+    batch_size: str
+    token_batch_size: str
+    group_size: str
+    seq_len: str
+    inflight: str | None = None
+    """Needed beside `token_batch_size`; `None` where the framework finds that out by itself."""
+    oversampling: str | None = None
+    """In flight = batch_size * this; only allowed beside `batch_size`."""
+    token_metric: str = ""
+    """Metric whose value per step is the mean number of tokens of an accepted rollout."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """How the user's own checkout of the framework is found."""
+
+    project: str
+    """`name` in the `[project]` table of its `pyproject.toml`."""
+    variable: str
+    """Environment variable that names the folder: `RLTUI_PRIME_RL`."""
+    programs: tuple[str, ...]
+    """Its programs. Where all are on the path and there is no checkout, they are run from there."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnValidation:
+    """How the framework's own validators are asked, in its interpreter."""
+
+    models: Mapping[str, tuple[str, ...]]
+    """Role → where its model may be, as `module:Class`, newest first; the first that can be imported
+    counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +183,20 @@ class RunFiles:
     """Folder of `step_<N>` folders."""
     checkpoint_marker: str = "STABLE"
     """File that makes a checkpoint complete."""
+    first_step: int = 1
+    """Number of the first training step."""
+    stale_always: tuple[str, ...] = ()
+    """Folders of `step_<N>` folders of which none may outlive a restart of the run's jobs."""
     artifacts: tuple[str, ...] = ("metrics.jsonl", "checkpoints", "rollouts", "broadcasts", "weights")
     """Any of these means: this folder holds an earlier run."""
     stale_after_resume: tuple[str, ...] = ()
     """Folders of `step_<N>` folders that must not outlive a resume: those beyond the step are moved aside."""
+
+
+def any_file(data: Mapping[str, Any]) -> bool:
+    """A framework with a grammar of its own."""
+    del data
+    return True
 
 
 def no_problems(files: ConfigFiles) -> tuple[Problem, ...]:
@@ -106,7 +205,7 @@ def no_problems(files: ConfigFiles) -> tuple[Problem, ...]:
     return ()
 
 
-def nothing_derived(files: ConfigFiles) -> tuple[Derived, ...]:
+def nothing_derived(files: ConfigFiles) -> tuple[DerivedValue, ...]:
     """A framework without derived figures."""
     del files
     return ()
@@ -136,6 +235,34 @@ def no_ports(files: ConfigFiles) -> tuple[PortKnob, ...]:
     return ()
 
 
+def no_resolution(files: ConfigFiles, context: RunContext) -> None:
+    """A framework whose programs read what a person wrote."""
+    del files, context
+
+
+def no_instances(files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
+    """A framework whose layouts name every component."""
+    del files
+    return {}
+
+
+def no_calls(files: ConfigFiles, context: RunContext) -> tuple[ServiceCall, ...]:
+    """A framework whose services need nothing said."""
+    del files, context
+    return ()
+
+
+def no_environment(component: str, files: ConfigFiles, context: RunContext) -> Mapping[str, str]:
+    """A framework whose programs get what the layout says."""
+    del component, files, context
+    return {}
+
+
+def no_rows(component: str, line: str) -> None:
+    """A framework that writes its metrics to a file."""
+    del component, line
+
+
 def no_engine(files: ConfigFiles) -> EngineMemory | None:
     """A framework whose configs say nothing of an inference engine."""
     del files
@@ -153,22 +280,26 @@ class Framework:
 
     id: str
     title: str
-    layout: str
-    """Name of the shipped layout that runs it."""
+    layouts: Mapping[str, str]
+    """Role → name of the shipped layout that runs a config with such a file; the first role that is there
+    counts."""
     roles: Callable[[str, Mapping[str, Any]], str | None]
     """The role of a file (path, content), `None` if it is none of this framework's: detection."""
     template_values: Callable[[ConfigFiles, RunContext], Mapping[str, TemplateValue]]
     """Values for the layout's placeholders: `config.<role>`, `port.<component>`, `gpus.<component>` …"""
+    is_own: Callable[[Mapping[str, Any]], bool] = any_file
+    """Whether the content of a file that has a role says that it is for this framework rather than for
+    another with the same grammar. One such file among several is enough."""
     knobs: tuple[Knob, ...] = ()
     more_knobs: Callable[[ConfigFiles], tuple[Knob, ...]] = no_knobs
     """Knobs that only the files themselves name."""
     defaults: Callable[[ConfigFiles], Mapping[str, Any]] = no_defaults
     """Defaults that follow from other values, by knob name; they go before `Knob.default`."""
-    required: tuple[str, ...] = ()
-    """Roles without which nothing can be run."""
+    required: tuple[frozenset[str], ...] = ()
+    """Roles without which nothing can be run: all of one of these sets, the usual one first."""
     check: Callable[[ConfigFiles], tuple[Problem, ...]] = no_problems
     """Types, bounds, unknown keys and cross-knob rules. `Problem.file` is the file's path."""
-    derive: Callable[[ConfigFiles], tuple[Derived, ...]] = nothing_derived
+    derive: Callable[[ConfigFiles], tuple[DerivedValue, ...]] = nothing_derived
     companions: Mapping[str, str] = field(default_factory=dict)
     """Further files that are read when they lie beside the config: role → file name."""
     restart_rules: Callable[[ConfigFiles], Sequence[RestartRule]] = no_restart_rules
@@ -178,6 +309,21 @@ class Framework:
     output_dir: Callable[[ConfigFiles], str | None] = nothing_configured
     """The output folder that the config names, relative to the workspace."""
     max_steps: Callable[[ConfigFiles], int | None] = nothing_configured
+    resolution: Callable[[ConfigFiles, RunContext], Resolution | None] = no_resolution
+    """How the config of each process comes to be; `None`: they read the user's files (copies of them)."""
+    instances: Callable[[ConfigFiles], Mapping[str, tuple[str, ...]]] = no_instances
+    """For `each = "<name>"` in a layout: the instances there are, such as the names of the env servers."""
+    service_calls: Callable[[ConfigFiles, RunContext], tuple[ServiceCall, ...]] = no_calls
+    """What living services must be told before the run's jobs start against them again."""
+    environment: Callable[[str, ConfigFiles, RunContext], Mapping[str, str]] = no_environment
+    """By component id, environment variables that the framework's own launcher would set, or that the config
+    names. The layout's go before them."""
+    log_row: Callable[[str, str], Mapping[str, Any] | None] = no_rows
+    """By component id and one line of its output without colours: a row for the metrics, as in a metrics
+    file."""
+    batch_knobs: BatchKnobs | None = None
+    checkout: Checkout | None = None
+    own_validation: OwnValidation | None = None
     engine_memory: Callable[[ConfigFiles], EngineMemory | None] = no_engine
     """What the inference engine will do with its devices' memory."""
     files: RunFiles = RunFiles()

@@ -71,7 +71,7 @@ def output_dir(files: ConfigFiles) -> str | None:
 GENERIC = Framework(
     id="generic",
     title="any commands",
-    layout="",
+    layouts={},
     roles=role,
     template_values=template_values,
     more_knobs=knobs,

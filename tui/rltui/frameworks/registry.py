@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from rltui.core.suggest import did_you_mean
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.generic import GENERIC
-from rltui.frameworks.prime_rl_traces import traces
+from rltui.frameworks.prime_rl import PRIME_RL, PRIME_RL_MERGED, PRIME_RL_SPLIT
 from rltui.frameworks.tinyrl import TINYRL
 
-_DETECTED = (TINYRL,)
-"""Asked in this order, the most specific first. `generic` takes any file and is only chosen by a layout."""
+_DETECTED = (TINYRL, PRIME_RL, PRIME_RL_MERGED, PRIME_RL_SPLIT)
+"""`generic` takes any file and is only chosen by a layout."""
 
 FRAMEWORKS: Mapping[str, Framework] = {framework.id: framework for framework in (*_DETECTED, GENERIC)}
+
+
+class AmbiguousConfigError(ConfigError):
+    """Several frameworks would take the files. `candidates` holds their ids, the newest generation first."""
+
+    def __init__(self, paths: Sequence[str], candidates: Sequence[Framework]) -> None:
+        super().__init__(
+            f"{' and '.join(paths)} could be for {' or '.join(each.title for each in candidates)}",
+            details=[f"--framework {each.id}: {each.title}" for each in candidates],
+            hint="say which with --framework; nothing in the file tells them apart",
+        )
+        self.candidates = tuple(each.id for each in candidates)
 
 
 def get(framework_id: str) -> Framework:
@@ -30,27 +42,52 @@ def get(framework_id: str) -> Framework:
     return FRAMEWORKS[framework_id]
 
 
-def detect(parsed: Sequence[tuple[str, Mapping[str, Any]]]) -> Framework:
-    """The first framework that knows a role for every file (path, content).
+def detect(parsed: Sequence[tuple[str, Mapping[str, Any]]], *, installed: str | None = None) -> Framework:
+    """The framework that has a role of its own for every file (path, content).
+
+    Where several have, `installed`, the one whose checkout is at hand, decides.
 
     Raises:
+        AmbiguousConfigError: if several do, and that does not help.
         ConfigError: if there is none; the details say what each file looks like.
     """
-    looks = [(path, traces(data)) for path, data in parsed]
-    if not any(strange for _, strange in looks):
-        for framework in _DETECTED:
-            if parsed and all(framework.roles(path, data) for path, data in parsed):
-                return framework
+    found = [framework for framework in _DETECTED if _takes(framework, parsed)]
+    if len(found) == 1 or TINYRL in found:  # its files have knobs that no other framework knows
+        return found[0]
+    for framework in found:
+        if framework.id == installed:
+            return framework
+    if found:
+        raise AmbiguousConfigError([path for path, _ in parsed], found)
     known = ", ".join(f"{framework.id} ({framework.title})" for framework in _DETECTED)
-    details = [
-        f"{path}: {strange or _shape(data)}" for (path, strange), (_, data) in zip(looks, parsed, strict=True)
-    ]
     raise ConfigError(
         "cannot tell which framework this config is for",
-        details=[*details, f"known: {known}: one file with [orchestrator], [trainer] and [inference]"],
+        details=[*(f"{path}: {_shape(path, data)}" for path, data in parsed), f"known: {known}"],
         hint='write a layout with framework = "generic" and your own commands, and pass it with --layout',
     )
 
 
-def _shape(data: Mapping[str, Any]) -> str:
+def _takes(framework: Framework, parsed: Sequence[tuple[str, Mapping[str, Any]]]) -> bool:
+    roles = [framework.roles(path, data) for path, data in parsed]
+    is_own = any(framework.is_own(data) for _, data in parsed)
+    return is_own and None not in roles and len(set(roles)) == len(roles)
+
+
+def layout_for(framework: Framework, roles: Collection[str]) -> str:
+    """Name of the shipped layout that runs a config with files of these roles.
+
+    Raises:
+        ConfigError: if there is none: the framework runs what a layout says.
+    """
+    for role, layout in framework.layouts.items():
+        if role in roles:
+            return layout
+    raise ConfigError(f"{framework.title} has no layout of its own", hint="name one with --layout")
+
+
+def _shape(path: str, data: Mapping[str, Any]) -> str:
+    """What is known of a file that does not fit with the others."""
+    for framework in _DETECTED:
+        if framework.is_own(data) and (role := framework.roles(path, data)):
+            return f"looks like the {role} file of {framework.title}"
     return f"has {', '.join(list(data)[:6])}" if data else "is empty"

@@ -66,16 +66,15 @@ def load(paths: Sequence[Path], framework: Framework) -> LoadedFiles:
 
 
 def _require(framework: Framework, sources: Mapping[str, Source]) -> None:
-    for role in framework.required:
-        if role not in sources:
-            given = ", ".join(str(source.path) for source in sources.values()) or "no file"
-            beside = " and ".join(framework.companions.values())
-            raise ConfigError(
-                f"{framework.title} needs its {role}.toml; given: {given}",
-                hint=f"name that file; {beside} beside it is found by itself"
-                if beside
-                else "name that file too",
-            )
+    if not framework.required or any(roles <= sources.keys() for roles in framework.required):
+        return
+    given = ", ".join(str(source.path) for source in sources.values()) or "no file"
+    beside = " and ".join(framework.companions.values())
+    missing = sorted(framework.required[0] - sources.keys())
+    raise ConfigError(
+        f"{framework.title} needs its {' and '.join(f'{role}.toml' for role in missing)}; given: {given}",
+        hint=f"name that file; {beside} beside it is found by itself" if beside else "name that file too",
+    )
 
 
 def write_snapshot(loaded: LoadedFiles, folder: Path) -> ConfigFiles:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import tomllib
 
-from rltui.core.api import KnobInfo, KnobScalar
+from rltui.core.api import KnobInfo, KnobValue
 from rltui.ui.text import value_text
 
 
-def parse_value(knob: KnobInfo, text: str) -> KnobScalar:
+def parse_value(knob: KnobInfo, text: str) -> KnobValue:
     """The value of `text`; `None` (empty text) takes the key out of the file.
 
     Raises:
@@ -38,6 +39,12 @@ def parse_value(knob: KnobInfo, text: str) -> KnobScalar:
             return text == "true"
         case "str" | "enum":
             return text
+        case "list":
+            try:
+                items: list[object] = tomllib.loads(f"value = {text}")["value"]
+            except tomllib.TOMLDecodeError:
+                raise ValueError(f'{name} takes a list such as ["a", "b"], not {text!r}') from None
+            return items
 
 
 def edit_text(knob: KnobInfo) -> str:

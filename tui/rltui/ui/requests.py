@@ -47,7 +47,7 @@ def done_text(plan: Plan, *, restarts: bool = True) -> str:
             return f"Restarting {listed(plan.start or plan.stop)}"
         case "free":
             return f"Ending {listed(tuple(f'pid {orphan.pid}' for orphan in plan.free))}"
-        case "set":
+        case "set" | "write" | "undo" | "redo":
             return f"Written. Restarting {listed(plan.start)}" if restarts and plan.start else "Written"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from rltui.core.plan import RestartRule
 from rltui.frameworks.base import ConfigFiles, Fact, Framework, RunFiles
+from rltui.frameworks.config_data import value_at
 from rltui.frameworks.tinyrl.check import check
 from rltui.frameworks.tinyrl.commands import engine_memory, ports, template_values
 from rltui.frameworks.tinyrl.derive import derive
@@ -17,6 +18,7 @@ DEFAULT_OUTPUT_DIR = "outputs/reverse-text"
 
 _MERGED = ("orchestrator", "trainer", "inference")
 _SFT_DATA = frozenset({"seq_len", "batch_size", "micro_batch_size"})
+_SIGNS = ("seed", "inference.max_num_seqs", "data.min_chars", "data.max_chars", "data.give_up_frac")
 _PAIR = frozenset({"orchestrator", "trainer"})
 
 
@@ -27,6 +29,11 @@ def role(path: str, data: Mapping[str, Any]) -> str | None:
     if isinstance(table, dict) and _SFT_DATA & table.keys():
         return "sft"
     return "rl" if any(key in data for key in _MERGED) else None
+
+
+def is_own(data: Mapping[str, Any]) -> bool:
+    """The grammar is that of prime-rl; knobs that only tinyrl has tell its files from those."""
+    return any(value_at(data, key) is not None for key in _SIGNS)
 
 
 def output_dir(files: ConfigFiles) -> str:
@@ -58,12 +65,13 @@ def restart_rules(files: ConfigFiles) -> Sequence[RestartRule]:
 TINYRL = Framework(
     id="tinyrl",
     title="tinyrl (embedded)",
-    layout="tinyrl",
+    layouts={"rl": "tinyrl"},
     roles=role,
+    is_own=is_own,
     template_values=template_values,
     knobs=KNOBS,
     defaults=defaults,
-    required=("rl",),
+    required=(frozenset({"rl"}),),
     check=check,
     derive=derive,
     companions={"sft": "sft.toml"},
