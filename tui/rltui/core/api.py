@@ -308,6 +308,29 @@ class Request(Value):
     """Whether restarted trainers continue from the newest complete checkpoint or from the beginning."""
 
 
+class KeyConflict(Value):
+    """A key that somebody else changed since the person looked, and that the edit changes too."""
+
+    key: str
+    base: Any = None
+    """What the person saw."""
+    theirs: Any = None
+    """What the file holds now."""
+    yours: Any = None
+
+
+class FileConflict(Value):
+    """A config file that changed since the person looked: the three sides."""
+
+    file: str
+    theirs: str = ""
+    """Unified diff from what the person saw to what the file holds now; empty where that was not kept."""
+    yours: str = ""
+    """Unified diff from what the person saw to what they want."""
+    keys: tuple[KeyConflict, ...] = ()
+    """Keys that both sides changed, to different values. Empty: the edit fits onto the new file."""
+
+
 class PendingKnob(Value):
     """A knob whose value in the file is not the one that runs."""
 
@@ -330,6 +353,9 @@ class Plan(Value):
     """Knobs that will differ between the files and what runs when this is done."""
     derived: tuple[DerivedValue, ...] = ()
     """Figures that an edit changes, with their new values."""
+    conflicts: tuple[FileConflict, ...] = ()
+    """Files that are not what `Request.base` says any more. `execute` refuses then; the same request without
+    `base` writes onto what is there now."""
     stop: tuple[str, ...] = ()
     """In the order they stop."""
     start: tuple[str, ...] = ()
@@ -362,6 +388,21 @@ class Check(Value):
     derived: tuple[DerivedValue, ...] = ()
     memory: tuple[MemoryVerdict, ...] = ()
     """Of each component with devices, its worst, by what is free now; empty where no GPU can be read."""
+
+
+class Conversion(Value):
+    """The same batch, counted the other way: `rltui convert --json`."""
+
+    to: Literal["tokens", "rollouts"]
+    edits: dict[str, Any] = Field(default_factory=dict)
+    """Dotted key to new value, as `Request.edits` takes them; empty where `mean_tokens` is not known."""
+    mean_tokens: float | None = None
+    """Tokens of a mean accepted rollout that it was reckoned with; `None`: nothing was measured, a person must
+    say."""
+    measured: str | None = None
+    """Where that figure comes from, in words: `mean of steps 3 to 12`; `None` where a person gave it."""
+    arithmetic: tuple[str, ...] = ()
+    """How each new value comes about, a line each."""
 
 
 class JournalEntry(Value):
