@@ -397,8 +397,7 @@ class Conversion(Value):
     edits: dict[str, Any] = Field(default_factory=dict)
     """Dotted key to new value, as `Request.edits` takes them; empty where `mean_tokens` is not known."""
     mean_tokens: float | None = None
-    """Tokens of a mean accepted rollout that it was reckoned with; `None`: nothing was measured, a person must
-    say."""
+    """Tokens of a mean accepted rollout that it was reckoned with; `None`: nothing was measured, ask."""
     measured: str | None = None
     """Where that figure comes from, in words: `mean of steps 3 to 12`; `None` where a person gave it."""
     arithmetic: tuple[str, ...] = ()
