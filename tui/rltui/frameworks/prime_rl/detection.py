@@ -71,16 +71,6 @@ def generations(path: str, data: Mapping[str, Any]) -> Mapping[str, str]:
     return {} if part is None else {part[0]: part[1]}
 
 
-def sign(data: Mapping[str, Any], generation: str) -> str | None:
-    """The first key of the file that only this generation has, for a message."""
-    signs = {
-        SPLIT: _ORCHESTRATOR_SPLIT,
-        MERGED: (*_RL_TRANSITION, *_RL_MERGED, *_SFT_MERGED),
-        CURRENT: (*_RL_CURRENT, *_SFT_CURRENT),
-    }
-    return _first(data, signs[generation])
-
-
 def _of_merged(data: Mapping[str, Any]) -> tuple[str, ...]:
     if _first(data, _RL_TRANSITION):
         return (MERGED,)
