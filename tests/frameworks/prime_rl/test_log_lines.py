@@ -1,0 +1,90 @@
+"""Rows out of log lines; `tests/data/prime_rl/logs` holds lines as the three generations print them."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rltui.core.lines import decode_line
+from rltui.frameworks.prime_rl.log_lines import TOKENS_PER_ROLLOUT, log_row
+
+LOGS = Path(__file__).parents[2] / "data/prime_rl/logs"
+AGENT = "train/agg/effective/agent"
+REWARD = f"{AGENT}/reward/mean"
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    lines = (LOGS / f"{name}.log").read_bytes().split(b"\n")
+    found = (log_row("any", decode_line(line)) for line in lines)
+    return [dict(row) for row in found if row is not None]
+
+
+def test_split_lines() -> None:
+    orchestrator, validated, trainer, diverged = rows("split")
+    assert orchestrator == {
+        "step": 3, "time/step": 12.35, REWARD: 0.1, TOKENS_PER_ROLLOUT: 99.9, "off_policy/max": 0,
+    }  # fmt: skip
+    assert (validated[REWARD], validated[TOKENS_PER_ROLLOUT]) == (0.12, 101.5)
+    assert trainer == {
+        "step": 3, "time/step": 3.21, "loss/mean": 0.0012, "entropy/all/mean": 0.5,
+        "mismatch_kl/all/mean": 0.0001, "optim/grad_norm": 0.1234, "optim/lr": 3e-6,
+        "perf/throughput": 12345, "perf/mfu": 12.3, "perf/peak_memory": 34.5,
+    }  # fmt: skip
+    assert math.isnan(diverged["loss/mean"])
+    assert math.isinf(diverged["entropy/all/mean"])
+    assert diverged["perf/peak_memory"] == 34.5
+
+
+def test_merged_lines() -> None:
+    sft, orchestrator, trainer, validation, as_json = rows("merged")
+    assert (sft["step"], sft["loss/mean"], sft["optim/lr"], sft["perf/peak_memory"]) == (
+        7,
+        1.2345,
+        2e-5,
+        34.5,
+    )
+    assert orchestrator == {
+        "step": 8, "time/step": 9.8, REWARD: 0.25, TOKENS_PER_ROLLOUT: 120.0, "off_policy/max": 1,
+    }  # fmt: skip
+    assert (trainer["max_vio/mean"], trainer["perf/peak_memory"]) == (0.3, 40.1)
+    assert validation == {"step": 50, "val/loss": 1.5}
+    assert (as_json["step"], as_json["time/step"], as_json["loss/mean"]) == (9, 3.6, 0.02)
+
+
+def test_current_lines() -> None:
+    first, second, trainer, sft, validation, evaluation, as_json = rows("current")
+    assert first == {
+        "step": 1, "time/step": pytest.approx(12.3), REWARD: 0.1, f"{AGENT}/num_turns/mean": 1.0,
+        f"{AGENT}/num_branches/mean": 1.0, "off_policy/max": 2, "train/agg/all/has_error/mean": 0.005,
+        "train/agg/all/cancelled/mean": 0.02, f"{AGENT}/is_truncated/mean": 0.01,
+        f"{AGENT}/is_trainable/mean": pytest.approx(0.938),
+    }  # fmt: skip
+    assert (second["step"], second["time/step"], second[REWARD]) == (2, 125.0, 0.2)
+    assert trainer["time/step"] == pytest.approx(0.85)
+    assert (trainer["max_vio/mean"], trainer["routing_confidence/mean"]) == (0.1, 0.7)
+    assert (sft["time/step"], sft["loss/mean"]) == (3780.0, -0.05)
+    assert validation == {"step": 50, "val/loss": 1.5}
+    assert evaluation == {
+        "step": 20, "eval/reverse-text/effective/agent/reward/mean": 0.75, "eval/reverse-text/policy_version": 19,
+    }  # fmt: skip
+    assert (as_json["step"], as_json[REWARD], as_json[f"{AGENT}/is_trainable/mean"]) == (4, 0.3, 0.5)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "Step 3",
+        "23:34:14 SUCCESS Step three | Time: 1.00s | Loss: 1.0",
+        "23:34:14 SUCCESS Step 3 | Time: 1.00s | Something: 1.0",
+        "23:34:14 SUCCESS Step 3 | Loss: 1.0",
+        "a user's own print: Step 3 | Time: 1.00s | Loss: 1.0 | LR: 1.00e-06",
+        '{"message": ["Step 3 | Time: 1.00s | Loss: 1.0"]}',
+        '{"message": ' + "[" * 100_000 + "Step ",
+    ],
+)
+def test_other_lines_are_none(line: str) -> None:
+    assert log_row("trainer", line) is None

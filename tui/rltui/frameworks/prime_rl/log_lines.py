@@ -1,0 +1,147 @@
+"""Metrics out of prime-rl's log lines, the only source of them that all generations share.
+
+The lines are those of its orchestrator and its RL and SFT trainers, as commits of December 2025 to August
+2026 print them. Only the latest also writes `metrics.jsonl`; the keys here are those of that file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rltui.core.lines import plain_text
+
+TOKENS_PER_ROLLOUT = "train/agg/effective/agent/num_total_tokens/mean"
+"""Mean tokens of a rollout in the batch of a step: of one trace, as `batch_size` counts them."""
+
+_AGENT = "train/agg/effective/agent"
+_N = r"-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|nan|inf)"
+_TIME = r"(?:\d+(?:\.\d+)?(?:ms|[dhms]) ?){1,2}"
+"""A duration for people: `850ms`, `12.3s`, `2m 5s`, `1h 3m`, `2d 4h`."""
+
+_RANK = re.compile(r"\[[A-Za-z_]+\d+\]:\s?")
+"""What torchrun puts before each line."""
+_HEAD = re.compile(r"\d{2}:\d{2}:\d{2} +[A-Z]+ +(?:\[[^\]]*\] )?")
+"""Time, level, and the tag that some loggers have."""
+_SOURCE = re.compile(r" \[[^\[\]\s]+\.py::\d+\]$")
+"""Where the line was printed; there where the process logs at DEBUG."""
+_STEP = re.compile(r"Step (\d+) \|\s+")
+_FIELD = re.compile(rf"(?P<name>[A-Za-z][A-Za-z. -]*?):? (?P<value>{_N}).*")
+_FIRST_TIME = re.compile(rf"(?:Time: (?P<s>{_N})s|(?P<words>{_TIME}))\s*\|")
+_VALIDATION = re.compile(rf"Validation \| Step (\d+) \| Loss:? ({_N})$")
+_EVALUATION = re.compile(
+    rf"Evaluated (\S+) \(Step (\d+)\) \| (?:Policy v(\d+) \| )?\s*{_TIME} \| Reward ({_N})"
+)
+_TRAINABLE = re.compile(rf"Trainable \d+/\d+ \(({_N})%\)")
+_UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
+
+_TRAINER = {
+    "Loss": "loss/mean",
+    "Entropy": "entropy/all/mean",
+    "Mismatch KL": "mismatch_kl/all/mean",
+    "Grad. Norm": "optim/grad_norm",
+    "LR": "optim/lr",
+    "Throughput": "perf/throughput",
+    "MFU": "perf/mfu",
+    "Peak Mem.": "perf/peak_memory",
+    "Max Vio": "max_vio/mean",
+    "Routing Conf.": "routing_confidence/mean",
+}
+_ORCHESTRATOR = {
+    "Reward": f"{_AGENT}/reward/mean",
+    "Seq. Length": TOKENS_PER_ROLLOUT,
+    "Turns": f"{_AGENT}/num_turns/mean",
+    "Branches": f"{_AGENT}/num_branches/mean",
+    "Max. Off-Policy Level": "off_policy/max",
+    "Max Off-Policy": "off_policy/max",
+}
+"""Its own `Throughput` is that of sampling, and `perf/throughput` that of training: it is left out."""
+_SHARES = {
+    "Error": "train/agg/all/has_error/mean",
+    "Cancelled": "train/agg/all/cancelled/mean",
+    "Truncation": f"{_AGENT}/is_truncated/mean",
+}
+"""Percent in the line, from 0 to 1 in the metrics."""
+
+
+def log_row(component: str, line: str) -> Mapping[str, Any] | None:
+    """The metrics in one line of output, with `step` as this generation counts it; `None` for other lines.
+
+    `line` may have colours, torchrun's rank, and where it was printed; or be JSON (`log.json_logging`). What
+    wrote it is told by its words: `component` may be the `rl` launcher, which repeats its children.
+    """
+    del component
+    if "Step " not in line:
+        return None
+    message = _message(line)
+    for read in (_step_row, _validation_row, _evaluation_row):
+        if (row := read(message)) is not None:
+            return row
+    return None
+
+
+def _message(line: str) -> str:
+    text = _RANK.sub("", plain_text(line), count=1) if "]:" in line else plain_text(line)
+    if text.startswith("{"):
+        try:
+            entry = json.loads(text)
+        except (ValueError, RecursionError):
+            return ""
+        said = entry.get("message")
+        return said.partition("\n")[0] if isinstance(said, str) else ""
+    head = _HEAD.match(text)
+    return _SOURCE.sub("", text[head.end() :].rstrip()) if head else ""
+
+
+def _step_row(message: str) -> dict[str, Any] | None:
+    step = _STEP.match(message)
+    took = _FIRST_TIME.match(message, step.end()) if step else None
+    if step is None or took is None:
+        return None
+    fields = dict(_fields(message[took.end() :]))
+    names = _TRAINER if "Loss" in fields else _ORCHESTRATOR if "Reward" in fields else None
+    if names is None:
+        return None
+    row: dict[str, Any] = {"step": int(step[1]), "time/step": _seconds(took)}
+    row.update({names[name]: value for name, value in fields.items() if name in names})
+    if names is _ORCHESTRATOR:
+        row.update({_SHARES[name]: value / 100 for name, value in fields.items() if name in _SHARES})
+        if trainable := _TRAINABLE.search(message):
+            row[f"{_AGENT}/is_trainable/mean"] = float(trainable[1]) / 100
+    return row
+
+
+def _fields(rest: str) -> Iterator[tuple[str, float]]:
+    """`Loss: 0.1 | LR 1e-6 …`: earlier generations have the colon, later ones do not."""
+    for part in rest.split(" | "):
+        if match := _FIELD.fullmatch(part.strip()):
+            yield match["name"], float(match["value"])
+
+
+def _seconds(took: re.Match[str]) -> float:
+    if took["s"] is not None:
+        return float(took["s"])
+    return sum(float(count) * _UNIT_S[unit] for count, unit in _QUANTITY.findall(took["words"]))
+
+
+def _validation_row(message: str) -> dict[str, Any] | None:
+    match = _VALIDATION.match(message)
+    return {"step": int(match[1]), "val/loss": float(match[2])} if match else None
+
+
+def _evaluation_row(message: str) -> dict[str, Any] | None:
+    """Earlier generations do not say at which step they evaluated."""
+    match = _EVALUATION.match(message)
+    if match is None:
+        return None
+    environment, step, version, reward = match.groups()
+    row: dict[str, Any] = {
+        "step": int(step),
+        f"eval/{environment}/effective/agent/reward/mean": float(reward),
+    }
+    if version is not None:
+        row[f"eval/{environment}/policy_version"] = int(version)
+    return row
