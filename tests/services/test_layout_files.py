@@ -10,6 +10,7 @@ from rltui.errors import ConfigError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFile, RunContext
 from rltui.services import layout_files
+from rltui.services.experiment_files import ExperimentRecord
 
 SHIPPED = sorted(paths.shipped_dir("layouts").glob("*.toml"))
 ONE = '[[component]]\nid = "a"\ncommand = ["true"]\n'
@@ -24,8 +25,14 @@ def user_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_shipped_layouts_load_and_fill(path: Path) -> None:
+def test_shipped_layouts_load(path: Path) -> None:
     layout = layout_files.load(path)
+    assert layout.title
+    assert layout.framework in ("", *registry.FRAMEWORKS)
+
+
+def test_tinyrl_layout_is_filled() -> None:
+    layout = layout_files.load(layout_files.find("tinyrl"))
     framework = registry.get(layout.framework)
     files = {role: ConfigFile(role, f"/c/{role}.toml", {}) for role in ("rl", "sft")}
     values = framework.template_values(files, RunContext("/w", "/w/out", "/py", resume_step=3))
@@ -136,3 +143,40 @@ def test_load_reports_every_fault(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         layout_files.load(path)
     assert len(caught.value.details) == 1
+
+
+EACH = """
+[[component]]
+id = "env"
+each = "env_servers"
+command = ["serve", "{instance}"]
+"""
+
+
+def record(layout: Path, **values: object) -> ExperimentRecord:
+    return ExperimentRecord("one", "/out", "/work", (), str(layout), "generic", 1.0, **values)  # type: ignore[arg-type]
+
+
+def test_layout_of_an_experiment_has_its_instances(tmp_path: Path) -> None:
+    path = tmp_path / "each.toml"
+    path.write_text(ONE + EACH)
+    layout = layout_files.load_for(record(path, instances={"env_servers": ("reverse_text",)}))
+    assert [spec.id for spec in layout.component] == ["a", "env-reverse-text"]
+    assert layout["env-reverse-text"].command == ("serve", "reverse_text")
+
+
+def test_instances_that_leave_no_layout_are_an_error_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "each.toml"
+    path.write_text(EACH)
+    with pytest.raises(
+        ConfigError, match=r"each\.toml: with the instances of this config: name at least one"
+    ):
+        layout_files.load_for(record(path))
+
+
+def test_log_of_a_wrong_shape_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.toml"
+    path.write_text('[[log]]\nid = "trainer"\nfile = "x.log"\n')
+    with pytest.raises(ConfigError) as caught:
+        layout_files.load(path)
+    assert "log 'trainer'" in caught.value.title

@@ -72,3 +72,12 @@ def test_fraction_makes_an_engine(tmp_path: Path) -> None:
 def test_fraction_above_one_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"component 'serve': gpu_memory is '1\.5'"):
         recipe(tmp_path, gpus="0", gpu_memory="1.5").engine("serve", {})
+
+
+def test_commands_know_the_run_folder_and_the_name(tmp_path: Path) -> None:
+    spec = ComponentSpec(id="serve", command=("x", "{run_dir}", "{name}"))
+    record = ExperimentRecord(
+        "one", str(tmp_path), str(tmp_path), (), "parts.toml", "generic", 1.0, run_dir=f"{tmp_path}/run"
+    )
+    launch = Recipe(record, Layout(component=(spec,)), GENERIC).launch("serve", {}, resume_step=None)
+    assert launch.argv == ("x", f"{tmp_path}/run", "one")

@@ -54,6 +54,16 @@ def test_two_archives_in_one_second_do_not_meet(folder: RunFolder) -> None:
     assert first != second
 
 
+def test_what_is_moved_aside_goes_to_the_output_folder(tmp_path: Path) -> None:
+    run = tmp_path / "out" / "run"
+    run.mkdir(parents=True)
+    (run / "metrics.jsonl").write_text("{}")
+    aside = RunFolder(run, RunFiles(), tmp_path / "out").move_stale_aside(None)
+    assert aside is not None
+    assert aside.is_relative_to(tmp_path / "out" / ".rltui" / "archive")
+    assert list(run.iterdir()) == []
+
+
 def test_next_free(tmp_path: Path) -> None:
     assert next_free(tmp_path / "run") == tmp_path / "run-2"
     (tmp_path / "run-2").mkdir()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import (
     ControlFolder,
     ExperimentRecord,
+    default_output_dir,
     find_experiment,
     forget,
     make_folder,
@@ -43,6 +44,8 @@ class Wish:
 
     config_files: tuple[Path, ...]
     layout: str | None = None
+    framework: str | None = None
+    """Id of a framework, where the files themselves do not tell."""
     name: str | None = None
     output_dir: Path | None = None
     workspace: Path | None = None
@@ -74,38 +77,70 @@ class EarlierRun:
         )
 
 
-def identify(config_files: tuple[Path, ...], layout: str | None) -> tuple[Framework, Path]:
+def identify(
+    config_files: tuple[Path, ...], layout: str | None, framework: str | None = None
+) -> tuple[Framework, Path]:
     """The framework and the layout file that suit these config files.
 
     Raises:
+        AmbiguousConfigError: if the files suit several frameworks, and `framework` does not say which.
         ConfigError: if a file is missing or malformed, or the framework or layout is unknown.
     """
     folder = config_files[0].parent
-    layout_file = layout_files.find(layout, folder) if layout is not None else None
-    if layout_file is not None:
-        framework = registry.get(layout_files.load(layout_file).framework)
-    else:
-        framework = detect(config_files)
-        roles = load(config_files, framework).sources
-        layout_file = layout_files.find(registry.layout_for(framework, roles), folder)
-    return framework, layout_file
+    if layout is None:
+        chosen = registry.get(framework) if framework is not None else detect(config_files)
+        roles = load(config_files, chosen).sources
+        return chosen, layout_files.find(registry.layout_for(chosen, roles), folder)
+    layout_file = layout_files.find(layout, folder)
+    wanted = layout_files.load(layout_file).framework
+    if wanted and framework is not None and wanted != framework:
+        raise ConfigError(
+            f"{layout_file} is for {wanted}, not for {framework}", hint="leave --framework out, or --layout"
+        )
+    if wanted or framework is not None:
+        return registry.get(wanted or str(framework)), layout_file
+    try:
+        return detect(config_files), layout_file
+    except registry.UnknownConfigError:
+        return registry.get("generic"), layout_file
 
 
-def check(config_files: tuple[Path, ...], layout: str | None, *, with_memory: bool = False) -> Check:
+def check(
+    config_files: tuple[Path, ...],
+    layout: str | None,
+    framework: str | None = None,
+    *,
+    with_memory: bool = False,
+) -> Check:
     """Validate; no side effects. `with_memory` also reads the GPUs, and says what will fit."""
-    framework, layout_file = identify(config_files, layout)
-    loaded = layout_files.load(layout_file)
-    store = ConfigStore(list(config_files), framework)
+    chosen, layout_file = identify(config_files, layout, framework)
+    store = ConfigStore(list(config_files), chosen)
     files = store.load()
+    loaded = _layout(layout_file, chosen.instances(files))
     problems = store.problems()
     return Check(
         valid=not any(problem.severity == "error" for problem in problems),
-        framework=framework.id,
+        framework=chosen.id,
         layout=str(layout_file),
         problems=problems,
-        derived=framework.derive(files),
-        memory=_memory(config_files, layout_file, loaded, framework, files) if with_memory else (),
+        derived=chosen.derive(files),
+        memory=_memory(config_files, layout_file, loaded, chosen, files) if with_memory else (),
     )
+
+
+def _layout(layout_file: Path, instances: Mapping[str, tuple[str, ...]]) -> Layout:
+    """The layout to run a config with these instances.
+
+    Raises:
+        ConfigError: if it is malformed, or runs nothing.
+    """
+    layout = layout_files.load(layout_file)
+    if not layout.component:
+        raise ConfigError(
+            f"{layout_file} follows the logs of a run that somebody else started, and starts none itself",
+            hint=f"rltui watch RUN_DIR --layout {layout_file}",
+        )
+    return layout_files.with_instances(layout, instances, layout_file)
 
 
 def _memory(
@@ -132,14 +167,15 @@ def plan_record(wish: Wish) -> tuple[ExperimentRecord, EarlierRun | None]:
         ConflictError: if the name is taken by an experiment in another folder.
     """
     paths_ = tuple(path.absolute() for path in wish.config_files)
-    framework, layout_file = identify(paths_, wish.layout)
-    store = ConfigStore(list(paths_), framework)
-    store.load()
+    framework, layout_file = identify(paths_, wish.layout, wish.framework)
+    files = ConfigStore(list(paths_), framework).load()
+    instances = framework.instances(files)
+    layout = _layout(layout_file, instances)
     workspace = (wish.workspace or Path.cwd()).absolute()
-    configured = framework.output_dir(store.files) or f"outputs/{paths_[0].stem}"
+    configured = framework.output_dir(files) or default_output_dir(paths_)
     output_dir = workspace / (wish.output_dir or configured)
     name = wish.name or output_dir.name
-    earlier = _earlier_run(output_dir, name, framework)
+    earlier = _earlier_run(output_dir, layout.run_dir, name, framework)
     if earlier is not None and wish.earlier_run == "new":
         output_dir, earlier = earlier.next_free, None
         name = wish.name or output_dir.name
@@ -150,12 +186,14 @@ def plan_record(wish: Wish) -> tuple[ExperimentRecord, EarlierRun | None]:
         config_files=list(paths_),
         layout_file=layout_file,
         framework=framework.id,
+        run_dir=layout.run_dir,
+        instances=instances,
     )
     return record, earlier
 
 
-def _earlier_run(output_dir: Path, name: str, framework: Framework) -> EarlierRun | None:
-    folder = RunFolder(output_dir, framework.files)
+def _earlier_run(output_dir: Path, run_dir: str, name: str, framework: Framework) -> EarlierRun | None:
+    folder = RunFolder(output_dir / run_dir, framework.files)
     owner = _owner(output_dir, name)
     if not folder.artifacts() and owner is None:
         return None
@@ -253,7 +291,7 @@ def _folder_taken(owner: ExperimentRecord) -> ConflictError:
 
 
 def _refuse_errors(record: ExperimentRecord) -> None:
-    found = check(tuple(map(Path, record.config_files)), record.layout_file)
+    found = check(tuple(map(Path, record.config_files)), record.layout_file, record.framework)
     errors = [problem for problem in found.problems if problem.severity == "error"]
     if errors:
         lines = [problem.text for problem in errors]

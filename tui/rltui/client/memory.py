@@ -10,7 +10,12 @@ from rltui.core.gpu.report import GpuDevice, MemoryVerdict
 from rltui.core.gpu.visible import chosen_devices
 from rltui.core.layout import Layout
 from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord, known_experiments
+from rltui.services.experiment_files import (
+    ControlFolder,
+    ExperimentRecord,
+    default_output_dir,
+    known_experiments,
+)
 from rltui.services.gpu_once import read_once
 from rltui.services.memory_plan import MemoryPlan
 from rltui.services.recipe import Recipe
@@ -31,7 +36,7 @@ def verdicts(
     Raises:
         ConfigError: if layout or config cannot be understood.
     """
-    record = _record(config_files, layout_file, framework, files)
+    record = _record(config_files, layout_file, layout, framework, files)
     report = read_once(record.name)
 
     def choose(choice: GpuChoice) -> tuple[GpuDevice, ...]:
@@ -50,15 +55,19 @@ def verdicts(
 
 
 def _record(
-    config_files: tuple[Path, ...], layout_file: Path, framework: Framework, files: ConfigFiles
+    config_files: tuple[Path, ...],
+    layout_file: Path,
+    layout: Layout,
+    framework: Framework,
+    files: ConfigFiles,
 ) -> ExperimentRecord:
     """The newest experiment with these files, else the one that would be made here."""
     names = tuple(str(path) for path in config_files)
     for record in known_experiments():
-        if record.config_files == names and record.framework == framework.id:
+        if set(record.config_files) == set(names) and record.framework == framework.id:
             return record
     workspace = Path.cwd()
-    output_dir = workspace / (framework.output_dir(files) or f"outputs/{config_files[0].stem}")
+    output_dir = workspace / (framework.output_dir(files) or default_output_dir(config_files))
     return ExperimentRecord(
         name=output_dir.name,
         output_dir=str(output_dir),
@@ -67,4 +76,6 @@ def _record(
         layout_file=str(layout_file),
         framework=framework.id,
         created_at=0.0,
+        run_dir=str(output_dir / layout.run_dir),
+        instances=framework.instances(files),
     )

@@ -22,7 +22,7 @@ from rltui.services.run_folder import RunFolder
 
 def open_store(record: ExperimentRecord) -> ConfigStore:
     """The config files of an experiment."""
-    layout = layout_files.load(Path(record.layout_file))
+    layout = layout_files.load_for(record)
     return ConfigStore(
         [Path(name) for name in record.config_files],
         registry.get(record.framework),
@@ -33,9 +33,9 @@ def open_store(record: ExperimentRecord) -> ConfigStore:
 def offline_status(record: ExperimentRecord) -> Status:
     """The status of a stopped experiment."""
     framework = registry.get(record.framework)
-    layout = layout_files.load(Path(record.layout_file))
+    layout = layout_files.load_for(record)
     series = MetricSeries(framework.metrics)
-    for row in MetricsFeed(RunFolder(Path(record.output_dir), framework.files).metrics).read():
+    for row in MetricsFeed(RunFolder(Path(record.run_dir), framework.files).metrics).read():
         series.add(row)
     progress = series.progress(_max_steps(record))
     return Status(
@@ -64,7 +64,7 @@ def offline_orphans(record: ExperimentRecord, gpus: GpuReport | None = None) -> 
     Without `gpus`, a reading, the driver is asked if there is something to ask.
     """
     control = ControlFolder(Path(record.output_dir))
-    layout = layout_files.load(Path(record.layout_file))
+    layout = layout_files.load_for(record)
     leftovers = orphans.find_leftovers(record, control, [spec.id for spec in layout.component], living=())
     if not leftovers:
         return ()

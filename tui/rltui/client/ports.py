@@ -62,6 +62,8 @@ def listening_ports(record: ExperimentRecord) -> tuple[int, ...]:
     context = RunContext(
         workspace=record.workspace,
         output_dir=record.output_dir,
+        run_dir=record.run_dir,
+        name=record.name,
         python=sys.executable,
         overrides=overrides.standing(framework.ports(files), record.overrides, record.overridden),
     )
@@ -111,7 +113,7 @@ def _claims(records: Iterable[ExperimentRecord]) -> Iterator[tuple[int, str]]:
 
 def _read(record: ExperimentRecord) -> tuple[Layout, ConfigFiles]:
     store = open_store(record)
-    return layout_files.load(Path(record.layout_file)), store.load()
+    return layout_files.load_for(record), store.load()
 
 
 def _takes_options(layout: Layout, item: PortKnob) -> bool:

@@ -108,8 +108,8 @@ class ComponentSpec(Section):
     env: dict[str, str] = {}
     each: str = ""
     """One such component per instance that the framework names under this word, such as `env_servers`. The
-    ids are `<id>-<instance>`, and `{instance}` in its values is the instance's name. A config that names
-    other instances later needs `rltui up --resume`."""
+    ids are `<id>-<instance>`, and `{instance}` in its values is the instance's name, also inside another
+    placeholder. A config that names other instances later needs `rltui up --resume`."""
     gpus: str = ""
     """Its devices, in the grammar of `CUDA_VISIBLE_DEVICES`, numbers as NVML has them; usually `{gpus.<id>}`.
     Empty: those that its `CUDA_VISIBLE_DEVICES` in `env` names, if any."""
@@ -130,8 +130,6 @@ class ComponentSpec(Section):
     stop: Stop = Stop()
     restart: Restart = Restart()
     stall: Stall = Stall()
-    logs: tuple[str, ...] = ()
-    """Log files it writes besides its own output."""
 
 
 class LogSpec(Section):
@@ -139,8 +137,8 @@ class LogSpec(Section):
 
     id: ComponentId
     files: tuple[str, ...] = Field(min_length=1)
-    """Paths, relative to the run's folder, filled in like commands; with `*` and `?`. The newest that
-    exists is followed, also when a newer one appears."""
+    """Paths, relative to the run's folder; with `*`, `?` and `**`. The newest that exists is followed, also
+    when a newer one appears."""
     title: str = ""
 
 
@@ -158,8 +156,8 @@ class Screen(Section):
     """What the overview shows."""
 
     columns: tuple[tuple[str, ...], ...] = ()
-    """Component ids and the panels `gpus` and `knobs`, top to bottom.
-    Empty: all components left, panels right."""
+    """Ids of components and logs, and the panels `gpus` and `knobs`, top to bottom.
+    Empty: all components and logs left, panels right."""
     widths: tuple[str, ...] = ()
     """One Textual size per column, such as `2fr`."""
 
@@ -168,7 +166,8 @@ class Layout(Section):
     """A whole layout file."""
 
     title: str = ""
-    framework: str = "generic"
+    framework: str = ""
+    """Id of the framework whose configs it runs. Empty: the config tells; `generic` where none knows it."""
     run_dir: str = ""
     """The folder that the framework writes the run into, relative to the output folder: for programs that
     refuse a folder in which something lies already. Empty: the output folder itself."""

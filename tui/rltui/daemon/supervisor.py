@@ -54,13 +54,13 @@ class Supervisor:
         self.teller = Teller(self.control.journal_file)
         self.gpu_readings = GpuReadings()
         self._framework = registry.get(record.framework)
-        self._layout = layout_files.load(Path(record.layout_file))
+        self._layout = layout_files.load_for(record)
         self._store = ConfigStore(
             [Path(name) for name in record.config_files],
             self._framework,
             components=[spec.id for spec in self._layout.component],
         )
-        self.folder = RunFolder(Path(record.output_dir), self._framework.files)
+        self.folder = RunFolder(Path(record.run_dir), self._framework.files, Path(record.output_dir))
         self.progress = ProgressTracker(self.folder, self._framework)
         self.runners = {spec.id: ComponentRunner(spec=spec, around=self) for spec in self._layout.component}
         self._recipe = Recipe(record, self._layout, self._framework, choose=self.gpu_readings.chosen)

@@ -47,11 +47,13 @@ def _kind(value: TomlValue) -> KnobKind | None:
 
 
 def template_values(files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
-    """`python`, `workspace`, `output_dir`, and `config.<role>` for each file."""
+    """`python`, `workspace`, `output_dir`, `run_dir`, `name`, and `config.<role>` for each file."""
     return {
         "python": context.python,
         "workspace": context.workspace,
         "output_dir": context.output_dir,
+        "run_dir": context.run_folder,
+        "name": context.name,
         **{f"config.{role_name}": file.path for role_name, file in files.items()},
     }
 

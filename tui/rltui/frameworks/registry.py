@@ -30,6 +30,10 @@ class AmbiguousConfigError(ConfigError):
         self.candidates = tuple(each.id for each in candidates)
 
 
+class UnknownConfigError(ConfigError):
+    """No framework knows the files."""
+
+
 def get(framework_id: str) -> Framework:
     """The framework of that id.
 
@@ -49,7 +53,7 @@ def detect(parsed: Sequence[tuple[str, Mapping[str, Any]]], *, installed: str | 
 
     Raises:
         AmbiguousConfigError: if several do, and that does not help.
-        ConfigError: if there is none; the details say what each file looks like.
+        UnknownConfigError: if there is none; the details say what each file looks like.
     """
     found = [framework for framework in _DETECTED if _takes(framework, parsed)]
     if len(found) == 1 or TINYRL in found:  # its files have knobs that no other framework knows
@@ -60,7 +64,7 @@ def detect(parsed: Sequence[tuple[str, Mapping[str, Any]]], *, installed: str | 
     if found:
         raise AmbiguousConfigError([path for path, _ in parsed], found)
     known = ", ".join(f"{framework.id} ({framework.title})" for framework in _DETECTED)
-    raise ConfigError(
+    raise UnknownConfigError(
         "cannot tell which framework this config is for",
         details=[*(f"{path}: {_shape(path, data)}" for path, data in parsed), f"known: {known}"],
         hint='write a layout with framework = "generic" and your own commands, and pass it with --layout',

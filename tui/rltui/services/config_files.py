@@ -37,6 +37,21 @@ def detect(paths: Sequence[Path]) -> Framework:
     return registry.detect([(str(source.path), source.data) for source in map(toml_source.read, paths)])
 
 
+def named(paths: Sequence[Path]) -> tuple[Path, ...]:
+    """The config files meant on a command line: absolute, and in place of a folder its TOML files, by name.
+
+    Raises:
+        ConfigError: if a folder has none.
+    """
+    found: list[Path] = []
+    for path in paths:
+        files = sorted(path.glob("*.toml")) if path.is_dir() else [path]
+        if not files:
+            raise ConfigError(f"{path} holds no TOML file", hint="name the config file, or another folder")
+        found.extend(file.absolute() for file in files)
+    return tuple(found)
+
+
 def load(paths: Sequence[Path], framework: Framework) -> LoadedFiles:
     """Read the files, and those the framework looks for beside the first one.
 

@@ -7,7 +7,7 @@ import os
 import re
 import time
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -33,6 +33,16 @@ class ExperimentRecord:
     """By knob name: what rltui chose because the config's value cannot be used, such as a busy port."""
     overridden: Mapping[str, int | str] = field(default_factory=dict)
     """By knob name: what the config said then. Once it says something else, the config counts again."""
+    run_dir: str = ""
+    """The folder that the framework writes the run into. Left out: the output folder."""
+    instances: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What `each` in the layout means for this experiment, as its framework said when it was created."""
+    observed: bool = False
+    """Somebody else runs it: only its files are looked at, and nothing can be started or stopped."""
+
+    def __post_init__(self) -> None:
+        if not self.run_dir:
+            object.__setattr__(self, "run_dir", self.output_dir)
 
     @property
     def tag(self) -> str:
@@ -106,14 +116,20 @@ class ControlFolder:
         """
         try:
             data = tomllib.loads(self.record_file.read_text())
-            return ExperimentRecord(**{**data, "config_files": tuple(data["config_files"])})
+            return ExperimentRecord(
+                **{
+                    **data,
+                    "config_files": tuple(data["config_files"]),
+                    "instances": {key: tuple(names) for key, names in data.get("instances", {}).items()},
+                }
+            )
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise ConfigError(
                 f"cannot read {self.record_file}: {error.strerror}", hint="whose folder is it?"
             ) from error
-        except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+        except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError) as error:
             raise ConfigError(
                 f"{self.record_file} is damaged: {error}", hint="remove it and run `up` again"
             ) from error
@@ -162,8 +178,10 @@ def new_record(
     config_files: list[Path],
     layout_file: Path,
     framework: str,
+    run_dir: str = "",
+    instances: Mapping[str, tuple[str, ...]] | None = None,
 ) -> ExperimentRecord:
-    """A record for a new experiment.
+    """A record for a new experiment. `run_dir` is relative to the output folder.
 
     Raises:
         ConfigError: for a name that does not suit files and tmux.
@@ -188,7 +206,18 @@ def new_record(
         layout_file=str(layout_file),
         framework=framework,
         created_at=time.time(),
+        run_dir=str(output_dir / run_dir),
+        instances=dict(instances or {}),
     )
+
+
+def default_output_dir(config_files: Sequence[Path]) -> str:
+    """Output folder of a config that names none, relative to the workspace: `outputs/reverse-text`.
+
+    Named for the file, or for the folder of several, in whatever order they are given.
+    """
+    stems = {path.stem for path in config_files}
+    return f"outputs/{stems.pop() if len(stems) == 1 else config_files[0].parent.name}"
 
 
 def make_folder(folder: Path) -> None:

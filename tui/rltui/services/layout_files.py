@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +10,26 @@ import platformdirs
 from pydantic import BaseModel, ValidationError
 
 from rltui import paths
-from rltui.core.layout import ComponentSpec, GpuSourceSpec, Layout, Ready, Restart, Screen, Stall, Stop
+from rltui.core.instances import expanded
+from rltui.core.layout import (
+    ComponentSpec,
+    GpuSourceSpec,
+    Layout,
+    LogSpec,
+    Ready,
+    Restart,
+    Screen,
+    Stall,
+    Stop,
+)
 from rltui.core.suggest import did_you_mean
 from rltui.errors import ConfigError
 from rltui.services import model_faults, toml_source
+from rltui.services.experiment_files import ExperimentRecord
 
 _TABLES: Mapping[str, type[BaseModel]] = {
     "component": ComponentSpec,
+    "log": LogSpec,
     "gpu_source": GpuSourceSpec,
     "ready": Ready,
     "stop": Stop,
@@ -25,7 +38,7 @@ _TABLES: Mapping[str, type[BaseModel]] = {
     "screen": Screen,
 }
 """Models by the name of the key that holds them."""
-_NAMES = {"component": "id", "gpu_source": "name"}
+_NAMES = {"component": "id", "log": "id", "gpu_source": "name"}
 """What a table of those that may come several times is known by."""
 
 
@@ -82,6 +95,30 @@ def load(path: Path) -> Layout:
     except ValidationError as error:
         found = model_faults.faults(source, error, root=Layout, tables=_TABLES, name=_name)
         raise ConfigError(found[0], details=found[1:], hint="fix the layout file") from error
+
+
+def load_for(record: ExperimentRecord) -> Layout:
+    """The layout of an experiment, with a component for each of its instances.
+
+    Raises:
+        ConfigError: as `load`, or if the instances do not fit into it.
+    """
+    return with_instances(load(Path(record.layout_file)), record.instances, Path(record.layout_file))
+
+
+def with_instances(layout: Layout, instances: Mapping[str, Sequence[str]], path: Path) -> Layout:
+    """The layout read from `path` with a component for each instance.
+
+    Raises:
+        ConfigError: if that is no layout any more, such as one without components.
+    """
+    try:
+        return expanded(layout, instances)
+    except ValidationError as error:
+        what = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise ConfigError(
+            f"{path}: with the instances of this config: {what}", hint="fix the layout file"
+        ) from error
 
 
 def _name(location: model_faults.Location, data: Mapping[str, Any]) -> str:

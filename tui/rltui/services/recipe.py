@@ -151,6 +151,8 @@ class Recipe:
         context = RunContext(
             workspace=self._record.workspace,
             output_dir=self._record.output_dir,
+            run_dir=self._record.run_dir,
+            name=self._record.name,
             python=sys.executable,
             resume_step=resume_step,
             overrides=overrides.standing(

@@ -1,4 +1,4 @@
-"""A run's output folder: is it used, what can be resumed, what must be moved aside. Nothing is deleted."""
+"""A run's folder: is it used, what can be resumed, what must be moved aside. Nothing is deleted."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ _STEP = re.compile(r"step_(\d+)$")
 
 
 class RunFolder:
-    """The output folder `path` of a framework that lays its files out as `files` says."""
+    """The folder `path` of a framework that lays its files out as `files` says.
 
-    def __init__(self, path: Path, files: RunFiles) -> None:
+    rltui's own folder is in `output_dir`, by default in the same.
+    """
+
+    def __init__(self, path: Path, files: RunFiles, output_dir: Path | None = None) -> None:
         self.path = path
         self._files = files
+        self._output_dir = path if output_dir is None else output_dir
 
     @property
     def metrics(self) -> Path:
@@ -77,7 +81,7 @@ class RunFolder:
 
     def _new_archive(self) -> Path:
         stamp = time.strftime("%Y%m%d-%H%M%S")
-        folder = self.path / paths.STATE_FOLDER / "archive"
+        folder = self._output_dir / paths.STATE_FOLDER / "archive"
         for number in range(1, 1000):
             candidate = folder / (stamp if number == 1 else f"{stamp}-{number}")
             if not candidate.exists():

@@ -1,0 +1,87 @@
+"""From config files to a record: framework, layout, folders. Nothing is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rltui.client.creation import Wish, check, identify, plan_record
+from rltui.errors import ConfigError
+from rltui.frameworks.registry import AmbiguousConfigError
+
+LAYOUT = '[[component]]\nid = "a"\ncommand = ["true"]\n'
+LOGS_ONLY = '[[log]]\nid = "trainer"\nfiles = ["*.log"]\n'
+ANY_SFT = '[data]\nname = "x"\n'
+"""A config that every generation of prime-rl takes."""
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_the_config_decides_where_the_layout_does_not(work: Path) -> None:
+    layout = write(work, "own.toml", LAYOUT)
+    config = write(work, "rl.toml", "[orchestrator]\ngroup_size = 8\nrollouts_per_example = 8\n")
+    assert identify((config,), str(layout))[0].id == "prime-rl"
+
+
+def test_a_config_that_nobody_knows_is_generic_with_a_layout(work: Path) -> None:
+    layout = write(work, "own.toml", LAYOUT)
+    config = write(work, "mine.toml", "colour = 3\n")
+    assert identify((config,), str(layout))[0].id == "generic"
+    with pytest.raises(ConfigError, match="cannot tell which framework"):
+        identify((config,), None)
+
+
+def test_an_ambiguous_config_asks(work: Path) -> None:
+    layout = write(work, "own.toml", LAYOUT)
+    config = write(work, "sft.toml", ANY_SFT)
+    with pytest.raises(AmbiguousConfigError) as caught:
+        identify((config,), str(layout))
+    assert len(caught.value.candidates) > 1
+    for candidate in caught.value.candidates:
+        assert identify((config,), str(layout), candidate)[0].id == candidate
+
+
+def test_the_layout_names_another_framework(work: Path) -> None:
+    layout = write(work, "own.toml", 'framework = "tinyrl"\n' + LAYOUT)
+    config = write(work, "sft.toml", ANY_SFT)
+    with pytest.raises(ConfigError, match=r"own\.toml is for tinyrl, not for prime-rl"):
+        identify((config,), str(layout), "prime-rl")
+
+
+def test_a_run_folder_of_its_own(work: Path) -> None:
+    layout = write(work, "own.toml", 'framework = "generic"\nrun_dir = "run"\n' + LAYOUT)
+    config = write(work, "mine.toml", "colour = 3\n")
+    record, earlier = plan_record(Wish((config,), layout=str(layout)))
+    assert earlier is None
+    assert record.output_dir == str(work / "outputs" / "mine")
+    assert record.run_dir == str(work / "outputs" / "mine" / "run")
+    (work / "outputs" / "mine" / "run").mkdir(parents=True)
+    (work / "outputs" / "mine" / "run" / "metrics.jsonl").write_text("{}\n")
+    _, earlier = plan_record(Wish((config,), layout=str(layout)))
+    assert earlier is not None
+    assert earlier.next_free == work / "outputs" / "mine-2"
+    record, _ = plan_record(Wish((config,), layout=str(layout), earlier_run="new"))
+    assert record.run_dir == str(work / "outputs" / "mine-2" / "run")
+
+
+def test_a_layout_of_logs_alone_starts_nothing(work: Path) -> None:
+    layout = write(work, "logs.toml", LOGS_ONLY)
+    config = write(work, "mine.toml", "colour = 3\n")
+    with pytest.raises(ConfigError) as caught:
+        check((config,), str(layout))
+    assert "rltui watch RUN_DIR" in caught.value.hint
