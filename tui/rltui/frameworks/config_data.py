@@ -36,3 +36,19 @@ def effective(knobs: Sequence[Knob], files: ConfigFiles, defaults: Mapping[str, 
         held = value_at(files[knob.file].data, knob.key) if knob.file in files else None
         values[knob.name] = held if held is not None else defaults.get(knob.name, knob.default)
     return values
+
+
+def tables(files: ConfigFiles, namespaces: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:
+    """Every table by name, also those without a key; names as those of the knobs."""
+
+    def below(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        for key, value in table.items():
+            if isinstance(value, Mapping):
+                yield format_key((*path, key)), value
+                yield from below(value, (*path, key))
+
+    found: dict[str, Mapping[str, Any]] = {}
+    for role, file in files.items():
+        namespace = namespaces.get(role, "")
+        found.update(below(file.data, (namespace,) if namespace else ()))
+    return found

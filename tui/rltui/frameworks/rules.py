@@ -1,16 +1,17 @@
-"""Checks for every framework with a knob table: unknown keys, types, bounds; and the shape of a rule."""
+"""Checks for every framework with a knob table: keys, types, bounds, and rules between knobs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from rltui.core.api import Problem
 from rltui.core.knobs import Knob, shown
-from rltui.core.suggest import did_you_mean
-from rltui.frameworks.base import ConfigFile, ConfigFiles
-from rltui.frameworks.config_data import leaves, value_at
+from rltui.frameworks.base import ConfigFiles
+from rltui.frameworks.config_data import effective, tables, value_at
+from rltui.frameworks.grammar import Grammar, Severity, key_problems
+from rltui.frameworks.lax_values import as_read, without
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +21,78 @@ class Rule:
     key: str
     """Name of the knob that is blamed."""
     needs: tuple[str, ...]
-    """Names of all knobs it looks at; it is not asked while one of them has a wrong type or bound."""
+    """Names of all knobs it looks at; it is not asked while one of them has a wrong type or bound, or lies in
+    a file that is not there. Tables may be named too."""
     fault: Callable[[Mapping[str, Any]], str | None]
-    """Given every knob's effective value: what is wrong, with both knobs and the nearest valid values."""
-    severity: Literal["error", "warning", "hint"] = "error"
+    """Given every knob's effective value: what is wrong, with both knobs and the nearest valid values. Tables
+    that are there are among the values, also empty ones; ask for them with `get`."""
+    severity: Severity = "error"
 
 
-def value_problems(knobs: Iterable[Knob], files: ConfigFiles) -> Iterator[Problem]:
-    """Knobs with a wrong type or out of bounds."""
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """Everything that a framework has to say about its config files."""
+
+    grammars: Mapping[str, Grammar]
+    """By role."""
+    knobs: tuple[Knob, ...]
+    defaults: Callable[[ConfigFiles], Mapping[str, Any]]
+    rules: tuple[Rule, ...]
+    lax: bool = False
+    """Whether numbers may be written as text and the like, as pydantic has it: a warning, not an error."""
+    none: str | None = None
+    """Text that stands for "no value" in every place, as `"None"` does in prime-rl."""
+
+    def __call__(self, files: ConfigFiles) -> tuple[Problem, ...]:
+        """Keys, then types and bounds, then rules between knobs."""
+        clean, _ = self._without_none(files)
+        found: list[Problem] = []
+        for role, file in clean.items():
+            if grammar := self.grammars.get(role):
+                found.extend(key_problems(file, grammar))
+        values_found = list(value_problems(self.knobs, clean, lax=self.lax))
+        faulty = {problem.key for problem in values_found if problem.key}
+        return (*found, *values_found, *self._of_rules(files, self.values(files), faulty))
+
+    def values(self, files: ConfigFiles) -> dict[str, Any]:
+        """Every knob's effective value by name, and every table that is there."""
+        clean, empty = self._without_none(files)
+        namespaces = {role: grammar.namespace for role, grammar in self.grammars.items()}
+        return {
+            **tables(clean, namespaces),
+            **effective(self.knobs, clean, self.defaults(clean)),
+            **dict.fromkeys(empty),
+        }
+
+    def sound_values(self, files: ConfigFiles) -> dict[str, Any] | None:
+        """The same, or `None` while a value has a wrong type or is out of bounds."""
+        clean, _ = self._without_none(files)
+        return None if any(True for _ in value_problems(self.knobs, clean)) else self.values(files)
+
+    def _without_none(self, files: ConfigFiles) -> tuple[ConfigFiles, frozenset[str]]:
+        return (files, frozenset()) if self.none is None else without(files, self.knobs, self.none)
+
+    def _of_rules(
+        self, files: ConfigFiles, values: Mapping[str, Any], faulty: Collection[str]
+    ) -> Iterator[Problem]:
+        roles = {knob.name: knob.file for knob in self.knobs}
+        for rule in self.rules:
+            read = [roles[name] for name in (rule.key, *rule.needs) if name in roles]
+            if all(role in files for role in read):
+                yield from rule_problems((rule,), values, faulty=faulty, path=files[read[0]].path)
+
+
+def value_problems(knobs: Iterable[Knob], files: ConfigFiles, *, lax: bool = False) -> Iterator[Problem]:
+    """Knobs with a wrong type or out of bounds. `lax`: a warning where the framework reads them anyhow."""
     for knob in knobs:
         file = files.get(knob.file)
         value = value_at(file.data, knob.key) if file is not None else None
-        if file is not None and value is not None and (fault := knob.fault(value)):
+        if file is None or value is None or not (fault := knob.fault(value)):
+            continue
+        if lax and (read := as_read(knob, value)) is not None:
+            message = f"{knob.name} is read as {shown(read)}: write it so"
+            yield Problem(severity="warning", key=knob.name, message=message, file=file.path)
+        else:
             yield Problem(key=knob.name, message=fault, file=file.path)
 
 
@@ -44,36 +105,3 @@ def rule_problems(
             continue
         if message := rule.fault(values):
             yield Problem(severity=rule.severity, key=rule.key, message=message, file=path)
-
-
-def unknown_keys(file: ConfigFile, known: Collection[str], *, namespace: str, what: str) -> Iterator[Problem]:
-    """Keys that are neither known, nor a table above a known one, nor below a known one."""
-    prefix = f"{namespace}." if namespace else ""
-    tables = {key.rpartition(".")[0] for key in known}
-    for key, value in leaves(file.data):
-        parents = [key[:at] for at, character in enumerate(key) if character == "."]
-        if key in known:
-            continue
-        if holder := next((parent for parent in parents if parent in known), None):
-            yield Problem(
-                key=prefix + holder,
-                message=f"{prefix}{holder} must be one value, not a table",
-                file=file.path,
-            )
-        elif any(table == key or table.startswith(f"{key}.") for table in tables):
-            if not isinstance(value, Mapping):
-                message = f"{prefix}{key} must be a table, not {shown(value)}"
-                yield Problem(key=prefix + key, message=message, file=file.path)
-        else:
-            hint = _elsewhere(key, known) or did_you_mean(key, known)
-            message = f"unknown key {prefix}{key}" + (f": {hint}" if hint else f": {what} does not know it")
-            yield Problem(key=prefix + key, message=message, file=file.path)
-
-
-def _elsewhere(key: str, known: Collection[str]) -> str:
-    """A known key that lacks only outer tables, or one of the same last name: set in the wrong table."""
-    top, leaf = key.partition(".")[0], key.rpartition(".")[2]
-    found = [name for name in known if name.endswith(f".{key}")]
-    if not found and any(name.partition(".")[0] == top for name in known):
-        found = [name for name in known if name.rpartition(".")[2] == leaf]
-    return f"did you mean {' or '.join(sorted(found))}?" if found else ""
