@@ -12,7 +12,7 @@ from rltui.core.gpu.engine import EngineMemory
 from rltui.core.knobs import Knob
 from rltui.core.metrics import MetricNames
 from rltui.core.plan import RestartRule
-from rltui.core.template import TemplateValue
+from rltui.core.template import Missing, TemplateValue
 from rltui.frameworks.failures import COMMON
 
 
@@ -44,9 +44,11 @@ class RunContext:
     """The experiment's name."""
     run_dir: str = ""
     """Absolute folder that the framework writes this run into; empty: `output_dir`."""
-    run: tuple[str, ...] = ()
+    run: tuple[str, ...] | Missing = ()
     """What goes before the framework's own programs: `uv run`, `uv run --project DIR`, or nothing where
     they are on the path."""
+    run_id: str = ""
+    """Stays the same from the beginning of a run over all its resumes; empty outside a running experiment."""
     resolved: Mapping[str, str] = field(default_factory=dict)
     """By name, such as `trainer`: absolute path of the file that the framework made from the config for it;
     empty where nothing was resolved."""
@@ -59,7 +61,7 @@ class RunContext:
     `CUDA_VISIBLE_DEVICES`. Empty where there is no GPU, or the interpreter's torch cannot use one."""
     devices: tuple[str, ...] = ()
     """The same devices, whatever this interpreter's torch can do: for programs with an interpreter of their
-    own."""
+    own. By NVML's number where numbers count so (older vLLM cannot read UUIDs), else by UUID."""
 
     @property
     def run_folder(self) -> str:
@@ -79,6 +81,8 @@ class PortKnob:
     """What the config says."""
     readers: tuple[str, ...]
     """Components whose command lines need the option."""
+    by_option: bool = True
+    """False: the framework's `resolutions` put it into the files that are made; no option is needed."""
 
 
 def figure(name: str, value: float | str | None, unit: str = "", text: str = "") -> DerivedValue:
@@ -88,25 +92,32 @@ def figure(name: str, value: float | str | None, unit: str = "", text: str = "")
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """How a framework makes one config file per process out of what a person wrote.
+    """How files for the framework's programs are made out of what a person wrote.
 
-    rltui writes an edited copy of each file into an empty scratch folder, runs the command there, and keeps
-    what it made. Never in the run's folder: some generations delete things there, even when they only
-    resolve.
+    rltui writes an edited copy of each config file as `<role>.toml` into an empty scratch folder, runs a
+    command there, and keeps what it made. Never in the run's folder: some generations delete things there,
+    even when they only resolve. Without a command the copies themselves are kept.
     """
 
     edits: Mapping[str, Mapping[str, KnobValue]]
-    """Role → dotted key → value that the copy gets; `None` removes the key."""
-    commands: tuple[tuple[str, ...], ...]
-    """Argument lists, tried in this order: a later one only where the one before does not know an option
-    (exit code 2). `{input.<role>}` stands for the copy of that file, `{scratch}` for the scratch folder."""
+    """Role → dotted key → value that the copy gets; `None` removes the key, or a whole table, and comes
+    first. `{scratch}` in a text stands for the scratch folder."""
     outputs: Mapping[str, str]
-    """Name → path below the scratch folder of a file that it makes; `*` stands for one or more files, whose
-    stems then follow the name: `env.train` and `envs/train/*.json` give `env.train.<stem>`."""
+    """Name → path below the scratch folder of a file that it makes, TOML or JSON; `*` stands for one or more
+    files, whose stems then follow the name: `env.train` and `envs/train/*.json` give `env.train.<stem>`.
+    Layouts ask for them as `{config.<name>}`."""
+    commands: tuple[tuple[str, ...], ...] = ()
+    """Argument lists behind `RunContext.run`, tried in this order: a later one only where the one before does
+    not know an option (exit code 2). `{input.<role>}` stands for the copy of that file, `{scratch}` for the
+    scratch folder. They run in the workspace."""
     optional: frozenset[str] = frozenset()
     """Names of outputs that need not be there."""
     replaced: Mapping[str, str] = field(default_factory=dict)
     """Text → text, replaced in every string of the outputs, longest first: `{scratch}` → the real folder."""
+    notes: tuple[str, ...] = ()
+    """What the edits change that a person may not expect, in words, for the journal."""
+    unsupported: str = ""
+    """What to do where the checkout knows the options of no command."""
     timeout_s: float = 180.0
 
 
@@ -152,6 +163,9 @@ class Checkout:
     """Environment variable that names the folder: `RLTUI_PRIME_RL`."""
     programs: tuple[str, ...]
     """Its programs. Where all are on the path and there is no checkout, they are run from there."""
+    generations: tuple[tuple[str, str], ...] = ()
+    """(path in the tree, id of the framework that a checkout with it is), newest first; the first that exists
+    counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +196,16 @@ class RunFiles:
     checkpoints: str = "checkpoints"
     """Folder of `step_<N>` folders."""
     checkpoint_marker: str = "STABLE"
-    """File that makes a checkpoint complete."""
+    """File in a checkpoint's folder that makes it complete; empty: only `checkpoint_parts` count."""
+    checkpoint_parts: tuple[str, ...] = ()
+    """Paths, relative to the run's folder, that must all exist for a checkpoint to be complete; `{step}` is
+    its step."""
     first_step: int = 1
-    """Number of the first training step."""
+    """Number of the first training step. Counted from 0, checkpoint N comes before step N; counted from 1,
+    behind it."""
+    stale_batches: tuple[str, ...] = ()
+    """Folders of `step_<N>` folders named for training steps: a resume moves those of the steps to come
+    aside."""
     stale_always: tuple[str, ...] = ()
     """Folders of `step_<N>` folders of which none may outlive a restart of the run's jobs."""
     artifacts: tuple[str, ...] = ("metrics.jsonl", "checkpoints", "rollouts", "broadcasts", "weights")
@@ -235,9 +256,10 @@ def no_ports(files: ConfigFiles) -> tuple[PortKnob, ...]:
     return ()
 
 
-def no_resolution(files: ConfigFiles, context: RunContext) -> None:
+def no_resolutions(files: ConfigFiles, context: RunContext) -> tuple[Resolution, ...]:
     """A framework whose programs read what a person wrote."""
     del files, context
+    return ()
 
 
 def no_instances(files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
@@ -304,13 +326,16 @@ class Framework:
     """Further files that are read when they lie beside the config: role → file name."""
     restart_rules: Callable[[ConfigFiles], Sequence[RestartRule]] = no_restart_rules
     """Which restarts are legal with this config: applied until nothing changes."""
+    fresh_rules: Callable[[ConfigFiles], Sequence[RestartRule]] = no_restart_rules
+    """Further rules for a run that begins anew although steps were done: services hold what came of those."""
     ports: Callable[[ConfigFiles], tuple[PortKnob, ...]] = no_ports
     """Ports that may be chosen anew where they are busy; not those that the config names twice."""
     output_dir: Callable[[ConfigFiles], str | None] = nothing_configured
     """The output folder that the config names, relative to the workspace."""
     max_steps: Callable[[ConfigFiles], int | None] = nothing_configured
-    resolution: Callable[[ConfigFiles, RunContext], Resolution | None] = no_resolution
-    """How the config of each process comes to be; `None`: they read the user's files (copies of them)."""
+    resolutions: Callable[[ConfigFiles, RunContext], Sequence[Resolution]] = no_resolutions
+    """How the config of each process comes to be. Only those are carried out whose outputs a component's
+    layout entry asks for. None: they read the user's files (copies of them)."""
     instances: Callable[[ConfigFiles], Mapping[str, tuple[str, ...]]] = no_instances
     """For `each = "<name>"` in a layout: the instances there are, such as the names of the env servers."""
     service_calls: Callable[[ConfigFiles, RunContext], tuple[ServiceCall, ...]] = no_calls
@@ -327,7 +352,13 @@ class Framework:
     engine_memory: Callable[[ConfigFiles], EngineMemory | None] = no_engine
     """What the inference engine will do with its devices' memory."""
     files: RunFiles = RunFiles()
+    run_files: Callable[[ConfigFiles], RunFiles | None] = nothing_configured
+    """Where the run's files appear with this config, if not as `files` says."""
     metrics: MetricNames = MetricNames()
     facts: tuple[Fact, ...] = ()
     failures: Sequence[FailurePattern] = COMMON
     """Texts in a component's output that tell why it failed."""
+
+    def files_of(self, configs: ConfigFiles) -> RunFiles:
+        """Where a run with these config files leaves its own."""
+        return self.run_files(configs) or self.files
