@@ -1,0 +1,114 @@
+"""The user's checkout of a framework."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rltui.core.template import Missing
+from rltui.errors import ConfigError
+from rltui.frameworks.prime_rl.checkout import CHECKOUT
+from rltui.services.checkout import find, generation_of, installed_generation, interpreter, run_prefix
+
+
+def make_checkout(folder: Path, *trees: str) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "pyproject.toml").write_text('[project]\nname = "prime-rl"\n')
+    for tree in trees:
+        (folder / tree).mkdir(parents=True)
+    return folder
+
+
+def make_programs(folder: Path, *names: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def test_find_prefers_the_workspace_then_the_variable_then_what_is_above_the_config(tmp_path: Path) -> None:
+    here = make_checkout(tmp_path / "here")
+    named = make_checkout(tmp_path / "named")
+    above = make_checkout(tmp_path / "above")
+    config = above / "configs/deep/rl.toml"
+    variable = {"RLTUI_PRIME_RL": str(named)}
+    assert find(CHECKOUT, workspace=here, config_files=[config], environment=variable) == here
+    assert find(CHECKOUT, workspace=tmp_path, config_files=[config], environment=variable) == named
+    assert find(CHECKOUT, workspace=tmp_path, config_files=[config], environment={}) == above
+    assert find(CHECKOUT, workspace=tmp_path, config_files=[tmp_path / "rl.toml"], environment={}) is None
+
+
+def test_find_looks_above_the_workspace_too(tmp_path: Path) -> None:
+    checkout = make_checkout(tmp_path / "prime")
+    assert find(CHECKOUT, workspace=checkout / "work", config_files=[], environment={}) == checkout
+
+
+def test_variable_that_names_something_else_is_refused(tmp_path: Path) -> None:
+    variable = {"RLTUI_PRIME_RL": str(tmp_path)}
+    with pytest.raises(ConfigError, match=r"RLTUI_PRIME_RL names .* no checkout of prime-rl"):
+        find(CHECKOUT, workspace=tmp_path, config_files=[], environment=variable)
+    prefix = run_prefix(CHECKOUT, workspace=tmp_path, config_files=[], environment=variable)
+    assert isinstance(prefix, Missing)
+
+
+@pytest.mark.parametrize(
+    ("trees", "generation"),
+    [
+        (("packages/prime-rl-configs", "src/prime_rl/entrypoints"), "prime-rl"),
+        (("src/prime_rl/entrypoints",), "prime-rl-merged"),
+        (("src/prime_rl/configs",), "prime-rl-merged"),
+        (("src/prime_rl/trainer",), "prime-rl-split"),
+        ((), None),
+    ],
+)
+def test_generation_is_told_by_the_tree(
+    tmp_path: Path, trees: tuple[str, ...], generation: str | None
+) -> None:
+    checkout = make_checkout(tmp_path / "prime", *trees)
+    assert generation_of(checkout, CHECKOUT) == generation
+    assert installed_generation(CHECKOUT, workspace=checkout, config_files=[], environment={}) == generation
+
+
+def test_prefix_is_uv_run_in_the_checkout_and_names_it_from_elsewhere(tmp_path: Path) -> None:
+    checkout = make_checkout(tmp_path / "prime")
+    config = checkout / "rl.toml"
+    path = {"PATH": str(make_programs(tmp_path / "bin", "uv"))}
+    inside = run_prefix(CHECKOUT, workspace=checkout, config_files=[config], environment=path)
+    assert inside == ("uv", "run")
+    outside = run_prefix(CHECKOUT, workspace=tmp_path, config_files=[config], environment=path)
+    assert outside == ("uv", "run", "--project", str(checkout))
+
+
+def test_prefix_without_uv_puts_the_environment_first(tmp_path: Path) -> None:
+    checkout = make_checkout(tmp_path / "prime")
+    path = {"PATH": str(tmp_path / "bin")}
+    prefix = run_prefix(CHECKOUT, workspace=checkout, config_files=[], environment=path)
+    assert isinstance(prefix, Missing)
+    assert "uv sync" in prefix.hint
+    programs = make_programs(checkout / ".venv/bin", "rl")
+    prefix = run_prefix(CHECKOUT, workspace=checkout, config_files=[], environment=path)
+    assert prefix == ("env", f"VIRTUAL_ENV={checkout}/.venv", f"PATH={programs}:{tmp_path}/bin")
+
+
+def test_programs_on_the_path_need_no_checkout(tmp_path: Path) -> None:
+    folder = make_programs(tmp_path / "bin", *CHECKOUT.programs)
+    path = {"PATH": str(folder)}
+    assert run_prefix(CHECKOUT, workspace=tmp_path, config_files=[], environment=path) == ()
+    (folder / "trainer").unlink()
+    prefix = run_prefix(CHECKOUT, workspace=tmp_path, config_files=[], environment=path)
+    assert isinstance(prefix, Missing)
+    assert "--workspace" in prefix.hint
+
+
+def test_interpreter_is_that_of_the_checkout_and_installs_nothing(tmp_path: Path) -> None:
+    checkout = make_checkout(tmp_path / "prime")
+    path = {"PATH": str(make_programs(tmp_path / "bin", "uv"))}
+    assert interpreter(CHECKOUT, workspace=tmp_path, config_files=[], environment=path) is None
+    found = interpreter(CHECKOUT, workspace=checkout, config_files=[], environment=path)
+    assert found is not None
+    assert found[1:] == ("run", "--no-sync", "--project", str(checkout), "python")
+    programs = make_programs(checkout / ".venv/bin", "python")
+    found = interpreter(CHECKOUT, workspace=checkout, config_files=[], environment=path)
+    assert found == (str(programs / "python"),)

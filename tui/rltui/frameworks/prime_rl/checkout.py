@@ -1,0 +1,19 @@
+"""How a checkout of prime-rl is found and dated."""
+
+from __future__ import annotations
+
+from rltui.frameworks.base import Checkout
+from rltui.frameworks.prime_rl.detection import CURRENT, MERGED, SPLIT
+
+CHECKOUT = Checkout(
+    project="prime-rl",
+    variable="RLTUI_PRIME_RL",
+    programs=("rl", "inference", "orchestrator", "trainer", "sft", "torchrun"),
+    generations=(
+        ("packages/prime-rl-configs", CURRENT),
+        ("src/prime_rl/entrypoints", MERGED),
+        ("src/prime_rl/configs", MERGED),
+        ("src/prime_rl", SPLIT),
+    ),
+)
+"""All three generations call themselves the same; what lies in the tree tells them apart."""

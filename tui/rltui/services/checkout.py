@@ -1,0 +1,139 @@
+"""The user's own checkout of a framework: where it is, how old, and how its programs are called from it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from rltui.core.template import Missing
+from rltui.errors import ConfigError
+from rltui.frameworks.base import Checkout
+
+VENV_PROGRAMS = ".venv/bin"
+
+
+def find(
+    checkout: Checkout,
+    *,
+    workspace: Path,
+    config_files: Sequence[Path],
+    environment: Mapping[str, str] = os.environ,
+) -> Path | None:
+    """The checkout's folder; `None` where there is none.
+
+    Looked for in the workspace, where the environment variable points to, then from the config files and the
+    workspace upward.
+
+    Raises:
+        ConfigError: if the environment variable names a folder that is no such checkout.
+    """
+    if is_checkout(workspace, checkout):
+        return workspace
+    if named := environment.get(checkout.variable):
+        folder = Path(named).expanduser().absolute()
+        if is_checkout(folder, checkout):
+            return folder
+        raise ConfigError(
+            f"{checkout.variable} names {folder}, which is no checkout of {checkout.project}",
+            hint=f"let it name the folder with {checkout.project}'s pyproject.toml, or unset it",
+        )
+    nearby = (folder for start in (*config_files, workspace) for folder in _upward(start))
+    return next((folder for folder in nearby if is_checkout(folder, checkout)), None)
+
+
+def is_checkout(folder: Path, checkout: Checkout) -> bool:
+    """Whether the folder is the root of one, by the project name in its `pyproject.toml`."""
+    try:
+        data = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    project = data.get("project")
+    return isinstance(project, dict) and project.get("name") == checkout.project
+
+
+def generation_of(folder: Path, checkout: Checkout) -> str | None:
+    """Id of the framework that the checkout is; `None` where nothing in its tree tells."""
+    return next((name for path, name in checkout.generations if (folder / path).exists()), None)
+
+
+def installed_generation(
+    checkout: Checkout,
+    *,
+    workspace: Path,
+    config_files: Sequence[Path],
+    environment: Mapping[str, str] = os.environ,
+) -> str | None:
+    """Id of the framework whose checkout is at hand, for configs that could be for several.
+
+    Raises:
+        ConfigError: as `find`.
+    """
+    folder = find(checkout, workspace=workspace, config_files=config_files, environment=environment)
+    return None if folder is None else generation_of(folder, checkout)
+
+
+def run_prefix(
+    checkout: Checkout,
+    *,
+    workspace: Path,
+    config_files: Sequence[Path],
+    environment: Mapping[str, str] = os.environ,
+) -> tuple[str, ...] | Missing:
+    """What goes before a program's name so that the checkout's own is run, from the workspace.
+
+    `uv run` as its users type it; without uv, the checkout's virtual environment goes first on the path.
+    """
+    try:
+        folder = find(checkout, workspace=workspace, config_files=config_files, environment=environment)
+    except ConfigError as error:
+        return Missing(error.title, error.hint)
+    path = environment.get("PATH", os.defpath)
+    if folder is None:
+        if all(shutil.which(program, path=path) for program in checkout.programs):
+            return ()
+        return _nowhere(checkout)
+    if shutil.which("uv", path=path):
+        return ("uv", "run") if folder == workspace else ("uv", "run", "--project", str(folder))
+    programs = folder / VENV_PROGRAMS
+    if programs.is_dir():
+        return ("env", f"VIRTUAL_ENV={programs.parent}", f"PATH={programs}{os.pathsep}{path}")
+    return Missing(
+        f"{folder} has no {VENV_PROGRAMS}, and uv is not on the path",
+        hint=f"install uv, or make the environment: cd {folder} && uv sync --all-extras",
+    )
+
+
+def interpreter(
+    checkout: Checkout,
+    *,
+    workspace: Path,
+    config_files: Sequence[Path],
+    environment: Mapping[str, str] = os.environ,
+) -> tuple[str, ...] | None:
+    """What runs python with the checkout's packages, without installing any; `None` without a checkout.
+
+    Raises:
+        ConfigError: as `find`.
+    """
+    folder = find(checkout, workspace=workspace, config_files=config_files, environment=environment)
+    if folder is None:
+        return None
+    python = folder / VENV_PROGRAMS / "python"
+    if python.exists():
+        return (str(python),)
+    uv = shutil.which("uv", path=environment.get("PATH", os.defpath))
+    return (uv, "run", "--no-sync", "--project", str(folder), "python") if uv else None
+
+
+def _nowhere(checkout: Checkout) -> Missing:
+    return Missing(
+        f"no checkout of {checkout.project} is near the config or the workspace",
+        hint=f"name its folder with --workspace, or set {checkout.variable}",
+    )
+
+
+def _upward(start: Path) -> Iterator[Path]:
+    yield from start.absolute().parents
