@@ -190,12 +190,13 @@ def test_edit_examples(before: str, key: str, value: Any, after: str) -> None:
     ("text", "key", "words"),
     [
         ("[a]\nx = 1\n", "a", "a is a table"),
-        ("a = [1]\n", "a", "a holds a list or table"),
+        ("a = { b = 1 }\n", "a", "a holds a table"),
         ("a = 1\n", "a.b", "a is not a table"),
-        ("[[a]]\nx = 1\n", "a.y.z", "below an array of tables"),
+        ("[[a]]\nx = 1\n", "a.y.z", "a is an array of 1 table"),
+        ("[[a]]\n[[a]]\n", "a.2.y.z", "a is an array of 2 tables"),
     ],
 )
-def test_edit_refuses_what_is_no_scalar(text: str, key: str, words: str) -> None:
+def test_edit_refuses_what_is_no_value(text: str, key: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         tomldoc.edit(text, {key: 1})
 

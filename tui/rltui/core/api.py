@@ -17,10 +17,9 @@ from rltui.core.values import Value
 PROTOCOL_VERSION = 1
 """Raised when a client of the previous version would misunderstand a message."""
 
-KnobScalar = bool | int | float | str | None
-"""One plain value; `None` stands for "not in the file"."""
-KnobValue = KnobScalar | list[Any]
-"""What a knob can hold: a plain value, or a list of values without tables. Tables are edited in the file."""
+KnobValue = bool | int | float | str | None | list[Any]
+"""What a knob can hold: a plain value, or a list of values without tables, which are edited in the file.
+`None` stands for "not in the file"."""
 
 
 class ComponentState(StrEnum):
@@ -81,6 +80,23 @@ class ComponentStatus(Value):
     """What would help against that, most advisable first."""
     facts: tuple[str, ...] = ()
     """Short texts for the pane title, most important first: `step 12`, `4.1 s/step`."""
+
+
+class FollowedLog(Value):
+    """A log file that no component of the experiment prints, as the layout's `[[log]]` asks for it."""
+
+    id: str
+    title: str = ""
+    """The layout's name for it; empty: the id."""
+    wanted: tuple[str, ...] = ()
+    """Where it is looked for, relative to the run's folder, with `*` and `?`."""
+    path: str | None = None
+    """The file that is followed; `None` while there is none."""
+    name: str = ""
+    """Its path relative to the run's folder."""
+    size_bytes: int | None = None
+    changed_at: float | None = None
+    """When something was last written to it. Of a growing file this may be some seconds old."""
 
 
 class Orphan(Value):
@@ -162,6 +178,12 @@ class Status(Value):
     workspace: str = ""
     """Folder the components run in."""
     progress: Progress = Progress()
+    run_dir: str = ""
+    """Where the framework writes the run; mostly the output folder."""
+    observed: bool = False
+    """Somebody else runs it, rltui only looks at its files. `running` then means that they grow."""
+    logs: tuple[FollowedLog, ...] = ()
+    """Log files that no component here prints."""
     transaction: str | None = None
     """The plan that is being carried out, until all its starts have begun."""
     rollback: RollbackOffer | None = None
@@ -302,10 +324,16 @@ class Request(Value):
     found."""
     restart: bool = False
     """For edits: also restart the components that read the changed knobs."""
+    force: bool = False
+    """For `set`: a key that neither the framework nor the files know is added. Errors still forbid it."""
     kill: bool = False
     """For `stop`: end the whole tree at once, without grace."""
     resume: Literal["latest", "scratch"] = "latest"
     """Whether restarted trainers continue from the newest complete checkpoint or from the beginning."""
+
+
+EDITS = frozenset({"set", "write", "undo", "redo"})
+"""Actions that write config files."""
 
 
 class KeyConflict(Value):

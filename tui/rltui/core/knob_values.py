@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 
-from rltui.core.api import KnobScalar
+from rltui.core.api import KnobValue
 from rltui.core.knobs import Knob, TomlValue, shown
 from rltui.core.suggest import did_you_mean
 from rltui.errors import ConfigError, UsageError
@@ -48,7 +48,7 @@ def find_knob(knobs: Sequence[Knob], name: str) -> Knob:
     raise ConfigError(f"unknown knob {name}", hint=hint or "rltui knobs lists all of them")
 
 
-def parse_value(knob: Knob, text: str) -> KnobScalar:
+def parse_value(knob: Knob, text: str) -> KnobValue:
     """A typed value: TOML syntax, text also without quotes; `unset` (or `none`) removes the key.
 
     Raises:
@@ -59,7 +59,7 @@ def parse_value(knob: Knob, text: str) -> KnobScalar:
     return checked(knob, _literal(knob, text))
 
 
-def checked(knob: Knob, value: TomlValue) -> KnobScalar:
+def checked(knob: Knob, value: TomlValue) -> KnobValue:
     """The value as the knob's own type.
 
     Raises:
@@ -74,13 +74,13 @@ def checked(knob: Knob, value: TomlValue) -> KnobScalar:
     return value  # type: ignore[no-any-return]
 
 
-def resolve_edits(knobs: Sequence[Knob], edits: Mapping[str, TomlValue]) -> dict[Knob, KnobScalar]:
+def resolve_edits(knobs: Sequence[Knob], edits: Mapping[str, TomlValue]) -> dict[Knob, KnobValue]:
     """Names and values as clients send them, checked. Text is read like typed text.
 
     Raises:
         ConfigError: for an unknown or ambiguous name, a wrong value, or one knob set twice.
     """
-    resolved: dict[Knob, KnobScalar] = {}
+    resolved: dict[Knob, KnobValue] = {}
     for name, value in edits.items():
         knob = find_knob(knobs, name)
         if knob in resolved:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
-from rltui.core.api import KnobScalar
 from rltui.core.toml_scan import BOM, Entry, KeyPath, Section
 from rltui.core.toml_values import format_key, format_value
 from rltui.errors import ConfigError
@@ -13,7 +13,7 @@ _LEADING_COMMENT = re.compile(r"(?:[ \t]*#[^\n]*\n)+[ \t]*\r?\n")
 """A comment that opens a file, set off by a blank line."""
 
 
-def insert(text: str, sections: list[Section], path: KeyPath, value: KnobScalar) -> str:
+def insert(text: str, sections: list[Section], path: KeyPath, value: Any) -> str:
     """Set an absent key: in its inline table, beside dotted siblings, below its header, or in a new table.
 
     Raises:
@@ -57,7 +57,7 @@ def _dotted_sibling(section: Section, parent: KeyPath) -> Entry | None:
     return None
 
 
-def _into_inline(text: str, holder: Entry, path: KeyPath, value: KnobScalar) -> str:
+def _into_inline(text: str, holder: Entry, path: KeyPath, value: Any) -> str:
     if text[holder.value_start] != "{":
         raise ConfigError(
             f"cannot set {format_key(path)}: {format_key(holder.path)} is not a table",
@@ -71,7 +71,7 @@ def _into_inline(text: str, holder: Entry, path: KeyPath, value: KnobScalar) -> 
     return text[: holder.value_start + 1] + new + text[holder.value_end - 1 :]
 
 
-def _after_entry(text: str, entry: Entry, keys: KeyPath, value: KnobScalar) -> str:
+def _after_entry(text: str, entry: Entry, keys: KeyPath, value: Any) -> str:
     """A line of its own behind the entry's, with the same indentation and the same spaces around `=`."""
     line_start = text.rfind("\n", 0, entry.start) + 1
     indent = text[line_start : entry.start].lstrip(BOM)
@@ -79,7 +79,7 @@ def _after_entry(text: str, entry: Entry, keys: KeyPath, value: KnobScalar) -> s
     return _insert_line(text, entry.value_end, f"{indent}{format_key(keys)}{equals}{format_value(value)}")
 
 
-def _into_section(text: str, section: Section, path: KeyPath, value: KnobScalar) -> str:
+def _into_section(text: str, section: Section, path: KeyPath, value: Any) -> str:
     own = [entry for entry in section.entries if not entry.inline]
     if own:
         return _after_entry(text, own[-1], path[-1:], value)
@@ -93,23 +93,51 @@ def _into_section(text: str, section: Section, path: KeyPath, value: KnobScalar)
     return text[:at] + line + newline + gap + text[at:]
 
 
-def _new_table(text: str, sections: list[Section], path: KeyPath, value: KnobScalar) -> str:
+def _new_table(text: str, sections: list[Section], path: KeyPath, value: Any) -> str:
     parent, newline = path[:-1], _newline(text)
-    arrays = [section.path[:-1] for section in sections if section.is_element]
-    if any(parent[: len(array)] == array for array in arrays):
-        raise ConfigError(
-            f"cannot set {format_key(path)}: it lies below an array of tables",
-            hint="edit it in the file itself",
-        )
-    block = f"[{format_key(parent)}]{newline}{format_key(path[-1:])} = {format_value(value)}"
-    nearest = max(_common(section.path, parent) for section in sections)
+    element, header = _element_and_header(sections, path)
+    block = f"[{format_key(header)}]{newline}{format_key(path[-1:])} = {format_value(value)}"
+    inside = [section for section in sections if section.path[: len(element)] == element]
+    nearest = max(_common(section.path, parent) for section in inside)
     if nearest:
-        related = [section for section in sections if _common(section.path, parent) == nearest][-1]
+        related = [section for section in inside if _common(section.path, parent) == nearest][-1]
         end = max((entry.value_end for entry in related.entries), default=related.end)
         return _insert_line(text, end, newline + block)
     if not text.strip(BOM + " \t\r\n"):
         return text + block + newline
     return _insert_line(text, len(text.rstrip()), newline + block)
+
+
+def _element_and_header(sections: list[Section], path: KeyPath) -> tuple[KeyPath, KeyPath]:
+    """The deepest element of an array of tables that `path` lies in, and the keys of its table's header,
+    which name the arrays without their elements: they mean the newest one above.
+
+    Raises:
+        ConfigError: if `path` names no element, or one that there is not.
+    """
+    elements = [section.path for section in sections if section.is_element]
+    arrays = {element[:-1] for element in elements}
+    parent, found = path[:-1], ()
+    header: list[str] = []
+    for depth, key in enumerate(parent, start=1):
+        if parent[: depth - 1] not in arrays:
+            header.append(key)
+        elif parent[:depth] in elements:
+            found = parent[:depth]
+        else:
+            raise _no_element(elements, path, parent[: depth - 1])
+    if parent in arrays:
+        raise _no_element(elements, path, parent)
+    return found, tuple(header)
+
+
+def _no_element(elements: list[KeyPath], path: KeyPath, array: KeyPath) -> ConfigError:
+    count = sum(element[:-1] == array for element in elements)
+    name = format_key(array)
+    return ConfigError(
+        f"cannot set {format_key(path)}: {name} is an array of {count} table{'' if count == 1 else 's'}",
+        hint=f"name one of them, {name}.0" + (f" to {name}.{count - 1}" if count > 1 else ""),
+    )
 
 
 def _common(one: KeyPath, other: KeyPath) -> int:

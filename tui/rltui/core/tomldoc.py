@@ -7,10 +7,10 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-from rltui.core.api import KnobScalar
+from rltui.core.toml_arrays import Item, replace_list
 from rltui.core.toml_insert import insert
 from rltui.core.toml_scan import BOM, Entry, KeyPath, Section, line_and_column, scan
-from rltui.core.toml_values import format_key, format_value, split_key
+from rltui.core.toml_values import format_key, format_value, parse_value, same_value, split_key
 from rltui.errors import ConfigError
 
 _POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
@@ -59,49 +59,67 @@ def locate(text: str, dotted_key: str) -> tuple[int, int] | None:
     return None if offset is None else line_and_column(text, offset)
 
 
-def edit(text: str, changes: Mapping[str, KnobScalar]) -> str:
-    """Set dotted keys of a valid TOML text to scalars; `None` removes the key.
+def edit(text: str, changes: Mapping[str, Any]) -> str:
+    """Set dotted keys of a valid TOML text; `None` removes the key, and leaves its table, which may mean
+    something without keys too.
 
-    A value that already equals the wanted one keeps its spelling. An absent key is added to the table it
-    belongs to, which is made where there is none.
+    A value that already equals the wanted one keeps its spelling, and so do the equal items of a list. An
+    absent key is added to the table it belongs to, which is made where there is none.
 
     Raises:
-        ConfigError: if a key holds a table or an array, or lies below a value that is no table.
+        ConfigError: if a key holds a table, or lies below a value that is no table.
     """
     for dotted, value in changes.items():
         text = _edit_one(text, split_key(dotted), value)
     return text
 
 
-def _edit_one(text: str, path: KeyPath, value: KnobScalar) -> str:
+def _edit_one(text: str, path: KeyPath, value: Any) -> str:
     sections = scan(text)
     for section in sections:
         for entry in section.entries:
             if entry.path == path:
-                return _remove(text, entry) if value is None else _replace(text, entry, value)
-    if value is None:
-        return text
+                return (
+                    _remove(text, entry, section) if value is None else _replace(text, entry, section, value)
+                )
     if _offset(sections, path) is not None:
         raise ConfigError(f"{format_key(path)} is a table, not a value", hint="edit it in the file itself")
-    return insert(text, sections, path, value)
+    return text if value is None else insert(text, sections, path, value)
 
 
-def _replace(text: str, entry: Entry, value: KnobScalar) -> str:
+def _replace(text: str, entry: Entry, section: Section, value: Any) -> str:
     old = text[entry.value_start : entry.value_end]
-    if old[0] in "[{":
+    if old[0] == "{" and not isinstance(value, dict):
         raise ConfigError(
-            f"{format_key(entry.path)} holds a list or table, not one value",
-            hint="edit it in the file itself",
+            f"{format_key(entry.path)} holds a table, not a value", hint="edit it in the file itself"
         )
-    current = tomllib.loads(f"value = {old}")["value"]
-    if current == value and isinstance(current, bool) == isinstance(value, bool):
+    current = parse_value(old)
+    if same_value(current, value) or (current == value and _is_number(current) and _is_number(value)):
         return text
-    return text[: entry.value_start] + format_value(value, replaces=old) + text[entry.value_end :]
+    if old[0] == "[" and isinstance(value, list):
+        new = replace_list(old, _items(entry, section), value)
+    else:
+        new = format_value(value, replaces=old)
+    return text[: entry.value_start] + new + text[entry.value_end :]
 
 
-def _remove(text: str, entry: Entry) -> str:
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _items(entry: Entry, section: Section) -> list[Item]:
+    """The items of a list, placed in its own text."""
+    depth = len(entry.path) + 1
+    return [
+        Item(inner.value_start - entry.value_start, inner.value_end - entry.value_start)
+        for inner in section.entries
+        if len(inner.path) == depth and inner.path[:-1] == entry.path and inner.start == inner.key_end
+    ]
+
+
+def _remove(text: str, entry: Entry, section: Section) -> str:
     if entry.inline:
-        return _remove_inline(text, entry)
+        return _remove_inline(text, entry, section)
     start = text.rfind("\n", 0, entry.start) + 1
     if start == 0 and text.startswith(BOM):
         start = len(BOM)
@@ -109,11 +127,20 @@ def _remove(text: str, entry: Entry) -> str:
     return text[:start] + (text[end + 1 :] if end >= 0 else "")
 
 
-def _remove_inline(text: str, entry: Entry) -> str:
-    before, after = text[: entry.start].rstrip(" \t\r\n"), text[entry.value_end :]
+def _remove_inline(text: str, entry: Entry, section: Section) -> str:
+    holder = next(each for each in section.entries if each.path == entry.path[:-1])
+    if text[holder.value_start] == "[":
+        items = _items(holder, section)
+        kept = [
+            parse_value(text[holder.value_start + item.start : holder.value_start + item.end])
+            for index, item in enumerate(items)
+            if index != int(entry.path[-1])
+        ]
+        return _replace(text, holder, section, kept)
+    before, after = text[: entry.start].rstrip(" \t"), text[entry.value_end :]
     if before.endswith(","):
         return before[:-1] + after
-    rest = after.lstrip(" \t\r\n")
+    rest = after.lstrip(" \t")
     return text[: entry.start] + rest[1:].lstrip(" \t") if rest.startswith(",") else before + rest
 
 

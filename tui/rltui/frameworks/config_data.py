@@ -11,12 +11,18 @@ from rltui.frameworks.base import ConfigFiles
 
 
 def value_at(data: Mapping[str, Any], dotted: str) -> TomlValue:
-    """What a dotted key holds; `None` where it is not set or lies below something that is no table."""
+    """What a dotted key holds; `None` where it is not set or lies below something that is no table.
+
+    A whole number picks an element of a list.
+    """
     at: TomlValue = data
     for key in split_key(dotted):
-        if not isinstance(at, Mapping) or key not in at:
+        if isinstance(at, Mapping) and key in at:
+            at = at[key]
+        elif isinstance(at, list) and key.isdecimal() and int(key) < len(at):
+            at = at[int(key)]
+        else:
             return None
-        at = at[key]
     return at
 
 

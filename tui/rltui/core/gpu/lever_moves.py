@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rltui.core.api import KnobInfo, KnobScalar
+from rltui.core.api import KnobInfo, KnobValue
 from rltui.core.gpu.budget import passing_utilization
 from rltui.core.gpu.knob_search import beside, find, is_named, whole
 from rltui.core.gpu.lever import Lever, Role
@@ -16,7 +16,7 @@ USUAL_STEP = 0.05
 """Of `gpu_memory_utilization`, where no figure says how much it takes (`reference/vllm.md`, section 6)."""
 LEAST_SHARE, MOST_SHARE = 0.05, 0.95
 
-Edits = dict[str, KnobScalar]
+Edits = dict[str, KnobValue]
 """Knob → new value."""
 
 
@@ -48,7 +48,7 @@ def edits_of(lever: Lever, role: Role, case: Case, readers: Sequence[str]) -> Ed
     return {} if value is None or value == knob.value else {knob.key: value}
 
 
-def _new_value(lever: Lever, knob: KnobInfo, case: Case, *, is_own: bool) -> KnobScalar:
+def _new_value(lever: Lever, knob: KnobInfo, case: Case, *, is_own: bool) -> KnobValue:
     match lever.move:
         case "halve":
             return _halved(knob, whole(beside(case.knobs, knob, lever.divides)) if lever.divides else None)
@@ -71,7 +71,7 @@ def _halved(knob: KnobInfo, multiple: int | None = None) -> int | None:
     return half if half >= max(1, knob.bounds[0] or 1) else None
 
 
-def _turned_on(knob: KnobInfo, number: int) -> KnobScalar:
+def _turned_on(knob: KnobInfo, number: int) -> KnobValue:
     if knob.kind == "bool":
         return None if knob.value else True
     return number if knob.kind == "int" and knob.value is None else None

@@ -1,0 +1,100 @@
+"""The edits of an experiment as its journal tells them: which one `undo` takes back, and `redo` makes again.
+
+Every edit of the files is one record, an undo and a redo too: those name the record that they take back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field
+
+from rltui.core.toml_values import format_value
+from rltui.core.values import Value
+
+_SHOWN = 3
+"""Changed keys that are named in the words of an edit."""
+_SHOWN_VALUE = 40
+"""Longest value in these words, in characters."""
+
+
+class FileEdit(Value):
+    """What an edit did to one file."""
+
+    path: str
+    before: str
+    """SHA-256 of the content."""
+    after: str
+    keys: dict[str, tuple[str | None, str | None]] = Field(default_factory=dict)
+    """Dotted key → value before and after, as TOML; `None` where it was absent."""
+
+
+class EditRecord(Value):
+    """The data of a journal entry of the kind `edit`."""
+
+    number: int
+    """Counted from 1."""
+    action: Literal["set", "write", "undo", "redo"]
+    words: str
+    """The change in words. An undo or redo has those of the edit that it is about."""
+    files: tuple[FileEdit, ...]
+    takes_back: int | None = None
+    """Number of the record whose opposite this is."""
+
+
+class EditLog:
+    """What can be undone and redone after some records, which are to be added oldest first."""
+
+    def __init__(self) -> None:
+        self._undo: list[EditRecord] = []
+        self._redo: list[EditRecord] = []
+        self._last = 0
+
+    @property
+    def next_number(self) -> int:
+        """Of the record to come."""
+        return self._last + 1
+
+    @property
+    def undoable(self) -> EditRecord | None:
+        """The record that the next undo takes back."""
+        return self._undo[-1] if self._undo else None
+
+    @property
+    def redoable(self) -> EditRecord | None:
+        """The undo that the next redo takes back."""
+        return self._redo[-1] if self._redo else None
+
+    def add(self, record: EditRecord) -> None:
+        """The newest record. One that takes back something else than expected is an edit like any other."""
+        self._last = max(self._last, record.number)
+        if record.action == "undo" and self._undo and self._undo[-1].number == record.takes_back:
+            self._undo.pop()
+            self._redo.append(record)
+        elif record.action == "redo" and self._redo and self._redo[-1].number == record.takes_back:
+            self._redo.pop()
+            self._undo.append(record)
+        else:
+            self._undo.append(record)
+            self._redo.clear()
+
+
+def describe(changes: Mapping[str, tuple[Any, Any]]) -> str:
+    """`orchestrator.batch_size 128 → 256, seed removed and 2 more`; `comments only` where no key changes."""
+    words = [_one(key, before, after) for key, (before, after) in list(changes.items())[:_SHOWN]]
+    more = len(changes) - len(words)
+    if not words:
+        return "comments only"
+    return ", ".join(words) + (f" and {more} more" if more else "")
+
+
+def _one(key: str, before: Any, after: Any) -> str:
+    if after is None:
+        return f"{key} {_shown(before)} removed"
+    return f"{key} = {_shown(after)}" if before is None else f"{key} {_shown(before)} → {_shown(after)}"
+
+
+def _shown(value: Any) -> str:
+    text = format_value(value)
+    return text if len(text) <= _SHOWN_VALUE else f"{text[: _SHOWN_VALUE - 1]}…"
