@@ -1,0 +1,145 @@
+"""Files that a framework makes from a config for its programs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import textwrap
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rltui.core.template import Missing
+from rltui.errors import ConfigError, RltuiError
+from rltui.frameworks.base import ConfigFile, ConfigFiles, Resolution
+from rltui.services.resolution import Made, Resolver, needed
+
+FILES: ConfigFiles = {"rl": ConfigFile("rl", "/c/rl.toml", {"max_steps": 3, "clean": True})}
+RESOLUTION = Resolution(
+    edits={"rl": {"output_dir": "{scratch}/out", "clean": None}},
+    commands=(("make.py", "@", "{input.rl}", "--into", "{scratch}/out"),),
+    outputs={"trainer": "out/trainer.toml", "env": "out/envs/*.json"},
+    replaced={"{scratch}/out": "/real"},
+)
+MAKES = """
+    import json, pathlib, sys, tomllib
+    count = pathlib.Path("count"); count.write_text((count.read_text() if count.exists() else "") + "x")
+    data = tomllib.loads(pathlib.Path(sys.argv[2]).read_text())
+    out = pathlib.Path(sys.argv[4]); (out / "envs").mkdir(parents=True)
+    assert data["output_dir"] == str(out) and "clean" not in data
+    (out / "trainer.toml").write_text(f'steps = {data["max_steps"]}\\ndir = "{out}/here"\\n')
+    (out / "envs/Math.json").write_text(json.dumps({"dir": str(out), "none": None}))
+"""
+
+
+def program(folder: Path, source: str) -> tuple[str, ...]:
+    (folder / "make.py").write_text(textwrap.dedent(source))
+    return (sys.executable,)
+
+
+def make(folder: Path, run: tuple[str, ...] | Missing, resolution: Resolution = RESOLUTION) -> Made:
+    resolver = Resolver(folder / "resolved", workspace=folder)
+    return asyncio.run(resolver.make(resolution, FILES, run=run, into=folder / "attempt"))
+
+
+def scratch_folders(folder: Path) -> list[Path]:
+    return list((folder / "resolved").glob("scratch-*"))
+
+
+def test_outputs_are_kept_with_the_real_folders_and_nothing_else(tmp_path: Path) -> None:
+    made = make(tmp_path, program(tmp_path, MAKES))
+    trainer, env = (Path(made.files[name]) for name in ("trainer", "env.Math"))
+    assert trainer == tmp_path / "attempt/trainer.toml"
+    assert tomllib.loads(trainer.read_text()) == {"steps": 3, "dir": "/real/here"}
+    assert json.loads(env.read_text()) == {"dir": "/real", "none": None}
+    assert set(made.files) == {"trainer", "env.Math"}
+    assert not scratch_folders(tmp_path)
+
+
+def test_same_config_is_resolved_once_also_by_several_at_a_time(tmp_path: Path) -> None:
+    run = program(tmp_path, MAKES)
+    resolver = Resolver(tmp_path / "resolved", workspace=tmp_path)
+
+    async def both() -> list[Made]:
+        folders = (tmp_path / "one", tmp_path / "two")
+        return await asyncio.gather(
+            *(resolver.make(RESOLUTION, FILES, run=run, into=into) for into in folders)
+        )
+
+    first, second = asyncio.run(both())
+    assert (tmp_path / "count").read_text() == "x"
+    assert [first.was_kept, second.was_kept] == [False, True]
+    assert Path(second.files["trainer"]).read_text() == Path(first.files["trainer"]).read_text()
+    make(tmp_path, run, replace(RESOLUTION, edits={"rl": {**RESOLUTION.edits["rl"], "max_steps": 4}}))
+    assert (tmp_path / "count").read_text() == "xx"
+
+
+def test_next_command_is_tried_only_where_an_option_is_unknown(tmp_path: Path) -> None:
+    source = "import sys\nif '--into' in sys.argv: sys.exit(2)\n" + textwrap.dedent(MAKES)
+    older = ("make.py", "@", "{input.rl}", "--dump", "{scratch}/out")
+    resolution = replace(RESOLUTION, commands=(*RESOLUTION.commands, older))
+    assert "trainer" in make(tmp_path, program(tmp_path, source), resolution).files
+
+
+def test_unknown_options_say_what_else_can_be_done(tmp_path: Path) -> None:
+    run = program(tmp_path, "import sys; print('error: unrecognized arguments: --into'); sys.exit(2)")
+    with pytest.raises(ConfigError) as caught:
+        make(tmp_path, run, replace(RESOLUTION, unsupported="use --layout one"))
+    assert caught.value.details == ("error: unrecognized arguments: --into",)
+    assert caught.value.hint == "use --layout one"
+
+
+def test_refusal_shows_its_last_words_without_frames(tmp_path: Path) -> None:
+    says = r'print("╭─ Config error ─╮\n│ \x1b[31mseq_len\x1b[0m is wrong │\n╰───╯")'
+    run = program(tmp_path, f"import sys; {says}; sys.exit(1)")
+    with pytest.raises(ConfigError, match=r"make\.py refuses the config \(exit code 1\)") as caught:
+        make(tmp_path, run)
+    assert caught.value.details == ("Config error", "seq_len is wrong")
+    assert not scratch_folders(tmp_path)
+
+
+def test_command_that_never_ends_is_ended_with_its_children(tmp_path: Path) -> None:
+    source = """
+        import pathlib, subprocess, sys, time
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        pathlib.Path("pids").write_text(str(child.pid)); print("thinking", flush=True); time.sleep(600)
+    """
+    with pytest.raises(RltuiError, match="was not done after"):
+        make(tmp_path, program(tmp_path, source), replace(RESOLUTION, timeout_s=1.5))
+    child = int((tmp_path / "pids").read_text())
+    stat = Path(f"/proc/{child}/stat")
+    assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_missing_output_is_an_error_unless_it_is_optional(tmp_path: Path) -> None:
+    resolution = replace(RESOLUTION, outputs={**RESOLUTION.outputs, "inference": "out/inference.toml"})
+    with pytest.raises(ConfigError, match="the config of inference was not written"):
+        make(tmp_path, program(tmp_path, MAKES), resolution)
+    assert (
+        "inference"
+        not in make(
+            tmp_path, program(tmp_path, MAKES), replace(resolution, optional=frozenset({"inference"}))
+        ).files
+    )
+
+
+def test_copies_need_no_command_and_no_checkout(tmp_path: Path) -> None:
+    resolution = Resolution(edits={"rl": {"output_dir": "/real"}}, outputs={"launcher": "rl.toml"})
+    made = make(tmp_path, Missing("no checkout"), resolution)
+    data = tomllib.loads(Path(made.files["launcher"]).read_text())
+    assert data == {"max_steps": 3, "clean": True, "output_dir": "/real"}
+
+
+def test_without_a_checkout_nothing_can_be_resolved(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no checkout"):
+        make(tmp_path, Missing("no checkout", "say where"))
+
+
+def test_only_wanted_resolutions_are_needed() -> None:
+    launcher = Resolution(edits={}, outputs={"launcher": "rl.toml"})
+    assert needed([RESOLUTION, launcher], ["env.Math"]) == [RESOLUTION]
+    assert needed([RESOLUTION, launcher], ["launcher"]) == [launcher]
+    assert needed([RESOLUTION, launcher], ["rl", "envs"]) == []

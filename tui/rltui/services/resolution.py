@@ -1,0 +1,245 @@
+"""Files for a framework's programs, made from a person's config by the framework itself, once for each."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+import shutil
+import tempfile
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from rltui.core.config_copy import edited, replaced
+from rltui.core.durations import duration
+from rltui.core.knobs import TomlValue
+from rltui.core.lines import decode_line, plain_text
+from rltui.core.template import Missing
+from rltui.errors import ConfigError, RltuiError
+from rltui.frameworks.base import ConfigFiles, Resolution
+from rltui.services.outside_command import outside_environment
+from rltui.services.processes.ending import end_session
+
+SCRATCH = "{scratch}"
+_UNKNOWN_OPTION = 2
+"""Exit code of argparse and tyro for an option that they do not know."""
+_PLAIN_OUTPUT = {"NO_COLOR": "1", "COLUMNS": "160", "TERM": "dumb"}
+_LAST_LINES = 20
+"""Of what a failed command said."""
+_GRACE_S = 2.0
+_BOX = re.compile(r"[─━╭╮╰╯│┃┌┐└┘═║╔╗╚╝]")
+_MADE = "made"
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a resolution made."""
+
+    files: Mapping[str, str]
+    """Name → absolute path."""
+    was_kept: bool
+    """It had been made before, from the same."""
+
+
+class Resolver:
+    """Carries resolutions out, in a scratch folder below `folder`, where the results are kept.
+
+    Several that ask for the same at once wait for one that makes it.
+    """
+
+    def __init__(self, folder: Path, *, workspace: Path) -> None:
+        self._folder = folder
+        self._workspace = workspace
+        self._lock = asyncio.Lock()
+
+    async def make(
+        self, resolution: Resolution, files: ConfigFiles, *, run: tuple[str, ...] | Missing, into: Path
+    ) -> Made:
+        """Make the outputs and copy them to the folder `into`.
+
+        Cancelled, it ends the command that runs.
+
+        Raises:
+            ConfigError: if the framework refuses the config, or cannot do this.
+            RltuiError: if the disk does not take the files, or the command cannot be run.
+        """
+        texts = {
+            role: _toml(edited(files[role].data, edits))
+            for role, edits in resolution.edits.items()
+            if role in files
+        }
+        kept = self._folder / _digest(resolution, texts, run)
+        async with self._lock:
+            was_kept = kept.is_dir()
+            try:
+                if not was_kept:
+                    await self._make(resolution, texts, run, kept)
+                return Made(_copied(kept, into), was_kept)
+            except OSError as error:
+                raise RltuiError(
+                    f"cannot keep what {kept} needs: {error.strerror}", hint="is the disk full?"
+                ) from error
+
+    async def _make(
+        self,
+        resolution: Resolution,
+        texts: Mapping[str, str],
+        run: tuple[str, ...] | Missing,
+        kept: Path,
+    ) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix="scratch-", dir=self._folder))
+        try:
+            names = {SCRATCH: str(scratch)}
+            for role, text in texts.items():
+                copy = scratch / f"{role}.toml"
+                copy.write_text(text.replace(SCRATCH, str(scratch)), encoding="utf-8")
+                names[f"{{input.{role}}}"] = str(copy)
+            if resolution.commands:
+                if isinstance(run, Missing):
+                    raise ConfigError(run.reason, hint=run.hint)
+                await self._run(resolution, run, names)
+            made = scratch / _MADE
+            made.mkdir()
+            _collect(resolution, scratch, made)
+            made.rename(kept)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    async def _run(self, resolution: Resolution, run: tuple[str, ...], names: Mapping[str, str]) -> None:
+        for command in resolution.commands:
+            argv = [*run, *(_filled(argument, names) for argument in command)]
+            code, output = await self._outcome(argv, timeout_s=resolution.timeout_s)
+            if code == 0:
+                return
+            if code != _UNKNOWN_OPTION:
+                raise _refusal(command, code, output)
+        title = f"{resolution.commands[0][0]} knows no option to write out the config of each process"
+        raise ConfigError(title, details=_last_words(output), hint=resolution.unsupported)
+
+    async def _outcome(self, argv: Sequence[str], *, timeout_s: float) -> tuple[int, bytes]:
+        """Exit code and output of a command in a session of its own, of which nothing is left behind."""
+        with tempfile.TemporaryFile() as output:  # a file: a child that lives on cannot hold a pipe open
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *argv,
+                    cwd=self._workspace,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    env={**outside_environment(), **_PLAIN_OUTPUT},
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise RltuiError(f"cannot run {argv[0]}: {error.strerror}") from error
+            try:
+                async with asyncio.timeout(timeout_s):
+                    code = await process.wait()
+            except TimeoutError:
+                raise RltuiError(
+                    f"{' '.join(argv[:3])} … was not done after {duration(timeout_s)} and was ended",
+                    details=_last_words(_content(output)),
+                ) from None
+            finally:
+                await end_session(process.pid, grace_s=_GRACE_S)
+            return code, _content(output)
+
+
+def _content(file: BinaryIO) -> bytes:
+    file.seek(0)
+    return file.read()
+
+
+def _refusal(command: Sequence[str], code: int, output: bytes) -> ConfigError:
+    words = _last_words(output)
+    return ConfigError(
+        f"{command[0]} refuses the config (exit code {code})",
+        details=words,
+        hint="mend the config; nothing was started",
+    )
+
+
+def _last_words(output: bytes) -> list[str]:
+    """The last lines that say something, without colours and frames."""
+    lines = (_BOX.sub(" ", plain_text(decode_line(line))).strip() for line in output.splitlines())
+    return [line for line in lines if line][-_LAST_LINES:]
+
+
+def _filled(argument: str, names: Mapping[str, str]) -> str:
+    for name, value in names.items():
+        argument = argument.replace(name, value)
+    return argument
+
+
+def _collect(resolution: Resolution, scratch: Path, made: Path) -> None:
+    """Every output as `<name>.<suffix>` in `made`, with the texts replaced.
+
+    Raises:
+        ConfigError: if one is not there.
+    """
+    texts = {old.replace(SCRATCH, str(scratch)): new for old, new in resolution.replaced.items()}
+    for name, pattern in resolution.outputs.items():
+        found = list(_outputs(name, pattern, scratch))
+        if not found and name not in resolution.optional:
+            raise ConfigError(
+                f"the config of {name} was not written",
+                details=[f"{pattern} is not among what was made"],
+                hint="does this layout suit the config?",
+            )
+        for full_name, path in found:
+            data = replaced(_read(path), texts)
+            text = json.dumps(data, indent=2) if path.suffix == ".json" else _toml(data)
+            (made / f"{full_name}{path.suffix}").write_text(text, encoding="utf-8")
+
+
+def _outputs(name: str, pattern: str, scratch: Path) -> Iterator[tuple[str, Path]]:
+    for path in sorted(scratch.glob(pattern)):
+        yield (f"{name}.{path.stem}" if "*" in pattern else name), path
+
+
+def _read(path: Path) -> TomlValue:
+    text = path.read_text(encoding="utf-8")
+    return json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+
+
+def _copied(kept: Path, into: Path) -> dict[str, str]:
+    into.mkdir(parents=True, exist_ok=True)
+    return {path.stem: str(shutil.copy(path, into.absolute())) for path in sorted(kept.iterdir())}
+
+
+def _digest(resolution: Resolution, texts: Mapping[str, str], run: tuple[str, ...] | Missing) -> str:
+    """Changes with whatever the outputs follow from, as far as it is in the inputs."""
+    how = {key: _sorted(value) for key, value in asdict(resolution).items() if key not in _NOT_IN_OUTPUTS}
+    prefix = None if isinstance(run, Missing) or not resolution.commands else run
+    content = json.dumps([texts, how, prefix], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+_NOT_IN_OUTPUTS = frozenset({"edits", "notes", "unsupported", "timeout_s"})
+
+
+def _sorted(value: object) -> object:
+    return sorted(value) if isinstance(value, frozenset) else value
+
+
+def _toml(data: Mapping[str, Any]) -> str:
+    import tomlkit  # takes 30 ms, which only a start pays
+
+    return tomlkit.dumps(data)
+
+
+def needed(resolutions: Iterable[Resolution], wanted: Iterable[str]) -> list[Resolution]:
+    """Those of which an output is among the `wanted` names."""
+    names = set(wanted)
+    return [
+        resolution
+        for resolution in resolutions
+        if any(
+            output in names or ("*" in pattern and any(name.startswith(f"{output}.") for name in names))
+            for output, pattern in resolution.outputs.items()
+        )
+    ]
