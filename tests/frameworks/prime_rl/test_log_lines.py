@@ -68,7 +68,8 @@ def test_current_lines() -> None:
     assert (sft["time/step"], sft["loss/mean"]) == (3780.0, -0.05)
     assert validation == {"step": 50, "val/loss": 1.5}
     assert evaluation == {
-        "step": 20, "eval/reverse-text/effective/agent/reward/mean": 0.75, "eval/reverse-text/policy_version": 19,
+        "step": 20, "eval/reverse-text/effective/agent/reward/mean": 0.75,
+        "eval/reverse-text/policy_version": 19,
     }  # fmt: skip
     assert (as_json["step"], as_json[REWARD], as_json[f"{AGENT}/is_trainable/mean"]) == (4, 0.3, 0.5)
 
@@ -78,13 +79,22 @@ def test_current_lines() -> None:
     [
         "",
         "Step 3",
+        "a user's own print: Step 3 | Time: 1.00s | Loss: 1.0",
         "23:34:14 SUCCESS Step three | Time: 1.00s | Loss: 1.0",
         "23:34:14 SUCCESS Step 3 | Time: 1.00s | Something: 1.0",
         "23:34:14 SUCCESS Step 3 | Loss: 1.0",
-        "a user's own print: Step 3 | Time: 1.00s | Loss: 1.0 | LR: 1.00e-06",
         '{"message": ["Step 3 | Time: 1.00s | Loss: 1.0"]}',
         '{"message": ' + "[" * 100_000 + "Step ",
     ],
 )
 def test_other_lines_are_none(line: str) -> None:
     assert log_row("trainer", line) is None
+
+
+def test_a_line_behind_an_unfinished_progress_bar() -> None:
+    bar = "Generating rollouts (train):  12%|█▎        | 16/128 [00:03<00:21,  5.31it/s]"
+    row = log_row(
+        "orchestrator", bar + "23:34:14 SUCCESS Step 3 | Time: 12.35s | Reward: 0.5 | Seq. Length: 9.0"
+    )
+    assert row is not None
+    assert row["step"] == 3

@@ -25,6 +25,23 @@ class MetricNames:
     """A key that only the trainer's row of a completed step has."""
     tokens_per_s: str = "perf/throughput"
     step_time: str = "time/step"
+    rollouts: str = "progress/rollouts"
+    """Rollouts of a step: how much its means weigh."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A mean over the recent steps that have a metric."""
+
+    value: float
+    first: int
+    last: int
+    """Steps, as the framework numbers them."""
+
+    def __str__(self) -> str:
+        return (
+            f"mean of steps {self.first} to {self.last}" if self.first != self.last else f"step {self.last}"
+        )
 
 
 def numbers(row: Mapping[str, Any]) -> dict[str, float]:
@@ -44,7 +61,10 @@ class MetricSeries:
     """
 
     names: MetricNames
+    first_step: int = 1
+    """Number that the framework gives to the first step."""
     steps: dict[int, dict[str, float]] = field(default_factory=dict)
+    """By number, counted from 1 whatever the framework does."""
     completed: int = 0
     """Steps that the trainer has completed."""
 
@@ -53,9 +73,10 @@ class MetricSeries:
 
         A step whose loss is not finite is completed all the same.
         """
-        step = row.get("step")
-        if not isinstance(step, int):
+        number = row.get("step")
+        if not isinstance(number, int):
             return
+        step = number - self.first_step + 1
         found = numbers(row)
         values = {key: value for key, value in found.items() if math.isfinite(value)}
         if self.names.trainer_step in found:
@@ -79,13 +100,36 @@ class MetricSeries:
                 return value
         return None
 
+    def recent(self, *keys: str) -> list[tuple[int, dict[str, float]]]:
+        """Number, counted from 1, and values of the newest steps that have all `keys`, oldest first."""
+        having = [step for step in sorted(self.steps) if all(key in self.steps[step] for key in keys)]
+        return [(step, self.steps[step]) for step in having[-RECENT:]]
+
+    @property
+    def step_time_s(self) -> float | None:
+        """Median of the recent steps."""
+        times = [values[self.names.step_time] for _, values in self.recent(self.names.step_time)]
+        return statistics.median(times) if times else None
+
+    def mean(self, key: str) -> Measured | None:
+        """Mean over the recent steps, by the rollouts in each where all of them say; `None`: none has it."""
+        found = self.recent(key)
+        if not found:
+            return None
+        weights = [values.get(self.names.rollouts, 0.0) for _, values in found]
+        if min(weights) <= 0:
+            weights = [1.0] * len(found)
+        total = sum(values[key] * weight for (_, values), weight in zip(found, weights, strict=True))
+        first, last = found[0][0], found[-1][0]
+        shift = self.first_step - 1
+        return Measured(total / sum(weights), first + shift, last + shift)
+
     def progress(self, max_steps: int | None) -> Progress:
         """The headline figures as of now."""
         head = self.names
         ordered = [self.steps[step] for step in sorted(self.steps)]
         rewards = tuple(row[head.reward] for row in ordered if head.reward in row)
-        times = [row[head.step_time] for row in ordered if head.step_time in row][-RECENT:]
-        step_time = statistics.median(times) if times else None
+        step_time = self.step_time_s
         left = max(0, max_steps - self.completed) if max_steps is not None else None
         return Progress(
             step=self.completed,

@@ -346,6 +346,8 @@ class Framework:
     log_row: Callable[[str, str], Mapping[str, Any] | None] = no_rows
     """By component id and one line of its output without colours: a row for the metrics, as in a metrics
     file."""
+    log_mark: str = ""
+    """Text in every line of which `log_row` makes something: others are not even decoded."""
     batch_knobs: BatchKnobs | None = None
     checkout: Checkout | None = None
     own_validation: OwnValidation | None = None

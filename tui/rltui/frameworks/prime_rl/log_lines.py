@@ -21,10 +21,13 @@ _N = r"-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|nan|inf)"
 _TIME = r"(?:\d+(?:\.\d+)?(?:ms|[dhms]) ?){1,2}"
 """A duration for people: `850ms`, `12.3s`, `2m 5s`, `1h 3m`, `2d 4h`."""
 
-_RANK = re.compile(r"\[[A-Za-z_]+\d+\]:\s?")
-"""What torchrun puts before each line."""
+MARK = "Step "
+"""Is in every line that is read."""
+
+_JSON = re.compile(r"(?:\[[A-Za-z_]+\d+\]:\s?)?(?=\{)")
+"""The beginning of a JSON line; torchrun puts the rank before it."""
 _HEAD = re.compile(r"\d{2}:\d{2}:\d{2} +[A-Z]+ +(?:\[[^\]]*\] )?")
-"""Time, level, and the tag that some loggers have."""
+"""Time, level, and the tag that some loggers have. A rank or an unfinished progress bar may come before it."""
 _SOURCE = re.compile(r" \[[^\[\]\s]+\.py::\d+\]$")
 """Where the line was printed; there where the process logs at DEBUG."""
 _STEP = re.compile(r"Step (\d+) \|\s+")
@@ -74,7 +77,7 @@ def log_row(component: str, line: str) -> Mapping[str, Any] | None:
     wrote it is told by its words: `component` may be the `rl` launcher, which repeats its children.
     """
     del component
-    if "Step " not in line:
+    if MARK not in line:
         return None
     message = _message(line)
     for read in (_step_row, _validation_row, _evaluation_row):
@@ -84,16 +87,20 @@ def log_row(component: str, line: str) -> Mapping[str, Any] | None:
 
 
 def _message(line: str) -> str:
-    text = _RANK.sub("", plain_text(line), count=1) if "]:" in line else plain_text(line)
-    if text.startswith("{"):
-        try:
-            entry = json.loads(text)
-        except (ValueError, RecursionError):
-            return ""
-        said = entry.get("message")
-        return said.partition("\n")[0] if isinstance(said, str) else ""
-    head = _HEAD.match(text)
+    text = plain_text(line)
+    if json_line := _JSON.match(text):
+        return _json_message(text[json_line.end() :])
+    head = _HEAD.search(text)
     return _SOURCE.sub("", text[head.end() :].rstrip()) if head else ""
+
+
+def _json_message(text: str) -> str:
+    """Its first line: a step of several environments has one more for each."""
+    try:
+        said = json.loads(text).get("message")
+    except (ValueError, RecursionError):
+        return ""
+    return said.partition("\n")[0] if isinstance(said, str) else ""
 
 
 def _step_row(message: str) -> dict[str, Any] | None:
