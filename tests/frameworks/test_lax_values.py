@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from rltui.core.knobs import Knob
 from rltui.frameworks.base import ConfigFile
 from rltui.frameworks.grammar import Grammar
 from rltui.frameworks.lax_values import as_read
-from rltui.frameworks.rules import Checks
+from rltui.frameworks.rules import Checks, Rule
 
 INT = Knob("size", "int", ("t",), "Size.", 1, minimum=1)
 FLOAT = Knob("lr", "float", ("t",), "Rate.", 1.0)
@@ -26,7 +27,8 @@ CHECKS = Checks(
         (INT, "128", 128), (INT, 128.0, 128), (INT, "1.5", None), (INT, 1.5, None), (INT, "0", None),
         (INT, float("inf"), None), (INT, "many", None), (INT, [], None),
         (FLOAT, "1e-6", 1e-6), (FLOAT, "nan", None),
-        (BOOL, "yes", True), (BOOL, 0, False), (BOOL, "maybe", None), (BOOL, 2, None),
+        (INT, " 128.0 ", 128), (INT, "1_000", 1000), (INT, "1e3", None), (INT, True, 1), (FLOAT, True, 1.0),
+        (BOOL, "yes", True), (BOOL, 0, False), (BOOL, "maybe", None), (BOOL, 2, None), (BOOL, 0.5, None),
     ],
 )  # fmt: skip
 def test_as_read_is_what_pydantic_makes_of_it(knob: Knob, value: Any, read: Any) -> None:
@@ -50,3 +52,14 @@ def test_odd_values_are_told_by_what_becomes_of_them(data: dict[str, Any], sever
 def test_the_word_for_no_value_is_none_not_the_default() -> None:
     assert CHECKS.values({"rl": ConfigFile("rl", "/rl.toml", {"steps": "None"})})["steps"] is None
     assert CHECKS.values({"rl": ConfigFile("rl", "/rl.toml", {})})["steps"] == 5
+
+
+def test_rules_see_what_is_read() -> None:
+    checks = replace(
+        CHECKS, rules=(Rule("size", ("size",), lambda v: "large" if v["size"] == 128 else None),)
+    )
+    found = checks({"rl": ConfigFile("rl", "/rl.toml", {"size": "128"})})
+    assert [(problem.severity, problem.message) for problem in found] == [
+        ("warning", "size is read as 128: write it so"),
+        ("error", "large"),
+    ]

@@ -5,6 +5,7 @@ Both are what pydantic does outside of its strict mode; the word is prime-rl's o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ from rltui.frameworks.base import ConfigFiles
 
 _TRUE = frozenset({"1", "on", "t", "true", "y", "yes"})
 _FALSE = frozenset({"0", "off", "f", "false", "n", "no"})
+_INT = re.compile(r"[+-]?\d+(?:_\d+)*(?:\.0+)?")
 
 
 def as_read(knob: Knob, value: TomlValue) -> TomlValue:
@@ -25,42 +27,44 @@ def as_read(knob: Knob, value: TomlValue) -> TomlValue:
 
 def _converted(kind: str, value: TomlValue) -> TomlValue:
     text = value.strip() if isinstance(value, str) else None
-    try:
-        match kind:
-            case "bool" if not isinstance(value, bool):
-                word = str(int(value)) if isinstance(value, int | float) else (text or "").lower()
-                return True if word in _TRUE else False if word in _FALSE else None
-            case "int" if isinstance(value, float | bool) or text is not None:
-                number = float(value)
-                return int(number) if number == int(number) else None
-            case "float" if isinstance(value, bool) or text is not None:
-                return float(value)
-            case _:
+    match kind:
+        case "bool" if text is not None:
+            return True if text.lower() in _TRUE else False if text.lower() in _FALSE else None
+        case "bool" if isinstance(value, int | float) and value in (0, 1):
+            return bool(value)
+        case "int" if text is not None:
+            return int(text.partition(".")[0]) if _INT.fullmatch(text) else None
+        case "int" if isinstance(value, float | bool):
+            return int(value) if value - value == 0 and value == int(value) else None
+        case "float" if isinstance(value, bool) or text is not None:
+            try:
+                return float(text if text is not None else value)
+            except ValueError:
                 return None
-    except (ValueError, OverflowError):
-        return None
+        case _:
+            return None
 
 
-def without(files: ConfigFiles, knobs: Iterable[Knob], word: str) -> tuple[ConfigFiles, frozenset[str]]:
-    """The files without the values that are `word`, and the names of the knobs that it stood for.
+def plain(files: ConfigFiles, knobs: Iterable[Knob], word: str | None) -> tuple[ConfigFiles, frozenset[str]]:
+    """The files with every value as it is read, without those that are `word`: and the names of their knobs.
 
-    It stays where a knob must have a value, so that it is found to be wrong.
+    `word` stays where a knob must have a value, so that it is found to be wrong.
     """
     by_place = {(knob.file, knob.key): knob for knob in knobs}
-    nullable = {place for place, knob in by_place.items() if knob.nullable}
-    found: set[str] = set()
+    empty: set[str] = set()
 
     def kept(role: str, table: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
         left: dict[str, Any] = {}
         for key, value in table.items():
-            place = (role, format_key((*path, key)))
+            knob = by_place.get((role, format_key((*path, key))))
             if isinstance(value, Mapping):
                 left[key] = kept(role, value, (*path, key))
-            elif value != word or (place in by_place and place not in nullable):
-                left[key] = value
-            elif place in nullable:
-                found.add(by_place[place].name)
+            elif word is not None and value == word and (knob is None or knob.nullable):
+                empty.update([knob.name] if knob is not None else [])
+            else:
+                read = as_read(knob, value) if knob is not None and knob.fault(value) else None
+                left[key] = value if read is None else read
         return left
 
     clean = {role: replace(file, data=kept(role, file.data, ())) for role, file in files.items()}
-    return clean, frozenset(found)
+    return clean, frozenset(empty)

@@ -11,7 +11,7 @@ from rltui.core.knobs import Knob, shown
 from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.config_data import effective, tables, value_at
 from rltui.frameworks.grammar import Grammar, Severity, key_problems
-from rltui.frameworks.lax_values import as_read, without
+from rltui.frameworks.lax_values import as_read, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +41,21 @@ class Checks:
     lax: bool = False
     """Whether numbers may be written as text and the like, as pydantic has it: a warning, not an error."""
     none: str | None = None
-    """Text that stands for "no value" in every place, as `"None"` does in prime-rl."""
+    """With `lax`, text that stands for "no value" in every place, as `"None"` does in prime-rl."""
 
     def __call__(self, files: ConfigFiles) -> tuple[Problem, ...]:
         """Keys, then types and bounds, then rules between knobs."""
-        clean, _ = self._without_none(files)
         found: list[Problem] = []
-        for role, file in clean.items():
+        for role, file in self._plain(files)[0].items():
             if grammar := self.grammars.get(role):
                 found.extend(key_problems(file, grammar))
-        values_found = list(value_problems(self.knobs, clean, lax=self.lax))
-        faulty = {problem.key for problem in values_found if problem.key}
+        values_found = list(value_problems(self.knobs, files, lax=self.lax, none=self.none))
+        faulty = {problem.key for problem in values_found if problem.key and problem.severity == "error"}
         return (*found, *values_found, *self._of_rules(files, self.values(files), faulty))
 
     def values(self, files: ConfigFiles) -> dict[str, Any]:
         """Every knob's effective value by name, and every table that is there."""
-        clean, empty = self._without_none(files)
+        clean, empty = self._plain(files)
         namespaces = {role: grammar.namespace for role, grammar in self.grammars.items()}
         return {
             **tables(clean, namespaces),
@@ -66,11 +65,11 @@ class Checks:
 
     def sound_values(self, files: ConfigFiles) -> dict[str, Any] | None:
         """The same, or `None` while a value has a wrong type or is out of bounds."""
-        clean, _ = self._without_none(files)
-        return None if any(True for _ in value_problems(self.knobs, clean)) else self.values(files)
+        faults = value_problems(self.knobs, files, lax=self.lax, none=self.none)
+        return None if any(fault.severity == "error" for fault in faults) else self.values(files)
 
-    def _without_none(self, files: ConfigFiles) -> tuple[ConfigFiles, frozenset[str]]:
-        return (files, frozenset()) if self.none is None else without(files, self.knobs, self.none)
+    def _plain(self, files: ConfigFiles) -> tuple[ConfigFiles, frozenset[str]]:
+        return plain(files, self.knobs, self.none) if self.lax else (files, frozenset())
 
     def _of_rules(
         self, files: ConfigFiles, values: Mapping[str, Any], faulty: Collection[str]
@@ -82,12 +81,19 @@ class Checks:
                 yield from rule_problems((rule,), values, faulty=faulty, path=files[read[0]].path)
 
 
-def value_problems(knobs: Iterable[Knob], files: ConfigFiles, *, lax: bool = False) -> Iterator[Problem]:
-    """Knobs with a wrong type or out of bounds. `lax`: a warning where the framework reads them anyhow."""
+def value_problems(
+    knobs: Iterable[Knob], files: ConfigFiles, *, lax: bool = False, none: str | None = None
+) -> Iterator[Problem]:
+    """Knobs with a wrong type or out of bounds. `lax`: a warning where the framework reads them anyhow.
+
+    `none` is the text for "no value", which is as good as no key where a knob may be absent.
+    """
     for knob in knobs:
         file = files.get(knob.file)
         value = value_at(file.data, knob.key) if file is not None else None
         if file is None or value is None or not (fault := knob.fault(value)):
+            continue
+        if none is not None and value == none and knob.nullable:
             continue
         if lax and (read := as_read(knob, value)) is not None:
             message = f"{knob.name} is read as {shown(read)}: write it so"

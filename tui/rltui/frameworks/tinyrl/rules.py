@@ -21,6 +21,7 @@ BATCH = BatchKnobs(
     seq_len="orchestrator.seq_len",
     inflight="orchestrator.max_inflight_rollouts",
     oversampling="orchestrator.oversampling_factor",
+    token_metric="train/agg/effective/agent/num_total_tokens/mean",  # noqa: S106
 )
 
 _O_SEQ_LEN = BATCH.seq_len
