@@ -58,12 +58,14 @@ def step_metrics(
     rewards = [rollout.reward for rollout in rollouts]
     inputs = [len(rollout.prompt_ids) for rollout in rollouts]
     outputs = [len(rollout.completion_ids) for rollout in rollouts]
+    tokens = [float(rollout.token_count) for rollout in rollouts]
     trainable = [rollout.advantage != 0 for rollout in rollouts]
     values: dict[str, float] = {
         **spread("train/agg/all/agent/reward", rewards),
         # every rollout that arrives whole is admitted, so both subsets are the same
         **spread("train/agg/effective/agent/reward", rewards),
-        **spread("train/agg/all/num_total_tokens", [float(rollout.token_count) for rollout in rollouts]),
+        **spread("train/agg/effective/agent/num_total_tokens", tokens),
+        **spread("train/agg/all/num_total_tokens", tokens),
         **spread("train/agg/all/num_input_tokens", [float(count) for count in inputs]),
         **spread("train/agg/all/num_output_tokens", [float(count) for count in outputs]),
         "train/agg/all/agent/is_truncated/mean": sum(item.is_truncated for item in rollouts) / len(rollouts),

@@ -27,7 +27,7 @@ MARK = "Step "
 _JSON = re.compile(r"(?:\[[A-Za-z_]+\d+\]:\s?)?(?=\{)")
 """The beginning of a JSON line; torchrun puts the rank before it."""
 _HEAD = re.compile(r"\d{2}:\d{2}:\d{2} +[A-Z]+ +(?:\[[^\]]*\] )?")
-"""Time, level, and the tag that some loggers have. A rank or an unfinished progress bar may come before it."""
+"""Time, level, and the tag that some loggers have. A rank, or an unfinished progress bar, may come before."""
 _SOURCE = re.compile(r" \[[^\[\]\s]+\.py::\d+\]$")
 """Where the line was printed; there where the process logs at DEBUG."""
 _STEP = re.compile(r"Step (\d+) \|\s+")

@@ -13,6 +13,7 @@ from rltui.frameworks.tinyrl.commands import engine_memory, ports, template_valu
 from rltui.frameworks.tinyrl.derive import derive
 from rltui.frameworks.tinyrl.failures import FAILURES
 from rltui.frameworks.tinyrl.knobs import BY_NAME, KNOBS, defaults
+from rltui.frameworks.tinyrl.rules import BATCH
 
 DEFAULT_OUTPUT_DIR = "outputs/reverse-text"
 
@@ -79,6 +80,7 @@ TINYRL = Framework(
     ports=ports,
     output_dir=output_dir,
     max_steps=max_steps,
+    batch_knobs=BATCH,
     engine_memory=engine_memory,
     files=RunFiles(stale_after_resume=("checkpoints", "rollouts", "broadcasts", "weights")),
     facts=(

@@ -1,0 +1,134 @@
+"""Edits of a conversion, and that the framework's own rules take what comes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rltui.core.api import KnobInfo, Problem
+from rltui.frameworks.base import BatchKnobs, ConfigFile, ConfigFiles
+from rltui.frameworks.config_data import effective, value_at
+from rltui.frameworks.conversion import convert, other_way
+from rltui.frameworks.tinyrl import TINYRL
+
+NAMES = TINYRL.batch_knobs or BatchKnobs("", "", "", "")
+CURRENT = BatchKnobs("batch_size", "token_batch_size", "group_size", "seq_len")
+
+
+def files(orchestrator: dict[str, Any]) -> ConfigFiles:
+    data = {"max_steps": 20, "model": {"name": "m"}, "orchestrator": {"seq_len": 512, **orchestrator}}
+    data |= {"trainer": {"model": {"seq_len": 512}}, "inference": {}}
+    return {"rl": ConfigFile("rl", "/rl.toml", data)}
+
+
+def rows(held: ConfigFiles) -> dict[str, KnobInfo]:
+    values = effective(TINYRL.knobs, held, TINYRL.defaults(held))
+    return {
+        knob.name: KnobInfo(
+            key=knob.name,
+            file="/rl.toml",
+            value=values[knob.name],
+            is_set=knob.file in held and value_at(held[knob.file].data, knob.key) is not None,
+        )
+        for knob in TINYRL.knobs
+    }
+
+
+def edited(orchestrator: dict[str, Any], edits: dict[str, Any]) -> dict[str, Any]:
+    short = {name.removeprefix("orchestrator."): value for name, value in edits.items()}
+    return {key: value for key, value in {**orchestrator, **short}.items() if value is not None}
+
+
+def errors(held: ConfigFiles) -> list[Problem]:
+    return [problem for problem in TINYRL.check(held) if problem.severity == "error"]
+
+
+def test_to_tokens_takes_the_factor_away_and_keeps_its_effect() -> None:
+    held = files({"batch_size": 128, "rollouts_per_example": 16, "oversampling_factor": 1.5})
+    found = convert(NAMES, rows(held), mean_tokens=99.9, measured="mean of steps 3 to 12")
+    assert found.to == "tokens"
+    assert found.edits == {
+        "orchestrator.batch_size": None,
+        "orchestrator.token_batch_size": 12787,
+        "orchestrator.max_inflight_rollouts": 192,
+        "orchestrator.oversampling_factor": None,
+    }
+    assert found.arithmetic == (
+        "128 rollouts * 99.9 tokens per rollout = 12787 tokens per step",
+        "128 rollouts * 1.5 oversampling = 192 rollouts in flight",
+    )
+    assert (found.mean_tokens, found.measured) == (99.9, "mean of steps 3 to 12")
+
+
+def test_to_rollouts_brings_the_factor_back() -> None:
+    held = files({"token_batch_size": 12787, "rollouts_per_example": 16, "max_inflight_rollouts": 192})
+    found = convert(NAMES, rows(held), mean_tokens=99.9)
+    assert found.edits == {
+        "orchestrator.token_batch_size": None,
+        "orchestrator.batch_size": 128,
+        "orchestrator.max_inflight_rollouts": None,
+        "orchestrator.oversampling_factor": 1.5,
+    }
+    assert found.arithmetic == (
+        "12787 tokens / 99.9 per rollout = 128 rollouts: 128 in 8 whole groups of 16",
+        "192 rollouts in flight / 128 = 1.5 oversampling",
+    )
+
+
+def test_only_what_changes_is_edited() -> None:
+    held = files({"rollouts_per_example": 16, "max_inflight_rollouts": 64})
+    found = convert(NAMES, rows(held), mean_tokens=10.0)
+    assert found.edits.keys() == {"orchestrator.token_batch_size"}, (
+        "batch_size is the default, inflight stays"
+    )
+    back = files({"token_batch_size": 1280, "rollouts_per_example": 16, "max_inflight_rollouts": 64})
+    kept = convert(NAMES, rows(back), mean_tokens=10.0)
+    assert kept.edits == {"orchestrator.token_batch_size": None, "orchestrator.batch_size": 128}
+    assert kept.arithmetic[-1] == "64 rollouts in flight, as before"
+
+
+def test_a_framework_that_adapts_what_is_in_flight() -> None:
+    held = {
+        "batch_size": KnobInfo(key="batch_size", file="f", value=128, is_set=True),
+        "token_batch_size": KnobInfo(key="token_batch_size", file="f"),
+        "group_size": KnobInfo(key="group_size", file="f", value=16, is_set=True),
+    }
+    assert convert(CURRENT, held, mean_tokens=50.0).edits == {"batch_size": None, "token_batch_size": 6400}
+    assert other_way(CURRENT, held) == "tokens"
+    assert other_way(CURRENT, {}) is None
+    assert other_way(None, held) is None
+
+
+@pytest.mark.parametrize("mean", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_mean_must_be_a_number_above_0(mean: float) -> None:
+    with pytest.raises(ValueError, match="tokens"):
+        convert(NAMES, rows(files({})), mean_tokens=mean)
+
+
+@pytest.mark.parametrize("wrong", [{"batch_size": "x"}, {"batch_size": 8, "oversampling_factor": "x"}])
+def test_wrong_values_are_told(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="must be a"):
+        convert(NAMES, rows(files(wrong)), mean_tokens=9.0)
+
+
+@given(
+    st.integers(2, 32),
+    st.integers(1, 64),
+    st.floats(1.0, 512.0),
+    st.one_of(st.none(), st.floats(1.0, 4.0)),
+)
+def test_the_rules_take_the_result_there_and_back(
+    group: int, groups: int, mean: float, factor: float | None
+) -> None:
+    start = {"batch_size": group * groups, "rollouts_per_example": group, "oversampling_factor": factor}
+    start = {key: value for key, value in start.items() if value is not None}
+    assert not errors(files(start))
+    there = edited(start, convert(NAMES, rows(files(start)), mean_tokens=mean).edits)
+    assert not errors(files(there))
+    assert other_way(NAMES, rows(files(there))) == "rollouts"
+    back = edited(there, convert(NAMES, rows(files(there)), mean_tokens=mean).edits)
+    assert not errors(files(back))
+    assert back["batch_size"] == start["batch_size"]
