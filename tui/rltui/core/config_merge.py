@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rltui.core.api import KeyConflict
+from rltui.core.knobs import TomlValue
 from rltui.core.toml_values import format_key, same_value
 
 Leaves = Mapping[str, Any]
@@ -21,7 +22,7 @@ def deep_leaves(data: Mapping[str, Any]) -> dict[str, Any]:
     return {format_key(path): value for path, value in _leaves(data, ())}
 
 
-def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _leaves(value: TomlValue, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
     if isinstance(value, Mapping) and (value or not path):
         for key, inner in value.items():
             yield from _leaves(inner, (*path, key))

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from rltui.core.knobs import TomlValue
 from rltui.core.toml_values import format_value
 from rltui.core.values import Value
 
@@ -89,12 +90,12 @@ def describe(changes: Mapping[str, tuple[Any, Any]]) -> str:
     return ", ".join(words) + (f" and {more} more" if more else "")
 
 
-def _one(key: str, before: Any, after: Any) -> str:
+def _one(key: str, before: TomlValue, after: TomlValue) -> str:
     if after is None:
         return f"{key} {_shown(before)} removed"
     return f"{key} = {_shown(after)}" if before is None else f"{key} {_shown(before)} → {_shown(after)}"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: TomlValue) -> str:
     text = format_value(value)
     return text if len(text) <= _SHOWN_VALUE else f"{text[: _SHOWN_VALUE - 1]}…"

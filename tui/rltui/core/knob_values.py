@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from rltui.core.api import KnobValue
 from rltui.core.knobs import Knob, TomlValue, shown
 from rltui.core.suggest import did_you_mean
+from rltui.core.toml_values import parse_value as parse_toml
 from rltui.errors import ConfigError, UsageError
 
 _UNSET = frozenset({"none", "null", "unset", "default"})
@@ -25,27 +26,33 @@ def split_assignment(text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-def find_knob(knobs: Sequence[Knob], name: str) -> Knob:
+def find_knob(knobs: Sequence[Knob], name: str, *, others: Sequence[Knob] = ()) -> Knob:
     """The knob of that name, or the only one whose name ends with it (`batch_size`, `optim.lr`).
 
-    A knob of the main file goes before one with a namespace; `sft.lr` finds `sft.optim.lr`.
+    A knob of the main file goes before one with a namespace; `sft.lr` finds `sft.optim.lr`. `others` are
+    further keys of the files; where a name could mean both, `knobs` go first.
 
     Raises:
         ConfigError: if none fits (with the closest name), or several (with all of them).
     """
     wanted = name.replace("-", "_")
-    named = {knob.name: knob for knob in knobs}
+    named = {knob.name: knob for knob in (*others, *knobs)}
     if exact := named.get(name) or named.get(wanted):
         return exact
-    fitting = [knob for knob in knobs if _ends_with(knob, wanted)]
-    chosen = [knob for knob in fitting if not knob.namespace] or fitting
-    if len(chosen) == 1:
-        return chosen[0]
-    if chosen:
-        names = _listed([knob.name for knob in chosen])
-        raise ConfigError(f"{name} could be {names}", hint="write the whole name")
+    for among in (knobs, others):
+        fitting = [knob for knob in among if _ends_with(knob, wanted)]
+        chosen = [knob for knob in fitting if not knob.namespace] or fitting
+        if len(chosen) == 1:
+            return chosen[0]
+        if chosen:
+            names = _listed([knob.name for knob in chosen])
+            raise ConfigError(f"{name} could be {names}", hint="write the whole name")
     hint = did_you_mean(name, [*named, *(known.rpartition(".")[2] for known in named)])
-    raise ConfigError(f"unknown knob {name}", hint=hint or "rltui knobs lists all of them")
+    raise UnknownKnobError(f"unknown knob {name}", hint=hint or "rltui knobs --all lists all there are")
+
+
+class UnknownKnobError(ConfigError):
+    """No knob and no key of the files has that name."""
 
 
 def parse_value(knob: Knob, text: str) -> KnobValue:
@@ -74,19 +81,52 @@ def checked(knob: Knob, value: TomlValue) -> KnobValue:
     return value  # type: ignore[no-any-return]
 
 
-def resolve_edits(knobs: Sequence[Knob], edits: Mapping[str, TomlValue]) -> dict[Knob, KnobValue]:
+def resolve_edits(
+    knobs: Sequence[Knob],
+    edits: Mapping[str, TomlValue],
+    *,
+    others: Sequence[Knob] = (),
+    add: Callable[[str, TomlValue], Knob] | None = None,
+) -> dict[Knob, KnobValue]:
     """Names and values as clients send them, checked. Text is read like typed text.
+
+    `others` are keys of the files that are no knobs. `add` makes a knob of a name that nothing has, and its
+    value; `None`: it is refused.
 
     Raises:
         ConfigError: for an unknown or ambiguous name, a wrong value, or one knob set twice.
     """
     resolved: dict[Knob, KnobValue] = {}
     for name, value in edits.items():
-        knob = find_knob(knobs, name)
+        try:
+            knob = find_knob(knobs, name, others=others)
+        except UnknownKnobError:
+            if add is None or value is None:
+                raise
+            value = typed(value) if isinstance(value, str) else value
+            knob = add(name, value)
         if knob in resolved:
             raise ConfigError(f"{knob.name} is set twice", hint="give each knob once")
-        resolved[knob] = parse_value(knob, value) if isinstance(value, str) else checked(knob, value)
+        resolved[knob] = _resolved(knob, value, is_known=knob in knobs)
     return resolved
+
+
+def _resolved(knob: Knob, value: TomlValue, *, is_known: bool) -> KnobValue:
+    if is_known or knob.kind not in ("int", "float"):
+        return parse_value(knob, value) if isinstance(value, str) else checked(knob, value)
+    if isinstance(value, str):  # of an unknown key no more is known than that it holds a number
+        value = None if value.lower() in _UNSET else _literal(knob, value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    return checked(knob, value)
+
+
+def typed(text: str) -> TomlValue:
+    """A value of a key of which nothing is known: TOML, or else plain text."""
+    try:
+        return parse_toml(text)
+    except ValueError:
+        return text
 
 
 def _ends_with(knob: Knob, wanted: str) -> bool:
@@ -100,11 +140,13 @@ def _literal(knob: Knob, text: str) -> TomlValue:
     if knob.kind in ("str", "enum") and not quoted:
         return text
     try:
-        if "\n" in text:
+        if "\n" in text and knob.kind != "list":
             raise ConfigError(f"{knob.name} must be {knob.expected}, in one line")
-        return tomllib.loads(f"value = {text}\n")["value"]
+        return parse_toml(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{knob.name} must be {knob.expected}, not {shown(text)}") from error
+        hint = 'write it like ["a", "b"] or [1, 2]' if knob.kind == "list" else ""
+        message = f"{knob.name} must be {knob.expected}, not {shown(text)}"
+        raise ConfigError(message, hint=hint) from error
 
 
 def _listed(names: Sequence[str]) -> str:

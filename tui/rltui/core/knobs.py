@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 KnobKind = Literal["int", "float", "bool", "str", "enum", "list"]
@@ -21,7 +21,7 @@ class Knob:
     """Components that read it at their start, hence must restart for a change to count."""
     help: str
     """One sentence for a newcomer."""
-    default: TomlValue = None
+    default: TomlValue = field(default=None, hash=False)
     nullable: bool = False
     """May be absent, and then means something else than any value (`None`)."""
     minimum: float | None = None

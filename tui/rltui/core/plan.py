@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rltui.core.api import ComponentState, Lost, Orphan, Plan, Request
+from rltui.core.api import EDITS, ComponentState, Lost, Orphan, Plan, Request
 from rltui.core.estimate import Times, estimate
 from rltui.core.layout import Layout
 from rltui.core.lifecycle import Life
@@ -44,12 +44,12 @@ class Situation:
 
 
 def make_plan(request: Request, situation: Situation, *, readers: Mapping[str, Sequence[str]]) -> Plan:
-    """The plan for `request`. `readers`: edited key → components that read it (for `set`)."""
+    """The plan for `request`. `readers`: edited key → components that read it, for edits."""
     if request.action == "free":
         return _plan_free(request, situation)
     if request.action == "stop":
         return _plan_stop(request, situation)
-    if request.action == "set":
+    if request.action in EDITS:
         wanted, reasons = _readers_to_restart(readers, situation)
         _add_named(request, wanted, reasons)
     else:

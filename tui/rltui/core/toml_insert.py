@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
+from rltui.core.knobs import TomlValue
 from rltui.core.toml_scan import BOM, Entry, KeyPath, Section
 from rltui.core.toml_values import format_key, format_value
 from rltui.errors import ConfigError
@@ -13,7 +13,7 @@ _LEADING_COMMENT = re.compile(r"(?:[ \t]*#[^\n]*\n)+[ \t]*\r?\n")
 """A comment that opens a file, set off by a blank line."""
 
 
-def insert(text: str, sections: list[Section], path: KeyPath, value: Any) -> str:
+def insert(text: str, sections: list[Section], path: KeyPath, value: TomlValue) -> str:
     """Set an absent key: in its inline table, beside dotted siblings, below its header, or in a new table.
 
     Raises:
@@ -57,7 +57,7 @@ def _dotted_sibling(section: Section, parent: KeyPath) -> Entry | None:
     return None
 
 
-def _into_inline(text: str, holder: Entry, path: KeyPath, value: Any) -> str:
+def _into_inline(text: str, holder: Entry, path: KeyPath, value: TomlValue) -> str:
     if text[holder.value_start] != "{":
         raise ConfigError(
             f"cannot set {format_key(path)}: {format_key(holder.path)} is not a table",
@@ -71,7 +71,7 @@ def _into_inline(text: str, holder: Entry, path: KeyPath, value: Any) -> str:
     return text[: holder.value_start + 1] + new + text[holder.value_end - 1 :]
 
 
-def _after_entry(text: str, entry: Entry, keys: KeyPath, value: Any) -> str:
+def _after_entry(text: str, entry: Entry, keys: KeyPath, value: TomlValue) -> str:
     """A line of its own behind the entry's, with the same indentation and the same spaces around `=`."""
     line_start = text.rfind("\n", 0, entry.start) + 1
     indent = text[line_start : entry.start].lstrip(BOM)
@@ -79,7 +79,7 @@ def _after_entry(text: str, entry: Entry, keys: KeyPath, value: Any) -> str:
     return _insert_line(text, entry.value_end, f"{indent}{format_key(keys)}{equals}{format_value(value)}")
 
 
-def _into_section(text: str, section: Section, path: KeyPath, value: Any) -> str:
+def _into_section(text: str, section: Section, path: KeyPath, value: TomlValue) -> str:
     own = [entry for entry in section.entries if not entry.inline]
     if own:
         return _after_entry(text, own[-1], path[-1:], value)
@@ -93,7 +93,7 @@ def _into_section(text: str, section: Section, path: KeyPath, value: Any) -> str
     return text[:at] + line + newline + gap + text[at:]
 
 
-def _new_table(text: str, sections: list[Section], path: KeyPath, value: Any) -> str:
+def _new_table(text: str, sections: list[Section], path: KeyPath, value: TomlValue) -> str:
     parent, newline = path[:-1], _newline(text)
     element, header = _element_and_header(sections, path)
     block = f"[{format_key(header)}]{newline}{format_key(path[-1:])} = {format_value(value)}"
@@ -117,7 +117,8 @@ def _element_and_header(sections: list[Section], path: KeyPath) -> tuple[KeyPath
     """
     elements = [section.path for section in sections if section.is_element]
     arrays = {element[:-1] for element in elements}
-    parent, found = path[:-1], ()
+    parent: KeyPath = path[:-1]
+    found: KeyPath = ()
     header: list[str] = []
     for depth, key in enumerate(parent, start=1):
         if parent[: depth - 1] not in arrays:

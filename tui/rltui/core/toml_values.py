@@ -7,8 +7,8 @@ import json
 import math
 import re
 import tomllib
-from typing import Any
 
+from rltui.core.knobs import TomlValue
 from rltui.errors import ConfigError
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -42,7 +42,7 @@ def format_key(keys: tuple[str, ...]) -> str:
     return ".".join(key if _BARE.fullmatch(key) else _basic(key) for key in keys)
 
 
-def format_value(value: Any, *, replaces: str = "") -> str:
+def format_value(value: TomlValue, *, replaces: str = "") -> str:
     """A value as TOML, in one line; a string keeps the quotes of the value that it `replaces` where it can,
     and its several lines.
 
@@ -68,16 +68,19 @@ def format_value(value: Any, *, replaces: str = "") -> str:
     raise ConfigError(f"cannot write a {type(value).__name__} into a config")
 
 
-def parse_value(text: str) -> Any:
+def parse_value(text: str) -> TomlValue:
     """The value that `format_value` wrote.
 
     Raises:
         ValueError: if it is not one TOML value.
     """
-    return tomllib.loads(f"value = {text}")["value"]
+    found = tomllib.loads(f"value = {text}\n")
+    if len(found) > 1:
+        raise tomllib.TOMLDecodeError(f"{text!r} is more than one value")
+    return found["value"]
 
 
-def same_value(one: Any, other: Any) -> bool:
+def same_value(one: TomlValue, other: TomlValue) -> bool:
     """Equal and of one type: `1`, `1.0` and `true` differ, and what is not a number equals itself."""
     return repr(one) == repr(other)
 
@@ -103,14 +106,18 @@ def _in_several_lines(value: str, replaces: str) -> str:
     newline = "\r\n" if "\r\n" in replaces else "\n"
     opened = replaces[3:].startswith(("\n", "\r\n")) or value.startswith("\n")
     opening = newline if opened else ""
-    if replaces.startswith("'''") and not _NEEDS_ESCAPE.search(value.replace("\\", "")):
-        if "'''" not in value and not value.endswith("'"):
-            return f"'''{opening}{value.replace(chr(10), newline)}'''"
+    if replaces.startswith("'''") and _is_literal(value):
+        return f"'''{opening}{value.replace(chr(10), newline)}'''"
     plain = _NEEDS_ESCAPE.sub(lambda match: _basic(match[0])[1:-1], value)
     quoted = plain.replace('"""', '""\\"')
     if quoted.endswith('"'):
         quoted = f'{quoted[:-1]}\\"'
     return f'"""{opening}{quoted.replace(chr(10), newline)}"""'
+
+
+def _is_literal(value: str) -> bool:
+    """It can stand between `'''` as it is."""
+    return not (_NEEDS_ESCAPE.search(value.replace("\\", "")) or "'''" in value or value.endswith("'"))
 
 
 def _basic(value: str) -> str:

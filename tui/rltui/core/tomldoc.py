@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
+from rltui.core.knobs import TomlValue
 from rltui.core.toml_arrays import Item, replace_list
 from rltui.core.toml_insert import insert
 from rltui.core.toml_scan import BOM, Entry, KeyPath, Section, line_and_column, scan
@@ -74,7 +75,7 @@ def edit(text: str, changes: Mapping[str, Any]) -> str:
     return text
 
 
-def _edit_one(text: str, path: KeyPath, value: Any) -> str:
+def _edit_one(text: str, path: KeyPath, value: TomlValue) -> str:
     sections = scan(text)
     for section in sections:
         for entry in section.entries:
@@ -87,7 +88,7 @@ def _edit_one(text: str, path: KeyPath, value: Any) -> str:
     return text if value is None else insert(text, sections, path, value)
 
 
-def _replace(text: str, entry: Entry, section: Section, value: Any) -> str:
+def _replace(text: str, entry: Entry, section: Section, value: TomlValue) -> str:
     old = text[entry.value_start : entry.value_end]
     if old[0] == "{" and not isinstance(value, dict):
         raise ConfigError(
@@ -103,7 +104,7 @@ def _replace(text: str, entry: Entry, section: Section, value: Any) -> str:
     return text[: entry.value_start] + new + text[entry.value_end :]
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: TomlValue) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

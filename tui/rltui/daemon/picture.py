@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rltui.core.api import ComponentState, ComponentStatus, Plan, Problem, Request, Status
+from rltui.core.api import (
+    EDITS,
+    ComponentState,
+    ComponentStatus,
+    PendingKnob,
+    Plan,
+    Problem,
+    Request,
+    Status,
+)
 from rltui.core.inference_activity import InferenceActivity, facts_of
 from rltui.core.layout import Layout
 from rltui.core.plan import Situation, make_plan
@@ -14,14 +24,28 @@ from rltui.daemon.memory_outlook import MemoryOutlook, problems_of
 from rltui.daemon.orphans import OrphanWatch
 from rltui.daemon.progress import ProgressTracker
 from rltui.daemon.remedies import RemedyDesk
+from rltui.daemon.rollback import RollbackWatch
 from rltui.daemon.start_times import StartTimes
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import processes
+from rltui.services.config_editor import ConfigEditor
 from rltui.services.config_store import ConfigStore, load_snapshot
+from rltui.services.edit_preview import EditPreview
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.followed_logs import FollowedLogs
+from rltui.services.observed import is_growing, refuse_observed
 from rltui.services.recipe import Recipe
 from rltui.services.run_folder import RunFolder
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan, and what it was made from."""
+
+    plan: Plan
+    edit: EditPreview | None = None
+    """For edits: what would be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +57,12 @@ class Picture:
     layout: Layout
     framework: Framework
     store: ConfigStore
+    editor: ConfigEditor
+    rollback: RollbackWatch
     recipe: Recipe
     folder: RunFolder
     progress: ProgressTracker
+    logs: FollowedLogs
     runners: Mapping[str, ComponentRunner]
     orphans: OrphanWatch
     activities: Mapping[str, InferenceActivity]
@@ -50,9 +77,11 @@ class Picture:
         progress = self.progress.progress
         return Status(
             experiment=self.record.name,
-            state="running" if any(runner.life.expected for runner in self.runners.values()) else "stopped",
+            state="running" if self._is_running() else "stopped",
             framework=self.framework.id,
             output_dir=self.record.output_dir,
+            run_dir=self.record.run_dir,
+            observed=self.record.observed,
             step=progress.step,
             max_steps=progress.max_steps,
             reward=progress.reward,
@@ -62,9 +91,16 @@ class Picture:
             config_files=self.record.config_files,
             workspace=self.record.workspace,
             progress=progress,
+            logs=self.logs.logs,
             transaction=self.transaction(),
+            rollback=self.rollback.offer,
             orphans=self.orphans.orphans,
         )
+
+    def _is_running(self) -> bool:
+        if self.record.observed:
+            return is_growing(self.logs.logs, time.time())
+        return any(runner.life.expected for runner in self.runners.values())
 
     def _component_status(self, runner: ComponentRunner) -> ComponentStatus:
         name = runner.spec.id
@@ -132,24 +168,47 @@ class Picture:
             if runner.life.alive and runner.attempt is not None
         }
 
-    def plan(self, request: Request) -> Plan:
+    def planned(self, request: Request) -> Planned:
         """What `request` would do.
 
         Raises:
             ConfigError: if a component is unknown, or a config file or edited value cannot be understood.
+            UsageError: if somebody else runs the experiment.
         """
+        refuse_observed(self.record)
         self._check_names(request)
-        if request.action == "set":
-            preview = self.store.preview(request.edits, running=self.running_configs())
-            plan = make_plan(request, self._situation(request), readers=preview.readers)
-            plan = plan.model_copy(update={"diff": preview.diff, "problems": preview.problems})
-            return plan if preview.blocked else self._with_memory(plan, preview.after.files)
+        if request.action in EDITS:
+            return self._planned_edit(self.rollback.with_components(request))
         plan = make_plan(request, self._situation(request), readers={})
         if not plan.start:
-            return plan
+            return Planned(plan)
         self.store.load()
-        problems = (*self.store.problems(), *self._port_problems(plan))
-        return self._with_memory(plan.model_copy(update={"problems": problems}), self.store.files)
+        running = self.running_configs()
+        plan = plan.model_copy(
+            update={
+                "problems": (*self.store.problems(), *self._port_problems(plan)),
+                "base": self.store.base(),
+                "pending": _without(self.store.pending(running), plan),
+            }
+        )
+        return Planned(self._with_memory(plan, self.store.files))
+
+    def _planned_edit(self, request: Request) -> Planned:
+        running = self.running_configs()
+        preview = self.editor.preview(request, running=running)
+        plan = make_plan(request, self._situation(request), readers=preview.readers)
+        pending = self.store.pending(running, preview.after.files)
+        plan = plan.model_copy(
+            update={
+                "diff": preview.diff,
+                "problems": preview.problems,
+                "base": self.store.base(),
+                "pending": _without(pending, plan) if request.restart else pending,
+                "derived": preview.derived,
+                "conflicts": preview.conflicts,
+            }
+        )
+        return Planned(plan if preview.blocked else self._with_memory(plan, preview.after.files), preview)
 
     def _with_memory(self, plan: Plan, files: ConfigFiles) -> Plan:
         """`plan` with what its starts will meet on their devices, with the config `files`."""
@@ -198,6 +257,15 @@ class Picture:
                 message = f"{name} needs port {port}, which is held by {' and '.join(map(str, strangers))}"
                 problems.append(Problem(severity="error", key="port", message=message))
         return tuple(problems)
+
+
+def _without(pending: Sequence[PendingKnob], plan: Plan) -> tuple[PendingKnob, ...]:
+    """Those that some component still has after the plan's restarts."""
+    left = (
+        each.model_copy(update={"readers": tuple(r for r in each.readers if r not in plan.stop)})
+        for each in pending
+    )
+    return tuple(each for each in left if each.readers)
 
 
 def refuse_blocked(plan: Plan) -> None:

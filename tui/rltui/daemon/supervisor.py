@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from rltui.core.api import Alert, ComponentState, KnobTable, Plan, Request, Status
+from rltui.core.api import EDITS, Alert, ComponentState, KnobTable, Plan, Request, Status
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.gpu.report import GpuReport
 from rltui.core.inference_activity import InferenceActivity
@@ -21,24 +21,28 @@ from rltui.daemon.gpu_readings import GpuReadings
 from rltui.daemon.memory_outlook import MemoryOutlook
 from rltui.daemon.obstacles import Obstacles
 from rltui.daemon.orphans import OrphanWatch
-from rltui.daemon.picture import Picture, refuse_blocked
+from rltui.daemon.picture import Picture, Planned, refuse_blocked
 from rltui.daemon.progress import ProgressTracker
 from rltui.daemon.remedies import RemedyDesk
 from rltui.daemon.retries import Retries
+from rltui.daemon.rollback import RollbackWatch
 from rltui.daemon.run_start import RunStart
 from rltui.daemon.start_times import StartTimes
 from rltui.daemon.telling import Teller, config_alert, encoded
 from rltui.daemon.terminal import Terminal
 from rltui.daemon.transactions import Transactions
 from rltui.errors import ConfigError, ConflictError
-from rltui.frameworks import registry
 from rltui.services import layout_files
+from rltui.services.config_editor import ConfigEditor
 from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.followed_logs import FollowedLogs
 from rltui.services.intent import IntentFile, failures, intent_of
 from rltui.services.memory_plan import MemoryPlan
+from rltui.services.observed import framework_of
 from rltui.services.recipe import Launch, Recipe
 from rltui.services.run_folder import RunFolder
+from rltui.services.run_metrics import RunMetrics, earlier_logs
 from rltui.services.tmux_host import TmuxHost
 
 
@@ -53,15 +57,18 @@ class Supervisor:
         self.control = ControlFolder(Path(record.output_dir))
         self.teller = Teller(self.control.journal_file)
         self.gpu_readings = GpuReadings()
-        self._framework = registry.get(record.framework)
+        self._framework = framework_of(record)
         self._layout = layout_files.load_for(record)
         self._store = ConfigStore(
             [Path(name) for name in record.config_files],
             self._framework,
             components=[spec.id for spec in self._layout.component],
         )
+        self._editor = ConfigEditor(self._store, self.control, self.teller.journal)
+        self._rollback = RollbackWatch(alert=self.teller.alert)
         self.folder = RunFolder(Path(record.run_dir), self._framework.files, Path(record.output_dir))
-        self.progress = ProgressTracker(self.folder, self._framework)
+        self.logs = FollowedLogs(Path(record.run_dir), self._layout.log)
+        self.progress = ProgressTracker(self._run_metrics(), self._framework, self._components)
         self.runners = {spec.id: ComponentRunner(spec=spec, around=self) for spec in self._layout.component}
         self._recipe = Recipe(record, self._layout, self._framework, choose=self.gpu_readings.chosen)
         self.orphans = OrphanWatch(
@@ -83,9 +90,12 @@ class Supervisor:
             layout=self._layout,
             framework=self._framework,
             store=self._store,
+            editor=self._editor,
+            rollback=self._rollback,
             recipe=self._recipe,
             folder=self.folder,
             progress=self.progress,
+            logs=self.logs,
             runners=self.runners,
             orphans=self.orphans,
             activities=self.activities,
@@ -112,6 +122,22 @@ class Supervisor:
         self._terminal = Terminal(tmux, record)
         self._changed = asyncio.Event()
 
+    @property
+    def _components(self) -> list[str]:
+        return [spec.id for spec in self._layout.component]
+
+    def _run_metrics(self) -> RunMetrics:
+        return RunMetrics(
+            self.folder.metrics,
+            self._framework,
+            logs=self._present_logs,
+            earlier_logs=lambda: earlier_logs(self.control, self._components),
+        )
+
+    def _present_logs(self) -> dict[str, Path]:
+        own = {name: runner.log for name, runner in self.runners.items() if runner.log is not None}
+        return {**own, **self.logs.paths}
+
     def _memory_plan(self) -> MemoryPlan:
         return MemoryPlan(
             layout=self._layout,
@@ -126,9 +152,11 @@ class Supervisor:
     def adopt(self) -> None:
         """Take over living components of an earlier supervisor, and finish what it had begun."""
         self.publish_knobs()
+        self.logs.look()
         self.progress.poll()
         self.teller.journal.add("supervisor", f"supervisor started, pid {os.getpid()}", pid=os.getpid())
         intent = self._intent.read()
+        self._rollback.restore(intent.rollback)
         for name, runner in self.runners.items():
             runner.adopt(failures=failures(intent, name), was_alive=name in intent.alive)
         self.orphans.look()
@@ -169,7 +197,7 @@ class Supervisor:
         Raises:
             ConfigError: if a file cannot be read; the components go on with what they were started with.
         """
-        return self._store.knob_table(self._picture.running_configs())
+        return self._editor.knob_table(self._picture.running_configs())
 
     async def plan(self, request: Request) -> Plan:
         """What `request` would do, once all leftovers are known.
@@ -177,30 +205,43 @@ class Supervisor:
         Raises:
             ConfigError: if a config file, a name or an edited value cannot be understood.
         """
+        return (await self._planned(request)).plan
+
+    async def _planned(self, request: Request) -> Planned:
         await self.orphans.settled()
         if request.action == "free" and request.pids:
             await self.gpu_readings.fresh()  # may name what only the GPUs know
         else:
             await self.gpu_readings.first()
-        return self._picture.plan(request)
+        return self._picture.planned(request)
 
     async def execute(self, request: Request) -> Plan:
         """Begin what `request` asks and return its plan. It goes on whatever becomes of the client.
 
         Raises:
             ConfigError: if an error forbids it; nothing was done.
-            ConflictError: if another transaction is under way, or a port is taken.
+            ConflictError: if another transaction is under way, a port is taken, or a config file is not what
+                the person saw.
         """
-        plan = await self.plan(request)
-        refuse_blocked(plan)
-        moves = request.action != "set" or request.restart
+        planned = await self._planned(request)
+        plan, edit = planned.plan, planned.edit
+        if not plan.conflicts:
+            refuse_blocked(plan)
+        moves = request.action not in EDITS or request.restart
         if self._transactions.busy and moves and request.action != "stop":
             raise ConflictError("another start or restart is under way", hint="wait for it, or stop it first")
-        if request.action == "set":
-            self._apply_edits(request)
-        if moves and (plan.stop or plan.start or plan.free):
+        acts = moves and bool(plan.stop or plan.start or plan.free)
+        if acts:
             await self._transactions.cancel()
+        record = self._editor.apply(request, edit) if edit is not None else None
+        if record is not None or request.action in ("start", "restart"):
+            self._rollback.withdraw()
+        if record is not None and acts:
+            self._rollback.begin(record, plan)
+        if acts:
             self._transactions.begin(plan, request)
+        if record is not None:
+            self.publish_knobs()
         return plan
 
     def current_state(self) -> list[Message]:
@@ -274,6 +315,7 @@ class Supervisor:
     def life_changed(self, runner: ComponentRunner, before: Life) -> None:
         """Record, tell and wake."""
         self.teller.change(runner, before)
+        self._rollback.life_changed(runner, before)
         self._save_intent()
         self._retries.life_changed(runner)
         if runner.life.state is ComponentState.EXITED and self._picture.is_done():
@@ -334,20 +376,13 @@ class Supervisor:
 
     # --- helpers ------------------------------------------------------------------------------------------
 
-    def _apply_edits(self, request: Request) -> None:
-        preview = self._store.preview(request.edits, running=self._picture.running_configs())
-        self._store.apply(preview)
-        edits = ", ".join(f"{key} = {value}" for key, value in request.edits.items())
-        self.teller.journal.add("edit", edits, edits=request.edits, diff=preview.diff)
-        self.publish_knobs()
-
     def _transaction_changed(self) -> None:
         self._save_intent()
         self.publish_status()
 
     def _save_intent(self) -> None:
         lives = {name: runner.life for name, runner in self.runners.items()}
-        self._intent.write(intent_of(lives, self._transactions.pending))
+        self._intent.write(intent_of(lives, self._transactions.pending, self._rollback.applied))
 
     def _tell_stall(self, component: str, evidence: str | None) -> None:
         stalled = evidence is not None

@@ -2,49 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from rltui.core import tomldoc
-from rltui.core.api import KnobInfo, KnobScalar, KnobTable, Problem
+from rltui.core.api import KnobInfo, KnobTable, KnobValue, PendingKnob, Problem
 from rltui.core.knob_values import resolve_edits
 from rltui.core.knobs import Knob, TomlValue
-from rltui.errors import ConfigError, ConflictError
+from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.frameworks.config_data import effective, value_at
+from rltui.frameworks.config_data import effective
 from rltui.frameworks.generic import ANY_COMPONENT
+from rltui.frameworks.other_keys import added_knob, other_knobs
 from rltui.services import config_files, toml_source
 from rltui.services.atomic_write import replace_files
 from rltui.services.config_files import LoadedFiles
+from rltui.services.config_lock import config_lock
 from rltui.services.config_problems import located
-from rltui.services.file_diff import unified_diff
-from rltui.services.knob_rows import knob_rows
+from rltui.services.edit_preview import EditPreview
+from rltui.services.edited_source import edited, require_unchanged
+from rltui.services.knob_rows import Running, knob_rows, pending_knobs
 from rltui.services.toml_source import Source
 
-
-@dataclass(frozen=True, slots=True)
-class EditPreview:
-    """What an edit would do. Nothing has been written."""
-
-    before: LoadedFiles
-    after: LoadedFiles
-    diff: str
-    """Unified diff of all files, empty where nothing changes."""
-    readers: Mapping[str, tuple[str, ...]]
-    """Name of each changed knob → components that read it."""
-    problems: tuple[Problem, ...]
-    """What is wrong with the files after the edit."""
-
-    @property
-    def changed(self) -> tuple[str, ...]:
-        """Names of the knobs that get another value."""
-        return tuple(self.readers)
-
-    @property
-    def blocked(self) -> bool:
-        """An error forbids it."""
-        return any(problem.severity == "error" for problem in self.problems)
+_TEXTS = 32
+"""Contents of files that are remembered, for whoever looked at an older one."""
 
 
 class ConfigStore:
@@ -58,6 +40,8 @@ class ConfigStore:
         self._framework = framework
         self._components = tuple(components)
         self._loaded: LoadedFiles | None = None
+        self._texts: dict[str, bytes] = {}
+        """By SHA-256, the newest last."""
 
     @property
     def files(self) -> ConfigFiles:
@@ -79,18 +63,16 @@ class ConfigStore:
         Raises:
             ConfigError: if a file is missing, unreadable or malformed, in words with place and remedy.
         """
-        self._loaded = config_files.load(self._paths, self._framework)
-        return self._loaded.files
+        self._keep(config_files.load(self._paths, self._framework))
+        return self._last().files
 
     def problems(self) -> tuple[Problem, ...]:
         """What is wrong with the files as last loaded, with lines and columns."""
         loaded = self._last()
         return located(self._framework.check(loaded.files), loaded)
 
-    def knob_table(self, running: Mapping[str, ConfigFiles]) -> KnobTable:
-        """Every knob, from the files as they are now.
-
-        `running`: living component → the files it was started with.
+    def knob_table(self, running: Running) -> KnobTable:
+        """Every knob and every other key, from the files as they are now.
 
         Raises:
             ConfigError: if a file cannot be read or is malformed.
@@ -99,61 +81,104 @@ class ConfigStore:
         return KnobTable(
             files=tuple(file.path for file in files.values()),
             knobs=self.rows(running),
+            others=knob_rows(self._others(files), files, running, self._framework, known=False),
+            derived=self._framework.derive(files),
             problems=self.problems(),
         )
 
-    def rows(self, running: Mapping[str, ConfigFiles]) -> tuple[KnobInfo, ...]:
-        """Every knob, from the files as last loaded; `running` as for `knob_table`."""
+    def rows(self, running: Running) -> tuple[KnobInfo, ...]:
+        """Every knob, from the files as last loaded."""
         return knob_rows(self.knobs, self.files, running, self._framework)
 
+    def pending(self, running: Running, files: ConfigFiles | None = None) -> tuple[PendingKnob, ...]:
+        """Keys that `files`, or those last loaded, set to something else than runs."""
+        files = self.files if files is None else files
+        return pending_knobs(self._all_of(files), files, running, self._framework)
+
+    def base(self) -> dict[str, str]:
+        """Path → SHA-256 of the files as last loaded."""
+        return {str(source.path): source.sha for source in self._last().sources.values()}
+
+    def source(self, path: Path) -> Source:
+        """One of the files as last loaded.
+
+        Raises:
+            ConfigError: if it is none of them.
+        """
+        for source in self._last().sources.values():
+            if source.path == path:
+                return source
+        raise ConfigError(
+            f"{path} is not a config file of this experiment",
+            hint=f"these are: {', '.join(self.base())}",
+        )
+
+    def remembered(self, sha: str) -> bytes | None:
+        """The content with that SHA-256, if it was loaded or written lately."""
+        return self._texts.get(sha)
+
     def preview(
-        self, edits: Mapping[str, TomlValue], *, running: Mapping[str, ConfigFiles] | None = None
+        self, edits: Mapping[str, TomlValue], *, running: Running | None = None, force: bool = False
     ) -> EditPreview:
         """What setting knobs would do to the files as they are now; `None` or `unset` removes the key.
 
-        `running` as for `knob_table`: a knob also counts as changed if a living reader has another value.
+        A knob also counts as changed if a living reader has another value. `force` adds keys that nobody
+        knows.
 
         Raises:
             ConfigError: if a file cannot be read, a knob is unknown, or a value has a wrong type or bound.
         """
+        files = self.load()
+        before = self._last()
+        add = partial(added_knob, files=files, knobs=self.knobs) if force else None
+        found = resolve_edits(self.knobs, edits, others=self._others(files), add=add)
+        sources = dict(before.sources)
+        wanted: dict[str, dict[str, KnobValue]] = {}
+        for knob, value in found.items():
+            sources[knob.file] = edited(sources[knob.file], knob.key, value)
+            wanted.setdefault(knob.file, {})[knob.key] = value
+        preview = self._preview(before, LoadedFiles(sources), list(found), running or {})
+        return replace(preview, wanted=wanted)
+
+    def preview_contents(
+        self, contents: Mapping[Path, bytes], *, running: Running | None = None
+    ) -> EditPreview:
+        """What putting whole files in the place of those that are there now would do.
+
+        Raises:
+            ConfigError: if one is not of the experiment, or a content is no TOML.
+        """
         self.load()
         before = self._last()
-        wanted = resolve_edits(self.knobs, edits)
         sources = dict(before.sources)
-        for knob, value in wanted.items():
-            sources[knob.file] = _edited(sources[knob.file], knob, value)
-        after = LoadedFiles(sources)
-        changed = self._changed(list(wanted), before.files, after.files, running or {})
-        return EditPreview(
-            before=before,
-            after=after,
-            diff=unified_diff(before, after),
-            readers={knob.name: knob.readers for knob in changed},
-            problems=located(self._framework.check(after.files), after),
-        )
+        for path, content in contents.items():
+            held = self.source(path)
+            role = next(role for role, source in sources.items() if source is held)
+            sources[role] = toml_source.parse(path, content)
+        return self._preview(before, LoadedFiles(sources), [], running or {})
 
-    def apply(self, preview: EditPreview) -> None:
-        """Write what was previewed.
+    def apply(self, preview: EditPreview, *, record: Callable[[], None] | None = None) -> None:
+        """Write what was previewed: all files or none. `record` is called then, before anybody else of
+        rltui can write these files again.
 
         Raises:
             ConfigError: if the result breaks a rule; nothing was written.
-            ConflictError: if a file changed since the preview; nothing was written.
+            ConflictError: if a file changed since the preview, or another rltui is writing; nothing was
+                written.
             RltuiError: if the disk does not take it; nothing was written.
         """
         if preview.blocked:
             errors = [problem.message for problem in preview.problems if problem.severity == "error"]
             raise ConfigError(errors[0], details=errors[1:], hint="nothing was written")
-        changed = {
-            source.path: source.content
-            for role, source in preview.after.sources.items()
-            if source.content != preview.before.sources[role].content
-        }
-        for source in preview.before.sources.values():
-            if source.path in changed:
-                _require_unchanged(source)
+        changed = {preview.after.sources[role].path: preview.after.sources[role] for role in preview.roles}
         if changed:
-            replace_files(changed)
-        self._loaded = preview.after
+            with config_lock(changed):
+                for source in preview.before.sources.values():
+                    require_unchanged(source)
+                replace_files({path: source.content for path, source in changed.items()})
+                if record is not None:
+                    record()
+        self._keep(preview.after)
 
     def snapshot(self, folder: Path) -> ConfigFiles:
         """Copy the files as last loaded into `folder`, and return the copies.
@@ -165,34 +190,77 @@ class ConfigStore:
 
     def _last(self) -> LoadedFiles:
         if self._loaded is None:
-            self._loaded = config_files.load(self._paths, self._framework)
+            self.load()
+        assert self._loaded is not None
         return self._loaded
+
+    def _keep(self, loaded: LoadedFiles) -> None:
+        self._loaded = loaded
+        for source in loaded.sources.values():
+            self._texts[source.sha] = self._texts.pop(source.sha, source.content)
+        while len(self._texts) > _TEXTS:
+            del self._texts[next(iter(self._texts))]
 
     def _knobs_of(self, files: ConfigFiles) -> tuple[Knob, ...]:
         listed = (*self._framework.knobs, *self._framework.more_knobs(files))
         return tuple(self._with_known_readers(knob) for knob in listed if knob.file in files)
 
+    def _all_of(self, files: ConfigFiles) -> tuple[Knob, ...]:
+        """The knobs, and whatever else the files set."""
+        return (*self._knobs_of(files), *self._others(files))
+
+    def _others(self, files: ConfigFiles) -> tuple[Knob, ...]:
+        return tuple(map(self._with_known_readers, other_knobs(files, self._knobs_of(files))))
+
     def _with_known_readers(self, knob: Knob) -> Knob:
         return replace(knob, readers=self._components) if ANY_COMPONENT in knob.readers else knob
 
-    def _changed(
-        self, wanted: list[Knob], before: ConfigFiles, after: ConfigFiles, running: Mapping[str, ConfigFiles]
-    ) -> list[Knob]:
-        """Knobs whose new value is not what the file held, or not what a living reader has."""
-        new = self._values(after)
-        old = self._values(before)
-        living = {component: self._values(files) for component, files in running.items()}
+    def _preview(
+        self, before: LoadedFiles, after: LoadedFiles, asked: Sequence[Knob], running: Running
+    ) -> EditPreview:
+        """`asked`: knobs that count as changed too if a living reader has another value than `after`."""
+        old, new = self._framework.derive(before.files), self._framework.derive(after.files)
+        preview = EditPreview(
+            before=before,
+            after=after,
+            readers={},
+            problems=located(self._framework.check(after.files), after),
+            derived=tuple(figure for figure in new if figure not in old),
+        )
+        touched = {knob.name: self._with_known_readers(knob) for knob in asked}
+        touched |= {knob.name: knob for knob in self._touched(preview)}
+        changed = self._changed(list(touched.values()), preview, running)
+        return replace(preview, readers={knob.name: knob.readers for knob in changed})
+
+    def _touched(self, preview: EditPreview) -> list[Knob]:
+        """Knobs and other keys that the files set to something else than before, or that lie around such."""
+        knobs = {
+            (knob.file, knob.key): knob
+            for files in (preview.before.files, preview.after.files)
+            for knob in self._all_of(files)
+        }
         return [
             knob
-            for knob in wanted
+            for (role, key), knob in knobs.items()
+            if any(each == key or each.startswith(f"{key}.") for each in preview.changes.get(role, {}))
+        ]
+
+    def _changed(self, touched: list[Knob], preview: EditPreview, running: Running) -> list[Knob]:
+        """Knobs whose new value is not what the file held, or not what a living reader has."""
+        new = self._values(touched, preview.after.files)
+        old = self._values(touched, preview.before.files)
+        living = {component: self._values(touched, files) for component, files in running.items()}
+        return [
+            knob
+            for knob in touched
             if any(
                 values[knob.name] != new[knob.name]
                 for values in (old, *(living[reader] for reader in knob.readers if reader in living))
             )
         ]
 
-    def _values(self, files: ConfigFiles) -> Mapping[str, TomlValue]:
-        return effective(self.knobs, files, self._framework.defaults(files))
+    def _values(self, knobs: Sequence[Knob], files: ConfigFiles) -> Mapping[str, TomlValue]:
+        return effective(knobs, files, self._framework.defaults(files))
 
 
 def load_snapshot(folder: Path, framework: Framework) -> ConfigFiles:
@@ -202,33 +270,3 @@ def load_snapshot(folder: Path, framework: Framework) -> ConfigFiles:
         ConfigError: if one was damaged since.
     """
     return config_files.read_snapshot(folder, framework)
-
-
-def _edited(source: Source, knob: Knob, value: KnobScalar) -> Source:
-    """The source after the edit.
-
-    Raises:
-        ConfigError: if the text resists; then it is left to the person.
-    """
-    text = tomldoc.edit(source.text, {knob.key: value})
-    edited = toml_source.parse(source.path, text.encode())
-    if value_at(edited.data, knob.key) != value:
-        raise ConfigError(
-            f"{source.path}: cannot set {knob.key} without risk to the rest",
-            hint="edit it in the file itself",
-        )
-    return edited
-
-
-def _require_unchanged(source: Source) -> None:
-    try:
-        current = source.path.read_bytes()
-    except OSError as error:
-        raise ConflictError(
-            f"{source.path} cannot be read any more: {error.strerror}", hint="nothing was written"
-        ) from error
-    if current != source.content:
-        raise ConflictError(
-            f"{source.path} was changed by somebody else meanwhile",
-            hint="nothing was written; look at the file and try again",
-        )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from rltui.core.api import Plan, Request
+from rltui.core.api import Plan, Request, RollbackOffer
 from rltui.core.lifecycle import Life
 from rltui.errors import RltuiError
 from rltui.services.experiment_files import write_atomically
@@ -31,6 +31,20 @@ class Pending(BaseModel):
     automatic: bool = False
 
 
+class AppliedEdit(BaseModel):
+    """An edit that components were restarted for."""
+
+    model_config = ConfigDict(frozen=True)
+
+    words: str
+    components: tuple[str, ...]
+    """Those that were started with it."""
+    ready_at: dict[str, float] = {}
+    """When each became ready, in seconds since the epoch."""
+    offer: RollbackOffer | None = None
+    """One of them did not survive it."""
+
+
 class Intent(BaseModel):
     """The state of `intent.json`."""
 
@@ -47,6 +61,7 @@ class Intent(BaseModel):
     failed_at: dict[str, tuple[float, ...]] = {}
     """Failures that count, in seconds since the epoch, oldest first."""
     transaction: Pending | None = None
+    rollback: AppliedEdit | None = None
 
     @property
     def is_unfinished(self) -> bool:
@@ -54,7 +69,7 @@ class Intent(BaseModel):
         return bool(self.transaction or self.waiting or self.backoff)
 
 
-def intent_of(lives: Mapping[str, Life], transaction: Pending | None) -> Intent:
+def intent_of(lives: Mapping[str, Life], transaction: Pending | None, rollback: AppliedEdit | None) -> Intent:
     """What there is in hand now."""
     from_monotonic = time.time() - time.monotonic()
     return Intent(
@@ -68,6 +83,7 @@ def intent_of(lives: Mapping[str, Life], transaction: Pending | None) -> Intent:
             if life.failures
         },
         transaction=transaction,
+        rollback=rollback,
     )
 
 

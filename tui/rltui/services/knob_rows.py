@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rltui.core.api import KnobInfo
+from rltui.core.api import KnobInfo, PendingKnob
 from rltui.core.knobs import Knob, TomlValue
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.frameworks.config_data import effective, value_at
 
+Running = Mapping[str, ConfigFiles]
+"""Living component → the files it was started with."""
+
 
 def knob_rows(
-    knobs: Sequence[Knob], files: ConfigFiles, running: Mapping[str, ConfigFiles], framework: Framework
+    knobs: Sequence[Knob], files: ConfigFiles, running: Running, framework: Framework, *, known: bool = True
 ) -> tuple[KnobInfo, ...]:
-    """A row per knob, in the order given. `running`: living component → files it was started with."""
+    """A row per knob, in the order given. `known`: they are of the framework's knob table."""
     defaults = framework.defaults(files)
     values = effective(knobs, files, defaults)
-    living = {name: effective(knobs, each, framework.defaults(each)) for name, each in running.items()}
+    living = _living(knobs, running, framework)
     rows = []
     for knob in knobs:
         held = [living[reader][knob.name] for reader in knob.readers if reader in living]
@@ -30,6 +33,8 @@ def knob_rows(
                 is_set=value_at(files[knob.file].data, knob.key) is not None,
                 is_running=bool(held),
                 kind=knob.kind,
+                control=knob.control,
+                known=known,
                 nullable=knob.nullable,
                 choices=knob.choices,
                 bounds=_bounds(knob),
@@ -39,6 +44,28 @@ def knob_rows(
             )
         )
     return tuple(rows)
+
+
+def pending_knobs(
+    knobs: Sequence[Knob], files: ConfigFiles, running: Running, framework: Framework
+) -> tuple[PendingKnob, ...]:
+    """Knobs that `files` set to something else than a living reader was started with."""
+    values = effective(knobs, files, framework.defaults(files))
+    living = _living(knobs, running, framework)
+    pending = []
+    for knob in knobs:
+        value = values[knob.name]
+        readers = [name for name in knob.readers if name in living and living[name][knob.name] != value]
+        if readers:
+            started_with = living[readers[0]][knob.name]
+            pending.append(
+                PendingKnob(key=knob.name, running=started_with, value=value, readers=tuple(readers))
+            )
+    return tuple(pending)
+
+
+def _living(knobs: Sequence[Knob], running: Running, framework: Framework) -> dict[str, dict[str, TomlValue]]:
+    return {name: effective(knobs, each, framework.defaults(each)) for name, each in running.items()}
 
 
 def _bounds(knob: Knob) -> tuple[float | None, float | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,16 @@ class Source:
     def text(self) -> str:
         """The content with its line ends as they are."""
         return self.content.decode()
+
+    @property
+    def sha(self) -> str:
+        """SHA-256 of the content."""
+        return sha_of(self.content)
+
+
+def sha_of(content: bytes) -> str:
+    """What contents are told apart by."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def read(path: Path) -> Source:

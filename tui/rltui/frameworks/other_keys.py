@@ -1,0 +1,87 @@
+"""Keys that the files set and that no knob table lists: of those, no more is known than their value."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Iterator, Sequence
+
+from rltui.core.config_merge import deep_leaves
+from rltui.core.knobs import Knob, KnobKind, TomlValue
+from rltui.errors import ConfigError
+from rltui.frameworks.base import ConfigFiles
+from rltui.frameworks.generic import ANY_COMPONENT
+
+
+def other_knobs(files: ConfigFiles, knobs: Sequence[Knob]) -> tuple[Knob, ...]:
+    """A knob for each of these keys, in the order of the files."""
+    return tuple(_others(files, knobs))
+
+
+def _others(files: ConfigFiles, knobs: Sequence[Knob]) -> Iterator[Knob]:
+    for role, file in files.items():
+        known = {knob.key for knob in knobs if knob.file == role}
+        for key, value in deep_leaves(file.data).items():
+            kind = kind_of(value)
+            if kind is not None and known.isdisjoint(_above(key)):
+                yield _knob(key, kind, role, namespace(role, files, knobs), knobs)
+
+
+def added_knob(name: str, value: TomlValue, files: ConfigFiles, knobs: Sequence[Knob]) -> Knob:
+    """A knob for a key that is nowhere yet, of the kind of its first `value`.
+
+    Raises:
+        ConfigError: if the file or the kind is not clear.
+    """
+    kind = kind_of(value)
+    if kind is None:
+        raise ConfigError(f"{name} cannot be set to a table", hint="edit it in the file itself")
+    by_namespace = {namespace(role, files, knobs): role for role in files}
+    first, _, rest = name.partition(".")
+    if rest and first in by_namespace and first:
+        return _knob(rest, kind, by_namespace[first], first, knobs)
+    if "" not in by_namespace:
+        known = " or ".join(sorted(f"{each}.{name}" for each in by_namespace))
+        raise ConfigError(f"{name} could be in several files", hint=f"write {known}")
+    return _knob(name, kind, by_namespace[""], "", knobs)
+
+
+def namespace(role: str, files: ConfigFiles, knobs: Iterable[Knob]) -> str:
+    """What the names of all keys of a file begin with."""
+    known = next((knob.namespace for knob in knobs if knob.file == role), None)
+    if known is not None:
+        return known
+    return role if len(files) > 1 else ""
+
+
+def _knob(key: str, kind: KnobKind, role: str, prefix: str, knobs: Sequence[Knob]) -> Knob:
+    return Knob(key, kind, _readers(key, role, knobs), "", nullable=True, file=role, namespace=prefix)
+
+
+def _readers(key: str, role: str, knobs: Sequence[Knob]) -> tuple[str, ...]:
+    """Whoever reads a known knob of the same outermost table; else whoever reads the file at all."""
+    of_file = [knob for knob in knobs if knob.file == role]
+    table = key.partition(".")[0]
+    beside = [knob for knob in of_file if "." in key and knob.key.partition(".")[0] == table]
+    readers = dict.fromkeys(reader for knob in beside or of_file for reader in knob.readers)
+    return tuple(readers) or (ANY_COMPONENT,)
+
+
+def _above(key: str) -> tuple[str, ...]:
+    """The key itself and those of the tables around it."""
+    return (*(key[:at] for at, character in enumerate(key) if character == "."), key)
+
+
+def kind_of(value: TomlValue) -> KnobKind | None:
+    """As what a value is edited; `None` for a table."""
+    match value:
+        case bool():
+            return "bool"
+        case int():
+            return "int"
+        case float():
+            return "float"
+        case str() | datetime.date() | datetime.time():
+            return "str"
+        case list():
+            return "list"
+    return None

@@ -1,0 +1,187 @@
+"""Edits of the config files with a memory: checked against what the person saw, written, undone, redone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from rltui.core.api import EDITS, FileConflict, KnobTable, Request
+from rltui.core.config_merge import key_conflicts
+from rltui.core.edit_log import EditRecord, FileEdit, describe
+from rltui.core.knobs import TomlValue
+from rltui.core.toml_values import format_value, parse_value, same_value
+from rltui.errors import ConfigError
+from rltui.frameworks.config_data import value_at
+from rltui.services.config_conflicts import conflict_error, find_conflicts
+from rltui.services.config_store import ConfigStore
+from rltui.services.edit_history import EditHistory
+from rltui.services.edit_preview import EditPreview
+from rltui.services.edited_source import edited
+from rltui.services.experiment_files import ControlFolder
+from rltui.services.knob_rows import Running
+
+_LONGEST_DIFF = 100_000
+"""Characters of a diff that the journal takes."""
+
+
+class Journal(Protocol):
+    """Where edits are recorded."""
+
+    def add(
+        self,
+        kind: str,
+        text: str,
+        *,
+        component: str | None = None,
+        attempt: int | None = None,
+        **data: object,
+    ) -> object:
+        """Record an event that happened now."""
+        ...
+
+
+class ConfigEditor:
+    """Edits the files of `store`. Blocking, for one thread; others may edit the same files elsewhere."""
+
+    def __init__(self, store: ConfigStore, control: ControlFolder, journal: Journal) -> None:
+        self._store = store
+        self._history = EditHistory(control.journal_file, control.path / "backups")
+        self._journal = journal
+
+    def knob_table(self, running: Running) -> KnobTable:
+        """As `ConfigStore.knob_table`, with what can be undone and redone."""
+        table, log = self._store.knob_table(running), self._history.now()
+        return table.model_copy(
+            update={
+                "undo": log.undoable.words if log.undoable is not None else None,
+                "redo": log.redoable.words if log.redoable is not None else None,
+            }
+        )
+
+    def preview(self, request: Request, *, running: Running | None = None) -> EditPreview:
+        """What an edit would do to the files as they are now. Writes nothing.
+
+        Raises:
+            ConfigError: if a file, a name or a value cannot be understood, or there is nothing to undo.
+        """
+        assert request.action in EDITS
+        match request.action:
+            case "set":
+                preview = self._store.preview(request.edits, running=running, force=request.force)
+            case "write":
+                contents = {Path(path): text.encode() for path, text in request.texts.items()}
+                preview = self._store.preview_contents(contents, running=running)
+            case _:
+                preview = self._take_back(request, running)
+        conflicts = find_conflicts(preview, request.base, self._content)
+        return replace(preview, conflicts=(*preview.conflicts, *conflicts))
+
+    def apply(self, request: Request, preview: EditPreview) -> EditRecord | None:
+        """Write what was previewed for `request`, and record it; `None` where nothing changes.
+
+        Raises:
+            ConfigError: if the result breaks a rule; nothing was written.
+            ConflictError: if a file is not what the person saw, or what was previewed, any more, or another
+                rltui is writing; nothing was written. The details are the three sides.
+            RltuiError: if the disk does not take it; nothing was written.
+        """
+        if preview.conflicts:
+            again = (
+                "its keys were changed meanwhile; set them by hand"
+                if request.action in ("undo", "redo")
+                else "the same edit fits onto what is there now: look again, and repeat it"
+            )
+            raise conflict_error(preview.conflicts, again=again)
+        written: list[EditRecord] = []
+        if preview.roles and not preview.blocked:
+            self._history.keep(preview.before.sources[role] for role in preview.roles)
+        self._store.apply(preview, record=lambda: written.append(self._record(request, preview)))
+        return written[0] if written else None
+
+    def _record(self, request: Request, preview: EditPreview) -> EditRecord:
+        changes = {key: pair for role in preview.roles for key, pair in preview.changes[role].items()}
+        record = EditRecord(
+            number=self._history.now().next_number,
+            action=request.action,
+            words=preview.words or describe(changes),
+            files=tuple(_file_edit(preview, role) for role in preview.roles),
+            takes_back=preview.takes_back,
+        )
+        text = f"{request.action}: {record.words}" if preview.words else record.words
+        diff = preview.diff
+        if len(diff) > _LONGEST_DIFF:
+            diff = f"{diff[:_LONGEST_DIFF]}\n… {len(diff) - _LONGEST_DIFF} more characters\n"
+        edits = {key: _toml(new) for key, (_, new) in changes.items()}
+        self._journal.add("edit", text, **record.model_dump(mode="json"), edits=edits, diff=diff)
+        return record
+
+    def _content(self, sha: str) -> bytes | None:
+        return self._store.remembered(sha) or self._history.content(sha)
+
+    # --- undo and redo ------------------------------------------------------------------------------------
+
+    def _take_back(self, request: Request, running: Running | None) -> EditPreview:
+        log = self._history.now()
+        record = log.undoable if request.action == "undo" else log.redoable
+        if record is None:
+            raise ConfigError(f"there is nothing to {request.action}", hint="rltui events lists the edits")
+        self._store.load()
+        contents: dict[Path, bytes] = {}
+        conflicts: list[FileConflict] = []
+        for file in record.files:
+            restored = self._restored(file)
+            if isinstance(restored, FileConflict):
+                conflicts.append(restored)
+            else:
+                contents[Path(file.path)] = restored
+        preview = self._store.preview_contents({} if conflicts else contents, running=running)
+        wanted = {
+            role: {key: _value(before) for key, (before, _) in file.keys.items()}
+            for file in record.files
+            for role, source in preview.before.sources.items()
+            if str(source.path) == file.path
+        }
+        return replace(
+            preview,
+            wanted=wanted,
+            conflicts=tuple(conflicts),
+            takes_back=record.number,
+            words=record.words,
+        )
+
+    def _restored(self, file: FileEdit) -> bytes | FileConflict:
+        """The file without the edit: as it was to the byte, or key by key where others changed it since."""
+        source = self._store.source(Path(file.path))
+        content = self._content(file.before)
+        if source.sha == file.after and content is not None:
+            return content
+        after = {key: _value(text) for key, (_, text) in file.keys.items()}
+        before = {key: _value(text) for key, (text, _) in file.keys.items()}
+        theirs = {key: value_at(source.data, key) for key in after}
+        if clashes := key_conflicts(after, theirs, before):
+            return FileConflict(file=file.path, keys=clashes)
+        for key, value in before.items():
+            if not same_value(theirs[key], value):
+                source = edited(source, key, value)
+        return source.content
+
+
+def _file_edit(preview: EditPreview, role: str) -> FileEdit:
+    before, after = preview.before.sources[role], preview.after.sources[role]
+    keys: Mapping[str, tuple[TomlValue, TomlValue]] = preview.changes[role]
+    return FileEdit(
+        path=str(before.path),
+        before=before.sha,
+        after=after.sha,
+        keys={key: (_toml(old), _toml(new)) for key, (old, new) in keys.items()},
+    )
+
+
+def _toml(value: TomlValue) -> str | None:
+    return None if value is None else format_value(value)
+
+
+def _value(text: str | None) -> TomlValue:
+    return None if text is None else parse_value(text)

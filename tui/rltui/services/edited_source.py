@@ -1,0 +1,80 @@
+"""One file with some keys set, checked to be just that; and whether a file is still what was read."""
+
+from __future__ import annotations
+
+import datetime
+
+from rltui.core import tomldoc
+from rltui.core.config_merge import changed_keys, deep_leaves
+from rltui.core.knobs import TomlValue
+from rltui.core.toml_values import parse_value, same_value
+from rltui.errors import ConfigError, ConflictError
+from rltui.frameworks.config_data import value_at
+from rltui.services import toml_source
+from rltui.services.file_diff import text_diff
+from rltui.services.toml_source import Source
+
+
+def edited(source: Source, key: str, value: TomlValue) -> Source:
+    """The source with a dotted key set; `None` removes it.
+
+    Raises:
+        ConfigError: if the text resists; then it is left to the person.
+    """
+    before = value_at(source.data, key)
+    if isinstance(value, str) and isinstance(before, datetime.date | datetime.time):
+        value = _moment(key, value)
+    text = tomldoc.edit(source.text, {key: value})
+    try:
+        after = toml_source.parse(source.path, text.encode())
+    except ConfigError as error:
+        raise _at_risk(source, key) from error
+    touched = changed_keys(deep_leaves(source.data), deep_leaves(after.data))
+    found = value_at(after.data, key)
+    is_there = found == value or same_value(found, value)
+    if not is_there or not all(_is_about(each, key, value) for each in touched):
+        raise _at_risk(source, key)
+    return after
+
+
+def _is_about(changed: str, key: str, value: TomlValue) -> bool:
+    """A changed key is the wanted one, or a table that is empty from now on."""
+    return changed == key or (value is None and key.startswith(f"{changed}."))
+
+
+def _moment(key: str, text: str) -> TomlValue:
+    """A date or time as it is typed."""
+    try:
+        moment = parse_value(text)
+    except ValueError:
+        moment = None
+    if not isinstance(moment, datetime.date | datetime.time):
+        raise ConfigError(f"{key} must be a date or time, not {text!r}", hint="write it like 2026-01-31")
+    return moment
+
+
+def _at_risk(source: Source, key: str) -> ConfigError:
+    return ConfigError(
+        f"{source.path}: cannot set {key} without risk to the rest", hint="edit it in the file itself"
+    )
+
+
+def require_unchanged(source: Source) -> None:
+    """The file still holds what was read.
+
+    Raises:
+        ConflictError: if it does not; the details are the difference.
+    """
+    try:
+        current = source.path.read_bytes()
+    except OSError as error:
+        raise ConflictError(
+            f"{source.path} cannot be read any more: {error.strerror}", hint="nothing was written"
+        ) from error
+    if current != source.content:
+        theirs = text_diff(source.text, current.decode(errors="replace"), source.path.name)
+        raise ConflictError(
+            f"{source.path} was changed by somebody else meanwhile",
+            details=theirs.splitlines(),
+            hint="nothing was written; look at the file and try again",
+        )
