@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rltui.frameworks.base import Framework
+from rltui.frameworks.base import Framework, OwnValidation
+from rltui.frameworks.prime_rl import facts
+from rltui.frameworks.prime_rl.checkout import CHECKOUT
+from rltui.frameworks.prime_rl.config_values import max_steps
+from rltui.frameworks.prime_rl.current import run
 from rltui.frameworks.prime_rl.current.check import check
 from rltui.frameworks.prime_rl.current.derive import derive
+from rltui.frameworks.prime_rl.current.env_servers import instances
+from rltui.frameworks.prime_rl.current.environment import environment
 from rltui.frameworks.prime_rl.current.knobs import KNOBS, defaults
-from rltui.frameworks.prime_rl.current.run import template_values
+from rltui.frameworks.prime_rl.current.resolve import resolutions
 from rltui.frameworks.prime_rl.detection import CURRENT, generations
+from rltui.frameworks.prime_rl.failures import FAILURES
+from rltui.frameworks.prime_rl.log_lines import MARK, log_row
+from rltui.frameworks.prime_rl.own_files import CURRENT_RL
 
 
 def role(path: str, data: Mapping[str, Any]) -> str | None:
@@ -23,10 +32,29 @@ PRIME_RL = Framework(
     title="prime-rl (summer 2026 on)",
     layouts={"rl": "prime-rl", "sft": "prime-rl-sft"},
     roles=role,
-    template_values=template_values,
+    template_values=run.template_values,
     knobs=KNOBS,
     defaults=defaults,
     required=(frozenset({"rl"}), frozenset({"sft"})),
     check=check,
     derive=derive,
+    restart_rules=run.restart_rules,
+    ports=run.ports,
+    output_dir=run.output_dir,
+    max_steps=max_steps,
+    resolutions=resolutions,
+    instances=instances,
+    service_calls=run.service_calls,
+    environment=environment,
+    log_row=log_row,
+    log_mark=MARK,
+    checkout=CHECKOUT,
+    own_validation=OwnValidation(
+        models={"rl": ("prime_rl.configs.rl:RLConfig",), "sft": ("prime_rl.configs.sft:SFTConfig",)}
+    ),
+    engine_memory=run.engine_memory,
+    files=CURRENT_RL,
+    run_files=run.run_files,
+    facts=facts.FACTS,
+    failures=FAILURES,
 )

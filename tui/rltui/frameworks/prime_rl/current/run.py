@@ -1,7 +1,159 @@
-"""How this generation is run."""
+"""How today's generation is run: by parts from the configs that its launcher writes, or by the launcher."""
 
 from __future__ import annotations
 
-from rltui.frameworks.generic import template_values
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
 
-__all__ = ["template_values"]
+from rltui.core.gpu.engine import EngineMemory
+from rltui.core.plan import RestartRule
+from rltui.core.template import TemplateValue
+from rltui.frameworks.base import ConfigFiles, PortKnob, RunContext, RunFiles, ServiceCall
+from rltui.frameworks.config_data import value_at
+from rltui.frameworks.prime_rl import gpu_split, own_files, restart, shared_values, urls
+from rltui.frameworks.prime_rl.config_values import count, data_of, is_table, numbers, optional_count, text
+from rltui.frameworks.prime_rl.vllm_memory import engine
+
+PORT = "inference.server.port"
+ENGINE_PORT = "inference.backend_port"
+ENGINE_ABOVE = 100
+"""The engine behind the router listens so far above the router, unless the config says where."""
+BASE_URL = "orchestrator.model.client.base_url"
+UTILIZATION = "inference.vllm.gpu_memory_utilization"
+VLLM = (0, 26)
+
+
+def split_gpus(data: Mapping[str, Any], devices: Sequence[str]) -> gpu_split.GpuSplit:
+    """By `[deployment]`; no device for a server where the config has none."""
+    inference = count(data, "deployment.num_infer_gpus", 1) if has_inference(data) else 0
+    trainer = max(1, count(data, "deployment.num_train_gpus", 1))
+    return gpu_split.contiguous(devices, inference=inference, trainer=trainer)
+
+
+def has_inference(data: Mapping[str, Any]) -> bool:
+    """The config asks for a server, if only with an empty table."""
+    return is_table(data, "inference")
+
+
+def has_router(data: Mapping[str, Any]) -> bool:
+    """A router stands before the engine, unless it is switched off."""
+    return value_at(data, "inference.router") != "None"
+
+
+def broadcast(data: Mapping[str, Any]) -> str:
+    """How weights go to the server: what the config says, else as the launcher chooses."""
+    named = text(data, "weight_broadcast.type", "trainer.weight_broadcast.type")
+    if named is not None:
+        return named
+    return "filesystem" if is_table(data, "trainer.model.lora") or not has_inference(data) else "nccl"
+
+
+def effective_ports(data: Mapping[str, Any], overrides: Mapping[str, int | str]) -> tuple[int, int]:
+    """Where clients and where the engine are spoken to: one and the same without a router."""
+    router = urls.port(overrides.get(PORT, value_at(data, PORT)))
+    if not has_router(data):
+        return router, router
+    above = urls.port(value_at(data, PORT)) + ENGINE_ABOVE
+    return router, urls.port(overrides.get(ENGINE_PORT, value_at(data, ENGINE_PORT)), above)
+
+
+def template_values(files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
+    """`config.<part>`, `config.launcher`, `run`, `gpus.<id>`, `port.inference`, `port.engine` …"""
+    role = "rl" if "rl" in files else "sft"
+    data = data_of(files, role)
+    split = split_gpus(data, context.devices)
+    port, engine_port = effective_ports(data, context.overrides)
+    fault = shared_values.not_by_parts(data)
+    no_inference = None if has_inference(data) else shared_values.NO_INFERENCE
+    made = {"launcher": None, "inference": fault or no_inference, "orchestrator": fault, "trainer": fault}
+    all_gpus = ",".join(dict.fromkeys((*split.inference, *split.trainer)))
+    return {
+        **shared_values.values(files, context, made),
+        "host.inference": urls.host(value_at(data, "inference.server.host")),
+        "port.inference": str(port),
+        "port.engine": str(engine_port),
+        "gpus.inference": split.value("inference"),
+        "gpus.trainer": split.value("trainer"),
+        "gpus.launcher": all_gpus,
+        "gpus.sft": all_gpus,
+        "gpu_count.trainer": str(len(split.trainer) or max(1, count(data, "deployment.num_train_gpus", 1))),
+        "gpu_memory.inference": _gpu_memory(files) if split.inference else "",
+        "ranks.trainer": ",".join(map(str, numbers(data, "trainer.log.ranks_filter") or (0,))),
+    }
+
+
+def ports(files: ConfigFiles) -> tuple[PortKnob, ...]:
+    """Router and engine, unless the config gives the server's address a second time."""
+    data = data_of(files, "rl")
+    if not has_inference(data) or value_at(data, BASE_URL) is not None:
+        return ()
+    port, engine_port = effective_ports(data, {})
+    readers = ("inference", "orchestrator")
+    found = (PortKnob("inference", PORT, port, readers, by_option=False),)
+    if engine_port == port or value_at(data, "orchestrator.model.client.admin_base_url") is not None:
+        return found
+    return (*found, PortKnob("inference", ENGINE_PORT, engine_port, readers, by_option=False))
+
+
+def engine_memory(files: ConfigFiles) -> EngineMemory | None:
+    """What vLLM takes, from `[inference.vllm]`, which has vLLM's own names."""
+    data = data_of(files, "rl")
+    if not has_inference(data):
+        return None
+    table = "inference.vllm"
+    return engine(
+        utilization=value_at(data, UTILIZATION),
+        utilization_knob=UTILIZATION,
+        model=text(data, f"{table}.model", "model.name"),
+        dtype=text(data, f"{table}.dtype"),
+        tensor_parallel=count(data, f"{table}.tensor_parallel_size", 1),
+        max_model_len=optional_count(data, f"{table}.max_model_len"),
+        enforce_eager=value_at(data, f"{table}.enforce_eager") is True,
+        max_num_seqs=optional_count(data, f"{table}.max_num_seqs"),
+        max_num_batched_tokens=optional_count(data, f"{table}.max_num_batched_tokens"),
+        kv_cache_dtype=text(data, f"{table}.kv_cache_dtype"),
+        kv_cache_memory_bytes=optional_count(data, f"{table}.kv_cache_memory_bytes"),
+        version=VLLM,
+    )
+
+
+def output_dir(files: ConfigFiles) -> str | None:
+    """The run's own folder below `output_dir`, as far as the config names them."""
+    for file in files.values():
+        group, run = text(file.data, "output_dir"), text(file.data, "run.dir", "run.name")
+        if group is not None or run is not None:
+            return str(PurePath(group or "outputs") / (run or ""))
+    return None
+
+
+def run_files(files: ConfigFiles) -> RunFiles:
+    """SFT has no orchestrator whose half a checkpoint would need."""
+    return own_files.CURRENT_SFT if "sft" in files else own_files.CURRENT_RL
+
+
+def restart_rules(files: ConfigFiles) -> Sequence[RestartRule]:
+    """By the transports. A pair stays a pair even where both go through files: their counters are two.
+
+    A run that begins anew needs no further rule: the trainer broadcasts its first weights before the first
+    step, and the orchestrator waits for them.
+    """
+    data = data_of(files, "rl")
+    rollouts = text(data, "rollout_transport.type", "trainer.rollout_transport.type") or "zmq"
+    in_memory = broadcast(data) != "filesystem"
+    through_files = rollouts == "filesystem" and not in_memory
+    return restart.rules(in_memory=in_memory, pair=restart.STEPS if through_files else restart.HANDSHAKE)
+
+
+def service_calls(files: ConfigFiles, context: RunContext) -> tuple[ServiceCall, ...]:
+    """An orchestrator that died while it updated weights left the engine paused, which no router knows."""
+    if "rl" not in files:
+        return ()
+    values = template_values(files, context)
+    url = f"http://{values['host.inference']}:{values['port.engine']}/resume"
+    return (ServiceCall("inference", url, "resume an engine that was left paused"),)
+
+
+def _gpu_memory(files: ConfigFiles) -> str:
+    memory = engine_memory(files)
+    return "" if memory is None else str(memory.utilization)

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rltui.frameworks.base import Framework
+from rltui.frameworks.base import Framework, OwnValidation
+from rltui.frameworks.prime_rl import facts
+from rltui.frameworks.prime_rl.checkout import CHECKOUT
+from rltui.frameworks.prime_rl.config_values import max_steps
 from rltui.frameworks.prime_rl.detection import MERGED, generations
+from rltui.frameworks.prime_rl.failures import FAILURES
+from rltui.frameworks.prime_rl.log_lines import MARK, log_row
+from rltui.frameworks.prime_rl.merged import run
 from rltui.frameworks.prime_rl.merged.check import check
 from rltui.frameworks.prime_rl.merged.derive import derive
 from rltui.frameworks.prime_rl.merged.knobs import KNOBS, defaults
-from rltui.frameworks.prime_rl.merged.run import template_values
+from rltui.frameworks.prime_rl.merged.resolve import resolutions
+from rltui.frameworks.prime_rl.own_files import MERGED_RL
 
 
 def role(path: str, data: Mapping[str, Any]) -> str | None:
@@ -23,10 +30,32 @@ PRIME_RL_MERGED = Framework(
     title="prime-rl, one file (winter and spring 2026)",
     layouts={"rl": "prime-rl-merged", "sft": "prime-rl-sft"},
     roles=role,
-    template_values=template_values,
+    template_values=run.template_values,
     knobs=KNOBS,
     defaults=defaults,
     required=(frozenset({"rl"}), frozenset({"sft"})),
     check=check,
     derive=derive,
+    restart_rules=run.restart_rules,
+    fresh_rules=run.fresh_rules,
+    ports=run.ports,
+    output_dir=run.output_dir,
+    max_steps=max_steps,
+    resolutions=resolutions,
+    service_calls=run.service_calls,
+    environment=run.environment,
+    log_row=log_row,
+    log_mark=MARK,
+    checkout=CHECKOUT,
+    own_validation=OwnValidation(
+        models={
+            "rl": ("prime_rl.configs.rl:RLConfig", "prime_rl.rl:RLConfig"),
+            "sft": ("prime_rl.configs.sft:SFTConfig", "prime_rl.trainer.sft.config:SFTTrainerConfig"),
+        }
+    ),
+    engine_memory=run.engine_memory,
+    files=MERGED_RL,
+    run_files=run.run_files,
+    facts=facts.FACTS,
+    failures=FAILURES,
 )

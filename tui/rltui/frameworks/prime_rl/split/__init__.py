@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rltui.frameworks.base import Framework
+from rltui.frameworks.base import Framework, OwnValidation
+from rltui.frameworks.prime_rl import facts
+from rltui.frameworks.prime_rl.checkout import CHECKOUT
+from rltui.frameworks.prime_rl.config_values import max_steps
 from rltui.frameworks.prime_rl.detection import SPLIT, generations
+from rltui.frameworks.prime_rl.failures import FAILURES
+from rltui.frameworks.prime_rl.log_lines import MARK, log_row
+from rltui.frameworks.prime_rl.own_files import SPLIT_RL
+from rltui.frameworks.prime_rl.split import run
 from rltui.frameworks.prime_rl.split.check import check
 from rltui.frameworks.prime_rl.split.derive import derive
 from rltui.frameworks.prime_rl.split.knobs import KNOBS, defaults
-from rltui.frameworks.prime_rl.split.run import template_values
 
 
 def role(path: str, data: Mapping[str, Any]) -> str | None:
@@ -23,10 +29,32 @@ PRIME_RL_SPLIT = Framework(
     title="prime-rl, three files (2025)",
     layouts={"orchestrator": "prime-rl-split", "sft": "prime-rl-sft"},
     roles=role,
-    template_values=template_values,
+    template_values=run.template_values,
     knobs=KNOBS,
     defaults=defaults,
     required=(frozenset({"trainer", "orchestrator", "inference"}), frozenset({"sft"})),
     check=check,
     derive=derive,
+    restart_rules=run.restart_rules,
+    ports=run.ports,
+    output_dir=run.output_dir,
+    max_steps=max_steps,
+    resolutions=run.resolutions,
+    environment=run.environment,
+    log_row=log_row,
+    log_mark=MARK,
+    checkout=CHECKOUT,
+    own_validation=OwnValidation(
+        models={
+            "trainer": ("prime_rl.trainer.rl.config:RLTrainerConfig",),
+            "orchestrator": ("prime_rl.orchestrator.config:OrchestratorConfig",),
+            "inference": ("prime_rl.inference.config:InferenceConfig",),
+            "sft": ("prime_rl.trainer.sft.config:SFTTrainerConfig",),
+        }
+    ),
+    engine_memory=run.engine_memory,
+    files=SPLIT_RL,
+    run_files=run.run_files,
+    facts=facts.FACTS,
+    failures=FAILURES,
 )

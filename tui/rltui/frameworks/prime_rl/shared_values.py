@@ -1,0 +1,61 @@
+"""Values for a layout's placeholders that mean the same in every generation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rltui.core.api import KnobValue
+from rltui.core.template import Missing, TemplateValue
+from rltui.frameworks.base import ConfigFiles, RunContext
+from rltui.frameworks.prime_rl.config_values import is_table
+
+MADE_AT_START = Missing("it is made as the component starts")
+NO_INFERENCE = Missing(
+    "the config has no [inference] table, so there is no server to start",
+    hint="add [inference], or use --layout prime-rl-single beside a server of your own",
+)
+FILE_BROADCAST: Mapping[str, KnobValue] = {
+    "weight_broadcast": None,
+    "trainer.weight_broadcast": None,
+    "orchestrator.weight_broadcast": None,
+    "inference.weight_broadcast": None,
+    "weight_broadcast.type": "filesystem",
+}
+"""Edits for one shared GPU: NCCL would need a device for each side."""
+BROADCAST_NOTE = "one GPU for inference and trainer: weights go through files, since NCCL needs two GPUs"
+SINGLE = "--layout prime-rl-single runs it with prime-rl's own launcher"
+
+
+def values(
+    files: ConfigFiles, context: RunContext, made: Mapping[str, Missing | None]
+) -> dict[str, TemplateValue]:
+    """Folders, the way to prime-rl's programs, and the configs.
+
+    `made`: name of each file that resolutions make → why it cannot be made, if that is so.
+    """
+    return {
+        "python": context.python,
+        "workspace": context.workspace,
+        "output_dir": context.output_dir,
+        "run_dir": context.run_folder,
+        "name": context.name,
+        "run": context.run,
+        **{f"config.{role}": file.path for role, file in files.items()},
+        **{f"config.{name}": fault or MADE_AT_START for name, fault in made.items()},
+        **{f"config.{name}": path for name, path in context.resolved.items()},
+    }
+
+
+def not_by_parts(data: Mapping[str, Any]) -> Missing | None:
+    """Why rltui cannot start the processes of a merged config itself."""
+    deployment = data.get("deployment")
+    if isinstance(deployment, Mapping) and deployment.get("type", "single_node") != "single_node":
+        return Missing("the config is for several nodes, whose processes SLURM starts", hint=SINGLE)
+    if is_table(data, "teacher_inference") or (
+        isinstance(deployment, Mapping) and deployment.get("num_teacher_gpus")
+    ):
+        return Missing(
+            "the config asks for a teacher's server, which this layout does not start", hint=SINGLE
+        )
+    return None
