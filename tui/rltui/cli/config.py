@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+from rltui.cli.choosing import chosen_framework
 from rltui.cli.output import confirm, plan_text, print_json
 from rltui.client import creation, launch, offline
 from rltui.client.wire import Wire
@@ -14,6 +15,7 @@ from rltui.core.api import KnobInfo, KnobTable, Plan, Request
 from rltui.core.knob_values import split_assignment
 from rltui.errors import ConfigError
 from rltui.services import layout_files
+from rltui.services.config_files import named
 from rltui.services.experiment_files import ExperimentRecord
 
 
@@ -108,8 +110,9 @@ def _refuse_blocked(plan: Plan) -> None:
 
 def check(arguments: argparse.Namespace) -> int:
     """Validate config files."""
-    files = tuple(Path(name).absolute() for name in arguments.config)
-    found = creation.check(files, arguments.layout, with_memory=True)
+    files = named([Path(name) for name in arguments.config])
+    framework = chosen_framework(files, arguments.layout, arguments.framework)
+    found = creation.check(files, arguments.layout, framework, with_memory=True)
     if arguments.json:
         print_json(found)
     else:

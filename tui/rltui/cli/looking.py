@@ -26,7 +26,7 @@ DEFAULT_FOLLOWED_LINES = 20
 
 
 def logs(arguments: argparse.Namespace) -> int:
-    """Print, and follow, the output of one attempt."""
+    """Print, and follow, the output of one attempt, or a log file that the layout names."""
     record = launch.choose(arguments.name)
     path = _log_path(record, arguments.component, arguments.attempt)
     line_filter = LineFilter(_pattern(arguments.grep), _level(arguments.level))
@@ -43,15 +43,35 @@ def _log_path(record: ExperimentRecord, component: str, attempt: int | None) -> 
     control = ControlFolder(Path(record.output_dir))
     attempts = control.attempts(component)
     if not attempts:
-        started = sorted(entry.name for entry in (control.path / "components").glob("*"))
-        raise UsageError(
-            f"{component!r} has not been started in {record.name}",
-            hint=f"there are logs of: {', '.join(started) or 'nothing yet'}",
-        )
+        return _other_log(record, component, attempt)
     if attempt is not None and attempt not in attempts:
         known = ", ".join(map(str, attempts))
         raise UsageError(f"{component} has no attempt {attempt}", hint=f"there are: {known}")
     return control.log_file(component, attempt or attempts[-1])
+
+
+def _other_log(record: ExperimentRecord, log_id: str, attempt: int | None) -> Path:
+    """A file that the layout's `[[log]]` follows."""
+    from rltui.services import layout_files  # pydantic takes 60 ms
+    from rltui.services.followed_logs import FollowedLogs
+
+    logs = FollowedLogs(Path(record.run_dir), layout_files.load_for(record).log)
+    logs.look()
+    if attempt is not None and any(log.id == log_id for log in logs.logs):
+        raise UsageError(f"{log_id} is a log file and has no attempts", hint="leave --attempt out")
+    if (path := logs.paths.get(log_id)) is not None:
+        return path
+    for log in logs.logs:
+        if log.id == log_id:
+            raise UsageError(
+                f"{log_id} of {record.name} has no log file yet",
+                hint=f"looked in {record.run_dir} for: {', '.join(log.wanted)}",
+            )
+    started = (entry.name for entry in (ControlFolder(Path(record.output_dir)).path / "components").glob("*"))
+    raise UsageError(
+        f"{log_id!r} has not been started in {record.name}",
+        hint=f"there are logs of: {', '.join(sorted({*started, *logs.paths})) or 'nothing yet'}",
+    )
 
 
 def _pattern(text: str | None) -> re.Pattern[str] | None:

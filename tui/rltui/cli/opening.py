@@ -89,7 +89,14 @@ def _name_to_watch(arguments: argparse.Namespace) -> str | None:
         UsageError: for arguments that would create one.
     """
     names = [*arguments.config, *([arguments.name] if arguments.name else [])]
-    creating = [arguments.layout, arguments.output_dir, arguments.workspace, arguments.resume, arguments.new]
+    creating = [
+        arguments.layout,
+        arguments.framework,
+        arguments.output_dir,
+        arguments.workspace,
+        arguments.resume,
+        arguments.new,
+    ]
     if any(creating) or len(names) > 1:
         raise UsageError(
             "--readonly only looks at an experiment that runs, it creates none",

@@ -25,6 +25,7 @@ from rltui.services import orphans as leftovers
 from rltui.services import processes
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.gpu_once import read_once
+from rltui.services.observed import refuse_observed
 from rltui.services.processes import ProcessId
 from rltui.services.strangers import strangers
 
@@ -40,6 +41,7 @@ def orphans(arguments: argparse.Namespace) -> int:
     if arguments.free is None:
         _list(_look(record), as_json=arguments.json)
         return 0
+    refuse_observed(record)
     wire = launch.connect(record)
     if wire is None:
         ended = _free_offline(record, arguments)

@@ -14,6 +14,7 @@ each in a pane, kept alive in tmux. Closing the terminal stops nothing.
   rltui CONFIG…     open an experiment (attach if it runs, else create it and ask before starting)
   rltui             attach to the experiment that runs
   rltui --readonly  the same, to look only: nothing can be changed from there
+  rltui watch DIR   a run that somebody else started, seen through its output folder
   rltui demo        a real small run on this machine's CPU, no GPU needed
 """
 EPILOG = """\
@@ -62,7 +63,7 @@ def _command(
 
 def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
     opening = _command(commands, "open", "opening:open_experiment", "open an experiment in the TUI")
-    opening.add_argument("config", nargs="*", metavar="CONFIG", help="TOML file of the run")
+    opening.add_argument("config", nargs="*", metavar="CONFIG", help="TOML files of the run, or their folder")
     opening.add_argument(
         "--readonly",
         action="store_true",
@@ -72,8 +73,15 @@ def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
     demo = _command(commands, "demo", "creating:demo", "a real small run on the CPU, in the TUI")
     demo.add_argument("-o", "--output-dir", metavar="DIR", help="folder of the demo (default: outputs/demo)")
     demo.add_argument("--no-tui", action="store_true", help="start it headless, like `up`")
+    watch = _command(commands, "watch", "watching:watch", "look at a run that somebody else started")
+    watch.add_argument("run_dir", metavar="RUN_DIR", help="its output folder, the one with logs/ in it")
+    watch.add_argument("-n", "--name", metavar="NAME", help="name of the observation (default: the folder's)")
+    watch.add_argument("-l", "--layout", metavar="LAYOUT", help="layout of [[log]] entries (default: watch)")
+    _add_framework(watch)
+    watch.add_argument("--no-tui", action="store_true", help="only begin, and print the status")
+    _add_json(watch)
     up = _command(commands, "up", "running:up", "start an experiment headless; returns when all is ready")
-    up.add_argument("config", nargs="+", metavar="CONFIG", help="TOML file of the run")
+    up.add_argument("config", nargs="+", metavar="CONFIG", help="TOML files of the run, or their folder")
     _add_creation(up)
     up.add_argument("--only", metavar="C,…", help="start only these components (and what they need)")
     up.add_argument("--no-wait", action="store_true", help="return at once")
@@ -137,8 +145,9 @@ def _add_config(commands: Commands[argparse.ArgumentParser]) -> None:
     _add_name(edit)
     _add_json(edit)
     check = _command(commands, "check", "config:check", "validate a config; no side effects")
-    check.add_argument("config", nargs="+", metavar="CONFIG", help="TOML file of the run")
+    check.add_argument("config", nargs="+", metavar="CONFIG", help="TOML files of the run, or their folder")
     check.add_argument("-l", "--layout", metavar="LAYOUT", help="layout name or file")
+    _add_framework(check)
     _add_json(check)
     layouts = _command(commands, "layouts", "config:list_layouts", "list the layouts and where they lie")
     _add_json(layouts)
@@ -186,6 +195,7 @@ def _add_creation(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-l", "--layout", metavar="LAYOUT", help="layout name or file (default: by the config)"
     )
+    _add_framework(parser)
     parser.add_argument("-n", "--name", metavar="NAME", help="name of the experiment")
     parser.add_argument("-o", "--output-dir", metavar="DIR", help="output folder (default: by the config)")
     parser.add_argument("--workspace", metavar="DIR", help="folder the components run in (default: here)")
@@ -193,6 +203,14 @@ def _add_creation(parser: argparse.ArgumentParser) -> None:
     again.add_argument("--resume", action="store_true", help="continue the earlier run in the output folder")
     again.add_argument(
         "--new", action="store_true", help="leave the earlier run alone, use the next free folder"
+    )
+
+
+def _add_framework(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--framework",
+        metavar="ID",
+        help="whose config it is, where its keys do not tell: prime-rl, tinyrl, …",
     )
 
 

@@ -11,6 +11,7 @@ from rltui.cli.waiting import wait_until_settled
 from rltui.client import launch
 from rltui.core.api import Plan, Request
 from rltui.services.experiment_files import ExperimentRecord
+from rltui.services.observed import refuse_observed
 
 
 def change(arguments: argparse.Namespace) -> int:
@@ -22,6 +23,7 @@ def change(arguments: argparse.Namespace) -> int:
         resume="scratch" if getattr(arguments, "from_scratch", False) else "latest",
     )
     record = launch.choose(arguments.name)
+    refuse_observed(record)
     if arguments.plan:
         return _only_plan(record, request, as_json=arguments.json)
     with launch.reach(record) as wire:

@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+from rltui.cli.choosing import chosen_framework
 from rltui.cli.output import confirm, plan_text
 from rltui.cli.status import as_text, read_status
 from rltui.cli.waiting import wait_until_settled
@@ -14,18 +15,22 @@ from rltui.client import creation, launch
 from rltui.client.wire import SupervisorGoneError
 from rltui.core.api import Plan, Request
 from rltui.errors import RltuiError
-from rltui.services.experiment_files import ExperimentRecord, known_experiments
+from rltui.services.config_files import named
+from rltui.services.experiment_files import ExperimentRecord, forget, known_experiments
 
 
 def wish_of(arguments: argparse.Namespace) -> creation.Wish:
-    """What the arguments of `up` and `open` ask for."""
+    """What the arguments of `up` and `open` ask for, once it is clear which framework the config is for."""
     earlier = "resume" if arguments.resume else "new" if arguments.new else "ask"
+    files = named([Path(name) for name in arguments.config])
+    workspace = Path(arguments.workspace) if arguments.workspace else None
     return creation.Wish(
-        config_files=tuple(Path(name) for name in arguments.config),
+        config_files=files,
         layout=arguments.layout,
+        framework=chosen_framework(files, arguments.layout, arguments.framework, workspace=workspace),
         name=arguments.name,
         output_dir=Path(arguments.output_dir) if arguments.output_dir else None,
-        workspace=Path(arguments.workspace) if arguments.workspace else None,
+        workspace=workspace,
         earlier_run=earlier,  # type: ignore[arg-type]  # one of three literals
     )
 
@@ -76,7 +81,7 @@ def start_headless(
 
 
 def down(arguments: argparse.Namespace) -> int:
-    """Stop everything of an experiment, its supervisor included."""
+    """Stop everything of an experiment, its supervisor included. Of an observed run, only the observation."""
     record = launch.choose(arguments.experiment or arguments.name)
     with launch.reach(record) as wire:
         try:
@@ -88,7 +93,11 @@ def down(arguments: argparse.Namespace) -> int:
             ) from None
         wire.wait_for_end()
     status = read_status(record)
-    print(json.dumps(status) if arguments.json else f"{record.name} is down; no process is left")
+    ended = f"{record.name} is down; no process is left"
+    if record.observed:
+        forget(record)
+        ended = f"{record.name} is not observed any more; the run in {record.run_dir} was left alone"
+    print(json.dumps(status) if arguments.json else ended)
     return 0
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from rltui.client import launch
 from rltui.core.command_text import short_command
 from rltui.core.durations import duration
+from rltui.core.growth import quiet_s
 from rltui.core.units import gib
 from rltui.services.experiment_files import ExperimentRecord
 
@@ -55,12 +56,13 @@ def as_text(status: dict[str, Any], now: float | None = None) -> str:
     """The status for people: a line per component, one below it for a long reason, one per leftover."""
     lines = [
         f"{status['experiment']} · {status['framework']} · {_progress(status)}",
-        f"  {status['output_dir']}",
+        f"  {status.get('run_dir') if status.get('observed') else status['output_dir']}",
     ]
     if under_way := status.get("transaction"):
         lines.append(f"  under way: {under_way}")
     for component in status["components"]:
         lines.extend(_component_lines(component, time.time() if now is None else now))
+    lines.extend(_log_line(log, time.time() if now is None else now) for log in status.get("logs", ()))
     if orphans := status.get("orphans"):
         lines.extend(f"  ⚠ leftover: {orphan_text(orphan)}" for orphan in orphans)
         lines.append("    end what is left over: rltui orphans --free")
@@ -69,6 +71,8 @@ def as_text(status: dict[str, Any], now: float | None = None) -> str:
 
 def _progress(status: dict[str, Any]) -> str:
     parts = ["done ✓" if status.get("done") else status["state"]]
+    if status.get("observed"):
+        parts = ["observed", "its logs grow" if status["state"] == "running" else "quiet"]
     if status["step"]:
         of = f"/{status['max_steps']}" if status["max_steps"] is not None else ""
         parts.append(f"step {status['step']}{of}")
@@ -101,6 +105,15 @@ def _component_lines(component: dict[str, Any], now: float) -> list[str]:
     if component["stalled"] and component.get("evidence"):
         below.append(f"      ⚠ {component['evidence']}")
     return [line.rstrip(), *below]
+
+
+def _log_line(log: dict[str, Any], now: float) -> str:
+    """`≡ trainer  growing · logs/latest/trainer.log`: a log file that no component here prints."""
+    quiet = quiet_s(log["changed_at"], now)
+    state = (
+        "no file yet" if log["path"] is None else "growing" if quiet is None else f"quiet {duration(quiet)}"
+    )
+    return f"  ≡ {log['id']:<14}{state:<9} · {log['name'] or log['wanted'][0]}"
 
 
 def _memory_lines(component: dict[str, Any]) -> list[str]:

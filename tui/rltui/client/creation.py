@@ -78,17 +78,25 @@ class EarlierRun:
 
 
 def identify(
-    config_files: tuple[Path, ...], layout: str | None, framework: str | None = None
+    config_files: tuple[Path, ...],
+    layout: str | None,
+    framework: str | None = None,
+    *,
+    workspace: Path | None = None,
 ) -> tuple[Framework, Path]:
     """The framework and the layout file that suit these config files.
+
+    `workspace`: where the components will run, by default here; what is installed there helps to tell.
 
     Raises:
         AmbiguousConfigError: if the files suit several frameworks, and `framework` does not say which.
         ConfigError: if a file is missing or malformed, or the framework or layout is unknown.
     """
-    folder = config_files[0].parent
+    folder, workspace = config_files[0].parent, workspace or Path.cwd()
     if layout is None:
-        chosen = registry.get(framework) if framework is not None else detect(config_files)
+        chosen = (
+            registry.get(framework) if framework is not None else detect(config_files, workspace=workspace)
+        )
         roles = load(config_files, chosen).sources
         return chosen, layout_files.find(registry.layout_for(chosen, roles), folder)
     layout_file = layout_files.find(layout, folder)
@@ -100,7 +108,7 @@ def identify(
     if wanted or framework is not None:
         return registry.get(wanted or str(framework)), layout_file
     try:
-        return detect(config_files), layout_file
+        return detect(config_files, workspace=workspace), layout_file
     except registry.UnknownConfigError:
         return registry.get("generic"), layout_file
 
@@ -167,11 +175,11 @@ def plan_record(wish: Wish) -> tuple[ExperimentRecord, EarlierRun | None]:
         ConflictError: if the name is taken by an experiment in another folder.
     """
     paths_ = tuple(path.absolute() for path in wish.config_files)
-    framework, layout_file = identify(paths_, wish.layout, wish.framework)
+    workspace = (wish.workspace or Path.cwd()).absolute()
+    framework, layout_file = identify(paths_, wish.layout, wish.framework, workspace=workspace)
     files = ConfigStore(list(paths_), framework).load()
     instances = framework.instances(files)
     layout = _layout(layout_file, instances)
-    workspace = (wish.workspace or Path.cwd()).absolute()
     configured = framework.output_dir(files) or default_output_dir(paths_)
     output_dir = workspace / (wish.output_dir or configured)
     name = wish.name or output_dir.name
@@ -250,7 +258,7 @@ def create(wish: Wish) -> Created:
         ConfigError, ConflictError: as `examine`; nothing was written.
         RltuiError: if the supervisor cannot be started.
     """
-    with _alone():
+    with alone():
         record, notes = with_ports(examine(wish))
         control = ControlFolder(Path(record.output_dir))
         owner = _owner(Path(record.output_dir), record.name)
@@ -264,7 +272,7 @@ def create(wish: Wish) -> Created:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def alone() -> Iterator[None]:
     """One creation at a time for each user, so that two never choose the same name, folder or port."""
     make_folder(paths.state_dir())
     lock = FileLock(paths.state_dir() / "create.lock")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,15 +10,14 @@ from rltui.core.api import ComponentStatus, Orphan, Status
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.gpu.report import GpuReport
 from rltui.core.layout import ComponentSpec
-from rltui.core.metrics import MetricSeries
 from rltui.errors import ConfigError
-from rltui.frameworks import registry
 from rltui.services import layout_files, orphans, processes
 from rltui.services.attempt_life import ended_life
 from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.metrics_feed import MetricsFeed
-from rltui.services.run_folder import RunFolder
+from rltui.services.followed_logs import FollowedLogs
+from rltui.services.observed import framework_of, is_growing
+from rltui.services.run_metrics import read_series
 
 
 def open_store(record: ExperimentRecord) -> ConfigStore:
@@ -25,24 +25,27 @@ def open_store(record: ExperimentRecord) -> ConfigStore:
     layout = layout_files.load_for(record)
     return ConfigStore(
         [Path(name) for name in record.config_files],
-        registry.get(record.framework),
+        framework_of(record),
         components=[spec.id for spec in layout.component],
     )
 
 
 def offline_status(record: ExperimentRecord) -> Status:
     """The status of a stopped experiment."""
-    framework = registry.get(record.framework)
+    framework = framework_of(record)
     layout = layout_files.load_for(record)
-    series = MetricSeries(framework.metrics)
-    for row in MetricsFeed(RunFolder(Path(record.run_dir), framework.files).metrics).read():
-        series.add(row)
+    logs = FollowedLogs(Path(record.run_dir), layout.log)
+    logs.look()
+    series = read_series(record, [spec.id for spec in layout.component], logs.paths)
     progress = series.progress(_max_steps(record))
     return Status(
         experiment=record.name,
-        state="stopped",
+        state="running" if record.observed and is_growing(logs.logs, time.time()) else "stopped",
         framework=framework.id,
         output_dir=record.output_dir,
+        run_dir=record.run_dir,
+        observed=record.observed,
+        logs=logs.logs,
         step=progress.step,
         max_steps=progress.max_steps,
         reward=progress.reward,
@@ -79,7 +82,7 @@ def _max_steps(record: ExperimentRecord) -> int | None:
         store.load()
     except ConfigError:
         return None  # the file is gone or broken; the rest of the status still holds
-    return registry.get(record.framework).max_steps(store.files)
+    return framework_of(record).max_steps(store.files)
 
 
 def _last_known(

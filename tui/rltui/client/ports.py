@@ -57,6 +57,8 @@ def listening_ports(record: ExperimentRecord) -> tuple[int, ...]:
     Raises:
         ConfigError: if its config or layout cannot be read any more.
     """
+    if record.observed:
+        return ()
     layout, files = _read(record)
     framework = registry.get(record.framework)
     context = RunContext(

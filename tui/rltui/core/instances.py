@@ -25,7 +25,10 @@ def expanded(layout: Layout, instances: Mapping[str, Sequence[str]]) -> Layout:
     """
     if not any(spec.each for spec in layout.component):
         return layout
-    ids = {spec.id: _ids(spec, instances) for spec in layout.component}
+    ids = {
+        spec.id: instance_ids(spec.id, instances.get(spec.each, ())) if spec.each else (spec.id,)
+        for spec in layout.component
+    }
     components = [one for spec in layout.component for one in _components(spec, ids, instances)]
     columns = [_named(column, ids) for column in layout.screen.columns]
     return Layout.model_validate(
@@ -34,13 +37,11 @@ def expanded(layout: Layout, instances: Mapping[str, Sequence[str]]) -> Layout:
     )
 
 
-def _ids(spec: ComponentSpec, instances: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    if not spec.each:
-        return (spec.id,)
-    names = instances.get(spec.each, ())
+def instance_ids(component: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Ids of the components that a component with `each` becomes, one per name, in their order."""
     plain = [_NOT_IN_IDS.sub("-", name.lower()).strip("-") for name in names]
     return tuple(
-        _id(spec.id, slug, name, is_clear=plain.count(slug) == 1)
+        _id(component, slug, name, is_clear=plain.count(slug) == 1)
         for slug, name in zip(plain, names, strict=True)
     )
 

@@ -137,9 +137,16 @@ class LogSpec(Section):
 
     id: ComponentId
     files: tuple[str, ...] = Field(min_length=1)
-    """Paths, relative to the run's folder; with `*`, `?` and `**`. The newest that exists is followed, also
-    when a newer one appears."""
+    """Paths relative to the run's folder, with `*` and `?`. The first that leads to a file counts; of several
+    files, the newest is followed, also when it appears later."""
     title: str = ""
+
+    @field_validator("files")
+    @classmethod
+    def _relative(cls, files: tuple[str, ...]) -> tuple[str, ...]:
+        if strange := [name for name in files if not name or name.startswith("/")]:
+            raise ValueError(f"{strange[0]!r} is no path below the run's folder")
+        return files
 
 
 class GpuSourceSpec(Section):

@@ -23,7 +23,7 @@ from rltui.daemon.alerts import deliver_alerts
 from rltui.daemon.api_server import ApiServer
 from rltui.daemon.disk import watch_disk
 from rltui.daemon.folder_guard import guard_folder
-from rltui.daemon.samplers import follow_config, follow_metrics, watch_gpus, watch_orphans
+from rltui.daemon.samplers import follow_config, follow_logs, follow_metrics, watch_gpus, watch_orphans
 from rltui.daemon.socket_guard import guard_socket
 from rltui.daemon.stalls import watch_stalls
 from rltui.daemon.start_watch import watch_starts
@@ -89,6 +89,7 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
         asyncio.create_task(work(supervisor), name=work.__name__)
         for work in (
             follow_metrics,
+            follow_logs,
             follow_config,
             watch_gpus,
             watch_orphans,

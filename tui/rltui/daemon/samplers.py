@@ -1,4 +1,4 @@
-"""Loops that look at the world: metrics and config files by the clock, leftovers and GPUs."""
+"""Loops that look at the world: metrics, logs and config files by the clock, leftovers and GPUs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rltui.daemon.supervisor import Supervisor
 
 METRICS_INTERVAL_S = 0.5
 CONFIG_INTERVAL_S = 1.0
+LOGS_INTERVAL_S = 1.0
 
 
 async def follow_metrics(supervisor: Supervisor) -> None:
@@ -26,6 +27,14 @@ async def follow_metrics(supervisor: Supervisor) -> None:
             supervisor.publish_status()
             _tell(supervisor, progress.take_non_finite())
         await asyncio.sleep(METRICS_INTERVAL_S)
+
+
+async def follow_logs(supervisor: Supervisor) -> None:
+    """Publish the status when another log file is followed, or one has grown for a while."""
+    while True:
+        if supervisor.logs.look():
+            supervisor.publish_status()
+        await asyncio.sleep(LOGS_INTERVAL_S)
 
 
 def _tell(supervisor: Supervisor, found: Iterable[NonFinite]) -> None:

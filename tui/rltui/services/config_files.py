@@ -10,7 +10,7 @@ from rltui.core.toml_scan import BOM
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
-from rltui.services import toml_source
+from rltui.services import checkout, toml_source
 from rltui.services.toml_source import Source
 
 
@@ -28,13 +28,24 @@ class LoadedFiles:
         }
 
 
-def detect(paths: Sequence[Path]) -> Framework:
-    """The framework that these files are for.
+def detect(paths: Sequence[Path], *, workspace: Path) -> Framework:
+    """The framework that these files are for. Where several know them, the one whose checkout is at hand.
 
     Raises:
+        AmbiguousConfigError: if that does not help.
         ConfigError: if a file cannot be read, or no framework knows them.
     """
-    return registry.detect([(str(source.path), source.data) for source in map(toml_source.read, paths)])
+    parsed = [(str(source.path), source.data) for source in map(toml_source.read, paths)]
+    try:
+        return registry.detect(parsed)
+    except registry.AmbiguousConfigError as error:
+        checkouts = {registry.get(name).checkout for name in error.candidates} - {None}
+    found = (
+        checkout.installed_generation(known, workspace=workspace, config_files=paths)
+        for known in checkouts
+        if known is not None
+    )
+    return registry.detect(parsed, installed=next((name for name in found if name is not None), None))
 
 
 def named(paths: Sequence[Path]) -> tuple[Path, ...]:

@@ -184,6 +184,26 @@ def new_record(
     """A record for a new experiment. `run_dir` is relative to the output folder.
 
     Raises:
+        ConfigError, ConflictError: as `check_name`.
+    """
+    check_name(name, output_dir)
+    return ExperimentRecord(
+        name=name,
+        output_dir=str(output_dir),
+        workspace=str(workspace),
+        config_files=tuple(map(str, config_files)),
+        layout_file=str(layout_file),
+        framework=framework,
+        created_at=time.time(),
+        run_dir=str(output_dir / run_dir),
+        instances=dict(instances or {}),
+    )
+
+
+def check_name(name: str, output_dir: Path) -> None:
+    """For a new experiment in this folder.
+
+    Raises:
         ConfigError: for a name that does not suit files and tmux.
         ConflictError: if the name belongs to an experiment in another folder.
     """
@@ -198,17 +218,6 @@ def new_record(
             f"the name {name} is taken by the experiment in {other.output_dir}",
             hint="choose another with -n NAME",
         )
-    return ExperimentRecord(
-        name=name,
-        output_dir=str(output_dir),
-        workspace=str(workspace),
-        config_files=tuple(map(str, config_files)),
-        layout_file=str(layout_file),
-        framework=framework,
-        created_at=time.time(),
-        run_dir=str(output_dir / run_dir),
-        instances=dict(instances or {}),
-    )
 
 
 def default_output_dir(config_files: Sequence[Path]) -> str:

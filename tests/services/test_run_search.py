@@ -1,0 +1,60 @@
+"""The run that a folder means."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rltui.errors import UsageError
+from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.run_search import FoundRun, find_run
+
+
+def run_of_today(folder: Path, at: float | None = None) -> Path:
+    (folder / "logs" / "attempt_1").mkdir(parents=True)
+    (folder / "logs" / "latest").symlink_to("attempt_1")
+    if at is not None:
+        os.utime(folder, (at, at))
+    return folder
+
+
+def test_the_folder_itself(tmp_path: Path) -> None:
+    run = run_of_today(tmp_path / "run")
+    assert find_run(run) == FoundRun(run, "prime-rl")
+    (tmp_path / "link").symlink_to("run")
+    assert find_run(tmp_path / "link").path == run
+
+
+def test_the_only_run_in_it(tmp_path: Path) -> None:
+    run = run_of_today(tmp_path / "outputs" / "reverse-text--0bff9f83")
+    (tmp_path / "outputs" / "notes").mkdir()
+    assert find_run(tmp_path / "outputs") == FoundRun(run, "prime-rl")
+
+
+def test_of_several_none_is_chosen(tmp_path: Path) -> None:
+    old, new = run_of_today(tmp_path / "a", at=1e9), run_of_today(tmp_path / "b", at=2e9)
+    with pytest.raises(UsageError, match="holds 2 runs") as caught:
+        find_run(tmp_path)
+    assert caught.value.details == (f"rltui watch {new}", f"rltui watch {old}")
+
+
+def test_a_folder_of_nothing_unless_a_framework_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no run of a framework"):
+        find_run(tmp_path)
+    assert find_run(tmp_path, "prime-rl-split") == FoundRun(tmp_path, "prime-rl-split")
+    with pytest.raises(UsageError, match="there is no such folder"):
+        find_run(tmp_path / "none")
+
+
+def test_a_run_of_another_persons_rltui(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = tmp_path / "theirs"
+    record = ExperimentRecord(
+        "x", "/moved/out", "/w", (), "/l.toml", "prime-rl", 1.0, run_dir="/moved/out/run"
+    )
+    (theirs / "run").mkdir(parents=True)
+    control = ControlFolder(theirs)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    control.write_record(record)
+    assert find_run(theirs) == FoundRun(theirs / "run", "prime-rl")

@@ -1,0 +1,51 @@
+"""Whose config it is, where its keys do not tell: asked on the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rltui.client import creation
+from rltui.frameworks import registry
+from rltui.frameworks.registry import AmbiguousConfigError
+
+
+def chosen_framework(
+    config_files: tuple[Path, ...],
+    layout: str | None,
+    framework: str | None,
+    *,
+    workspace: Path | None = None,
+) -> str | None:
+    """The framework that was named, or the one a person chooses; `None` where the config tells by itself.
+
+    Raises:
+        AmbiguousConfigError: if the config does not tell, and there is nobody to ask, or no answer.
+        ConfigError: as `creation.identify`.
+    """
+    try:
+        creation.identify(config_files, layout, framework, workspace=workspace)
+    except AmbiguousConfigError as error:
+        if not sys.stdin.isatty() or (choice := _ask(error)) is None:
+            raise
+        return choice
+    return framework
+
+
+def _ask(error: AmbiguousConfigError) -> str | None:
+    """A number from the list; nothing is taken for granted."""
+    print(error.title, file=sys.stderr)
+    for number, name in enumerate(error.candidates, start=1):
+        print(f"  {number}  {registry.get(name).title} (--framework {name})", file=sys.stderr)
+    print("which one? ", end="", file=sys.stderr, flush=True)
+    return answered(sys.stdin.readline(), error.candidates)
+
+
+def answered(answer: str, candidates: Sequence[str]) -> str | None:
+    """The candidate of that number or name; `None` for anything else."""
+    answer = answer.strip()
+    if answer in candidates:
+        return answer
+    in_range = answer.isdecimal() and 1 <= int(answer) <= len(candidates)
+    return candidates[int(answer) - 1] if in_range else None
