@@ -4,11 +4,11 @@ from pathlib import Path
 
 from rltui.daemon.progress import ProgressTracker
 from rltui.frameworks.tinyrl import TINYRL
-from rltui.services.run_folder import RunFolder
+from rltui.services.run_metrics import RunMetrics
 
 
 def tracker(folder: Path) -> ProgressTracker:
-    return ProgressTracker(RunFolder(folder, TINYRL.files), TINYRL)
+    return ProgressTracker(RunMetrics(folder / "metrics.jsonl", TINYRL), TINYRL)
 
 
 def write(folder: Path, *rows: str) -> None:

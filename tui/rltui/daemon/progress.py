@@ -1,51 +1,56 @@
-"""The headline figures of a run, kept up to date from its metrics file."""
+"""The headline figures of a run, kept up to date from its metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from rltui.core.api import Progress
 from rltui.core.metrics import MetricSeries
 from rltui.core.non_finite import NonFinite, NonFiniteWatch
 from rltui.frameworks.base import Framework
-from rltui.services.metrics_feed import MetricsFeed
-from rltui.services.run_folder import RunFolder
+from rltui.services.run_metrics import RunMetrics
 
 
 class ProgressTracker:
     """Reads new metric rows when asked to."""
 
-    def __init__(self, folder: RunFolder, framework: Framework) -> None:
+    def __init__(
+        self, metrics: RunMetrics, framework: Framework, components: Collection[str] | None = None
+    ) -> None:
+        """`components`: those of the layout; `None`: whoever the framework names."""
         self._framework = framework
-        self._feed = MetricsFeed(folder.metrics)
-        self._series = MetricSeries(framework.metrics)
+        self._metrics = metrics
+        self.series = self._new_series()
         self.max_steps: int | None = None
-        self._owners = _row_owners(framework)
-        self._rows = dict.fromkeys(self._owners.values(), (0, 0))
+        self._owners = _row_owners(framework, components)
+        self._rows = {component: (0, 0) for _, component in self._owners}
         self._non_finite = NonFiniteWatch(self._writer)
+        for row in metrics.earlier():
+            self.series.add(row)
 
     @property
     def progress(self) -> Progress:
         """The figures as of the last `poll`."""
-        return self._series.progress(self.max_steps)
+        return self.series.progress(self.max_steps)
 
     def poll(self) -> bool:
         """Take in what was appended. Returns whether anything was."""
-        rows = list(self._feed.read())
-        if self._feed.restarted:
-            self._series = MetricSeries(self._framework.metrics)
+        rows = self._metrics.read()
+        if self._metrics.restarted:
+            self.series = self._new_series()
             self._non_finite.now.clear()
         for row in rows:
-            self._series.add(row)
+            self.series.add(row)
             self._non_finite.add(row)
             self._count(row)
-        return bool(rows) or self._feed.restarted
+        return bool(rows) or self._metrics.restarted
 
     def rewind(self, step: int | None) -> None:
         """The run resumes behind `step`, or from the beginning."""
-        self._series.rewind(step or 0)
+        self.series.rewind(step or 0)
         self._non_finite.now.clear()
+        self._metrics.rewind()
 
     @property
     def non_finite_now(self) -> tuple[NonFinite, ...]:
@@ -63,29 +68,36 @@ class ProgressTracker:
         """
         return self._rows.get(component)
 
-    def _writer(self, row: Mapping[str, Any]) -> str | None:
-        return next((component for metric, component in self._owners.items() if metric in row), None)
-
-    def _count(self, row: Mapping[str, Any]) -> None:
-        step = row.get("step")
-        for metric, component in self._owners.items():
-            if metric in row and isinstance(step, int):
-                self._rows[component] = (self._rows[component][0] + 1, step)
-
     def facts(self, component: str) -> tuple[str, ...]:
         """Short texts for the component's title."""
-        values = ((fact, self._series.newest(fact.metric)) for fact in self._framework.facts)
+        values = ((fact, self.series.newest(fact.metric)) for fact in self._framework.facts)
         return tuple(
             fact.template.format(value)
             for fact, value in values
             if fact.component == component and value is not None
         )
 
+    def _new_series(self) -> MetricSeries:
+        return MetricSeries(self._framework.metrics, self._framework.files.first_step)
 
-def _row_owners(framework: Framework) -> Mapping[str, str]:
-    """Metric → component, for the keys that name the writer of a row: the reward and the trainer's step.
+    def _writer(self, row: Mapping[str, Any]) -> str | None:
+        return next((component for metric, component in self._owners if metric in row), None)
+
+    def _count(self, row: Mapping[str, Any]) -> None:
+        step = row.get("step")
+        for metric, component in self._owners:
+            if metric in row and isinstance(step, int):
+                self._rows[component] = (self._rows[component][0] + 1, step)
+
+
+def _row_owners(framework: Framework, components: Collection[str] | None) -> tuple[tuple[str, str], ...]:
+    """Metric and component, for the keys that name the writer of a row: the reward and the trainer's step.
 
     Other keys (`time/step`) are written by several components.
     """
     telling = (framework.metrics.reward, framework.metrics.trainer_step)
-    return {fact.metric: fact.component for fact in framework.facts if fact.metric in telling}
+    return tuple(
+        (fact.metric, fact.component)
+        for fact in framework.facts
+        if fact.metric in telling and (components is None or fact.component in components)
+    )
