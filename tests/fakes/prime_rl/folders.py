@@ -1,0 +1,41 @@
+"""`step_<N>` folders: which there are, waiting for one, removing stale ones."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+
+POLL_S = 0.01
+
+
+def steps(folder: Path) -> list[int]:
+    """Numbers of the step folders, ascending."""
+    names = (entry.name.removeprefix("step_") for entry in folder.glob("step_*"))
+    return sorted(int(name) for name in names if name.isdigit())
+
+
+def complete_steps(folder: Path) -> list[int]:
+    """Those that hold a file STABLE."""
+    return [step for step in steps(folder) if (folder / f"step_{step}" / "STABLE").exists()]
+
+
+def wait_for(path: Path) -> None:
+    """Until it exists: for ever, like the original."""
+    while not path.exists():
+        time.sleep(POLL_S)
+
+
+def remove_beyond(folder: Path, step: int) -> list[int]:
+    """Delete the step folders beyond `step`; -1 deletes all. Returns their numbers."""
+    gone = [number for number in steps(folder) if number > step]
+    for number in gone:
+        shutil.rmtree(folder / f"step_{number}")
+    return gone
+
+
+def complete(folder: Path, content: str = "", name: str = "weights.bin") -> None:
+    """Write a step folder, its mark STABLE last."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(content)
+    (folder / "STABLE").touch()

@@ -1,0 +1,136 @@
+"""What differs between the four generations of prime-rl that the stand-ins play."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+Name = Literal["A1", "B0", "B1", "C"]
+NAMES: tuple[Name, ...] = ("A1", "B0", "B1", "C")
+"""Oldest first; the letters are those of the reference."""
+
+Tree = dict[str, Any]
+"""A parsed config."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One generation's habits."""
+
+    name: Name
+    first_step: int
+    """Number of the first training step."""
+    deep_merge: bool
+    """Whether a later `@ file` is merged into the earlier ones; else it replaces whole top-level tables."""
+    usage_exit: int
+    """Exit code for an unknown option."""
+    dry_run: str | None
+    """Option of `rl` that only resolves: `dump_config` takes a folder, `dry_run` is a flag."""
+    own_folder: str
+    """Below the output folder, what the orchestrator writes into."""
+    log_suffix: str
+    """Of the files that the launcher lets its children write."""
+    config_suffix: str
+    """Of the files that the launcher hands to its children."""
+    role: str
+    """What torchrun prefixes lines with, before the local rank."""
+    marks_checkpoints: bool
+    """Whether a complete checkpoint holds a file STABLE."""
+    pauses_engines: bool
+    can_reload: bool
+    """Whether the server goes back to the base weights on request."""
+    adopts_latest: bool
+    """Default of the newest weights being taken, rather than those of exactly `max_async_level` steps ago."""
+    stale_output: Literal["", "checkpoints", "anything"]
+    """What in the output folder makes `rl` refuse to start."""
+    clean_key: str
+    launcher_files: str
+    """Folder for the configs of the children; `{output}` is the run's folder, else it is in the cwd."""
+
+
+GENERATIONS: Mapping[Name, Generation] = {
+    "A1": Generation(
+        name="A1",
+        first_step=0,
+        deep_merge=False,
+        usage_exit=2,
+        dry_run=None,
+        own_folder="",
+        log_suffix=".stdout",
+        config_suffix=".toml",
+        role="default",
+        marks_checkpoints=False,
+        pauses_engines=False,
+        can_reload=True,
+        adopts_latest=False,
+        stale_output="",
+        clean_key="clean",
+        launcher_files=".pydantic_config",
+    ),
+    "B0": Generation(
+        name="B0",
+        first_step=0,
+        deep_merge=False,
+        usage_exit=2,
+        dry_run="dump_config",
+        own_folder="run_default",
+        log_suffix=".stdout",
+        config_suffix=".toml",
+        role="default",
+        marks_checkpoints=True,
+        pauses_engines=False,
+        can_reload=False,
+        adopts_latest=True,
+        stale_output="checkpoints",
+        clean_key="clean_output_dir",
+        launcher_files=".pydantic_config",
+    ),
+    "B1": Generation(
+        name="B1",
+        first_step=0,
+        deep_merge=True,
+        usage_exit=2,
+        dry_run="dry_run",
+        own_folder="run_default",
+        log_suffix=".log",
+        config_suffix=".toml",
+        role="trainer",
+        marks_checkpoints=True,
+        pauses_engines=True,
+        can_reload=False,
+        adopts_latest=True,
+        stale_output="checkpoints",
+        clean_key="clean_output_dir",
+        launcher_files="{output}/configs",
+    ),
+    "C": Generation(
+        name="C",
+        first_step=1,
+        deep_merge=True,
+        usage_exit=1,
+        dry_run="dry_run",
+        own_folder="",
+        log_suffix=".log",
+        config_suffix=".json",
+        role="trainer",
+        marks_checkpoints=False,
+        pauses_engines=True,
+        can_reload=False,
+        adopts_latest=True,
+        stale_output="anything",
+        clean_key="clean",
+        launcher_files="{output}/configs",
+    ),
+}
+
+
+@cache
+def known_keys(name: Name, role: str) -> Mapping[str, frozenset[str]]:
+    """Dotted table (empty: top level) → names of its keys; `*` among them allows any."""
+    text = (Path(__file__).parent / "keys" / f"{name}.toml").read_text()
+    tables: Mapping[str, str] = tomllib.loads(text)[role]
+    return {table: frozenset(names.split()) for table, names in tables.items()}

@@ -1,0 +1,223 @@
+"""The launcher `rl`: resolves the config, prepares the run's folder, starts everything, ends it together."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from pathlib import Path
+from urllib.parse import urlparse
+
+from tests.fakes.prime_rl.children import Children, supervised
+from tests.fakes.prime_rl.folders import remove_beyond, steps
+from tests.fakes.prime_rl.generation import Generation, Tree
+from tests.fakes.prime_rl.grammar import parse
+from tests.fakes.prime_rl.lines import Printer, raise_uncaught
+from tests.fakes.prime_rl.resolve import env_servers, run_folder, source_name, whole
+from tests.fakes.prime_rl.switches import switches
+from tests.fakes.prime_rl.trees import has, value_at, write
+
+PARTS = ("trainer", "orchestrator", "inference")
+
+
+def rl(generation: Generation, arguments: list[str]) -> int:
+    """The program `rl`."""
+    tree = whole(generation, parse(generation, "rl", arguments))
+    folder = run_folder(generation, tree)
+    out = Printer(
+        folder / "logs" / "rl.log" if generation.name in ("A1", "B0") and not _dumps(tree) else None
+    )
+    if generation.name == "B0" and _dumps(tree):
+        target = Path(value_at(tree, "dump_config"))
+        out.warning(
+            "--dump-config is set. No RL training will be started. Only writing resolved subconfigs to disk."
+        )
+        write_parts(generation, tree, target)
+        out.success(f"Config dump complete. Files written to {target}")
+        return 0
+    prepare_folder(generation, tree, folder, out)
+    configs = _config_folder(generation, folder)
+    write_parts(generation, tree, configs)
+    out.info(f"Wrote subconfigs to {configs}")
+    if value_at(tree, "dry_run", False):
+        out.success("Dry run complete. To start an RL run locally, remove --dry-run from your command.")
+        return 0
+    out.info("Starting RL run")
+    _check_ports(generation, tree)
+    logs = attempt_folder(generation, folder)
+    return supervised(generation, out, lambda children: _launch(children, tree, configs, logs))
+
+
+def write_parts(generation: Generation, tree: Tree, folder: Path) -> None:
+    """The config of each process."""
+    for part in PARTS:
+        if tree.get(part) is not None:
+            write(tree[part], folder / f"{part}{generation.config_suffix}")
+    if generation.name == "C":
+        for split, source, address in env_servers(tree["orchestrator"]):
+            server = {"env": source.get("env", {}), "serve": {"address": address}, "log": {"level": "warn"}}
+            write(server, folder / "envs" / split / f"{source_name(source)}.json")
+
+
+def prepare_folder(generation: Generation, tree: Tree, folder: Path, out: Printer) -> None:
+    """What the launchers do to the run's folder, also when they only resolve: they delete things there."""
+    clean = bool(value_at(tree, generation.clean_key, generation.name == "A1"))
+    if generation.name == "A1":
+        if clean:
+            for name in ("logs", "broadcasts", "rollouts"):
+                if name != "broadcasts" or not value_at(tree, "ckpt.resume_step"):
+                    shutil.rmtree(folder / name, ignore_errors=True)
+        return
+    resume = _resume_step(generation, tree, folder)
+    if resume is None:
+        if clean and not os.environ.get(
+            "NEVER_CLEAN" if generation.name == "C" else "NEVER_CLEAN_OUTPUT_DIR"
+        ):
+            if folder.exists():
+                out.warning(f"Cleaning existing directory: {folder}")
+                shutil.rmtree(folder)
+        else:
+            _refuse_used(generation, folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    own = folder / generation.own_folder
+    for stale in {folder / "rollouts", own / "rollouts", own / "broadcasts"}:
+        if gone := remove_beyond(stale, -1 if resume is None else resume):
+            out.info(f"Deleting {len(gone)} step directories in {stale} ({','.join(map(str, gone))})")
+
+
+def attempt_folder(generation: Generation, folder: Path) -> Path:
+    """Where this launch's logs go: in the last generation a new folder, to which `latest` points."""
+    logs = folder / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    if generation.name != "C":
+        return logs
+    numbers = [int(entry.name.removeprefix("attempt_")) for entry in logs.glob("attempt_*")]
+    attempt = logs / f"attempt_{1 + max(numbers, default=0)}"
+    attempt.mkdir()
+    link = logs / f".{attempt.name}"
+    link.symlink_to(attempt.name)
+    link.replace(logs / "latest")
+    return attempt
+
+
+def trainer_command(generation: Generation, module: str, ranks: int, logs: Path, config: Path) -> list[str]:
+    """torchrun, as the launchers call it."""
+    below = logs.parent / "torchrun" if generation.name in ("A1", "B0") else logs / "trainer" / "torchrun"
+    role = ["--role=trainer"] if generation.role == "trainer" else []
+    return [
+        "torchrun",
+        *role,
+        "--rdzv-endpoint=localhost:29400",
+        f"--rdzv-id={uuid.uuid4().hex}",
+        f"--log-dir={below}",
+        "--local-ranks-filter=0",
+        "--redirect=3",
+        "--tee=3",
+        f"--nproc-per-node={ranks}",
+        "-m",
+        module,
+        "@",
+        str(config),
+    ]
+
+
+def devices(wanted: int) -> list[str]:
+    """The GPUs that a launcher hands out, by their real numbers; ends the process where there are too few."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    found = visible.split(",") if visible else [str(index) for index in range(switches().gpus)]
+    if wanted > len(found):
+        raise_uncaught(
+            f"ValueError: Requested {wanted} GPUs via deployment settings, but only {len(found)} physical "
+            f"GPU(s) are available: [{', '.join(found)}]"
+        )
+    return found[:wanted]
+
+
+def _launch(children: Children, tree: Tree, configs: Path, logs: Path) -> int:
+    generation, out = children.generation, children.out
+    infer, train = _split(generation, tree)
+    files = {part: configs / f"{part}{generation.config_suffix}" for part in PARTS}
+    outputs = {part: logs / f"{part}{generation.log_suffix}" for part in PARTS}
+    if tree.get("inference") is not None:
+        out.info(f"Starting inference on GPU(s) {' '.join(infer)}")
+        words = ["inference", "@", str(files["inference"])]
+        children.start("inference", words, outputs["inference"], {"CUDA_VISIBLE_DEVICES": ",".join(infer)})
+    if generation.name == "C":
+        for split, source, address in env_servers(tree["orchestrator"]):
+            name = source_name(source)
+            out.info(f"Starting {split} env server {name} at {address}")
+            config = configs / "envs" / split / f"{name}.json"
+            output = logs / "envs" / split / f"{name}.log"
+            children.start(f"{split} env server {name}", ["env-server", "@", str(config)], output)
+    out.info("Starting orchestrator process")
+    children.start("orchestrator", ["orchestrator", "@", str(files["orchestrator"])], outputs["orchestrator"])
+    out.info(f"Starting trainer on GPU(s) {' '.join(train)}")
+    words = trainer_command(generation, "prime_rl.trainer.rl.train", len(train), logs, files["trainer"])
+    children.start("trainer", words, outputs["trainer"], {"CUDA_VISIBLE_DEVICES": ",".join(train)})
+    shown = "orchestrator" if generation.name == "C" else "trainer"
+    out.success(f"Startup complete. Showing {shown} logs...")
+    children.follow(outputs[shown])
+    code = children.watch(("orchestrator", "trainer"))
+    if code == 0:
+        out.success("Training finished!" if generation.name == "C" else "RL training finished!")
+    return code
+
+
+def _split(generation: Generation, tree: Tree) -> tuple[list[str], list[str]]:
+    """Devices of inference and trainer."""
+    if generation.name == "A1":
+        infer = [str(index) for index in tree.get("inference_gpu_ids") or [0]]
+        return infer, [str(index) for index in tree.get("trainer_gpu_ids") or [1]]
+    engines = int(value_at(tree, "deployment.num_infer_gpus", 1)) if tree.get("inference") is not None else 0
+    found = devices(engines + int(value_at(tree, "deployment.num_train_gpus", 1)))
+    return found[:engines], found[engines:]
+
+
+def _config_folder(generation: Generation, folder: Path) -> Path:
+    place = generation.launcher_files.format(output=folder)
+    return Path(place) if "{output}" in generation.launcher_files else Path(place) / uuid.uuid4().hex
+
+
+def _dumps(tree: Tree) -> bool:
+    return value_at(tree, "dump_config") is not None
+
+
+def _resume_step(generation: Generation, tree: Tree, folder: Path) -> int | None:
+    """The step to go on from, -1 turned into the newest; `None` for a run from scratch."""
+    if generation.name == "C":
+        wanted = (
+            value_at(tree, "resume.step", -1) if has(tree, "resume") and tree["resume"] is not None else None
+        )
+    else:
+        wanted = value_at(tree, "ckpt.resume_step")
+    if wanted is None:
+        return None
+    return int(wanted) if wanted != -1 else max(steps(folder / "checkpoints"), default=None)
+
+
+def _refuse_used(generation: Generation, folder: Path) -> None:
+    if generation.stale_output == "checkpoints" and steps(folder / "checkpoints"):
+        raise_uncaught(
+            f"FileExistsError: Directory '{folder}' already contains checkpoints from a previous run. "
+            "Set ckpt.resume_step=-1 or clean_output_dir=true."
+        )
+    launcher = ("configs", "rl.sbatch", "sft.sbatch")
+    entries = folder.iterdir() if generation.stale_output == "anything" and folder.exists() else ()
+    if any(entry.name not in launcher for entry in entries):
+        raise_uncaught(
+            f"FileExistsError: Run directory '{folder}' already contains artifacts from a previous run. "
+            "Pass --resume, --clean or another run.name."
+        )
+
+
+def _check_ports(generation: Generation, tree: Tree) -> None:
+    if generation.name == "A1" or tree.get("inference") is None:
+        return
+    key = "model.client.base_url" if generation.name == "C" else "client.base_url"
+    base = value_at(tree, f"orchestrator.{key}", "http://localhost:8000/v1")
+    client = urlparse(base[0] if isinstance(base, list) else base).port
+    server = value_at(tree, "inference.server.port", 8000)
+    if client != server:
+        raise_uncaught(
+            f"ValueError: orchestrator.{key} port ({client}) does not match inference.server.port ({server})."
+        )

@@ -1,0 +1,179 @@
+"""The orchestrator of the last generation: bound to the trainer by a READY and by an in-memory broadcast."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+from types import FrameType
+
+from tests.fakes.prime_rl import step_lines
+from tests.fakes.prime_rl.batches import Sender
+from tests.fakes.prime_rl.checkpoints import Checkpoints
+from tests.fakes.prime_rl.env_server import is_up
+from tests.fakes.prime_rl.faults import fail_where_asked
+from tests.fakes.prime_rl.folders import POLL_S, complete_steps, wait_for
+from tests.fakes.prime_rl.generation import Generation, Tree
+from tests.fakes.prime_rl.lines import Printer
+from tests.fakes.prime_rl.metrics_file import Metrics
+from tests.fakes.prime_rl.pool import Pool
+from tests.fakes.prime_rl.resolve import env_servers
+from tests.fakes.prime_rl.rollout_files import write_batch, write_readable
+from tests.fakes.prime_rl.switches import switches
+from tests.fakes.prime_rl.trees import value_at
+
+TARGET_LAG = 1
+"""A batch is held back until the weights of so many steps before its predecessor are there."""
+
+
+class _InterruptedError(Exception):
+    """SIGTERM or SIGINT."""
+
+
+class CurrentOrchestrator:
+    """Steps count from 1; policy v0 is the base model, vN what step N made."""
+
+    def __init__(self, generation: Generation, tree: Tree) -> None:
+        self.generation = generation
+        self.tree = tree
+        self.output = Path(value_at(tree, "output_dir", "outputs"))
+        self.broadcasts = self.output / "broadcasts"
+        self.out = Printer()
+        self.checkpoints = Checkpoints(generation, tree, "orchestrator")
+        self.metrics = Metrics(generation, tree)
+        self.pool = Pool(generation, tree, self.out)
+        self.max_steps: int | None = value_at(tree, "max_steps")
+        self.in_memory = value_at(tree, "weight_broadcast.type", "filesystem") == "nccl"
+        self.batch_size = int(value_at(tree, "batch_size", 128))
+        self.version = 0
+        self.step = 1
+        """The next one to ship."""
+        self.sender: Sender | None = None
+
+    def run(self) -> int:
+        """The exit code. An interrupt writes this half of a checkpoint and ends with 1."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._interrupt)
+        begin = time.monotonic()
+        saved = 0
+        try:
+            saved = self._begin()
+            self.out.info(f"Starting orchestrator loop (max_steps={self.max_steps or 'infinite'})")
+            while self.max_steps is None or self.step <= self.max_steps:
+                self._ship()
+                if self.step - 1 != self.max_steps and self.checkpoints.is_due(self.step - 1):
+                    saved = self.step - 1
+                    self.checkpoints.save(saved, self.out)
+            self._wait_for_final_broadcast()
+        except _InterruptedError:
+            self._end_forced(time.monotonic() - begin)
+            return 1
+        self.out.success(f"Orchestrator step loop done in {round(time.monotonic() - begin)}s")
+        if self.step - 1 > saved:
+            self.checkpoints.save(self.step - 1, self.out, last=True)
+        self.out.success("Orchestrator finished.")
+        return 0
+
+    def _begin(self) -> int:
+        """Handshakes with everybody; the number of the last step that was done before."""
+        self.out.info("Loading training environments")
+        for _, _, address in env_servers(self.tree):
+            while not is_up(address):
+                time.sleep(POLL_S)
+        self.out.success("Train environment(s) ready")
+        resumed = self.checkpoints.resume_step(self.out)
+        self.pool.wait_until_ready()
+        self.out.info(f"Initializing weight broadcast (type='{'nccl' if self.in_memory else 'filesystem'}')")
+        if self.in_memory:
+            self.pool.init_broadcaster(int(value_at(self.tree, "weight_broadcast.port", 29501)))
+        done = resumed or 0
+        if resumed is not None:
+            self.out.info(f"Resuming orchestrator from checkpoint step {resumed}")
+        else:
+            self.out.info("Training from scratch")
+        if value_at(self.tree, "rollout_transport.type", "zmq") == "zmq":
+            port = int(value_at(self.tree, "rollout_transport.port", 5555))
+            self.sender = Sender(port, int(value_at(self.tree, "num_train_workers", 1)))
+            self.out.info(f"ZMQ micro batch sender initialized: endpoint=tcp://localhost:{port}")
+        folder = self.broadcasts / f"step_{done}"
+        if not self.in_memory:
+            wait_for(folder / "STABLE")
+        self._update_policy(done)
+        self.step = done + 1
+        return done
+
+    def _ship(self) -> None:
+        step = self.step
+        fail_where_asked(self.generation, "orchestrator", step, self.out)
+        begin = time.monotonic()
+        self._take_new_policy()
+        self.pool.ask()
+        half = self.batch_size // 2
+        self.out.info(
+            f"Train batch {half}/{self.batch_size} (50.0%) (+4 buffered); "
+            "48 inflight episodes (train=48, eval=0)"
+        )
+        time.sleep(switches().step_s / 4)
+        needed = step - 1 - TARGET_LAG
+        if self.version < needed:
+            self.out.info(
+                f"Holding batch {step} until the trainer publishes policy v{needed} "
+                f"(currently v{self.version})"
+            )
+            self._wait_for_policy(needed)
+        write_readable(self.generation, self.output, step)
+        if self.sender is not None:
+            self.sender.send(step)
+        else:
+            write_batch(self.generation, self.output, step, int(value_at(self.tree, "num_train_workers", 1)))
+        time_s = time.monotonic() - begin
+        behind = step - 1 - self.version
+        self.out.success(step_lines.orchestrator(self.generation, step, time_s, behind=behind))
+        reward = step_lines.reward(step)
+        self.metrics.row(
+            step,
+            {
+                "train/agg/effective/agent/reward/mean": reward,
+                "train/agg/effective/num_total_tokens/mean": 99.9,
+                "progress/tokens": 12800.0,
+                "time/step": time_s,
+                "off_policy/max": float(max(behind, 0)),
+            },
+        )
+        self.step += 1
+
+    def _wait_for_policy(self, version: int) -> None:
+        while self.version < version:
+            time.sleep(POLL_S)
+            self._take_new_policy()
+
+    def _take_new_policy(self) -> None:
+        newest = max(complete_steps(self.broadcasts), default=0)
+        if newest > self.version:
+            self.out.info(f"Updating policy in-flight to v{newest}")
+            self._update_policy(newest)
+
+    def _update_policy(self, version: int) -> None:
+        folder = self.broadcasts / f"step_{version}"
+        self.pool.update_weights(folder, ready_file=folder / "NCCL_READY" if self.in_memory else None)
+        self.version = version
+
+    def _wait_for_final_broadcast(self) -> None:
+        if not self.in_memory or self.max_steps is None or self.version >= self.max_steps - 1:
+            return
+        final = self.max_steps - 1
+        self.out.info(f"Waiting for the trainer's final broadcast (v{final}) before shutdown")
+        self._wait_for_policy(final)
+
+    def _end_forced(self, time_s: float) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+        self.out.warning(
+            f"Orchestrator interrupted after {round(time_s)}s — forcing cleanup (not a clean exit)"
+        )
+        if self.step > 1:
+            self.checkpoints.save(self.step - 1, self.out, last=True)
+        self.out.warning("Orchestrator cleanup complete (forced).")
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        raise _InterruptedError
