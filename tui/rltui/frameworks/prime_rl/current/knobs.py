@@ -1,9 +1,109 @@
-"""What can be turned in the files of this generation."""
+"""What can be turned in the files of this generation, and what it is where nobody turned it."""
 
 from __future__ import annotations
 
-from rltui.core.knobs import Knob
-from rltui.frameworks.base import no_defaults
+from collections.abc import Callable, Mapping
+from typing import Any
 
-KNOBS: tuple[Knob, ...] = ()
-defaults = no_defaults
+from rltui.core.knobs import Knob, TomlValue
+from rltui.frameworks.base import ConfigFiles
+from rltui.frameworks.config_data import value_at
+from rltui.frameworks.prime_rl.current import knobs_inference, knobs_orchestrator, knobs_sft
+from rltui.frameworks.prime_rl.current.knobs_orchestrator import BATCH
+from rltui.frameworks.prime_rl.current.knobs_shared import SHARED
+from rltui.frameworks.prime_rl.current.knobs_trainer import TRAINER_KNOBS, WHEN_THERE
+from rltui.frameworks.prime_rl.current.sources import source_defaults, source_knobs
+from rltui.frameworks.prime_rl.current.spelling import spelled, switches
+from rltui.frameworks.prime_rl.knob_tables import Follows, given
+
+KNOBS: tuple[Knob, ...] = (
+    *SHARED,
+    *knobs_orchestrator.KNOBS,
+    *TRAINER_KNOBS,
+    *knobs_inference.KNOBS,
+    *knobs_sft.KNOBS,
+)
+BY_NAME = {knob.name: knob for knob in KNOBS}
+FOLLOWS = Follows(
+    shared={
+        "model.name": ("trainer.model.name", "orchestrator.model.name", "inference.vllm.model"),
+        "max_steps": ("trainer.max_steps", "orchestrator.max_steps"),
+        "seq_len": ("trainer.model.seq_len", BATCH.seq_len),
+        "ckpt.interval": ("trainer.ckpt.interval", "orchestrator.ckpt.interval"),
+        "ckpt.keep_last": ("trainer.ckpt.keep_last",),
+        "ckpt.keep_interval": ("trainer.ckpt.keep_interval",),
+        "ckpt.output_dir": ("trainer.ckpt.output_dir",),
+        "log.level": ("trainer.log.level", "orchestrator.log.level", "inference.log.level"),
+        "rollout_transport.type": ("trainer.rollout_transport.type", "orchestrator.rollout_transport.type"),
+        "sft.model.name": ("sft.inference.vllm.model",),
+    },
+    table=WHEN_THERE,
+)  # fmt: skip
+_DEFAULT_BATCH = 128
+_ENGINE_ABOVE_ROUTER = 100
+_MUON_BETAS2 = 0.95
+
+
+def defaults(files: ConfigFiles) -> Mapping[str, Any]:
+    """Defaults that follow from other values, as the models of prime-rl fill them in."""
+    found: dict[str, TomlValue] = {
+        name: None
+        for table, is_on in switches(files).items() if not is_on
+        for name in BY_NAME if name.startswith(f"{table}.")
+    }  # fmt: skip
+    files = spelled(files)
+    found |= FOLLOWS.defaults(files, BY_NAME)
+
+    def value(name: str) -> TomlValue:
+        """What holds so far."""
+        held = given(files, BY_NAME[name])
+        return held if held is not None else found.get(name, BY_NAME[name].default)
+
+    if "rl" in files:
+        found |= _of_rl(files["rl"].data, value)
+    for role, at in (("rl", ""), ("sft", "sft.")):
+        if role in files and is_there(files[role].data, "inference"):
+            found |= _of_inference(at, value)
+    for role, optim in (("rl", "trainer.optim"), ("sft", "sft.optim")):
+        if role in files and value(f"{optim}.type") == "muon":
+            found[f"{optim}.betas2"] = _MUON_BETAS2
+    return found | source_defaults(files)
+
+
+def more_knobs(files: ConfigFiles) -> tuple[Knob, ...]:
+    """What can be turned for each environment source alone."""
+    return source_knobs(spelled(files))
+
+
+def is_there(data: Mapping[str, Any], table: str) -> bool:
+    """Whether a table that is off by default is there, if only an empty one."""
+    return isinstance(value_at(data, table), Mapping)
+
+
+Lookup = Callable[[str], TomlValue]
+
+
+def _of_rl(data: Mapping[str, Any], value: Lookup) -> dict[str, TomlValue]:
+    found: dict[str, TomlValue] = {}
+    if value_at(data, BATCH.batch_size) is None and value_at(data, BATCH.token_batch_size) is None:
+        found[BATCH.batch_size] = _DEFAULT_BATCH
+    ranks, shared = value("deployment.num_train_gpus"), max(1, value("trainer.model.cp"))
+    if ranks > 1:
+        found["orchestrator.num_train_workers"] = ranks // shared
+    found["orchestrator.pad_to_multiple_of"] = shared
+    in_memory = is_there(data, "inference") and not is_there(data, "trainer.model.lora")
+    found["weight_broadcast.type"] = "nccl" if in_memory else "filesystem"
+    found["rollout_transport.type"] = value("trainer.rollout_transport.type")
+    return found
+
+
+def _of_inference(at: str, value: Lookup) -> dict[str, TomlValue]:
+    gpus, tensor = value(f"{at}deployment.num_infer_gpus"), value(f"{at}inference.vllm.tensor_parallel_size")
+    copies = value(f"{at}inference.vllm.data_parallel_size")
+    if gpus % tensor == 0:
+        copies = gpus // tensor
+    return {
+        f"{at}inference.backend_port": value(f"{at}inference.server.port") + _ENGINE_ABOVE_ROUTER,
+        f"{at}inference.vllm.data_parallel_size": copies,
+        f"{at}inference.vllm.api_server_count": max(1, copies),
+    }
