@@ -242,9 +242,9 @@ def test_load_asks_for_the_main_file(rl: Path) -> None:
 
 
 def test_detect_reads_the_files(rl: Path) -> None:
-    assert config_files.detect([rl]).id == "prime-rl-merged"
+    assert config_files.detect([rl], workspace=rl.parent).id == "prime-rl-merged"
     rl.write_text("seed = 0\n" + rl.read_text())
-    assert config_files.detect([rl]) is TINYRL
+    assert config_files.detect([rl], workspace=rl.parent) is TINYRL
 
 
 def test_generic_knobs_are_read_by_every_component(tmp_path: Path) -> None:

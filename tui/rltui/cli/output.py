@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from rltui.cli.status import orphan_text
-from rltui.core.api import Plan
+from rltui.core.api import DerivedValue, Plan
 from rltui.core.durations import duration
 from rltui.core.values import Value
 
@@ -39,9 +39,16 @@ def plan_text(plan: Plan) -> str:
         lines.append(f"  {lost}")
     if plan.estimate_s is not None and (plan.start or plan.stop):
         lines.append(f"  {estimate_text(plan.estimate_s, ready=bool(plan.start))}")
+    lines.extend(figure_text(figure) for figure in plan.derived)
     lines.extend(f"memory {verdict.text}" for verdict in plan.memory if not verdict.is_bad)
     lines.extend(f"{problem.severity}: {problem.text}" for problem in plan.problems)
     return "\n".join(lines) + "\n" if lines else ""
+
+
+def figure_text(figure: DerivedValue) -> str:
+    """`prompts per step: 8  (128 rollouts / 16 per example)`."""
+    arithmetic = f"  ({figure.text})" if figure.text else ""
+    return f"{figure.name}: {figure.value} {figure.unit}".rstrip() + arithmetic
 
 
 def lost_text(plan: Plan) -> str:

@@ -133,17 +133,33 @@ def _add_processes(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_config(commands: Commands[argparse.ArgumentParser]) -> None:
-    knobs = _command(commands, "knobs", "config:show_knobs", "every knob: value, default, bounds, readers")
+    knobs = _command(commands, "knobs", "knobs:show_knobs", "every knob: value, default, bounds, readers")
+    knobs.add_argument("pattern", nargs="*", metavar="WORD", help="only those with all these words")
+    knobs.add_argument("--all", action="store_true", help="also the keys of the files that are no knobs")
+    knobs.add_argument("-v", "--verbose", action="store_true", help="also what each one means")
     _add_name(knobs)
     _add_json(knobs)
-    edit = _command(commands, "set", "config:set_knobs", "edit the TOML; prints the diff and the restart set")
+    edit = _command(commands, "set", "edits:set_knobs", "edit the TOML; prints the diff and the restart set")
     edit.add_argument(
-        "edit", nargs="+", metavar="KEY=VALUE", help="knob and new value; `none` removes the key"
+        "edit", nargs="*", metavar="KEY=VALUE", help="knob and new value; `none` removes the key"
     )
-    edit.add_argument("--restart", action="store_true", help="also restart what reads the knobs")
-    edit.add_argument("--dry-run", action="store_true", help="change nothing")
-    _add_name(edit)
-    _add_json(edit)
+    edit.add_argument("--unset", action="append", default=[], metavar="KEY", help="remove a key")
+    edit.add_argument("--force", action="store_true", help="also add keys that nobody knows")
+    _add_edit(edit)
+    taking_back = _command(commands, "undo", "edits:undo", "take back the newest edit of the config")
+    _add_edit(taking_back)
+    again = _command(commands, "redo", "edits:redo", "make the edit again that was undone last")
+    _add_edit(again)
+    diff = _command(commands, "diff", "diff:diff", "what the files say beside what runs, or two attempts")
+    diff.add_argument(
+        "attempt",
+        nargs="*",
+        metavar="C[#K]",
+        help="a component's attempt (default: the newest); one is compared with the files",
+    )
+    diff.add_argument("--text", action="store_true", help="the lines of the files, not the keys")
+    _add_name(diff)
+    _add_json(diff)
     check = _command(commands, "check", "config:check", "validate a config; no side effects")
     check.add_argument("config", nargs="+", metavar="CONFIG", help="TOML files of the run, or their folder")
     check.add_argument("-l", "--layout", metavar="LAYOUT", help="layout name or file")
@@ -151,6 +167,14 @@ def _add_config(commands: Commands[argparse.ArgumentParser]) -> None:
     _add_json(check)
     layouts = _command(commands, "layouts", "config:list_layouts", "list the layouts and where they lie")
     _add_json(layouts)
+
+
+def _add_edit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--restart", action="store_true", help="also restart what reads the knobs")
+    parser.add_argument("--dry-run", action="store_true", help="change nothing")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    _add_name(parser)
+    _add_json(parser)
 
 
 def _add_looking(commands: Commands[argparse.ArgumentParser]) -> None:

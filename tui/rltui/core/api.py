@@ -359,6 +359,30 @@ class FileConflict(Value):
     """Keys that both sides changed, to different values. Empty: the edit fits onto the new file."""
 
 
+class KeyDifference(Value):
+    """A key with two values."""
+
+    key: str
+    file: str
+    before: Any = None
+    """`None` where it is not set."""
+    after: Any = None
+    readers: tuple[str, ...] = ()
+    """Who reads it, as far as known."""
+
+
+class ConfigDiff(Value):
+    """`rltui diff --json`."""
+
+    before: str
+    """What the first side is: `running`, or an attempt such as `trainer#3`."""
+    after: str
+    """`files`, or an attempt."""
+    keys: tuple[KeyDifference, ...] = ()
+    text: str = ""
+    """Unified diff of the files."""
+
+
 class PendingKnob(Value):
     """A knob whose value in the file is not the one that runs."""
 

@@ -124,7 +124,7 @@ def write_snapshot(loaded: LoadedFiles, folder: Path) -> ConfigFiles:
     return copies
 
 
-def read_snapshot(folder: Path, framework: Framework) -> ConfigFiles:
+def read_snapshot(folder: Path, framework: Framework) -> LoadedFiles:
     """The files that `write_snapshot` left. Empty where there are none.
 
     Raises:
@@ -132,4 +132,4 @@ def read_snapshot(folder: Path, framework: Framework) -> ConfigFiles:
     """
     sources = [toml_source.read(path) for path in sorted(folder.glob("*.toml"))]
     roles = (framework.roles(str(source.path), source.data) or source.path.stem for source in sources)
-    return LoadedFiles(dict(zip(roles, sources, strict=True))).files
+    return LoadedFiles(dict(zip(roles, sources, strict=True)))

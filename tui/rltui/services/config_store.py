@@ -63,8 +63,13 @@ class ConfigStore:
         Raises:
             ConfigError: if a file is missing, unreadable or malformed, in words with place and remedy.
         """
-        self._keep(config_files.load(self._paths, self._framework))
-        return self._last().files
+        return self.load_sources().files
+
+    def load_sources(self) -> LoadedFiles:
+        """As `load`, with the texts."""
+        loaded = config_files.load(self._paths, self._framework)
+        self._keep(loaded)
+        return loaded
 
     def problems(self) -> tuple[Problem, ...]:
         """What is wrong with the files as last loaded, with lines and columns."""
@@ -189,10 +194,7 @@ class ConfigStore:
         return config_files.write_snapshot(self._last(), folder)
 
     def _last(self) -> LoadedFiles:
-        if self._loaded is None:
-            self.load()
-        assert self._loaded is not None
-        return self._loaded
+        return self.load_sources() if self._loaded is None else self._loaded
 
     def _keep(self, loaded: LoadedFiles) -> None:
         self._loaded = loaded
@@ -269,4 +271,4 @@ def load_snapshot(folder: Path, framework: Framework) -> ConfigFiles:
     Raises:
         ConfigError: if one was damaged since.
     """
-    return config_files.read_snapshot(folder, framework)
+    return config_files.read_snapshot(folder, framework).files
