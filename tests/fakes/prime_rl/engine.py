@@ -27,8 +27,10 @@ WEIGHTS_ROUTE = "/standin/weights"
 class Engine:
     """What the routes act on."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, *, in_memory: bool) -> None:
         self.model = model
+        self.in_memory = in_memory
+        """Weights come through the trainer's group, never from folders."""
         self.version = 0
         """0: the base model."""
         self.source = "base"
@@ -70,7 +72,7 @@ class Engine:
                 return 500, {}
             return self._load(version, "broadcast")
         folder = body.get("weight_dir")
-        if folder is None:
+        if self.in_memory or folder is None:
             return 500, {"detail": "no weight transfer has been initialised"}
         if not Path(folder).is_dir():
             return 500, {"detail": f"{folder} is no folder"}
@@ -156,7 +158,8 @@ def inference(generation: Generation, arguments: list[str]) -> int:
     elif generation.name in ("B1", "C"):
         out.info(f"Starting inference on http://0.0.0.0:{port}/v1")
     name = "vllm.model" if generation.name == "C" else "model.name"
-    engine = Engine(value_at(tree, name, "Qwen/Qwen3-0.6B"))
+    in_memory = value_at(tree, "weight_broadcast.type", "filesystem") == "nccl"
+    engine = Engine(value_at(tree, name, "Qwen/Qwen3-0.6B"), in_memory=in_memory)
     _print_start(out, port)
     server = Server(port, routes(generation, engine))
     child = _start_router(router, port) if router is not None else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import socket
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -27,6 +28,7 @@ class Server(http.server.ThreadingHTTPServer):
 
     def server_bind(self) -> None:
         """Without the look-up of the host's name that the base class does."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_name, self.server_port = "localhost", self.socket.getsockname()[1]
 

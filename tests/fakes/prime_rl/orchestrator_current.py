@@ -135,6 +135,7 @@ class CurrentOrchestrator:
             {
                 "train/agg/effective/agent/reward/mean": reward,
                 "train/agg/effective/num_total_tokens/mean": 99.9,
+                "train/agg/effective/agent/num_total_tokens/mean": 99.9,
                 "progress/tokens": 12800.0,
                 "time/step": time_s,
                 "off_policy/max": float(max(behind, 0)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -46,14 +47,14 @@ def fill(tree: Tree, key: str, value: Any) -> None:
 
 
 def merge(base: Tree, over: Mapping[str, Any], *, deep: bool) -> Tree:
-    """`over` on top of `base`: table by table, or each top-level table as a whole."""
-    merged = dict(base)
+    """`over` on top of `base`: table by table, or each top-level table as a whole. Tables are copied."""
+    merged = copy.deepcopy(base)
     for key, value in over.items():
         below = merged.get(key)
         if deep and isinstance(below, dict) and isinstance(value, Mapping):
             merged[key] = merge(below, value, deep=True)
         else:
-            merged[key] = value
+            merged[key] = copy.deepcopy(value)
     return merged
 
 
