@@ -13,7 +13,8 @@ GRAMMAR = Grammar(
     free=("env[].args", "extra"),
     tables=("ckpt",),
     unread=("optim",),
-    renamed={"group_size": "say rollouts_per_example", "*.keep": "say keep_last"},
+    renamed={"group_size": "say rollouts_per_example", "*.keep": "say keep_last", "vllm": "say model"},
+    dated={"micro": "went away in October 2025"},
 )
 
 
@@ -49,6 +50,8 @@ def test_known_keys_pass(text: str) -> None:
          "did you mean optim.lr?")),
         ("group_size = 8", "error", "group_size", "unknown key group_size: say rollouts_per_example"),
         ("ckpt.keep = 8", "error", "ckpt.keep", "unknown key ckpt.keep: say keep_last"),
+        ("micro = 8", "warning", "micro", "micro went away in October 2025"),
+        ("[vllm]\nseed = 1", "error", "vllm", "unknown key vllm: say model"),
         ("ckpt = 1", "error", "ckpt", "ckpt must be a table, not 1"),
         ('model."a.b" = 1', "error", 'model."a.b"', 'unknown key model."a.b": the trainer does not know it'),
     ],

@@ -36,7 +36,9 @@ class Grammar:
     unread: Collection[str] = ()
     """Tables in which the framework drops unknown keys without a word: a warning instead of an error."""
     renamed: Mapping[str, str] = field(default_factory=dict)
-    """Key → what to say of it instead of guessing: what it is called in this generation."""
+    """Key, or `*.` and its last name → what to say of it instead of guessing, such as its name here."""
+    dated: Mapping[str, str] = field(default_factory=dict)
+    """Keys that only some releases know → what to say of them: a warning."""
 
 
 def key_problems(file: ConfigFile, grammar: Grammar) -> Iterator[Problem]:
@@ -82,11 +84,14 @@ class _Walk:
             yield from self.table(entry, (*path, str(index)), at + ENTRY)
 
     def _unknown(self, value: TomlValue, path: Path, at: str) -> Iterator[Problem]:
-        if isinstance(value, Mapping) and value and at not in self._grammar.renamed:
+        grammar, name = self._grammar, self._prefix + format_key(path)
+        if dated := grammar.dated.get(at):
+            yield self._problem(path, f"{name} {dated}", severity="warning")
+            return
+        if isinstance(value, Mapping) and value and not _said(at, grammar.renamed):
             for key, below in value.items():
                 yield from self._unknown(below, (*path, key), f"{at}.{format_key((key,))}")
             return
-        grammar, name = self._grammar, self._prefix + format_key(path)
         if any(at.startswith(f"{table}.") for table in grammar.unread):
             hint = did_you_mean(at, grammar.known) or f"{grammar.what} does not know it"
             yield self._problem(path, f"{name} is ignored without a word: {hint}", severity="warning")

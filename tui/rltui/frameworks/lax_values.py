@@ -59,6 +59,11 @@ def plain(files: ConfigFiles, knobs: Iterable[Knob], word: str | None) -> tuple[
             knob = by_place.get((role, format_key((*path, key))))
             if isinstance(value, Mapping):
                 left[key] = kept(role, value, (*path, key))
+            elif isinstance(value, list) and any(isinstance(entry, Mapping) for entry in value):
+                left[key] = [
+                    kept(role, entry, (*path, key, str(index))) if isinstance(entry, Mapping) else entry
+                    for index, entry in enumerate(value)
+                ]
             elif word is not None and value == word and (knob is None or knob.nullable):
                 empty.update([knob.name] if knob is not None else [])
             else:

@@ -6,6 +6,7 @@ A rule says nothing where a value that it compares is `None`: not set, and witho
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -47,18 +48,19 @@ def divisible(name: str, by: str, *, severity: Severity = "error") -> Rule:
     return Rule(name, (name, by), fault, severity)
 
 
-def divisible_by(name: str, divisor: int, *, only: Callable[[Values], bool], why: str) -> Rule:
-    """A multiple of a constant, where `only` says that it matters."""
+def divisible_by(name: str, divisor: int, *, where: tuple[str, TomlValue]) -> Rule:
+    """A multiple of a constant, where another knob has a certain value."""
+    other, wanted = where
 
     def fault(v: Values) -> str | None:
-        if v[name] is None or not only(v) or v[name] % divisor == 0:
+        if v[name] is None or v[other] != wanted or v[name] % divisor == 0:
             return None
         return (
-            f"{name} ({v[name]}) must be divisible by {divisor} {why}: "
+            f"{name} ({v[name]}) must be divisible by {divisor} while {other} is {wanted}: "
             f"nearest valid {last(name)} is {nearest_multiples(v[name], divisor)}"
         )
 
-    return Rule(name, (name,), fault)
+    return Rule(name, (name, other), fault)
 
 
 def at_least(name: str, floor: str, *, also: Collection[str] = (), severity: Severity = "error") -> Rule:
@@ -206,3 +208,74 @@ def port_of(address: str) -> int | None:
 
 def _or_none(value: TomlValue) -> str:
     return "not set" if value is None else shown(value)
+
+
+def when(rule: Rule, condition: Callable[[Values], bool], *, also: Collection[str] = ()) -> Rule:
+    """A rule that only holds under a condition, which looks at the knobs in `also` too."""
+
+    def fault(v: Values) -> str | None:
+        return rule.fault(v) if condition(v) else None
+
+    return replace(rule, needs=(*rule.needs, *also), fault=fault)
+
+
+def requires(name: str, other: str, *allowed: TomlValue, severity: Severity = "error") -> Rule:
+    """A switch, a number above 1 or a table that works only while another knob has one of some values."""
+
+    def fault(v: Values) -> str | None:
+        value = v.get(name)
+        used = value > 1 if isinstance(value, int) and not isinstance(value, bool) else is_on(value)
+        if not used or v[other] in allowed:
+            return None
+        what = f"{name} ({shown(value)})" if not isinstance(value, Mapping) else name
+        wanted = " or ".join(shown(word) for word in allowed)
+        return f"{what} needs {other} to be {wanted}, not {_or_none(v[other])}: change one of them"
+
+    return Rule(name, (name, other), fault, severity)
+
+
+def together(first: str, second: str, *, why: str) -> Rule:
+    """Two tables of which neither may be there without the other."""
+
+    def fault(v: Values) -> str | None:
+        if is_on(v.get(first)) == is_on(v.get(second)):
+            return None
+        there, lacking = (first, second) if is_on(v.get(first)) else (second, first)
+        return f"[{there}] needs [{lacking}] too, {why}: add [{lacking}], or remove [{there}]"
+
+    return Rule(first, (first, second), fault)
+
+
+def below(low: str, high: str, *, equal: bool = False) -> Rule:
+    """Two bounds in order. `equal`: they may be the same."""
+
+    def fault(v: Values) -> str | None:
+        if v[low] is None or v[high] is None or v[low] < v[high] or (equal and v[low] == v[high]):
+            return None
+        order = "at most" if equal else "less than"
+        return f"{low} ({number(v[low])}) must be {order} {high} ({number(v[high])})"
+
+    return Rule(low, (low, high), fault)
+
+
+def read_with(name: str, kind: str, *kinds: str) -> Rule:
+    """A key that is dropped without a word unless the table is of one of some kinds."""
+    table, key = name.rpartition(".")[0], last(name)
+
+    def fault(v: Values) -> str | None:
+        if key not in v.get(table, {}) or v[kind] in kinds:
+            return None
+        return f"{name} is ignored while {kind} is {shown(v[kind])}: it is read with {' or '.join(kinds)}"
+
+    return Rule(name, (name, kind), fault, "warning")
+
+
+def same_length(first: str, second: str, *, what: str) -> Rule:
+    """Two lists whose elements belong together."""
+
+    def fault(v: Values) -> str | None:
+        if v[first] is None or v[second] is None or len(v[first]) == len(v[second]):
+            return None
+        return f"{first} has {len(v[first])} elements and {second} has {len(v[second])}: {what}"
+
+    return Rule(first, (first, second), fault)

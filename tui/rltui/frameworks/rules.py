@@ -74,11 +74,16 @@ class Checks:
     def _of_rules(
         self, files: ConfigFiles, values: Mapping[str, Any], faulty: Collection[str]
     ) -> Iterator[Problem]:
-        roles = {knob.name: knob.file for knob in self.knobs}
         for rule in self.rules:
-            read = [roles[name] for name in (rule.key, *rule.needs) if name in roles]
-            if all(role in files for role in read):
-                yield from rule_problems((rule,), values, faulty=faulty, path=files[read[0]].path)
+            roles = [self._role(name) for name in (rule.key, *rule.needs)]
+            if all(role in files for role in roles):
+                yield from rule_problems((rule,), values, faulty=faulty, path=files[roles[0]].path)
+
+    def _role(self, name: str) -> str:
+        """The file that holds a knob or a table of that name."""
+        top = name.partition(".")[0]
+        spaces = {grammar.namespace: role for role, grammar in self.grammars.items()}
+        return spaces[top] if top in spaces else spaces[""]
 
 
 def value_problems(

@@ -17,7 +17,7 @@ MODEL_NAME = Knob(
 SEQ_LEN = Knob(
     "seq_len", "int", (),
     "Tokens of one packed micro-batch: the main lever on the trainer's memory.",
-    2048, unit="tokens", control="doubling",
+    2048, minimum=1, unit="tokens", control="doubling",
 )  # fmt: skip
 ATTN_SPLIT = Knob(
     "attn", "enum", (),
@@ -47,7 +47,7 @@ OPTIM_CPU_OFFLOAD = Knob(
 TENSOR_PARALLEL = Knob(
     "tp", "int", (),
     "GPUs that share each layer of the trained model.",
-    1, unit="GPUs",
+    1, minimum=1, unit="GPUs",
 )  # fmt: skip
 
 COMPILE = (
@@ -93,13 +93,17 @@ SHARDING = (
     Knob(
         "dp_replicate", "int", (),
         "Copies of the sharded model; more copies mean less traffic and more memory.",
-        1, unit="copies",
+        1, minimum=1, unit="copies",
     ),
-    Knob("ep", "int", (), "GPUs over which the experts of a MoE layer are spread.", 1, unit="GPUs"),
+    Knob(
+        "ep", "int", (),
+        "GPUs over which the experts of a MoE layer are spread.",
+        1, minimum=1, unit="GPUs",
+    ),
     Knob(
         "cp", "int", (),
         "GPUs that share each sequence: for sequences that are too long for one.",
-        1, unit="GPUs",
+        1, minimum=1, unit="GPUs",
     ),
 )  # fmt: skip
 DTYPES = (
