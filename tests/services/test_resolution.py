@@ -15,7 +15,7 @@ import pytest
 from rltui.core.template import Missing
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Resolution
-from rltui.services.resolution import Made, Resolver, needed
+from rltui.services.resolution import Made, Resolver
 
 FILES: ConfigFiles = {"rl": ConfigFile("rl", "/c/rl.toml", {"max_steps": 3, "clean": True})}
 RESOLUTION = Resolution(
@@ -136,10 +136,3 @@ def test_copies_need_no_command_and_no_checkout(tmp_path: Path) -> None:
 def test_without_a_checkout_nothing_can_be_resolved(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no checkout"):
         make(tmp_path, Missing("no checkout", "say where"))
-
-
-def test_only_wanted_resolutions_are_needed() -> None:
-    launcher = Resolution(edits={}, outputs={"launcher": "rl.toml"})
-    assert needed([RESOLUTION, launcher], ["env.Math"]) == [RESOLUTION]
-    assert needed([RESOLUTION, launcher], ["launcher"]) == [launcher]
-    assert needed([RESOLUTION, launcher], ["rl", "envs"]) == []

@@ -17,7 +17,7 @@ from rltui.core.gpu.report import MemoryVerdict
 from rltui.core.layout import Layout
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks import registry
-from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.frameworks.base import ConfigFiles, Framework, RunFiles
 from rltui.services import layout_files
 from rltui.services.config_files import detect, load
 from rltui.services.config_store import ConfigStore
@@ -183,7 +183,7 @@ def plan_record(wish: Wish) -> tuple[ExperimentRecord, EarlierRun | None]:
     configured = framework.output_dir(files) or default_output_dir(paths_)
     output_dir = workspace / (wish.output_dir or configured)
     name = wish.name or output_dir.name
-    earlier = _earlier_run(output_dir, layout.run_dir, name, framework)
+    earlier = _earlier_run(output_dir, layout.run_dir, name, framework.files_of(files))
     if earlier is not None and wish.earlier_run == "new":
         output_dir, earlier = earlier.next_free, None
         name = wish.name or output_dir.name
@@ -200,8 +200,8 @@ def plan_record(wish: Wish) -> tuple[ExperimentRecord, EarlierRun | None]:
     return record, earlier
 
 
-def _earlier_run(output_dir: Path, run_dir: str, name: str, framework: Framework) -> EarlierRun | None:
-    folder = RunFolder(output_dir / run_dir, framework.files)
+def _earlier_run(output_dir: Path, run_dir: str, name: str, run_files: RunFiles) -> EarlierRun | None:
+    folder = RunFolder(output_dir / run_dir, run_files)
     owner = _owner(output_dir, name)
     if not folder.artifacts() and owner is None:
         return None

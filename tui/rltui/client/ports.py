@@ -119,6 +119,8 @@ def _read(record: ExperimentRecord) -> tuple[Layout, ConfigFiles]:
 
 
 def _takes_options(layout: Layout, item: PortKnob) -> bool:
-    """Whether every component that needs the option gets it."""
+    """Whether every component that needs the option gets it, or needs none."""
+    if not item.by_option:
+        return True
     readers = [spec for spec in layout.component if spec.id in item.readers]
     return bool(readers) and all(OVERRIDES in spec.command for spec in readers)

@@ -26,6 +26,8 @@ class Situation:
     """Newest complete checkpoint, `None` where there is none or the start is from scratch."""
     is_made: Callable[[str], bool]
     """Whether what this job creates exists already."""
+    fresh_rules: Sequence[RestartRule] = ()
+    """Hold besides where the run begins anew although steps were done."""
     rollouts: int | None = None
     """Requests that the inference servers work on now; `None` where nobody counts them."""
     orphans: Sequence[Orphan] = ()
@@ -33,6 +35,12 @@ class Situation:
     """Processes on the GPUs that are no component's: freed only by pid."""
     times: Mapping[str, Times] = field(default_factory=dict)
     """How long earlier starts and stops took, for the estimate."""
+
+    @property
+    def rules_now(self) -> Sequence[RestartRule]:
+        """Those that hold for where the run goes on."""
+        begins_anew = self.resume_step is None and self.completed_steps > 0
+        return (*self.rules, *self.fresh_rules) if begins_anew else self.rules
 
     def busy(self, component: str) -> bool:
         """It runs, or is about to."""
@@ -109,9 +117,9 @@ def _pull_in_partners(chosen: set[str], reasons: list[str], situation: Situation
     changed = True
     while changed:
         changed = False
-        for causes, effects, why in situation.rules:
+        for causes, effects, why in situation.rules_now:
             hit = causes & chosen
-            mutual = any(causes <= back and effects <= there for there, back, _ in situation.rules)
+            mutual = any(causes <= back and effects <= there for there, back, _ in situation.rules_now)
             new = {
                 name
                 for name in effects - chosen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rltui.errors import ConfigError
@@ -18,7 +18,8 @@ class Missing:
 
 
 TemplateValue = str | tuple[str, ...] | Missing
-_PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_.-]*)\}")
+_PLACEHOLDER = re.compile(r"\{([a-z_][A-Za-z0-9_.+/:-]*)\}")
+"""Capitals and signs come with the names of instances, such as an environment's."""
 
 
 def render(text: str, values: Mapping[str, TemplateValue], *, where: str) -> str:
@@ -43,6 +44,11 @@ def render_arguments(
         else:
             filled.append(render(argument, values, where=where))
     return tuple(filled)
+
+
+def placeholders(texts: Iterable[str]) -> frozenset[str]:
+    """Names of all placeholders in the texts."""
+    return frozenset(match[1] for text in texts for match in _PLACEHOLDER.finditer(text))
 
 
 def _lookup(name: str, values: Mapping[str, TemplateValue], where: str) -> str | tuple[str, ...]:

@@ -232,6 +232,7 @@ class Picture:
             layout=self.layout,
             lives={name: runner.life for name, runner in self.runners.items()},
             rules=(*self.framework.restart_rules(self.store.files), *self.layout.restart_rules()),
+            fresh_rules=self.framework.fresh_rules(self.store.files),
             completed_steps=self.progress.progress.step or 0,
             resume_step=self.folder.latest_checkpoint() if request.resume == "latest" else None,
             is_made=self.is_made,

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import uuid
+
 from rltui.core.api import Plan, Request
 from rltui.daemon.picture import Picture
 from rltui.daemon.telling import Teller
+from rltui.services.experiment_files import write_atomically
 
 
 class RunStart:
-    """Remembers the checkpoint that jobs started from now on continue from."""
+    """Remembers the checkpoint that jobs started from now on continue from, and which run that is."""
 
     def __init__(self, picture: Picture, teller: Teller) -> None:
         self._picture = picture
         self._teller = teller
+        self._id_file = picture.control.run_id_file
         self.resume_step = picture.folder.latest_checkpoint()
+        self.run_id = self._known_id()
+        """Changes only when the run begins anew; empty before its first start."""
 
     def prepare(self, plan: Plan, request: Request) -> None:
         """Choose the resume point and move aside what new processes must not see.
@@ -30,6 +36,15 @@ class RunStart:
         self.resume_step = folder.latest_checkpoint() if request.resume == "latest" else None
         aside = folder.move_stale_aside(self.resume_step)
         self._picture.progress.rewind(self.resume_step)
+        if self.resume_step is None or not self.run_id:
+            self.run_id = uuid.uuid4().hex
+            write_atomically(self._id_file, self.run_id.encode())
         point = "the beginning" if self.resume_step is None else f"checkpoint {self.resume_step}"
         moved = f"; earlier files are in {aside}" if aside else ""
         self._teller.journal.add("resume", f"from {point}{moved}", step=self.resume_step)
+
+    def _known_id(self) -> str:
+        try:
+            return self._id_file.read_text()
+        except (OSError, ValueError):  # none yet, or not readable: the next beginning writes one
+            return ""

@@ -24,14 +24,17 @@ from rltui.daemon.orphans import OrphanWatch
 from rltui.daemon.picture import Picture, Planned, refuse_blocked
 from rltui.daemon.progress import ProgressTracker
 from rltui.daemon.remedies import RemedyDesk
+from rltui.daemon.resolved_configs import ResolvedConfigs
 from rltui.daemon.retries import Retries
 from rltui.daemon.rollback import RollbackWatch
 from rltui.daemon.run_start import RunStart
+from rltui.daemon.service_calls import ServiceCalls
 from rltui.daemon.start_times import StartTimes
 from rltui.daemon.telling import Teller, config_alert, encoded
 from rltui.daemon.terminal import Terminal
 from rltui.daemon.transactions import Transactions
 from rltui.errors import ConfigError, ConflictError
+from rltui.frameworks.base import RunFiles, ServiceCall
 from rltui.services import layout_files
 from rltui.services.config_editor import ConfigEditor
 from rltui.services.config_store import ConfigStore
@@ -66,7 +69,7 @@ class Supervisor:
         )
         self._editor = ConfigEditor(self._store, self.control, self.teller.journal)
         self._rollback = RollbackWatch(alert=self.teller.alert)
-        self.folder = RunFolder(Path(record.run_dir), self._framework.files, Path(record.output_dir))
+        self.folder = RunFolder(Path(record.run_dir), self._run_files(), Path(record.output_dir))
         self.logs = FollowedLogs(Path(record.run_dir), self._layout.log)
         self.progress = ProgressTracker(self._run_metrics(), self._framework, self._components)
         self.runners = {spec.id: ComponentRunner(spec=spec, around=self) for spec in self._layout.component}
@@ -106,6 +109,10 @@ class Supervisor:
         )
         self._obstacles = Obstacles(self.orphans, self.gpu_readings.fresh)
         self._run_start = RunStart(self._picture, self.teller)
+        self._resolved = ResolvedConfigs(record, self.control, self._recipe, self.teller)
+        calls = ServiceCalls(
+            self.runners, self.teller, calls=self._service_calls, jobs=self._picture.run_jobs
+        )
         self.failure_patterns: Sequence[FailurePattern] = self._framework.failures
         """What its components print when they fail."""
         self._causes = Causes(self.failure_patterns)
@@ -114,6 +121,7 @@ class Supervisor:
             self.runners,
             self.teller,
             prepare_run=self._run_start.prepare,
+            call_services=calls.make,
             free=self.orphans.free,
             changed=self._transaction_changed,
             next_change=self.next_change,
@@ -351,7 +359,9 @@ class Supervisor:
         await self.gpu_readings.first()
         self._store.load()
         files = self._store.snapshot(attempt_dir / "config")
-        return self._recipe.launch(component, files, resume_step=self._run_start.resume_step)
+        step, run_id = self._run_start.resume_step, self._run_start.run_id
+        resolved = await self._resolved.of(component, files, attempt_dir, resume_step=step, run_id=run_id)
+        return self._recipe.launch(component, files, resume_step=step, run_id=run_id, resolved=resolved)
 
     async def open_window(self, component: str, attempt_dir: Path) -> None:
         """Run the shim in the component's window of the private tmux server."""
@@ -373,6 +383,17 @@ class Supervisor:
     async def explain(self, runner: ComponentRunner, exit_info: ExitInfo) -> ExitInfo:
         """Add what its output says of the cause."""
         return await self._causes.explain(runner, exit_info)
+
+    # --- what follows from config and framework -----------------------------------------------------------
+
+    def _run_files(self) -> RunFiles:
+        try:
+            return self._framework.files_of(self._store.files)
+        except ConfigError:  # told with the first knob table
+            return self._framework.files
+
+    def _service_calls(self) -> Sequence[ServiceCall]:
+        return self._recipe.service_calls(self._store.files, resume_step=self._run_start.resume_step)
 
     # --- helpers ------------------------------------------------------------------------------------------
 

@@ -35,17 +35,21 @@ class Transactions:
         teller: Teller,
         *,
         prepare_run: Callable[[Plan, Request], None],
+        call_services: Callable[[Plan], Awaitable[None]],
         free: Callable[[Sequence[Orphan]], Awaitable[object]],
         changed: Callable[[], None],
         next_change: Callable[[], Awaitable[None]],
     ) -> None:
-        """`prepare_run` is called between the stops and the starts, and may raise `RltuiError`.
+        """`prepare_run`, then `call_services`, are called between the stops and the starts.
+
+        Both may raise `RltuiError`.
 
         `changed` is called when `pending` did.
         """
         self._runners = runners
         self._teller = teller
         self._prepare_run = prepare_run
+        self._call_services = call_services
         self._free = free
         self._tell_changed = changed
         self._next_change = next_change
@@ -117,6 +121,7 @@ class Transactions:
             await self._free(plan.free)
         if plan.start:
             self._prepare_run(plan, request)
+            await self._call_services(plan)
         for name in plan.start:
             self._runners[name].start(automatic=pending.automatic)
 

@@ -31,6 +31,16 @@ def visible_devices(choose: Choose, environment: Mapping[str, str]) -> tuple[str
     return tuple(device.uuid or device.label for device in chosen)
 
 
+def numbered_devices(choose: Choose, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The same by NVML's numbers where those count, for programs that take no UUID; slices by UUID."""
+    by_bus = in_bus_order(environment)
+    chosen = choose(GpuChoice(environment.get(VISIBLE_DEVICES), by_bus))
+    return tuple(
+        str(device.index) if by_bus and device.mig is None else device.uuid or device.label
+        for device in chosen
+    )
+
+
 def usable_devices(visible: tuple[str, ...], *, python: str) -> tuple[str, ...]:
     """Those of `visible` that the torch of this interpreter uses: none where it was built without CUDA."""
     if not visible:

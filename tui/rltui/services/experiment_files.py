@@ -58,6 +58,8 @@ class ControlFolder:
         self.record_file = self.path / "experiment.toml"
         self.journal_file = self.path / "journal.jsonl"
         self.intent_file = self.path / "intent.json"
+        self.run_id_file = self.path / "run_id"
+        """Names the run, from its beginning on over all resumes."""
         self.lock_file = self.path / "supervisor.lock"
         self.socket_file = self.path / "supervisor.socket"
         """Holds the path of the supervisor's socket."""

@@ -4,29 +4,36 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from rltui.core.gpu.choice import GpuChoice
 from rltui.core.gpu.engine import EngineMemory
 from rltui.core.gpu.report import GpuDevice
 from rltui.core.layout import GpuSourceSpec, Layout, Ready
-from rltui.core.template import TemplateValue, render, render_arguments
+from rltui.core.template import Missing, TemplateValue, placeholders, render, render_arguments
 from rltui.errors import ConfigError
 from rltui.frameworks import overrides
-from rltui.frameworks.base import ConfigFiles, Framework, RunContext
+from rltui.frameworks.base import ConfigFiles, Framework, Resolution, RunContext, ServiceCall
+from rltui.frameworks.resolutions import needed
+from rltui.services.checkout import run_prefix
 from rltui.services.cuda_devices import (
     DEVICE_ORDER,
     VISIBLE_DEVICES,
     Choose,
     in_bus_order,
     no_devices,
+    numbered_devices,
     usable_devices,
     visible_devices,
 )
 from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.of_files import OfFiles
+
+CONFIG = "config."
+"""Placeholders of config files begin so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +54,23 @@ class Launch:
     """Fraction of each device's memory that must be free before it starts."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """What the values of one start follow from, besides the config."""
+
+    resume_step: int | None = None
+    run_id: str = ""
+    resolved: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Devices:
+    """What a process started now would see, named in two ways."""
+
+    by_uuid: tuple[str, ...]
+    by_number: tuple[str, ...]
+
+
 class Recipe:
     """Fills the layout of `record` with the values of a config. Raises `ConfigError` where it cannot."""
 
@@ -64,24 +88,52 @@ class Recipe:
         self._framework = framework
         self._choose = choose
         self._engine_memory = OfFiles(framework.engine_memory)
+        self._surroundings = OfFiles(self._run_context)
         self._filled_in = OfFiles(self._template_values)
 
-    def launch(self, component: str, files: ConfigFiles, *, resume_step: int | None) -> Launch:
-        """What to run for `component` with the config `files`."""
+    def launch(
+        self,
+        component: str,
+        files: ConfigFiles,
+        *,
+        resume_step: int | None,
+        run_id: str = "",
+        resolved: Mapping[str, str] = MappingProxyType({}),
+    ) -> Launch:
+        """What to run for `component` with the config `files`, and what was made of them for it."""
         spec = self._layout[component]
-        values = self._values(files, resume_step)
+        start = _Start(resume_step, run_id, tuple(sorted(resolved.items())))
+        values = self._values(files, start)
         where = self._where(component)
         port = render(spec.port, values, where=where)
         return Launch(
             argv=render_arguments(spec.command, values, where=where),
             cwd=render(spec.cwd, values, where=where),
-            env=self._environment(component, values),
+            env=self._environment(component, files, start),
             ready=_filled(spec.ready, values, where) if spec.ready is not None else None,
             port=port_number(port, where) if port else None,
             metrics=render(spec.metrics, values, where=where) or None,
             gpus=self.gpus(component, files),
             gpu_memory=self._gpu_memory(component, files),
         )
+
+    def resolutions(
+        self, component: str, files: ConfigFiles, *, resume_step: int | None, run_id: str
+    ) -> Sequence[Resolution]:
+        """What must be made of the config before `component` can be launched."""
+        spec = self._layout[component]
+        names = placeholders((*spec.command, *spec.env.values(), spec.cwd))
+        wanted = [name.removeprefix(CONFIG) for name in names if name.startswith(CONFIG)]
+        context = self._context(files, _Start(resume_step, run_id))
+        return needed(self._framework.resolutions(files, context), wanted)
+
+    def service_calls(self, files: ConfigFiles, *, resume_step: int | None) -> Sequence[ServiceCall]:
+        """What living services must be told before jobs start against them."""
+        return self._framework.service_calls(files, self._context(files, _Start(resume_step)))
+
+    def run_prefix(self, files: ConfigFiles) -> tuple[str, ...] | Missing:
+        """What goes before the framework's own programs."""
+        return self._context(files, _Start()).run
 
     def port(self, component: str, files: ConfigFiles) -> int | None:
         """The TCP port that `component` will listen on."""
@@ -93,7 +145,7 @@ class Recipe:
         spec = self._layout[component]
         if text := self._one(component, spec.gpus, files):
             return GpuChoice(text)
-        environment = self._environment(component, self._values(files, None))
+        environment = self._environment(component, files, _Start())
         return GpuChoice(environment.get(VISIBLE_DEVICES, ""), in_bus_order(environment))
 
     def devices(self, component: str, files: ConfigFiles) -> tuple[GpuDevice, ...]:
@@ -110,7 +162,7 @@ class Recipe:
 
     def gpu_sources(self, files: ConfigFiles) -> tuple[GpuSourceSpec, ...]:
         """The commands that read other machines' GPUs."""
-        values = self._values(files, None)
+        values = self._values(files, _Start())
         return tuple(
             source.model_copy(update={"command": self._source_command(source, values)})
             for source in self._layout.gpu_source
@@ -131,36 +183,55 @@ class Recipe:
         text = self._one(component, self._layout[component].gpu_memory, files)
         return _fraction(text, self._where(component))
 
-    def _environment(self, component: str, values: Mapping[str, TemplateValue]) -> dict[str, str]:
-        """What the layout adds. Devices are counted as NVML counts them, unless somebody says otherwise."""
-        where = self._where(component)
+    def _environment(self, component: str, files: ConfigFiles, start: _Start) -> dict[str, str]:
+        """What framework and layout add, the layout last.
+
+        Devices are counted as NVML counts them, unless somebody says otherwise.
+        """
+        where, values = self._where(component), self._values(files, start)
         added = {
-            key: render(value, values, where=where) for key, value in self._layout[component].env.items()
+            **self._framework.environment(component, files, self._context(files, start)),
+            **{key: render(value, values, where=where) for key, value in self._layout[component].env.items()},
         }
         return added if DEVICE_ORDER in os.environ else {DEVICE_ORDER: "PCI_BUS_ID", **added}
 
     def _one(self, component: str, text: str, files: ConfigFiles) -> str:
-        return render(text, self._values(files, None), where=self._where(component)) if text else ""
+        return render(text, self._values(files, _Start()), where=self._where(component)) if text else ""
 
-    def _values(self, files: ConfigFiles, resume_step: int | None) -> Mapping[str, TemplateValue]:
-        return self._filled_in(files, resume_step, visible_devices(self._choose, os.environ))
+    def _values(self, files: ConfigFiles, start: _Start) -> Mapping[str, TemplateValue]:
+        return self._filled_in(files, start, self._seen())
+
+    def _context(self, files: ConfigFiles, start: _Start) -> RunContext:
+        return self._surroundings(files, start, self._seen())
+
+    def _seen(self) -> _Devices:
+        return _Devices(visible_devices(self._choose, os.environ), numbered_devices(self._choose, os.environ))
 
     def _template_values(
-        self, files: ConfigFiles, resume_step: int | None, visible: tuple[str, ...]
+        self, files: ConfigFiles, start: _Start, seen: _Devices
     ) -> Mapping[str, TemplateValue]:
-        context = RunContext(
+        return self._framework.template_values(files, self._surroundings(files, start, seen))
+
+    def _run_context(self, files: ConfigFiles, start: _Start, seen: _Devices) -> RunContext:
+        workspace = Path(self._record.workspace)
+        checkout = self._framework.checkout
+        config_files = [Path(name) for name in self._record.config_files]
+        return RunContext(
             workspace=self._record.workspace,
             output_dir=self._record.output_dir,
             run_dir=self._record.run_dir,
             name=self._record.name,
             python=sys.executable,
-            resume_step=resume_step,
+            run=run_prefix(checkout, workspace=workspace, config_files=config_files) if checkout else (),
+            run_id=start.run_id,
+            resolved=dict(start.resolved),
+            resume_step=start.resume_step,
             overrides=overrides.standing(
                 self._framework.ports(files), self._record.overrides, self._record.overridden
             ),
-            cuda_devices=usable_devices(visible, python=sys.executable),
+            cuda_devices=usable_devices(seen.by_uuid, python=sys.executable),
+            devices=seen.by_number,
         )
-        return self._framework.template_values(files, context)
 
     def _where(self, component: str) -> str:
         return f"{self._record.layout_file}: component {component!r}"

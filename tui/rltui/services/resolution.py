@@ -9,7 +9,7 @@ import re
 import shutil
 import tempfile
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -111,6 +111,7 @@ class Resolver:
             shutil.rmtree(scratch, ignore_errors=True)
 
     async def _run(self, resolution: Resolution, run: tuple[str, ...], names: Mapping[str, str]) -> None:
+        output = b""
         for command in resolution.commands:
             argv = [*run, *(_filled(argument, names) for argument in command)]
             code, output = await self._outcome(argv, timeout_s=resolution.timeout_s)
@@ -230,16 +231,3 @@ def _toml(data: Mapping[str, Any]) -> str:
     import tomlkit  # takes 30 ms, which only a start pays
 
     return tomlkit.dumps(data)
-
-
-def needed(resolutions: Iterable[Resolution], wanted: Iterable[str]) -> list[Resolution]:
-    """Those of which an output is among the `wanted` names."""
-    names = set(wanted)
-    return [
-        resolution
-        for resolution in resolutions
-        if any(
-            output in names or ("*" in pattern and any(name.startswith(f"{output}.") for name in names))
-            for output, pattern in resolution.outputs.items()
-        )
-    ]

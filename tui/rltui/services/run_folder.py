@@ -41,9 +41,11 @@ class RunFolder:
     def checkpoint_folders(self) -> dict[int, Path]:
         """Step → folder of the complete checkpoints, in no order."""
         folder = self.path / self._files.checkpoints
-        return {
-            step: entry for step, entry in _steps(folder) if (entry / self._files.checkpoint_marker).exists()
-        }
+        return {step: entry for step, entry in _steps(folder) if self._is_complete(step, entry)}
+
+    def _is_complete(self, step: int, entry: Path) -> bool:
+        parts = (self.path / part.format(step=step) for part in self._files.checkpoint_parts)
+        return (entry / self._files.checkpoint_marker).exists() and all(part.exists() for part in parts)
 
     def latest_checkpoint(self) -> int | None:
         """Step of the newest complete checkpoint."""
@@ -52,8 +54,9 @@ class RunFolder:
     def move_stale_aside(self, resume_step: int | None) -> Path | None:
         """Before a start: move files that the resumed processes must not see.
 
-        Resuming: `step_<N>` entries beyond the step, in the folders the framework names. From the beginning:
-        everything an earlier run left. Returns the folder they went to, or `None` where there was nothing.
+        Resuming: `step_<N>` entries beyond the step, or all of them, in the folders that the framework names.
+        From the beginning: everything an earlier run left. Returns the folder they went to, or `None` where
+        there was nothing.
 
         Raises:
             RltuiError: if they cannot be moved.
@@ -61,11 +64,17 @@ class RunFolder:
         if resume_step is None:
             stale = [self.path / name for name in self.artifacts()]
         else:
+            files, last_done = self._files, resume_step - 1 + self._files.first_step
+            kept = {
+                **dict.fromkeys(files.stale_after_resume, resume_step),
+                **dict.fromkeys(files.stale_batches, last_done),
+                **dict.fromkeys(files.stale_always, -1),
+            }
             stale = [
                 entry
-                for name in self._files.stale_after_resume
+                for name, last in kept.items()
                 for step, entry in _steps(self.path / name)
-                if step > resume_step
+                if step > last
             ]
         if not stale:
             return None

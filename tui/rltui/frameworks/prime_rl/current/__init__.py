@@ -14,7 +14,8 @@ from rltui.frameworks.prime_rl.current.check import check
 from rltui.frameworks.prime_rl.current.derive import derive
 from rltui.frameworks.prime_rl.current.env_servers import instances
 from rltui.frameworks.prime_rl.current.environment import environment
-from rltui.frameworks.prime_rl.current.knobs import KNOBS, defaults
+from rltui.frameworks.prime_rl.current.knobs import KNOBS, defaults, more_knobs
+from rltui.frameworks.prime_rl.current.knobs_orchestrator import BATCH
 from rltui.frameworks.prime_rl.current.resolve import resolutions
 from rltui.frameworks.prime_rl.detection import CURRENT, generations
 from rltui.frameworks.prime_rl.failures import FAILURES
@@ -34,6 +35,7 @@ PRIME_RL = Framework(
     roles=role,
     template_values=run.template_values,
     knobs=KNOBS,
+    more_knobs=more_knobs,
     defaults=defaults,
     required=(frozenset({"rl"}), frozenset({"sft"})),
     check=check,
@@ -48,6 +50,7 @@ PRIME_RL = Framework(
     environment=environment,
     log_row=log_row,
     log_mark=MARK,
+    batch_knobs=BATCH,
     checkout=CHECKOUT,
     own_validation=OwnValidation(
         models={"rl": ("prime_rl.configs.rl:RLConfig",), "sft": ("prime_rl.configs.sft:SFTConfig",)}

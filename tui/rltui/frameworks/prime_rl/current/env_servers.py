@@ -33,7 +33,7 @@ def instances(files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
     data = data_of(files, "rl")
     return {
         f"env_servers.{split}": tuple(
-            _name(row) for row in rows(data, f"orchestrator.{split}.source") if not _is_external(row)
+            source_name(row) for row in rows(data, f"orchestrator.{split}.source") if not _is_external(row)
         )
         for split in SPLITS
     }
@@ -48,10 +48,10 @@ def sources(files: ConfigFiles) -> tuple[EnvSource, ...]:
 
 
 def _of_split(split: str, tables: Sequence[Mapping[str, Any]]) -> Sequence[EnvSource]:
-    own = [_name(row) for row in tables if not _is_external(row)]
+    own = [source_name(row) for row in tables if not _is_external(row)]
     ids = iter(instance_ids(f"env-{split}", own))
     return [
-        EnvSource(split, index, _name(row), "" if _is_external(row) else next(ids))
+        EnvSource(split, index, source_name(row), "" if _is_external(row) else next(ids))
         for index, row in enumerate(tables)
     ]
 
@@ -61,7 +61,8 @@ def _is_external(row: Mapping[str, Any]) -> bool:
     return text(row, "serve.address") is not None
 
 
-def _name(row: Mapping[str, Any]) -> str:
+def source_name(row: Mapping[str, Any]) -> str:
+    """What prime-rl calls a source, empty where nothing in it tells."""
     if (name := text(row, "name")) is not None:
         return name
     if isinstance(taskset := value_at(row, "env.taskset"), str):

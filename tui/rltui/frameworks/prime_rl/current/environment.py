@@ -1,4 +1,4 @@
-"""Environment variables of today's generation, as its launcher gives them (`utils/process.py`, `rl_local`)."""
+"""Environment variables of today's generation, as its launcher sets them (`utils/process.py`, `rl_local`)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def environment(component: str, files: ConfigFiles, context: RunContext) -> Mapp
     values |= {"PRL_RUN_ID": context.run_id or context.name, "PRL_RUN_NAME": run_name(files, context)}
     if component in _LOGS_TO_WANDB:
         values |= env.shared_wandb(component, context, id_name="WANDB_RUN_ID")
-    return values | env.devices(component, split_gpus(data, context.devices))
+    return {**values, **env.devices(component, split_gpus(data, context.devices))}
 
 
 def run_name(files: ConfigFiles, context: RunContext) -> str:
