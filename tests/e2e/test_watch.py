@@ -52,6 +52,7 @@ def test_a_run_is_looked_at_and_left_alone(box: Box, run: Path) -> None:
         ("envs", ""),
     ]
     assert status["step"] == 3
+    assert "prime-rl" in status["title"].lower()
     assert "orchestrator says hello" in box.run("logs", "orchestrator").stdout
     none_yet = box.run("logs", "inference")
     assert none_yet.returncode == 2

@@ -310,6 +310,7 @@ class FakeExperiment:
 
     name = "reverse-text"
     readonly = False
+    observed = False
 
     def __init__(self, *events: Event, screen: Screen | None = None, readonly: bool = False) -> None:
         self.screen = screen or Screen()

@@ -65,6 +65,7 @@ def _run_app(record: ExperimentRecord, *, readonly: bool) -> int:
     app = RltuiApp(
         experiment,
         component_ids=experiment.component_ids,
+        log_ids=experiment.log_ids,
         run_in_terminal=_run_in_terminal,
         bell=alerts.bell,
         osc9=alerts.osc9,

@@ -38,10 +38,13 @@ class SupervisedExperiment:
     def __init__(self, record: ExperimentRecord, *, readonly: bool = False) -> None:
         self._record = record
         self.name = record.name
-        self.readonly = readonly
+        self.observed = record.observed
+        self.readonly = readonly or record.observed
+        self._may_start = not readonly
         layout = layout_files.load(Path(record.layout_file))
         self.screen: Screen = layout.screen
         self.component_ids = tuple(spec.id for spec in layout.component)
+        self.log_ids = tuple(spec.id for spec in layout.log)
 
     async def events(self) -> AsyncIterator[Event]:
         """Current values, then changes. Ends when the supervisor does; the next call starts another.
@@ -98,7 +101,7 @@ class SupervisedExperiment:
         try:
             reader, writer = await asyncio.open_unix_connection(find_socket(self._record), limit=LINE_LIMIT)
         except OSError:
-            if self.readonly:
+            if not self._may_start:
                 raise not_running(self.name) from None
             await self._start_supervisor()
             reader, writer = await asyncio.open_unix_connection(find_socket(self._record), limit=LINE_LIMIT)

@@ -16,7 +16,7 @@ from rltui.services.attempt_life import ended_life
 from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.followed_logs import FollowedLogs
-from rltui.services.observed import framework_of, is_growing
+from rltui.services.observed import framework_of, is_growing, title_of
 from rltui.services.run_metrics import read_series
 
 
@@ -53,7 +53,7 @@ def offline_status(record: ExperimentRecord) -> Status:
             _last_known(spec, ControlFolder(Path(record.output_dir)), framework.failures)
             for spec in layout.component
         ),
-        title=layout.title or framework.title,
+        title=title_of(record, layout, framework),
         config_files=record.config_files,
         workspace=record.workspace,
         progress=progress,

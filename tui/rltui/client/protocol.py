@@ -22,6 +22,8 @@ class Experiment(Protocol):
     """What the layout wants to see."""
     readonly: bool
     """`execute` is refused; `plan` is not."""
+    observed: bool
+    """Somebody else runs it. Then it is read-only as well."""
 
     def events(self) -> AsyncIterator[Event]:
         """Current values first (status, gpus, knobs), then every change. Ends when the supervisor ends."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from rltui.core.api import FollowedLog
 from rltui.core.growth import QUIET_S
+from rltui.core.layout import Layout
 from rltui.errors import UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
@@ -30,6 +31,11 @@ def framework_of(record: ExperimentRecord) -> Framework:
         facts=framework.facts,
         failures=framework.failures,
     )
+
+
+def title_of(record: ExperimentRecord, layout: Layout, framework: Framework) -> str:
+    """What the experiment is called for people: an observed run as its framework, whatever the layout."""
+    return framework.title if record.observed else layout.title or framework.title
 
 
 def refuse_observed(record: ExperimentRecord) -> None:

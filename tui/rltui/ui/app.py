@@ -38,6 +38,7 @@ class RltuiApp(App[None], inherit_bindings=False):
         "widgets/header_bar.tcss",
         "widgets/key_bar.tcss",
         "widgets/component_pane.tcss",
+        "widgets/log_file_pane.tcss",
         "widgets/gpu_panel.tcss",
         "widgets/knob_table.tcss",
         "widgets/orphan_bar.tcss",
@@ -50,13 +51,14 @@ class RltuiApp(App[None], inherit_bindings=False):
         *,
         layout_screen: ScreenLayout | None = None,
         component_ids: tuple[str, ...] = (),
+        log_ids: tuple[str, ...] = (),
         ask_to_start: bool = True,
         run_in_terminal: RunInTerminal | None = None,
         bell: bool = True,
         osc9: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`component_ids` lets the first frame show the panes; without, the first status brings them.
+        """`component_ids` and `log_ids` let the first frame show the panes; else the first status does.
 
         `bell` and `osc9`: how the terminal draws attention to warnings and errors.
         """
@@ -69,6 +71,7 @@ class RltuiApp(App[None], inherit_bindings=False):
             experiment,
             experiment.screen if layout_screen is None else layout_screen,
             component_ids,
+            log_ids,
             clock=clock,
             ask_to_start=ask_to_start,
         )
@@ -139,8 +142,10 @@ class RltuiApp(App[None], inherit_bindings=False):
 
     def action_detach(self) -> None:
         """Leave."""
-        self.exit(message="Detached: everything keeps running. rltui opens it again, rltui down stops it.")
+        ends = "ends the observation" if self.experiment.observed else "stops it"
+        self.exit(message=f"Detached: everything keeps running. rltui opens it again, rltui down {ends}.")
 
     def action_explain_interrupt(self) -> None:
         """A habit that must not cost a run."""
-        self.notify("Nothing was stopped. q detaches, D stops everything.", markup=False)
+        stops = "" if self.experiment.observed else ", D stops everything"
+        self.notify(f"Nothing was stopped. q detaches{stops}.", markup=False)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from textual.screen import Screen
 
+    from rltui.ui.app import RltuiApp
+
 READONLY_TEXT = "Read-only: nothing can be changed from here. Open it without --readonly to do so."
+OBSERVED_TEXT = "Observed: rltui did not start this run. There is nothing to start, stop or edit here."
 _GROUP = "request"
 
 
 def say_readonly(screen: Screen[None]) -> None:
     """Why a key does nothing."""
-    screen.notify(READONLY_TEXT, severity="warning", markup=False)
+    observed = cast("RltuiApp", screen.app).experiment.observed
+    screen.notify(OBSERVED_TEXT if observed else READONLY_TEXT, severity="warning", markup=False)
 
 
 def run_alone(screen: Screen[None], coroutine: Coroutine[None, None, None], *, readonly: bool) -> None:

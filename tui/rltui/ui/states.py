@@ -140,6 +140,8 @@ _ON_THE_WAY = (ComponentState.STOPPING, ComponentState.STARTING, ComponentState.
 
 def experiment_look(status: Status) -> Look:
     """One word for the whole experiment: what most needs a person's eye."""
+    if status.observed:
+        return Look("◉", "observed", "$text-primary")
     states = [component.state for component in status.components]
     if status.done:
         return Look("✓", "done", "$text-success")

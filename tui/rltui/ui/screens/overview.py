@@ -23,8 +23,7 @@ from rltui.ui import requests, wishes
 from rltui.ui.actions import CHANGING_ACTIONS, CHANGING_KEYS, Scope, bindings
 from rltui.ui.alerts import show_alert
 from rltui.ui.one_request import run_alone, say_readonly
-from rltui.ui.widgets.body import Body
-from rltui.ui.widgets.component_pane import ComponentPane
+from rltui.ui.widgets.body import Body, reader_id
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.gpu_words import claims
 from rltui.ui.widgets.header_bar import HeaderBar
@@ -56,7 +55,7 @@ class Overview(Screen[None]):
 
     status: reactive[Status | None] = reactive(None, init=False, bindings=True)
     selected: reactive[str | None] = reactive(None, init=False, bindings=True)
-    """Component that the component keys act on."""
+    """Component that the component keys act on, or log file that is looked at."""
 
     class Composed(Message):
         """All panes exist: values may come."""
@@ -72,6 +71,7 @@ class Overview(Screen[None]):
         experiment: Experiment,
         layout: ScreenLayout,
         component_ids: tuple[str, ...],
+        log_ids: tuple[str, ...] = (),
         *,
         clock: Callable[[], float],
         ask_to_start: bool,
@@ -81,6 +81,7 @@ class Overview(Screen[None]):
         self._clock = clock
         self._ask_to_start = ask_to_start
         self._component_ids = component_ids
+        self._log_ids = log_ids
         self._screen_layout = layout
         self._alert: Alert | None = None
         self._alert_at = 0.0
@@ -103,6 +104,7 @@ class Overview(Screen[None]):
             self._component_ids,
             self.experiment.open_log,
             self._clock,
+            log_ids=self._log_ids,
             readonly=self._readonly,
         )
 
@@ -160,9 +162,10 @@ class Overview(Screen[None]):
 
     async def _arrange(self, status: Status) -> None:
         ids = tuple(component.id for component in status.components)
-        if ids == self._component_ids:
+        logs = tuple(log.id for log in status.logs)
+        if (ids, logs) == (self._component_ids, self._log_ids):
             return
-        self._component_ids = ids
+        self._component_ids, self._log_ids = ids, logs
         await self.query_one(Body).remove()
         await self.mount(self._new_body())
         self._focus_first()
@@ -178,6 +181,9 @@ class Overview(Screen[None]):
                 pane.status = component
                 if pane.is_over and self.selected == component.id:
                     self._focus_first()
+        for log in status.logs:
+            if (file_pane := self.body.log_file(log.id)) is not None:
+                file_pane.log_file = log
         if before is None and self._ask_to_start and not self._readonly and self._all_stopped(status):
             self._carry_out(Wish(Request(action="start"), "Nothing runs yet. Start everything?"))
 
@@ -186,7 +192,7 @@ class Overview(Screen[None]):
         return not status.done and all(item.state is ComponentState.STOPPED for item in status.components)
 
     def _update_titles(self) -> None:
-        for pane in self.body.components:
+        for pane in (*self.body.components, *self.body.logs):
             pane.update_title()
         self.query_one(OrphanBar).update_ages()
         for panel in self.query(GpuPanel):
@@ -210,8 +216,8 @@ class Overview(Screen[None]):
         self.refresh_bindings()
 
     def _select(self, pane: Widget | None) -> None:
-        if isinstance(pane, ComponentPane):
-            self.selected = pane.component_id
+        if (name := reader_id(pane)) is not None:
+            self.selected = name
 
     def _go_to(self, pane: Widget) -> None:
         """Focus and select at once: the next key may have been typed already, and must act on this one."""
@@ -220,15 +226,19 @@ class Overview(Screen[None]):
 
     def watch_selected(self, selected: str | None) -> None:
         """Mark the selected pane."""
-        for pane in self.body.components:
-            pane.selected = pane.component_id == selected
+        for pane in (*self.body.components, *self.body.logs):
+            pane.selected = reader_id(pane) == selected
 
     @property
     def component(self) -> ComponentStatus | None:
-        """The selected component."""
+        """The selected component: where a log file is selected, the only one there is."""
         if self.status is None:
             return None
-        return next((item for item in self.status.components if item.id == self.selected), None)
+        components = self.status.components
+        selected = next((item for item in components if item.id == self.selected), None)
+        if selected is None and self.selected in self._log_ids and len(components) == 1:
+            return components[0]
+        return selected
 
     def _current_pane(self) -> Widget | None:
         return self.body.pane_of(self.focused) if self.focused else None
@@ -244,9 +254,9 @@ class Overview(Screen[None]):
         self._select(self._current_pane())
 
     def _select_beside(self, step: int) -> None:
-        panes = [pane for pane in self.body.components if not pane.is_over]
+        panes = self.body.readers
         if panes:
-            ids = [pane.component_id for pane in panes]
+            ids = [reader_id(pane) for pane in panes]
             at = ids.index(self.selected) if self.selected in ids else -step
             self._go_to(panes[(at + step) % len(panes)])
 
@@ -260,7 +270,7 @@ class Overview(Screen[None]):
 
     def action_focus_component(self, component_id: str) -> None:
         """Straight to one."""
-        if (pane := self.body.component(component_id)) is not None:
+        if (pane := self.body.component(component_id) or self.body.log_file(component_id)) is not None:
             self._go_to(pane)
 
     def action_focus_knobs(self) -> None:
@@ -423,7 +433,7 @@ class Overview(Screen[None]):
         match action:
             case "focus_component":
                 # None while the panes are being replaced: the footer asks at any time.
-                return any(body.component(str(parameters[0])) is not None for body in self.query(Body))
+                return any(body.has_reader(str(parameters[0])) for body in self.query(Body))
             case "edit_knob":
                 return any(rows.table.knobs for rows in self.query(KnobRows))
             case "apply_knobs":

@@ -9,23 +9,36 @@ from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
 from rltui.core.layout import Screen as ScreenLayout
-from rltui.ui.widgets.component_pane import ComponentPane, OpenLog
+from rltui.ui.widgets.component_pane import ComponentPane
+from rltui.ui.widgets.followed_source import OpenLog
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
+from rltui.ui.widgets.log_file_pane import LogFilePane
 
 PANELS = ("gpus", "knobs")
 
 
-def columns(layout: ScreenLayout, component_ids: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """The layout's columns, without unknown names; by default components left, panels right."""
-    wanted = layout.columns or (component_ids, PANELS)
-    known = {*component_ids, *PANELS}
+def columns(layout: ScreenLayout, pane_ids: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """The layout's columns, without unknown names; by default components and logs left, panels right."""
+    wanted = layout.columns or (pane_ids, PANELS)
+    known = {*pane_ids, *PANELS}
     return tuple(tuple(name for name in column if name in known) for column in wanted)
 
 
 def column_widths(layout: ScreenLayout, count: int) -> tuple[str, ...]:
     """The layout's widths; by default the first column is twice as wide."""
     return layout.widths or ("2fr", *("1fr",) * (count - 1))
+
+
+def reader_id(pane: Widget | None) -> str | None:
+    """Id of the component or log file that a pane shows; `None` for any other."""
+    match pane:
+        case ComponentPane():
+            return pane.component_id
+        case LogFilePane():
+            return pane.log_id
+        case _:
+            return None
 
 
 class Body(Horizontal):
@@ -38,11 +51,13 @@ class Body(Horizontal):
         open_log: OpenLog,
         clock: Callable[[], float],
         *,
+        log_ids: tuple[str, ...] = (),
         readonly: bool = False,
     ) -> None:
         super().__init__(id="body")
         self._readonly = readonly
-        self._columns = columns(layout, component_ids)
+        self._log_ids = log_ids
+        self._columns = columns(layout, (*component_ids, *log_ids))
         self._widths = column_widths(layout, len(self._columns))
         self._open_log = open_log
         self._clock = clock
@@ -62,6 +77,8 @@ class Body(Horizontal):
             return GpuPanel(classes="pane panel")
         if name == "knobs":
             return KnobPanel(classes="pane panel", readonly=self._readonly)
+        if name in self._log_ids:
+            return LogFilePane(name, self._open_log, self._clock)
         return ComponentPane(name, self._open_log, self._clock, readonly=self._readonly)
 
     @property
@@ -77,6 +94,24 @@ class Body(Horizontal):
     def component(self, component_id: str) -> ComponentPane | None:
         """The pane of a component, if the layout shows it."""
         return next((pane for pane in self.components if pane.component_id == component_id), None)
+
+    @property
+    def logs(self) -> list[LogFilePane]:
+        """The pane of every log file."""
+        return list(self.query(LogFilePane))
+
+    def log_file(self, log_id: str) -> LogFilePane | None:
+        """The pane of a log file, if the layout shows it."""
+        return next((pane for pane in self.logs if pane.log_id == log_id), None)
+
+    def has_reader(self, name: str) -> bool:
+        """Whether a component or log file of that id is shown."""
+        return self.component(name) is not None or self.log_file(name) is not None
+
+    @property
+    def readers(self) -> list[ComponentPane | LogFilePane]:
+        """What can be read, down the columns: panes of components that are not over, and of log files."""
+        return [pane for pane in self.panes if isinstance(pane, (ComponentPane, LogFilePane))]
 
     def pane_of(self, widget: Widget) -> Widget | None:
         """The pane that holds `widget`."""
@@ -94,7 +129,7 @@ class Body(Horizontal):
         if self.zoomed is not None and self.zoomed is not pane:
             self.zoom(pane)
         match pane:
-            case ComponentPane():
+            case ComponentPane() | LogFilePane():
                 target: Widget = pane.log_pane
             case KnobPanel():
                 target = pane.query_one(KnobRows)

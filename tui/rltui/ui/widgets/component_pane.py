@@ -11,17 +11,12 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from rltui.core.api import ComponentState, ComponentStatus
-from rltui.core.log_source import LogSource
-from rltui.errors import RltuiError
 from rltui.ui.memory_verdict import told_of_memory
 from rltui.ui.states import component_title, told_below
-from rltui.ui.text import clean_line
+from rltui.ui.widgets.followed_source import FollowedSource, OpenLog
 from rltui.ui.widgets.log_pane import LogPane
 
-OpenLog = Callable[[str], LogSource]
-
-
-_TITLE_MARGIN = 6
+TITLE_MARGIN = 6
 """Cells of a pane's top edge that its title cannot have: corners, and a blank and a line on each side."""
 
 
@@ -57,10 +52,8 @@ class ComponentPane(Vertical):
         super().__init__(id=f"pane-{component_id}", classes="pane component")
         self._readonly = readonly
         self.component_id = component_id
-        self._open_log = open_log
+        self._followed = FollowedSource(open_log)
         self._clock = clock
-        self._log_path: str | None = None
-        self._source: LogSource | None = None
         self._title = ""
         self._told = ""
 
@@ -84,10 +77,7 @@ class ComponentPane(Vertical):
         for state in ComponentState:
             self.set_class(state is status.state, f"-{state.value}")
         self.set_class(is_over(status), "-over")
-        if status.log is None or status.log != self._log_path:
-            self._follow(status)
-        else:
-            self.log_pane.set_source(self._source, placeholder(status, readonly=self._readonly))
+        self._followed.show(self.log_pane, status.log, placeholder(status, readonly=self._readonly))
 
     def watch_selected(self) -> None:
         """Mark the title."""
@@ -97,7 +87,7 @@ class ComponentPane(Vertical):
         """State and uptime; repaints only where the text is another one."""
         if self.status is None:
             return
-        width = max(0, self.size.width - _TITLE_MARGIN)
+        width = max(0, self.size.width - TITLE_MARGIN)
         title, is_told = component_title(self.status, self._clock(), selected=self.selected, width=width)
         if title.markup != self._title:
             self._title = title.markup
@@ -117,23 +107,9 @@ class ComponentPane(Vertical):
         """The title may have room for the reason now, or no more."""
         self.update_title()
 
-    def _follow(self, status: ComponentStatus) -> None:
-        """Show the log of another attempt, and give back the one before."""
-        before, self._source, self._log_path = self._source, None, status.log
-        text = placeholder(status, readonly=self._readonly)
-        if status.log is not None:
-            try:
-                self._source = self._open_log(status.log)
-            except RltuiError as error:
-                self._log_path, text = None, clean_line(error.title)
-        self.log_pane.set_source(self._source, text)
-        if before is not None:
-            before.close()
-
     def on_unmount(self) -> None:
         """Give the log back."""
-        if self._source is not None:
-            self._source.close()
+        self._followed.close()
 
     @property
     def is_over(self) -> bool:

@@ -39,7 +39,7 @@ def header_parts(status: Status, *, bar_width: int, readonly: bool = False) -> l
         Part(6, ((clean_line(status.title or status.framework), ""),)),
         Part(1, ((f"{look.symbol} {look.word}", f"bold {look.style}"),)),
     ]
-    if readonly:
+    if readonly and not status.observed:
         parts.insert(1, Part(0, (("read-only", "bold $text-warning"),)))
     if step is not None:
         parts.append(Part(1, ((f"step {step}" + (f"/{max_steps}" if max_steps else ""), ""),)))

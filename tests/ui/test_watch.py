@@ -1,0 +1,116 @@
+"""A run that somebody else started: panes for its log files, and no key that would change anything."""
+
+from __future__ import annotations
+
+from tests.fakes.experiment import LOGS, NOW, FakeExperiment, component, gpu_report, running_status
+from tests.ui.conftest import Opener, make_app, press, settle
+from tests.ui.test_look import HUGE, SMALL, SnapCompare
+from textual.pilot import Pilot
+
+from rltui.core.api import FollowedLog, KnobTable, Status
+from rltui.core.layout import Screen
+from rltui.ui.one_request import OBSERVED_TEXT
+from rltui.ui.screens.overview import Overview
+from rltui.ui.widgets.log_file_pane import LogFilePane, log_title
+
+LOG_IDS = (*LOGS, "envs")
+SCREEN = Screen(columns=(LOG_IDS, ("gpus",)), widths=("2fr", "1fr"))
+
+
+def log(name: str, age_s: float | None, **values: object) -> FollowedLog:
+    base: dict[str, object] = {"id": name, "wanted": (f"logs/latest/{name}.log", f"logs/{name}.log")}
+    if age_s is not None:
+        base |= {
+            "path": f"/run/{name}.log",
+            "name": f"logs/latest/{name}.log",
+            "size_bytes": 4096,
+            "changed_at": NOW - age_s,
+        }
+    return FollowedLog.model_validate(base | values)
+
+
+def watched(**values: object) -> Status:
+    logs = (log("inference", 3), log("orchestrator", 0), log("trainer", 754), log("envs", None))
+    return running_status(components=(), observed=True, logs=logs, title="observed run", **values)
+
+
+def watching(*events: object) -> FakeExperiment:
+    experiment = FakeExperiment(*(events or (watched(), gpu_report(), KnobTable())), screen=SCREEN)  # type: ignore[arg-type]
+    experiment.observed = experiment.readonly = True
+    return experiment
+
+
+def overview(pilot: Pilot[None]) -> Overview:
+    assert isinstance(pilot.app.screen, Overview)
+    return pilot.app.screen
+
+
+async def test_panes_follow_log_files(open_app: Opener) -> None:
+    experiment = watching()
+    async with open_app(experiment, component_ids=(), log_ids=LOG_IDS) as pilot:
+        body = overview(pilot).body
+        assert experiment.opened == ["/run/inference.log", "/run/orchestrator.log", "/run/trainer.log"]
+        assert [pane.log_id for pane in body.logs if pane.has_class("-empty")] == ["envs"]
+        await press(pilot, "t")
+        assert overview(pilot).selected == "trainer"
+        await press(pilot, "j", "j")
+        assert overview(pilot).selected == "inference"
+        experiment.push(watched(step=1))
+        await settle(pilot)
+        assert len(experiment.opened) == 3
+
+
+async def test_panes_appear_with_the_first_status(open_app: Opener) -> None:
+    async with open_app(watching(), component_ids=()) as pilot:
+        assert [pane.log_id for pane in overview(pilot).body.logs] == list(LOG_IDS)
+
+
+async def test_a_file_that_appears_is_opened(open_app: Opener) -> None:
+    none_yet = watched().model_copy(update={"logs": (log("trainer", None),)})
+    experiment = watching(none_yet, gpu_report(), KnobTable())
+    async with open_app(experiment, component_ids=(), log_ids=("trainer",)) as pilot:
+        assert experiment.opened == []
+        experiment.push(none_yet.model_copy(update={"logs": (log("trainer", 1),)}))
+        await settle(pilot)
+        assert experiment.opened == ["/run/trainer.log"]
+        assert not pilot.app.screen.query_one(LogFilePane).has_class("-empty")
+
+
+async def test_keys_say_that_there_is_nothing_to_start(open_app: Opener) -> None:
+    experiment = watching()
+    async with open_app(experiment, component_ids=(), log_ids=LOG_IDS) as pilot:
+        for key in ("s", "S", "r", "D", "K"):
+            await press(pilot, key)
+            assert [note.message for note in pilot.app._notifications] == [OBSERVED_TEXT]
+            pilot.app.clear_notifications()
+        assert experiment.planned == []
+
+
+async def test_beside_one_component_its_keys_work_from_the_log_panes(open_app: Opener) -> None:
+    status = running_status(
+        components=(component("rl", log="/run/inference.log"),), logs=(log("trainer", 1),)
+    )
+    experiment = FakeExperiment(status, gpu_report(), KnobTable())
+    async with open_app(experiment, component_ids=("rl",), log_ids=("trainer",)) as pilot:
+        await press(pilot, "t", "r")
+        assert experiment.planned[0].components == ("rl",)
+
+
+def test_title_leaves_the_file_out_where_it_does_not_fit() -> None:
+    quiet = log("trainer", 754)
+    title = log_title(quiet, NOW, selected=False)
+    assert title.plain == "trainer ○ quiet 12m · logs/latest/trainer.log"
+    assert log_title(quiet, NOW, selected=True, width=26).plain == "▸ trainer ○ quiet 12m"
+    assert log_title(log("envs", None, title="environments"), NOW, selected=False).plain == (
+        "environments ◌ no file yet"
+    )
+
+
+def test_look(snap_compare: SnapCompare) -> None:
+    app = make_app(watching(), component_ids=(), log_ids=LOG_IDS)
+    assert snap_compare(app, terminal_size=HUGE)
+
+
+def test_look_small(snap_compare: SnapCompare) -> None:
+    app = make_app(watching(), component_ids=(), log_ids=LOG_IDS)
+    assert snap_compare(app, terminal_size=SMALL)
