@@ -34,7 +34,7 @@ from rltui.services.config_store import ConfigStore, load_snapshot
 from rltui.services.edit_preview import EditPreview
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.followed_logs import FollowedLogs
-from rltui.services.observed import is_growing, refuse_observed
+from rltui.services.observed import is_growing, refuse_observed, title_of
 from rltui.services.recipe import Recipe
 from rltui.services.run_folder import RunFolder
 
@@ -87,7 +87,7 @@ class Picture:
             reward=progress.reward,
             components=tuple(self._component_status(runner) for runner in self.runners.values()),
             done=self.is_done(),
-            title=self.layout.title or self.framework.title,
+            title=title_of(self.record, self.layout, self.framework),
             config_files=self.record.config_files,
             workspace=self.record.workspace,
             progress=progress,
