@@ -102,13 +102,14 @@ def test_programs_on_the_path_need_no_checkout(tmp_path: Path) -> None:
     assert "--workspace" in prefix.hint
 
 
-def test_interpreter_is_that_of_the_checkout_and_installs_nothing(tmp_path: Path) -> None:
+def test_interpreter_is_that_of_the_checkout_wherever_its_environment_lies(tmp_path: Path) -> None:
     checkout = make_checkout(tmp_path / "prime")
-    path = {"PATH": str(make_programs(tmp_path / "bin", "uv"))}
-    assert interpreter(CHECKOUT, workspace=tmp_path, config_files=[], environment=path) is None
-    found = interpreter(CHECKOUT, workspace=checkout, config_files=[], environment=path)
-    assert found is not None
-    assert found[1:] == ("run", "--no-sync", "--project", str(checkout), "python")
+    assert interpreter(CHECKOUT, workspace=tmp_path, config_files=[], environment={}) is None
+    assert interpreter(CHECKOUT, workspace=checkout, config_files=[], environment={}) is None
+    elsewhere = {"UV_PROJECT_ENVIRONMENT": str(tmp_path / "env")}
+    programs = make_programs(tmp_path / "env/bin", "python")
+    found = interpreter(CHECKOUT, workspace=checkout, config_files=[], environment=elsewhere)
+    assert found == (str(programs / "python"),)
     programs = make_programs(checkout / ".venv/bin", "python")
-    found = interpreter(CHECKOUT, workspace=checkout, config_files=[], environment=path)
+    found = interpreter(CHECKOUT, workspace=checkout, config_files=[], environment=elsewhere)
     assert found == (str(programs / "python"),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -104,6 +105,9 @@ class ComponentSpec(Section):
     nothing but one placeholder may become several arguments, or none."""
     kind: Literal["service", "job"] = "job"
     """A service must not exit by itself; a job may end with code 0."""
+    launches: tuple[str, ...] = ()
+    """Programs that it starts itself, by the ids they have as components elsewhere: what those read of the
+    config, it reads."""
     cwd: str = "{workspace}"
     env: dict[str, str] = {}
     each: str = ""
@@ -245,6 +249,11 @@ class Layout(Section):
         """What it waits for, at first or second hand."""
         after = self[component_id].after
         return frozenset(after).union(*(self.needs(name) for name in after))
+
+    @property
+    def launched(self) -> Mapping[str, str]:
+        """Program that is no component of its own → the component that starts it."""
+        return {program: spec.id for spec in self.component for program in spec.launches}
 
     def restart_rules(self) -> tuple[tuple[frozenset[str], frozenset[str], str], ...]:
         """(if this restarts, these restart too, because …), from `restart.together`."""

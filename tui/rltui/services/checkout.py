@@ -113,7 +113,7 @@ def interpreter(
     config_files: Sequence[Path],
     environment: Mapping[str, str] = os.environ,
 ) -> tuple[str, ...] | None:
-    """What runs python with the checkout's packages, without installing any; `None` without a checkout.
+    """What runs python with the checkout's packages, without installing any; `None` where there is none.
 
     Raises:
         ConfigError: as `find`.
@@ -124,8 +124,9 @@ def interpreter(
     python = folder / VENV_PROGRAMS / "python"
     if python.exists():
         return (str(python),)
-    uv = shutil.which("uv", path=environment.get("PATH", os.defpath))
-    return (uv, "run", "--no-sync", "--project", str(folder), "python") if uv else None
+    elsewhere = environment.get("UV_PROJECT_ENVIRONMENT")
+    python = folder / elsewhere / "bin/python" if elsewhere else python
+    return (str(python),) if python.exists() else None
 
 
 def _nowhere(checkout: Checkout) -> Missing:

@@ -39,7 +39,7 @@ def template_values(files: ConfigFiles, context: RunContext) -> Mapping[str, Tem
     port = str(urls.port(chosen))
     workers = max(1, count(data_of(files, "orchestrator"), "num_train_workers", 1))
     return {
-        **shared_values.values(files, context, dict.fromkeys(files)),
+        **shared_values.values(files, context, dict.fromkeys(map(_name, files))),
         "host.inference": urls.host(value_at(inference, "server.host")),
         "port.inference": port,
         "port.engine": port,
@@ -54,8 +54,14 @@ def template_values(files: ConfigFiles, context: RunContext) -> Mapping[str, Tem
 def resolutions(files: ConfigFiles, context: RunContext) -> Sequence[Resolution]:
     """Copies with the run's folder, the checkpoint to continue from, and the port that was chosen."""
     return tuple(
-        Resolution(edits={role: _edits(role, context)}, outputs={role: f"{role}.toml"}) for role in files
+        Resolution(edits={role: _edits(role, context)}, outputs={_name(role): f"{role}.toml"})
+        for role in files
     )
+
+
+def _name(role: str) -> str:
+    """As layouts ask for it: `sft` is called like the launcher that it became later."""
+    return "launcher" if role == "sft" else role
 
 
 def _edits(role: str, context: RunContext) -> dict[str, KnobValue]:
