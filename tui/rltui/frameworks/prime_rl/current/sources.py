@@ -33,16 +33,14 @@ class Source:
     readers: tuple[str, ...]
 
     @property
-    def environment(self) -> str:
-        """Id of the environment: its own, or that of its tasks; empty where neither is there."""
-        found = (value_at(self.data, key) for key in ("env.id", "env.taskset.id"))
-        return next((name for name in found if isinstance(name, str) and name), "")
+    def name(self) -> str:
+        """What logs, metrics and its server call it; empty where nothing says what it is."""
+        return env_servers.source_name(self.data)
 
     @property
-    def name(self) -> str:
-        """What logs, metrics and its server call it."""
-        name = self.data.get("name")
-        return name if isinstance(name, str) and name not in ("", "None") else self.environment
+    def has_environment(self) -> bool:
+        """It says which environment it is for."""
+        return bool(env_servers.source_name({"env": self.data.get("env")}))
 
     @property
     def namespace(self) -> str:
