@@ -16,13 +16,22 @@ from typing import Any, cast
 
 import pytest
 
-from rltui.core.api import PROTOCOL_VERSION, JournalEntry, KnobTable, Plan, Request, Status
+from rltui.core.api import (
+    PROTOCOL_VERSION,
+    Conversion,
+    JournalEntry,
+    KnobTable,
+    Plan,
+    Request,
+    Status,
+)
 from rltui.core.gpu.report import GpuReport
 from rltui.daemon import api_server, bounded_writer
 from rltui.daemon.api_server import ApiServer
 from rltui.daemon.broadcast import Broadcast, Message
 from rltui.daemon.gpu_readings import GpuReadings
 from rltui.daemon.supervisor import Supervisor
+from rltui.frameworks.conversion import Way
 
 BIG = "x" * (1 << 20)
 """More than a socket and asyncio take in together."""
@@ -44,6 +53,9 @@ class FakeSupervisor:
 
     def knobs(self) -> KnobTable:
         return KnobTable()
+
+    def convert(self, to: Way | None, mean_tokens: float | None) -> Conversion:
+        return Conversion(to=to or "tokens", mean_tokens=mean_tokens)
 
     async def plan(self, request: Request) -> Plan:
         return Plan(action=request.action)
@@ -275,3 +287,19 @@ async def test_readonly_client_changes_nothing(place: Place, method: str) -> Non
         assert "result" in await client.ask(looking, action="stop")
     assert "result" in await other.ask("execute", action="stop")
     assert len(place.supervisor.executed) == 1
+
+
+async def test_a_conversion_takes_a_way_and_a_number(place: Place) -> None:
+    client = await place.greet()
+    assert (await client.ask("convert"))["result"]["to"] == "tokens"
+    found = (await client.ask("convert", to="rollouts", mean_tokens=99.5))["result"]
+    assert (found["to"], found["mean_tokens"]) == ("rollouts", 99.5)
+    wrongs: tuple[dict[str, object], ...] = (
+        {"to": "bytes"},
+        {"to": 7},
+        {"to": []},
+        {"mean_tokens": "x"},
+        {"mean_tokens": True},
+    )
+    for wrong in wrongs:
+        assert (await client.ask("convert", **wrong))["error"]["exit_code"] == 2

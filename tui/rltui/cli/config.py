@@ -18,7 +18,9 @@ def check(arguments: argparse.Namespace) -> int:
     """Validate config files."""
     files = named([Path(name) for name in arguments.config])
     framework = chosen_framework(files, arguments.layout, arguments.framework)
-    found = creation.check(files, arguments.layout, framework, with_memory=True)
+    found = creation.check(
+        files, arguments.layout, framework, with_memory=True, with_own=not arguments.no_own
+    )
     if arguments.json:
         print_json(found)
     else:

@@ -150,6 +150,17 @@ def _add_config(commands: Commands[argparse.ArgumentParser]) -> None:
     _add_edit(taking_back)
     again = _command(commands, "redo", "edits:redo", "make the edit again that was undone last")
     _add_edit(again)
+    convert = _command(
+        commands, "convert", "convert:convert", "count the batch in tokens instead of rollouts, or back"
+    )
+    convert.add_argument("to", nargs="?", choices=("tokens", "rollouts"), help="default: the other way")
+    convert.add_argument(
+        "--mean-tokens",
+        type=tokens,
+        metavar="N",
+        help="tokens of a mean rollout (default: as this run measured)",
+    )
+    _add_edit(convert)
     diff = _command(commands, "diff", "diff:diff", "what the files say beside what runs, or two attempts")
     diff.add_argument(
         "attempt",
@@ -164,6 +175,9 @@ def _add_config(commands: Commands[argparse.ArgumentParser]) -> None:
     check.add_argument("config", nargs="+", metavar="CONFIG", help="TOML files of the run, or their folder")
     check.add_argument("-l", "--layout", metavar="LAYOUT", help="layout name or file")
     _add_framework(check)
+    check.add_argument(
+        "--no-own", action="store_true", help="do not ask the framework's own validators, if they are found"
+    )
     _add_json(check)
     layouts = _command(commands, "layouts", "config:list_layouts", "list the layouts and where they lie")
     _add_json(layouts)
@@ -201,6 +215,17 @@ def _add_box(commands: Commands[argparse.ArgumentParser]) -> None:
     gpus.add_argument("--json", action="store_true", help="a JSON document; with --watch, one per line")
     doctor = _command(commands, "doctor", "box:doctor", "check that this box has what rltui needs")
     _add_json(doctor)
+
+
+def tokens(text: str) -> float:
+    """A number of tokens, for arguments and answers."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of tokens above 0")
+    return number
 
 
 def _interval(text: str) -> float:

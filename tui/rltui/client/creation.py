@@ -31,6 +31,7 @@ from rltui.services.experiment_files import (
     new_record,
 )
 from rltui.services.file_lock import FileLock
+from rltui.services.own_problems import OwnValidators
 from rltui.services.run_folder import RunFolder, next_free
 
 LOCK_TIMEOUT_S = 30.0
@@ -119,13 +120,18 @@ def check(
     framework: str | None = None,
     *,
     with_memory: bool = False,
+    with_own: bool = False,
 ) -> Check:
-    """Validate; no side effects. `with_memory` also reads the GPUs, and says what will fit."""
+    """Validate; no side effects. `with_memory` also reads the GPUs, and says what will fit; `with_own` asks
+    the framework's own validators, where its checkout is found, which takes seconds.
+    """
     chosen, layout_file = identify(config_files, layout, framework)
     store = ConfigStore(list(config_files), chosen)
     files = store.load()
     loaded = _layout(layout_file, chosen.instances(files))
     problems = store.problems()
+    if with_own:
+        problems += OwnValidators(chosen, Path.cwd()).problems(store.load_sources(), problems)
     return Check(
         valid=not any(problem.severity == "error" for problem in problems),
         framework=chosen.id,

@@ -2,32 +2,59 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from rltui.core.api import ComponentStatus, Orphan, Status
+from rltui.core.api import ComponentStatus, Conversion, Orphan, Status
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.gpu.report import GpuReport
 from rltui.core.layout import ComponentSpec
+from rltui.core.metrics import MetricSeries
 from rltui.errors import ConfigError
+from rltui.frameworks.conversion import Way
 from rltui.services import layout_files, orphans, processes
 from rltui.services.attempt_life import ended_life
+from rltui.services.batch_conversion import conversion
 from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.followed_logs import FollowedLogs
-from rltui.services.observed import framework_of, is_growing, title_of
+from rltui.services.observed import framework_of, is_growing, refuse_observed, title_of
 from rltui.services.run_metrics import read_series
+from rltui.services.step_times import StepTimes
 
 
 def open_store(record: ExperimentRecord) -> ConfigStore:
     """The config files of an experiment."""
     layout = layout_files.load_for(record)
+    framework = framework_of(record)
+    series = functools.cache(functools.partial(_series, record))  # only if asked for, and once
+    times = StepTimes(framework, ControlFolder(Path(record.output_dir)), series)
     return ConfigStore(
         [Path(name) for name in record.config_files],
-        framework_of(record),
+        framework,
         components=[spec.id for spec in layout.component],
+        derive=times.derive,
     )
+
+
+def offline_conversion(record: ExperimentRecord, to: Way | None, mean_tokens: float | None) -> Conversion:
+    """The batch counted the other way, by what its run measured where `mean_tokens` does not say.
+
+    Raises:
+        ConfigError: as `batch_conversion.conversion`.
+    """
+    refuse_observed(record)
+    table = open_store(record).knob_table({})
+    return conversion(framework_of(record), table, _series(record), to=to, mean_tokens=mean_tokens)
+
+
+def _series(record: ExperimentRecord) -> MetricSeries:
+    layout = layout_files.load_for(record)
+    logs = FollowedLogs(Path(record.run_dir), layout.log)
+    logs.look()
+    return read_series(record, [spec.id for spec in layout.component], logs.paths)
 
 
 def offline_status(record: ExperimentRecord) -> Status:
@@ -36,8 +63,7 @@ def offline_status(record: ExperimentRecord) -> Status:
     layout = layout_files.load_for(record)
     logs = FollowedLogs(Path(record.run_dir), layout.log)
     logs.look()
-    series = read_series(record, [spec.id for spec in layout.component], logs.paths)
-    progress = series.progress(_max_steps(record))
+    progress = _series(record).progress(_max_steps(record))
     return Status(
         experiment=record.name,
         state="running" if record.observed and is_growing(logs.logs, time.time()) else "stopped",

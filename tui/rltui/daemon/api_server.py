@@ -34,7 +34,7 @@ MAX_CLIENTS = 256
 """Connections at a time; more are refused in words."""
 _UCRED = struct.Struct("3i")
 """`struct ucred` of unix(7): pid, uid, gid."""
-LOOKING = frozenset({"status", "knobs", "gpus", "gpu_history", "plan"})
+LOOKING = frozenset({"status", "knobs", "gpus", "gpu_history", "plan", "convert"})
 """Methods that change nothing, all that a read-only client may use."""
 
 
@@ -56,6 +56,7 @@ class ApiServer:
             "gpus": self._gpus,
             "gpu_history": self._gpu_history,
             "plan": self._plan,
+            "convert": self._convert,
             "execute": self._execute,
             "shutdown": self._shutdown,
         }
@@ -155,6 +156,16 @@ class ApiServer:
 
     async def _plan(self, params: dict[str, Any]) -> Value:
         return await self._supervisor.plan(_request(params))
+
+    async def _convert(self, params: dict[str, Any]) -> Value:
+        to, mean_tokens = params.get("to"), params.get("mean_tokens")
+        if to not in ("tokens", "rollouts", None):
+            raise UsageError(f"convert to tokens or rollouts, not to {to!r}")
+        if mean_tokens is not None and (
+            isinstance(mean_tokens, bool) or not isinstance(mean_tokens, int | float)
+        ):
+            raise UsageError(f"mean_tokens is {mean_tokens!r}; it must be a number")
+        return self._supervisor.convert(to, mean_tokens)
 
     async def _execute(self, params: dict[str, Any]) -> Value:
         return await self._supervisor.execute(_request(params))

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from rltui.core.api import EDITS, Alert, ComponentState, KnobTable, Plan, Request, Status
+from rltui.core.api import EDITS, Alert, ComponentState, Conversion, KnobTable, Plan, Request, Status
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.gpu.report import GpuReport
 from rltui.core.inference_activity import InferenceActivity
@@ -35,7 +35,9 @@ from rltui.daemon.terminal import Terminal
 from rltui.daemon.transactions import Transactions
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.base import RunFiles, ServiceCall
+from rltui.frameworks.conversion import Way
 from rltui.services import layout_files
+from rltui.services.batch_conversion import conversion
 from rltui.services.config_editor import ConfigEditor
 from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
@@ -43,9 +45,11 @@ from rltui.services.followed_logs import FollowedLogs
 from rltui.services.intent import IntentFile, failures, intent_of
 from rltui.services.memory_plan import MemoryPlan
 from rltui.services.observed import framework_of
+from rltui.services.own_problems import OwnValidators
 from rltui.services.recipe import Launch, Recipe
 from rltui.services.run_folder import RunFolder
 from rltui.services.run_metrics import RunMetrics, earlier_logs
+from rltui.services.step_times import StepTimes
 from rltui.services.tmux_host import TmuxHost
 
 
@@ -65,8 +69,10 @@ class Supervisor:
         self._store = ConfigStore(
             [Path(name) for name in record.config_files],
             self._framework,
-            components=[spec.id for spec in self._layout.component],
+            components=self._components,
+            derive=StepTimes(self._framework, self.control, lambda: self.progress.series).derive,
         )
+        self._own = OwnValidators(self._framework, Path(record.workspace))
         self._editor = ConfigEditor(self._store, self.control, self.teller.journal)
         self._rollback = RollbackWatch(alert=self.teller.alert)
         self.folder = RunFolder(Path(record.run_dir), self._run_files(), Path(record.output_dir))
@@ -213,7 +219,8 @@ class Supervisor:
         Raises:
             ConfigError: if a config file, a name or an edited value cannot be understood.
         """
-        return (await self._planned(request)).plan
+        planned = await self._planned(request)
+        return await self._with_own_problems(planned) if request.thorough else planned.plan
 
     async def _planned(self, request: Request) -> Planned:
         await self.orphans.settled()
@@ -222,6 +229,22 @@ class Supervisor:
         else:
             await self.gpu_readings.first()
         return self._picture.planned(request)
+
+    async def _with_own_problems(self, planned: Planned) -> Plan:
+        """The plan with what the framework's own validators say of the files; seconds may pass."""
+        loaded = planned.edit.after if planned.edit is not None else self._store.load_sources()
+        ours = planned.plan.problems
+        theirs = await asyncio.to_thread(self._own.problems, loaded, ours)
+        return planned.plan.model_copy(update={"problems": (*ours, *theirs)})
+
+    def convert(self, to: Way | None, mean_tokens: float | None) -> Conversion:
+        """The batch counted the other way, by what this run measured where `mean_tokens` does not say.
+
+        Raises:
+            ConfigError: if it cannot be, or a config file cannot be understood.
+        """
+        self.progress.poll()
+        return conversion(self._framework, self.knobs(), self.progress.series, to=to, mean_tokens=mean_tokens)
 
     async def execute(self, request: Request) -> Plan:
         """Begin what `request` asks and return its plan. It goes on whatever becomes of the client.

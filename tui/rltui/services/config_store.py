@@ -7,12 +7,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from rltui.core.api import KnobInfo, KnobTable, KnobValue, PendingKnob, Problem
+from rltui.core.api import DerivedValue, KnobInfo, KnobTable, KnobValue, PendingKnob, Problem
 from rltui.core.knob_values import resolve_edits
 from rltui.core.knobs import Knob, TomlValue
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.frameworks.config_data import effective
+from rltui.frameworks.conversion import other_way
 from rltui.frameworks.generic import ANY_COMPONENT
 from rltui.frameworks.other_keys import added_knob, other_knobs
 from rltui.services import config_files, toml_source
@@ -33,11 +34,20 @@ class ConfigStore:
     """The config files `paths` of one experiment. Blocking, for one thread; reads only when asked to."""
 
     def __init__(
-        self, paths: Sequence[Path], framework: Framework, *, components: Sequence[str] = ()
+        self,
+        paths: Sequence[Path],
+        framework: Framework,
+        *,
+        components: Sequence[str] = (),
+        derive: Callable[[ConfigFiles], tuple[DerivedValue, ...]] | None = None,
     ) -> None:
-        """`components`: ids of the layout, who read the knobs of which nobody knows the readers."""
+        """`components`: ids of the layout, who read the knobs of which nobody knows the readers.
+
+        `derive` gives the figures that follow from a config; `None`: the framework does.
+        """
         self._paths = tuple(paths)
         self._framework = framework
+        self._derive = derive or framework.derive
         self._components = tuple(components)
         self._loaded: LoadedFiles | None = None
         self._texts: dict[str, bytes] = {}
@@ -83,12 +93,14 @@ class ConfigStore:
             ConfigError: if a file cannot be read or is malformed.
         """
         files = self.load()
+        rows = self.rows(running)
         return KnobTable(
             files=tuple(file.path for file in files.values()),
-            knobs=self.rows(running),
+            knobs=rows,
             others=knob_rows(self._others(files), files, running, self._framework, known=False),
-            derived=self._framework.derive(files),
+            derived=self._derive(files),
             problems=self.problems(),
+            converts_to=other_way(self._framework.batch_knobs, {row.key: row for row in rows}),
         )
 
     def rows(self, running: Running) -> tuple[KnobInfo, ...]:
@@ -221,7 +233,7 @@ class ConfigStore:
         self, before: LoadedFiles, after: LoadedFiles, asked: Sequence[Knob], running: Running
     ) -> EditPreview:
         """`asked`: knobs that count as changed too if a living reader has another value than `after`."""
-        old, new = self._framework.derive(before.files), self._framework.derive(after.files)
+        old, new = self._derive(before.files), self._derive(after.files)
         preview = EditPreview(
             before=before,
             after=after,

@@ -1,0 +1,107 @@
+"""`rltui convert` and `rltui knobs` on a stopped experiment, without any process."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from rltui import paths
+from rltui.cli import main
+from rltui.services.experiment_files import ControlFolder, new_record
+
+CONFIG = """\
+max_steps = 20
+[model]
+name = "m"
+[orchestrator]
+batch_size = 128  # rollouts
+rollouts_per_example = 16
+oversampling_factor = 1.5
+[trainer]
+[inference]
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The config of an experiment `one` that does not run, and has not measured anything."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run").mkdir()
+    path = tmp_path / "rl.toml"
+    path.write_text(CONFIG)
+    record = new_record(
+        name="one",
+        output_dir=tmp_path / "out",
+        workspace=tmp_path,
+        config_files=[path],
+        layout_file=paths.shipped_dir("layouts") / "tinyrl.toml",
+        framework="tinyrl",
+    )
+    ControlFolder(tmp_path / "out").write_record(record)
+    return path
+
+
+def measure(config: Path) -> None:
+    key = "train/agg/effective/agent/num_total_tokens/mean"
+    rows = ({"step": step, key: 50.0, "time/step": 4.0, "progress/rollouts": 128} for step in range(1, 13))
+    (config.parent / "out/metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_there_and_back_from_what_was_measured(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    measure(config)
+    assert main(["convert", "-n", "one", "--dry-run"]) == 0
+    shown = capsys.readouterr().out
+    assert "a rollout has 50 tokens, mean of steps 3 to 12\n" in shown
+    assert "128 rollouts * 50 tokens per rollout = 6400 tokens per step\n" in shown
+    assert "+token_batch_size = 6400" in shown
+    assert config.read_text() == CONFIG
+    assert main(["convert", "tokens", "-n", "one"]) == 0
+    assert "batch_size = 128" not in config.read_text()
+    assert "max_inflight_rollouts = 192" in config.read_text()
+    capsys.readouterr()
+    assert main(["convert", "-n", "one", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["to"] == "rollouts"
+    assert document["edits"]["orchestrator.batch_size"] == 128
+    assert "oversampling_factor = 1.5" in config.read_text()
+    assert main(["convert", "rollouts", "-n", "one"]) == 3
+    assert "the batch is counted in rollouts already" in capsys.readouterr().err
+
+
+def test_without_a_measurement_it_says_what_to_pass(
+    config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["convert", "-n", "one"]) == 3
+    assert "rltui convert tokens --mean-tokens N" in capsys.readouterr().err
+    assert main(["convert", "-n", "one", "--mean-tokens", "99.9", "--dry-run"]) == 0
+    assert "a rollout has 99.9 tokens, as you say" in capsys.readouterr().out
+    for answer, code in (("99.9\n", 0), ("many\n", 3)):
+        terminal = io.StringIO(answer)
+        monkeypatch.setattr(terminal, "isatty", lambda: True)
+        monkeypatch.setattr(sys, "stdin", terminal)
+        assert main(["convert", "-n", "one", "--dry-run"]) == code
+    assert "'many' is no number of tokens above 0" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["convert", "-n", "one", "--mean-tokens", "-3"])
+
+
+def test_knobs_tell_the_other_way_and_the_time_of_a_step(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measure(config)
+    assert main(["knobs", "-n", "one", "--json"]) == 0
+    table = json.loads(capsys.readouterr().out)
+    assert table["converts_to"] == "tokens"
+    assert "estimated step time" not in {item["name"] for item in table["derived"]}, "never started here"
+    snapshot = ControlFolder(config.parent / "out").attempt_dir("orchestrator", 1) / "config"
+    snapshot.mkdir(parents=True)
+    (snapshot / "rl.toml").write_text(CONFIG)
+    assert main(["set", "-n", "one", "batch_size=256", "--dry-run", "--json"]) == 0
+    derived = {item["name"]: item for item in json.loads(capsys.readouterr().out)["derived"]}
+    assert derived["estimated step time"]["value"] == 8.0

@@ -1,0 +1,120 @@
+"""Figures that follow from a config, the time of a step among them: as measured in this run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rltui.core.api import DerivedValue
+from rltui.core.metrics import MetricSeries
+from rltui.core.step_estimate import StepSample, estimate_step
+from rltui.errors import ConfigError
+from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.frameworks.config_data import effective
+from rltui.services.config_store import load_snapshot
+from rltui.services.experiment_files import ControlFolder
+
+TOKENS, ROLLOUTS = "tokens", "rollouts"
+
+
+class StepTimes:
+    """Remembers which steps were measured with which config."""
+
+    def __init__(
+        self, framework: Framework, control: ControlFolder, series: Callable[[], MetricSeries]
+    ) -> None:
+        self._framework = framework
+        self._control = control
+        self._series = series
+        self._configs: dict[int, ConfigFiles] = {}
+        """By step, counted from 1."""
+        self._snapshot: tuple[Path | None, ConfigFiles] = (None, {})
+
+    def look(self) -> None:
+        """Steps that are new were measured with the config that ran last. To be called when one ends."""
+        measured = [step for step, _ in self._series().recent(self._framework.metrics.step_time)]
+        if any(step not in self._configs for step in measured):
+            ran = self._ran_last()
+            self._configs = {step: self._configs.get(step, ran) for step in measured}
+
+    def derive(self, files: ConfigFiles) -> tuple[DerivedValue, ...]:
+        """The framework's figures, and the time of a step where steps were measured."""
+        figures = self._framework.derive(files)
+        self.look()
+        series = self._series()
+        mean = self._mean_tokens(series)
+        size, unit = self._size(files, figures, mean)
+        samples = [
+            StepSample(
+                step=step + series.first_step - 1,
+                seconds=values[self._framework.metrics.step_time],
+                size=self._size_then(self._configs.get(step, {}), unit, mean),
+                is_same=_is_same(self._configs.get(step, {}), files),
+            )
+            for step, values in series.recent(self._framework.metrics.step_time)
+        ]
+        found = estimate_step(samples, size=size, unit=unit)
+        return figures if found is None else (*figures, found)
+
+    def _ran_last(self) -> ConfigFiles:
+        folders = [folder / "config" for folder in self._control.newest_attempts()]
+        newest = max(
+            (folder for folder in folders if folder.is_dir()),
+            key=lambda folder: folder.stat().st_mtime,
+            default=None,
+        )
+        if newest is not None and newest != self._snapshot[0]:
+            try:
+                self._snapshot = (newest, load_snapshot(newest, self._framework))
+            except ConfigError:  # damaged: nothing is known of the config then
+                self._snapshot = (newest, {})
+        return self._snapshot[1]
+
+    def _mean_tokens(self, series: MetricSeries) -> float | None:
+        names = self._framework.batch_knobs
+        measured = series.mean(names.token_metric) if names is not None else None
+        return measured.value if measured is not None else None
+
+    def _size_then(self, files: ConfigFiles, unit: str, mean: float | None) -> float | None:
+        if not files:
+            return None
+        size, same_unit = self._size(files, self._framework.derive(files), mean)
+        return size if same_unit == unit else None
+
+    def _size(
+        self, files: ConfigFiles, figures: tuple[DerivedValue, ...], mean: float | None
+    ) -> tuple[float | None, str]:
+        """What a step works through: tokens, or rollouts where nobody knows their tokens."""
+        values = self._batch_values(files)
+        if values is None:
+            return next(
+                (_number(item.value) for item in figures if item.name == "tokens per step"), None
+            ), TOKENS
+        tokens, rollouts = values
+        if tokens is not None or rollouts is None:
+            return tokens, TOKENS
+        return (rollouts * mean, TOKENS) if mean is not None else (rollouts, ROLLOUTS)
+
+    def _batch_values(self, files: ConfigFiles) -> tuple[float | None, float | None] | None:
+        """Tokens and rollouts of a batch, as configured; `None` for a run without rollouts."""
+        names = self._framework.batch_knobs
+        role = next(
+            (knob.file for knob in self._framework.knobs if names and knob.name == names.batch_size), None
+        )
+        if names is None or role not in files:
+            return None
+        values: Mapping[str, Any] = effective(self._framework.knobs, files, self._framework.defaults(files))
+        return _number(values[names.token_batch_size]), _number(values[names.batch_size])
+
+
+def _is_same(files: ConfigFiles, others: ConfigFiles) -> bool:
+    return files.keys() == others.keys() and all(
+        file.data == others[role].data for role, file in files.items()
+    )
+
+
+def _number(value: object) -> float | None:
+    """A number above 0."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and value > 0 else None  # type: ignore[arg-type,operator]
