@@ -114,7 +114,8 @@ class Engine:
             "prompt_tokens_total": 3.0 * self.requests,
             "generation_tokens_total": 3.0 * self.requests,
         }
-        rows = []
+        config = 'block_size="16",engine="0",gpu_memory_utilization="0.9",num_gpu_blocks="35164"'
+        rows = [f"vllm:cache_config_info{{{config}}} 1.0"]
         for name, value in values.items():
             rows += [f"# TYPE vllm:{name} {'counter' if name.endswith('_total') else 'gauge'}"]
             rows += [f"vllm:{name}{labels} {value}"]

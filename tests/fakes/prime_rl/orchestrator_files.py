@@ -38,6 +38,7 @@ class FilesOrchestrator:
         self.out.info("Starting orchestrator")
         if self.generation.name != "A1":
             write(self.tree, self.output / "control" / "orch.toml")
+        self._write_environment_logs()
         self.pool.wait_until_ready()
         step = self._begin()
         max_steps: int | None = value_at(self.tree, "max_steps")
@@ -53,6 +54,18 @@ class FilesOrchestrator:
         if step > saved:
             self.checkpoints.save(step, self.out, last=True)
         self.out.success("Orchestrator finished.")
+
+    def _write_environment_logs(self) -> None:
+        """Environments run in this process at first, in servers of their own later."""
+        environments = value_at(self.tree, "train.env", value_at(self.tree, "env", []))
+        for name in (entry.get("name") or entry.get("id") or "env" for entry in environments):
+            if self.generation.name == "B1":
+                file = self.output.parent / "logs" / "envs" / "train" / name / "env_server.log"
+            elif self.generation.name == "B0":
+                file = self.output / "logs" / "train" / f"{name}.log"
+            else:
+                continue
+            Printer(file).info(f"Environment {name} ready")
 
     def _begin(self) -> int:
         """The first step; the server gets the weights for it, where the generation sees to that."""

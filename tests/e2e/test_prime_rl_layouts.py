@@ -1,0 +1,72 @@
+"""Every prime-rl layout on the stand-ins: started, edited, restarted, resumed and stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.conftest import Box
+from tests.fakes.prime_rl.boxed import PrimeBox, prime_box
+from tests.fakes.prime_rl.generation import GENERATIONS, NAMES, Name
+from tests.waiting import retry_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+
+PARTS = ("inference", "orchestrator", "trainer")
+LAYOUTS: dict[Name, str] = {
+    "A1": "prime-rl-split",
+    "B0": "prime-rl-merged",
+    "B1": "prime-rl-merged",
+    "C": "prime-rl",
+}
+
+
+def slow_but(generation: Name, *names: Name) -> list[object]:
+    """The generations as parameters, all but one only with `-m slow`."""
+    return [
+        pytest.param(name, marks=() if name == generation else (pytest.mark.slow,), id=name)
+        for name in (names or NAMES)
+    ]
+
+
+def files_of(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def checkpoint_before(prime: PrimeBox, step: int) -> int:
+    """The one that a run which goes on with `step` was resumed from, as its generation counts."""
+    return step - 1 if prime.generation == "C" else step
+
+
+@pytest.mark.parametrize("generation", ["A1", pytest.param("B0", marks=pytest.mark.slow), "B1", "C"])
+def test_edited_run_resumes_beside_the_warm_server(box: Box, generation: Name) -> None:
+    prime = prime_box(box, generation)
+    prime.up(LAYOUTS[generation])
+    first = prime.wait_for_steps("trainer", 6)
+    assert first[0] == GENERATIONS[generation].first_step
+    server = prime.pid("inference")
+
+    prime.done("set", "orchestrator.batch_size=64", "--restart", "--yes")
+    again = prime.wait_for_steps("trainer", 3, attempt=2)
+    assert prime.attempt("inference") == 1, "what reads nothing of the edit stays loaded"
+    assert prime.pid("inference") == server
+    resumed_from = checkpoint_before(prime, again[0])
+    assert resumed_from in prime.checkpoints()
+    assert resumed_from >= prime.steps("trainer", 1)[-1] - 3, "the newest one"
+    assert again == list(range(again[0], again[0] + len(again)))
+    assert prime.steps("orchestrator", 2)[0] == again[0], "both count from the same step"
+    retry_until(lambda: prime.weights()["version"] > resumed_from)
+    assert any("batch_size = 64" in (box.work / name).read_text() for name in prime.files)
+
+    # Alone it would wait for ever: the plan takes its partner along and says why.
+    plan = box.json("restart", "trainer", "--plan")
+    assert set(plan["stop"]) == set(plan["start"]) == {"orchestrator", "trainer"}
+    assert "inference" in plan["keep"]
+    assert any("orchestrator" in reason for reason in plan["reasons"]), plan["reasons"]
+    prime.done("restart", "trainer", "--yes")
+    prime.wait_for_steps("trainer", 2, attempt=3)
+    assert prime.attempt("orchestrator") == 3
+    assert prime.pid("inference") == server
+
+    assert not (prime.output / "configs").exists(), "configs are resolved elsewhere: here that deletes things"
+    prime.assert_down_leaves_nothing()

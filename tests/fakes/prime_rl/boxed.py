@@ -1,0 +1,125 @@
+"""An experiment of `rltui`'s on the stand-ins, in a box of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import Box
+from tests.fakes.prime_rl.checkout import TOOLS, checkout
+from tests.fakes.prime_rl.engine import WEIGHTS_ROUTE
+from tests.fakes.prime_rl.examples import Ports, free_ports, write_example, write_sft_example
+from tests.fakes.prime_rl.generation import Name
+from tests.fakes.prime_rl.http_client import get
+from tests.waiting import retry_until
+
+EXPERIMENT = "one"
+_STEP = re.compile(r"SUCCESS Step (\d+) \|")
+
+
+@dataclass(frozen=True)
+class PrimeBox:
+    """`rltui` beside a checkout of one generation."""
+
+    box: Box
+    generation: Name
+    ports: Ports
+    files: tuple[str, ...]
+    """Names of the config files, in the box's work folder."""
+
+    @property
+    def config(self) -> Path:
+        """The first of the files."""
+        return self.box.work / self.files[0]
+
+    @property
+    def output(self) -> Path:
+        """What `-o` names."""
+        return self.box.work / "out"
+
+    def up(self, layout: str, *more: str) -> dict[str, Any]:
+        """Start everything; returns when it is ready, with the status."""
+        words = ("up", *self.files, "-l", layout, "-n", EXPERIMENT, "-o", "out", *more)
+        status: dict[str, Any] = self.box.json(*words)
+        return status
+
+    def done(self, *arguments: str) -> str:
+        """Run a command that must succeed; what it says on stderr."""
+        done = self.box.run(*arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stderr
+
+    def pid(self, component: str, attempt: int = 1) -> int:
+        """Of an attempt's process, once there is one."""
+        record = self._folder(component, attempt) / "attempt.json"
+
+        def known() -> int | None:
+            return json.loads(record.read_text()).get("pid") if record.exists() else None
+
+        return retry_until(known, timeout_s=30)
+
+    def attempt(self, component: str) -> int:
+        """Number of the newest attempt."""
+        folders = self._folder(component, 1).parent.glob("attempt-*")
+        return max(int(folder.name.removeprefix("attempt-")) for folder in folders)
+
+    def text(self, component: str, attempt: int | None = None) -> str:
+        """What an attempt printed (default: the newest), without colours."""
+        log = self._folder(component, attempt or self.attempt(component)) / "output.log"
+        return re.sub(r"\x1b\[[0-9;]*m", "", log.read_text()) if log.exists() else ""
+
+    def steps(self, component: str, attempt: int | None = None) -> list[int]:
+        """Numbers of the steps that an attempt finished."""
+        return [int(number) for number in _STEP.findall(self.text(component, attempt))]
+
+    def wait_for_steps(
+        self, component: str, count: int, attempt: int = 1, timeout_s: float = 30
+    ) -> list[int]:
+        """Until the attempt has finished so many; their numbers."""
+        retry_until(lambda: len(self.steps(component, attempt)) >= count, timeout_s=timeout_s)
+        return self.steps(component, attempt)
+
+    def weights(self) -> dict[str, Any]:
+        """What the engine has loaded."""
+        port = self.ports.engine if self.generation == "C" else self.ports.server
+        state: dict[str, Any] = get(f"http://localhost:{port}{WEIGHTS_ROUTE}")
+        return state
+
+    def checkpoints(self) -> list[int]:
+        """Steps of which the trainer's half is on disk somewhere below the output folder."""
+        marks = self.output.rglob("checkpoints/step_*/trainer/.metadata")
+        found = (path for path in marks if ".rltui" not in path.parts)
+        return sorted(int(path.parent.parent.name.removeprefix("step_")) for path in found)
+
+    def _folder(self, component: str, attempt: int) -> Path:
+        return self.output / ".rltui" / "components" / component / f"attempt-{attempt}"
+
+    def assert_down_leaves_nothing(self) -> None:
+        self.done("down")
+        retry_until(lambda: not self.box.tagged(EXPERIMENT))
+
+
+def prime_box(box: Box, generation: Name, *, max_steps: int = 100_000, interval: int = 2) -> PrimeBox:
+    """With the RL example of the generation in the work folder. `RLTUI_PRIME_RL` names the checkout."""
+    ports = free_ports()
+    files = write_example(box.work, generation, ports, max_steps=max_steps, interval=interval)
+    _place(box, generation)
+    return PrimeBox(box, generation, ports, tuple(file.name for file in files))
+
+
+def prime_sft_box(box: Box, generation: Name, *, max_steps: int = 100_000, interval: int = 2) -> PrimeBox:
+    """Likewise, with the SFT example."""
+    file = write_sft_example(box.work, generation, max_steps=max_steps, interval=interval)
+    _place(box, generation)
+    return PrimeBox(box, generation, free_ports(), (file.name,))
+
+
+def _place(box: Box, generation: Name) -> None:
+    root = checkout(box.root, generation)
+    box.env["RLTUI_PRIME_RL"] = str(root)
+    box.env["PATH"] = f"{root / TOOLS}{os.pathsep}{box.env['PATH']}"
+    box.env["STANDIN_STEP_S"] = "0.1"
