@@ -276,7 +276,8 @@ class KnobTable(Value):
     files: tuple[str, ...] = ()
     knobs: tuple[KnobInfo, ...] = ()
     others: tuple[KnobInfo, ...] = ()
-    """Every further key that the files set, in their order: `known` is false."""
+    """Every further key that the files set, in their order, then those that only what runs was started with:
+    `known` is false."""
     derived: tuple[DerivedValue, ...] = ()
     problems: tuple[Problem, ...] = ()
     """What is wrong with the files as they are now."""

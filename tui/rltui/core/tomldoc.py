@@ -129,7 +129,8 @@ def _remove(text: str, entry: Entry, section: Section) -> str:
 
 
 def _remove_inline(text: str, entry: Entry, section: Section) -> str:
-    holder = next(each for each in section.entries if each.path == entry.path[:-1])
+    around = [each for each in section.entries if each.value_start < entry.start < each.value_end]
+    holder = max(around, key=lambda each: each.value_start)
     if text[holder.value_start] == "[":
         items = _items(holder, section)
         kept = [

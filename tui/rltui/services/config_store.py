@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from rltui.core.api import DerivedValue, KnobInfo, KnobTable, KnobValue, PendingKnob, Problem
 from rltui.core.knob_values import resolve_edits
@@ -39,9 +40,12 @@ class ConfigStore:
         framework: Framework,
         *,
         components: Sequence[str] = (),
+        launched: Mapping[str, str] = MappingProxyType({}),
         derive: Callable[[ConfigFiles], tuple[DerivedValue, ...]] | None = None,
     ) -> None:
         """`components`: ids of the layout, who read the knobs of which nobody knows the readers.
+
+        `launched`: reader that is none of them → the one that starts it.
 
         `derive` gives the figures that follow from a config; `None`: the framework does.
         """
@@ -49,6 +53,7 @@ class ConfigStore:
         self._framework = framework
         self._derive = derive or framework.derive
         self._components = tuple(components)
+        self._launched = launched
         self._loaded: LoadedFiles | None = None
         self._texts: dict[str, bytes] = {}
         """By SHA-256, the newest last."""
@@ -97,7 +102,7 @@ class ConfigStore:
         return KnobTable(
             files=tuple(file.path for file in files.values()),
             knobs=rows,
-            others=knob_rows(self._others(files), files, running, self._framework, known=False),
+            others=knob_rows(self._others(files, running), files, running, self._framework, known=False),
             derived=self._derive(files),
             problems=self.problems(),
             converts_to=other_way(self._framework.batch_knobs, {row.key: row for row in rows}),
@@ -110,7 +115,7 @@ class ConfigStore:
     def pending(self, running: Running, files: ConfigFiles | None = None) -> tuple[PendingKnob, ...]:
         """Keys that `files`, or those last loaded, set to something else than runs."""
         files = self.files if files is None else files
-        return pending_knobs(self._all_of(files), files, running, self._framework)
+        return pending_knobs(self._all_of(files, running), files, running, self._framework)
 
     def base(self) -> dict[str, str]:
         """Path → SHA-256 of the files as last loaded."""
@@ -148,7 +153,7 @@ class ConfigStore:
         files = self.load()
         before = self._last()
         add = partial(added_knob, files=files, knobs=self.knobs) if force else None
-        found = resolve_edits(self.knobs, edits, others=self._others(files), add=add)
+        found = resolve_edits(self.knobs, edits, others=self._others(files, running or {}), add=add)
         sources = dict(before.sources)
         wanted: dict[str, dict[str, KnobValue]] = {}
         for knob, value in found.items():
@@ -219,15 +224,28 @@ class ConfigStore:
         listed = (*self._framework.knobs, *self._framework.more_knobs(files))
         return tuple(self._with_known_readers(knob) for knob in listed if knob.file in files)
 
-    def _all_of(self, files: ConfigFiles) -> tuple[Knob, ...]:
+    def _all_of(self, files: ConfigFiles, running: Running) -> tuple[Knob, ...]:
         """The knobs, and whatever else the files set."""
-        return (*self._knobs_of(files), *self._others(files))
+        return (*self._knobs_of(files), *self._others(files, running))
 
-    def _others(self, files: ConfigFiles) -> tuple[Knob, ...]:
-        return tuple(map(self._with_known_readers, other_knobs(files, self._knobs_of(files))))
+    def _others(self, files: ConfigFiles, running: Running) -> tuple[Knob, ...]:
+        """Keys of the files that are no knobs, then those that only a living component was started with."""
+        known = {knob.name for knob in self._knobs_of(files)}
+        others = {knob.name: knob for knob in other_knobs(files, self._knobs_of(files))}
+        for started_with in running.values():
+            there = {role: file for role, file in started_with.items() if role in files}
+            knobs = self._knobs_of(there)
+            for knob in (*knobs, *other_knobs(there, knobs)):
+                if knob.name not in known:
+                    others.setdefault(knob.name, knob)
+        return tuple(map(self._with_known_readers, others.values()))
 
     def _with_known_readers(self, knob: Knob) -> Knob:
-        return replace(knob, readers=self._components) if ANY_COMPONENT in knob.readers else knob
+        if ANY_COMPONENT in knob.readers:
+            return replace(knob, readers=self._components)
+        if self._launched.keys().isdisjoint(knob.readers):
+            return knob
+        return replace(knob, readers=tuple(dict.fromkeys(self._launched.get(r, r) for r in knob.readers)))
 
     def _preview(
         self, before: LoadedFiles, after: LoadedFiles, asked: Sequence[Knob], running: Running
@@ -251,7 +269,7 @@ class ConfigStore:
         knobs = {
             (knob.file, knob.key): knob
             for files in (preview.before.files, preview.after.files)
-            for knob in self._all_of(files)
+            for knob in self._all_of(files, {})
         }
         return [
             knob
