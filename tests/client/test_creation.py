@@ -9,7 +9,9 @@ import pytest
 from rltui.client.creation import Wish, check, identify, plan_record
 from rltui.errors import ConfigError
 from rltui.frameworks.registry import AmbiguousConfigError
+from rltui.services.config_files import named
 
+DATA = Path(__file__).parents[1] / "data" / "prime_rl"
 LAYOUT = '[[component]]\nid = "a"\ncommand = ["true"]\n'
 LOGS_ONLY = '[[log]]\nid = "trainer"\nfiles = ["*.log"]\n'
 ANY_SFT = '[data]\nname = "x"\n'
@@ -85,3 +87,29 @@ def test_a_layout_of_logs_alone_starts_nothing(work: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         check((config,), str(layout))
     assert "rltui watch RUN_DIR" in caught.value.hint
+
+
+THREE = ("train.toml", "orch.toml", "infer.toml")
+
+
+@pytest.mark.parametrize("names", [THREE, THREE[::-1], ("",)], ids=["one order", "another", "their folder"])
+def test_three_files_in_any_order_or_their_folder(work: Path, names: tuple[str, ...]) -> None:
+    folder = work / "reverse"
+    folder.mkdir()
+    for name in THREE:
+        (folder / name).write_bytes((DATA / "era_a" / name).read_bytes())
+    files = named([folder / name for name in names])
+    assert {path.name for path in files} == set(THREE)
+    record, _ = plan_record(Wish(files))
+    assert (record.framework, Path(record.layout_file).stem) == ("prime-rl-split", "prime-rl-split")
+
+
+def test_a_folder_of_configs_that_do_not_belong_together(work: Path) -> None:
+    write(work, "rl.toml", "[orchestrator]\ngroup_size = 8\n[trainer]\n")
+    write(work, "other.toml", "colour = 3\n")
+    with pytest.raises(ConfigError, match="cannot tell which framework") as caught:
+        identify(named([work]), None)
+    assert any("other.toml: has colour" in line for line in caught.value.details)
+    (work / "empty").mkdir()
+    with pytest.raises(ConfigError, match="holds no TOML file"):
+        named([work / "empty"])

@@ -38,3 +38,10 @@ def test_rows_with_nan_and_infinity_are_read(tmp_path: Path) -> None:
     assert (first["step"], first["norm"]) == (1, -math.inf)
     assert math.isnan(first["loss"])
     assert second == {"step": 2, "loss": 1}
+
+
+def test_a_file_that_cannot_be_read_has_no_rows(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.mkdir()
+    (path / "x").touch()
+    assert list(MetricsFeed(path).read()) == []

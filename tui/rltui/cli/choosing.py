@@ -9,6 +9,7 @@ from pathlib import Path
 from rltui.client import creation
 from rltui.frameworks import registry
 from rltui.frameworks.registry import AmbiguousConfigError
+from rltui.services.experiment_files import known_experiments
 
 
 def chosen_framework(
@@ -20,6 +21,8 @@ def chosen_framework(
 ) -> str | None:
     """The framework that was named, or the one a person chooses; `None` where the config tells by itself.
 
+    Nobody is asked twice: an experiment of theirs with the same files has the answer.
+
     Raises:
         AmbiguousConfigError: if the config does not tell, and there is nobody to ask, or no answer.
         ConfigError: as `creation.identify`.
@@ -27,10 +30,21 @@ def chosen_framework(
     try:
         creation.identify(config_files, layout, framework, workspace=workspace)
     except AmbiguousConfigError as error:
-        if not sys.stdin.isatty() or (choice := _ask(error)) is None:
+        choice = _before(config_files, error.candidates)
+        if choice is None and sys.stdin.isatty():
+            choice = _ask(error)
+        if choice is None:
             raise
         return choice
     return framework
+
+
+def _before(config_files: tuple[Path, ...], candidates: Sequence[str]) -> str | None:
+    wanted = {str(path) for path in config_files}
+    for record in known_experiments():
+        if wanted == set(record.config_files) and record.framework in candidates:
+            return record.framework
+    return None
 
 
 def _ask(error: AmbiguousConfigError) -> str | None:

@@ -72,6 +72,11 @@ def observe(look: Look) -> ExperimentRecord:
                 f"{before.name} observes that run already, in another way",
                 hint=f"end that first: rltui down {before.name}",
             )
+        if before is None and look.name is not None and (taken := find_experiment(look.name)) is not None:
+            raise ConflictError(
+                f"the name {look.name} is taken by the experiment in {taken.run_dir}",
+                hint="choose another with -n NAME",
+            )
         return _written(
             name=before.name if before is not None else look.name or _free_name(run.path),
             run_dir=run.path,

@@ -16,7 +16,8 @@ _NON_FINITE = (b"NaN", b"Infinity")
 class MetricsFeed:
     """Rows appended to a file since the last look. A truncated or replaced file is read from its start.
 
-    One `stat` where nothing changed. An unfinished last line is kept for the next look.
+    One `stat` where nothing changed. An unfinished last line is kept for the next look. A file that cannot be
+    read has no rows.
     """
 
     def __init__(self, path: Path) -> None:
@@ -40,9 +41,12 @@ class MetricsFeed:
             self._inode, self._offset = stat.st_ino, 0
         if stat.st_size == self._offset:
             return
-        with self.path.open("rb") as file:
-            file.seek(self._offset)
-            data = file.read()
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._offset)
+                data = file.read()
+        except OSError:  # another person's, not for us to read; or gone since
+            return
         end = data.rfind(b"\n") + 1
         self._offset += end
         for line in data[:end].splitlines():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 from rltui.core.api import FollowedLog
 from rltui.core.growth import QUIET_S
@@ -13,6 +14,7 @@ from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
 from rltui.frameworks.generic import GENERIC
 from rltui.services.experiment_files import ExperimentRecord
+from rltui.services.written_steps import written_max_steps
 
 
 def framework_of(record: ExperimentRecord) -> Framework:
@@ -24,6 +26,7 @@ def framework_of(record: ExperimentRecord) -> Framework:
         GENERIC,
         id=framework.id,
         title=framework.title,
+        max_steps=lambda _: written_max_steps(Path(record.run_dir)),
         log_row=framework.log_row,
         log_mark=framework.log_mark,
         files=framework.files,

@@ -1,0 +1,86 @@
+"""From a folder to an observation: named, found again, refused. Nothing is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rltui.client.observation import Look, observe
+from rltui.errors import ConfigError, ConflictError, UsageError
+from rltui.services.experiment_files import (
+    ControlFolder,
+    ExperimentRecord,
+    find_experiment,
+    known_experiments,
+)
+
+
+@pytest.fixture(autouse=True)
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("STATE_HOME", "CONFIG_HOME", "RUNTIME_DIR"):
+        folder = tmp_path / name
+        folder.mkdir(mode=0o700)
+        monkeypatch.setenv(f"XDG_{name}", str(folder))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    folder = tmp_path / "outputs" / "reverse-text--qwen3-0.6b"
+    (folder / "logs").mkdir(parents=True)
+    (folder / "logs" / "trainer.stdout").touch()
+    return folder
+
+
+def test_it_is_kept_in_the_users_state_folder(run: Path, tmp_path: Path) -> None:
+    record = observe(Look(run))
+    assert record.name == "reverse-text--qwen3-0-6b"
+    assert (record.framework, record.run_dir, record.observed) == ("prime-rl-split", str(run), True)
+    assert record.output_dir == str(tmp_path / "STATE_HOME" / "rltui" / "observed" / record.name)
+    assert find_experiment(record.name) == record
+    assert sorted(path.name for path in run.iterdir()) == ["logs"]
+
+
+def test_looking_again_is_the_same(run: Path) -> None:
+    assert observe(Look(run)) == observe(Look(run.parent))
+    assert len(known_experiments()) == 1
+
+
+def test_a_second_name_is_a_second_observation(run: Path) -> None:
+    observe(Look(run))
+    assert observe(Look(run, name="mine")).name == "mine"
+    assert observe(Look(run, name="mine")) == find_experiment("mine")
+    assert len(known_experiments()) == 2
+
+
+def test_names_of_folders_that_are_called_alike(run: Path, tmp_path: Path) -> None:
+    other = tmp_path / "others" / run.name
+    (other / "logs").mkdir(parents=True)
+    (other / "logs" / "latest").mkdir()
+    names = [observe(Look(folder)).name for folder in (run, other)]
+    assert names == ["reverse-text--qwen3-0-6b", "reverse-text--qwen3-0-6b-2"]
+    with pytest.raises(ConflictError, match="the name reverse-text--qwen3-0-6b is taken"):
+        observe(Look(other, name=names[0]))
+
+
+def test_another_framework_makes_it_anew(run: Path) -> None:
+    observe(Look(run))
+    again = observe(Look(run, framework="prime-rl-merged"))
+    assert (again.name, again.framework) == ("reverse-text--qwen3-0-6b", "prime-rl-merged")
+    assert [record.framework for record in known_experiments()] == ["prime-rl-merged"]
+
+
+def test_own_experiments_are_opened_instead(run: Path) -> None:
+    own = ExperimentRecord("own", str(run.parent), "/w", (), "/l.toml", "generic", 1.0, run_dir=str(run))
+    ControlFolder(run.parent).write_record(own)
+    for folder in (run, run.parent):
+        with pytest.raises(ConflictError) as caught:
+            observe(Look(folder))
+        assert caught.value.hint == "open it: rltui -n own"
+
+
+def test_layouts_that_start_something_are_refused(run: Path) -> None:
+    with pytest.raises(UsageError, match="starts components"):
+        observe(Look(run, layout="tinyrl"))
+    with pytest.raises(ConfigError, match="unknown framework 'prime-lr'"):
+        observe(Look(run, framework="prime-lr"))
