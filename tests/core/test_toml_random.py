@@ -46,9 +46,15 @@ def lists(data: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
 
 
 def differing(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Keys with another value. Tables without keys do not count: a dotted one goes with its last key."""
+    """Keys with another value. Tables without keys do not count: a dotted one goes with its last key. Nor do
+    `1` and `1.0`, of which the file keeps its own."""
     changes = changed_keys(deep_leaves(one), deep_leaves(other))
-    return {key: pair for key, pair in changes.items() if any(side not in (None, {}) for side in pair)}
+    return {
+        key: pair
+        for key, pair in changes.items()
+        if any(side not in (None, {}) for side in pair)
+        and not (pair[0] == pair[1] and not any(isinstance(side, bool | list) for side in pair))
+    }
 
 
 def edit_once(text: str, data: st.DataObject) -> str:
