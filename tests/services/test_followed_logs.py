@@ -88,7 +88,8 @@ def test_only_files_are_followed(tmp_path: Path) -> None:
 
 
 def test_strange_names_are_taken_as_they_are(tmp_path: Path) -> None:
-    run = tmp_path / "run[1]"
+    run = tmp_path / "run[1]*"
+    write(tmp_path / "run[1]x" / "envs[x]" / "another.log", at=T + 99)
     path = write(run / "envs[x]" / "a b.log")
     assert follow(run, "envs[x]/*.log").paths["trainer"] == path
     beside = write(tmp_path / ".rltui" / "attempt-1" / "output.log")

@@ -18,7 +18,7 @@ SCREEN = Screen(columns=(LOG_IDS, ("gpus",)), widths=("2fr", "1fr"))
 
 
 def log(name: str, age_s: float | None, **values: object) -> FollowedLog:
-    base: dict[str, object] = {"id": name, "wanted": (f"logs/latest/{name}.log", f"logs/{name}.log")}
+    base: dict[str, object] = {"id": name, "wanted": (f"logs/latest/{name}.log", "a.log", "b.log")}
     if age_s is not None:
         base |= {
             "path": f"/run/{name}.log",

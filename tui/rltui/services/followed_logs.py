@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -45,12 +46,11 @@ class FollowedLogs:
 
     def look(self) -> bool:
         """Look again. Returns whether clients should know: another file, or one that grew for a while."""
-        for spec in self._specs:
-            file = self._found(spec, self._files.get(spec.id))
-            if file is None:
-                self._files.pop(spec.id, None)
-            else:
-                self._files[spec.id] = file
+        found = {spec.id: self._found(spec, self._files.get(spec.id)) for spec in self._specs}
+        files = {name: file for name, file in found.items() if file is not None}
+        if files == self._files:
+            return False
+        self._files = files
         now = tuple(map(self._log, self._specs))
         if not any(map(_is_news, self._told, now)):
             return False
@@ -66,11 +66,13 @@ class FollowedLogs:
         return None
 
     def _matches(self, pattern: str) -> Iterator[_File]:
-        paths: Iterable[Path] = [self._run_dir / pattern]
+        # `..` in a pattern is taken literally: the run's folder itself has no links.
+        paths: Iterable[str] = [os.path.normpath(f"{self._run_dir}/{pattern}")]
         if "*" in pattern or "?" in pattern:
-            paths = self._run_dir.glob(pattern.replace("[", "[[]"))
-        for found in paths:
-            path = os.path.normpath(found)  # `..` in a pattern; the folder itself has no links
+            folder = glob.escape(str(self._run_dir))
+            whole = os.path.normpath(f"{folder}/{pattern.replace('[', '[[]')}")
+            paths = glob.iglob(whole)  # noqa: PTH207  (ten times as fast as `Path.glob`)
+        for path in paths:
             try:
                 info = os.stat(path)  # noqa: PTH116  (one system call for each file and look)
             except OSError:

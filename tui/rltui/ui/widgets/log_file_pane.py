@@ -41,6 +41,15 @@ def log_title(log: FollowedLog, now: float, *, selected: bool, width: int | None
     return Content.assemble(*parts)
 
 
+def placeholder(log: FollowedLog) -> str:
+    """What an empty pane says."""
+    if log.path is not None:
+        return "Nothing in it yet."
+    others = len(log.wanted) - 1
+    more = f" and {others} more" if others else ""
+    return f"Looked for {log.wanted[0]}{more}."
+
+
 class LogFilePane(Vertical):
     """Shows one log file. `log` and `selected` are all it needs."""
 
@@ -70,8 +79,7 @@ class LogFilePane(Vertical):
         if log is None:
             return
         self.set_class(log.path is None, "-empty")
-        empty = f"Looked for {' and '.join(log.wanted)}." if log.path is None else "Nothing in it yet."
-        self._followed.show(self.log_pane, log.path, clean_line(empty))
+        self._followed.show(self.log_pane, log.path, clean_line(placeholder(log)))
         self.update_title()
 
     def watch_selected(self) -> None:
