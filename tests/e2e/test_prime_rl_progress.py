@@ -1,0 +1,63 @@
+"""Steps, reward and the converter's mean out of what the stand-ins of prime-rl print and write."""
+
+from __future__ import annotations
+
+import pytest
+from tests.conftest import Box
+from tests.fakes.prime_rl.boxed import PrimeBox, prime_box, prime_sft_box
+from tests.fakes.prime_rl.generation import GENERATIONS, Name
+from tests.waiting import retry_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+
+LAYOUTS: dict[Name, str] = {
+    "A1": "prime-rl-split",
+    "B0": "prime-rl-merged",
+    "B1": "prime-rl-merged",
+    "C": "prime-rl",
+}
+
+
+def completed(prime: PrimeBox, component: str = "trainer") -> int:
+    """Steps that are done, by the newest line."""
+    return prime.steps(component)[-1] + 1 - GENERATIONS[prime.generation].first_step
+
+
+@pytest.mark.parametrize(
+    "generation", ["A1", *(pytest.param(name, marks=pytest.mark.slow) for name in ("B0", "B1", "C"))]
+)
+def test_steps_count_as_the_trainer_completes_them(box: Box, generation: Name) -> None:
+    prime = prime_box(box, generation)
+    prime.up(LAYOUTS[generation])
+    prime.wait_for_steps("trainer", 4)
+    before = completed(prime)
+    status = box.json("status")
+    assert before <= status["step"] <= completed(prime)
+    assert status["reward"] is not None
+    trainer = box.component("trainer")
+    assert any(fact.startswith("loss") for fact in trainer["facts"])
+
+    prime.done("set", "orchestrator.batch_size=64", "--restart", "--yes")
+    prime.wait_for_steps("trainer", 2, attempt=2)
+    assert box.json("status")["step"] <= completed(prime), "the resumed attempt counts on from its checkpoint"
+    derived = {item["name"] for item in box.json("knobs")["derived"]}
+    assert "estimated step time" in derived
+    if generation != "A1":
+        found = box.json("convert", "--dry-run")
+        assert found["to"] == "tokens"
+        assert found["measured"].startswith("mean of steps")
+        assert found["edits"]["orchestrator.token_batch_size"] == round(64 * found["mean_tokens"])
+
+    prime.done("down")
+    last = completed(prime)
+    assert box.json("status")["step"] == last, "from the files alone"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("generation", ["A1", "B0", "B1", "C"])
+def test_sft_steps(box: Box, generation: Name) -> None:
+    prime = prime_sft_box(box, generation)
+    prime.up("prime-rl-sft")
+    retry_until(lambda: (box.json("status")["step"] or 0) >= 3, timeout_s=30)
+    assert any(fact.startswith("loss") for fact in box.component("sft")["facts"])
+    prime.done("down")
