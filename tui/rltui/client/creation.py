@@ -31,7 +31,6 @@ from rltui.services.experiment_files import (
     new_record,
 )
 from rltui.services.file_lock import FileLock
-from rltui.services.own_problems import OwnValidators
 from rltui.services.run_folder import RunFolder, next_free
 
 LOCK_TIMEOUT_S = 30.0
@@ -131,6 +130,8 @@ def check(
     loaded = _layout(layout_file, chosen.instances(files))
     problems = store.problems()
     if with_own:
+        from rltui.services.own_problems import OwnValidators  # starts processes, which only a check does
+
         problems += OwnValidators(chosen, Path.cwd()).problems(store.load_sources(), problems)
     return Check(
         valid=not any(problem.severity == "error" for problem in problems),
