@@ -35,6 +35,7 @@ def open_store(record: ExperimentRecord) -> ConfigStore:
         [Path(name) for name in record.config_files],
         framework,
         components=[spec.id for spec in layout.component],
+        launched=layout.launched,
         derive=times.derive,
     )
 

@@ -70,6 +70,7 @@ class Supervisor:
             [Path(name) for name in record.config_files],
             self._framework,
             components=self._components,
+            launched=self._layout.launched,
             derive=StepTimes(self._framework, self.control, lambda: self.progress.series).derive,
         )
         self._own = OwnValidators(self._framework, Path(record.workspace))
