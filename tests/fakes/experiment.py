@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Literal
 
-from rltui.client.protocol import Event
+from rltui.client.protocol import ConfigText, Event
 from rltui.core.api import (
     ComponentState,
     ComponentStatus,
+    Conversion,
     KnobInfo,
     KnobTable,
     Lost,
@@ -305,6 +308,23 @@ def simple_plan(request: Request) -> Plan:
             return BLOCKED_PLAN if 100 in request.edits.values() else SET_PLAN
 
 
+def simple_conversion(mean_tokens: float | None) -> Conversion:
+    """128 rollouts in tokens. Nothing was measured."""
+    if mean_tokens is None:
+        return Conversion(to="tokens")
+    tokens = round(128 * mean_tokens)
+    return Conversion(
+        to="tokens",
+        edits={
+            "orchestrator.token_batch_size": tokens,
+            "orchestrator.max_inflight_rollouts": 256,
+            "orchestrator.batch_size": None,
+        },
+        mean_tokens=mean_tokens,
+        arithmetic=(f"token_batch_size = 128 rollouts × {mean_tokens:g} tokens = {tokens}",),
+    )
+
+
 class FakeExperiment:
     """Implements `rltui.client.protocol.Experiment`."""
 
@@ -322,6 +342,14 @@ class FakeExperiment:
         self.plan_delay_s = 0.0
         self.planner: Callable[[Request], Plan] = simple_plan
         self.error: RltuiError | None = None
+        self.refusals: list[RltuiError] = []
+        """What the next calls of `execute` are refused with, one each."""
+        self.texts: dict[str, str] = {}
+        """Config files, for an editor."""
+        self.editor: Callable[[str], str] = lambda text: text
+        self.edited: list[str] = []
+        """Every text that the editor was given."""
+        self.converter: Callable[[float | None], Conversion] = simple_conversion
         self.histories = GpuHistories()
         self.histories_read = 0
         self._first = events or (running_status(), gpu_report(), knob_table())
@@ -352,6 +380,8 @@ class FakeExperiment:
     async def execute(self, request: Request) -> Plan:
         if self.error:
             raise self.error
+        if self.refusals:
+            raise self.refusals.pop(0)
         self.executed.append(request)
         return self.planner(request)
 
@@ -360,6 +390,21 @@ class FakeExperiment:
         if self.error:
             raise self.error
         return self.histories
+
+    async def convert(
+        self, to: Literal["tokens", "rollouts"], mean_tokens: float | None = None
+    ) -> Conversion:
+        if self.error:
+            raise self.error
+        return self.converter(mean_tokens).model_copy(update={"to": to})
+
+    def read_config(self, path: str) -> ConfigText:
+        text = self.texts[path]
+        return ConfigText(path, text, hashlib.sha256(text.encode()).hexdigest())
+
+    def edit_text(self, path: str, text: str) -> str:
+        self.edited.append(text)
+        return self.editor(text)
 
     def open_log(self, path: str) -> FakeLog:
         self.opened.append(path)

@@ -10,12 +10,13 @@ import json
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from rltui.client import external_editor
 from rltui.client.launch import not_running
-from rltui.client.protocol import Event
+from rltui.client.protocol import ConfigText, Event
 from rltui.client.wire import CONNECT_TIMEOUT_S, SupervisorGoneError, check_hello, result_of
-from rltui.core.api import EVENT_MODELS, Plan, Request
+from rltui.core.api import EVENT_MODELS, Conversion, Plan, Request
 from rltui.core.gpu.report import GpuHistories
 from rltui.core.layout import Screen
 from rltui.core.log_source import LogSource
@@ -41,7 +42,7 @@ class SupervisedExperiment:
         self.observed = record.observed
         self.readonly = readonly or record.observed
         self._may_start = not readonly
-        layout = layout_files.load(Path(record.layout_file))
+        layout = layout_files.load_for(record)
         self.screen: Screen = layout.screen
         self.component_ids = tuple(spec.id for spec in layout.component)
         self.log_ids = tuple(spec.id for spec in layout.log)
@@ -75,6 +76,21 @@ class SupervisedExperiment:
     async def gpu_history(self) -> GpuHistories:
         """Memory of each device over time."""
         return GpuHistories.model_validate(await self._call("gpu_history", {}))
+
+    async def convert(
+        self, to: Literal["tokens", "rollouts"], mean_tokens: float | None = None
+    ) -> Conversion:
+        """The batch counted the other way."""
+        answer = await self._call("convert", {"to": to, "mean_tokens": mean_tokens})
+        return Conversion.model_validate(answer)
+
+    def read_config(self, path: str) -> ConfigText:
+        """A config file as it is now."""
+        return external_editor.read_config(path)
+
+    def edit_text(self, path: str, text: str) -> str:
+        """What a person made of `text`."""
+        return external_editor.edit_text(path, text)
 
     def open_log(self, path: str) -> LogSource:
         """Open the output of an attempt."""

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Literal, Protocol
 
-from rltui.core.api import Alert, JournalEntry, KnobTable, Plan, Request, Status
+from rltui.core.api import Alert, Conversion, JournalEntry, KnobTable, Plan, Request, Status
 from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.layout import Screen
 from rltui.core.log_source import LogSource
 
 Event = Status | GpuReport | KnobTable | JournalEntry | Alert
 """A pushed message: a new whole value replaces the older one of its type."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigText:
+    """A config file as it was when it was read."""
+
+    path: str
+    text: str
+    sha256: str
+    """Of its bytes, as `Request.base` takes it."""
 
 
 class Experiment(Protocol):
@@ -39,6 +50,26 @@ class Experiment(Protocol):
 
     async def gpu_history(self) -> GpuHistories:
         """Memory of each device over time, since the supervisor started at the earliest."""
+        ...
+
+    async def convert(
+        self, to: Literal["tokens", "rollouts"], mean_tokens: float | None = None
+    ) -> Conversion:
+        """The batch counted the other way; nothing is written.
+
+        `mean_tokens` of an accepted rollout; `None`: what was measured.
+        """
+        ...
+
+    def read_config(self, path: str) -> ConfigText:
+        """One of the config files (`KnobTable.files`), for an editor."""
+        ...
+
+    def edit_text(self, path: str, text: str) -> str:
+        """Let a person edit the text of the file `path` in their own editor, and return what was saved.
+
+        Blocking; takes the terminal over. The file itself is left alone.
+        """
         ...
 
     def open_log(self, path: str) -> LogSource:

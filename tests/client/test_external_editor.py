@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import hashlib
+import sys
+from pathlib import Path
+
+import pytest
+
+from rltui.client.external_editor import edit_text, read_config
+from rltui.errors import ConfigError, RltuiError, UsageError
+
+APPEND = "import sys; p = sys.argv[1]; t = open(p, 'rb').read(); open(p, 'wb').write(t + b'# {}\\n')"
+
+
+def editor(folder: Path, program: str) -> str:
+    script = folder / "my editor.py"
+    script.write_text(program)
+    return f"{sys.executable} '{script}'"
+
+
+def test_a_config_is_read_to_the_byte(tmp_path: Path) -> None:
+    path = tmp_path / "rl.toml"
+    content = b"\xef\xbb\xbfa = 1\r\n"
+    path.write_bytes(content)
+    config = read_config(str(path))
+    assert config.text.encode() == content
+    assert config.sha256 == hashlib.sha256(content).hexdigest()
+
+
+def test_a_config_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot read"):
+        read_config(str(tmp_path / "none.toml"))
+    (tmp_path / "latin.toml").write_bytes(b"a = '\xe9'")
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        read_config(str(tmp_path / "latin.toml"))
+
+
+@pytest.mark.parametrize("variables", [("VISUAL",), ("EDITOR",), ("VISUAL", "EDITOR")], ids=str)
+def test_the_editor_gets_a_copy_and_what_it_saved_comes_back(
+    variables: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("VISUAL", "EDITOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name in variables:
+        monkeypatch.setenv(name, editor(tmp_path, APPEND.format(variables[0])))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    path = tmp_path / "rl.toml"
+    path.write_text("a = 1\n")
+    assert edit_text(str(path), "a = 1\r\n") == f"a = 1\r\n# {variables[0]}\n"
+    assert path.read_text() == "a = 1\n"
+    assert not list(tmp_path.glob("rltui-edit-*"))
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [("raise SystemExit(3)", "code 3"), ("import sys; open(sys.argv[1], 'wb').write(b'\\xff')", "utf-8")],
+    ids=["fails", "no text"],
+)
+def test_an_editor_that_fails_is_told(
+    program: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VISUAL", editor(tmp_path, program))
+    with pytest.raises(RltuiError, match=words):
+        edit_text("rl.toml", "a = 1\n")
+
+
+@pytest.mark.parametrize("command", ["/none/such-editor --wait", "vi 'unclosed"], ids=["none", "quotes"])
+def test_a_command_that_is_none_is_told(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VISUAL", command)
+    with pytest.raises((UsageError, RltuiError), match=r"editor|quotation"):
+        edit_text("rl.toml", "a = 1\n")
