@@ -25,6 +25,9 @@ from rltui.ui import app as app_module
 from rltui.ui.actions import ACTIONS, key_text
 from rltui.ui.palette import ActionCommands
 from rltui.ui.screens.choice_menu import ChoiceMenu
+from rltui.ui.screens.config import ConfigScreen
+from rltui.ui.screens.config_review import ConfigReview
+from rltui.ui.screens.converter import ConverterDialog
 from rltui.ui.screens.gpus import GpuScreen
 from rltui.ui.screens.help import HelpScreen, help_content
 from rltui.ui.screens.knob_editor import PLAN_DELAY_S, KnobEditor
@@ -446,7 +449,17 @@ def test_help_lists_every_action() -> None:
 
 
 def test_every_action_has_a_method() -> None:
-    owners = (Overview, GpuScreen, app_module.RltuiApp, KnobRows, KnobEditor, PlanDialog)
+    owners = (
+        Overview,
+        ConfigScreen,
+        GpuScreen,
+        app_module.RltuiApp,
+        KnobRows,
+        KnobEditor,
+        ConverterDialog,
+        ConfigReview,
+        PlanDialog,
+    )
     for action in ACTIONS:
         assert any(hasattr(owner, f"action_{action.method}") for owner in owners), action.id
 

@@ -16,10 +16,12 @@ class Scope(StrEnum):
 
     GLOBAL = "Everywhere"
     COMPONENTS = "Components"
-    KNOBS = "Knobs"
+    KNOBS = "Knobs and config"
     KNOB_TABLE = "In the knob table"
+    CONFIG = "On the config screen"
     GPUS = "On the GPU screen"
     EDITOR = "In the knob editor"
+    CONVERTER = "In the batch converter"
     DIALOG = "In dialogs"
 
 
@@ -52,6 +54,7 @@ class Action:
 
 _G, _C, _K = Scope.GLOBAL, Scope.COMPONENTS, Scope.KNOBS
 _T, _P, _E, _D = Scope.KNOB_TABLE, Scope.GPUS, Scope.EDITOR, Scope.DIALOG
+_S, _B = Scope.CONFIG, Scope.CONVERTER
 
 ACTIONS: tuple[Action, ...] = (
     Action("help", "question_mark", "show_help", "help", "Show all keys and what the symbols mean", _G, True),
@@ -92,13 +95,24 @@ ACTIONS: tuple[Action, ...] = (
     Action("knob.edit", "e", "edit_knob", "edit", "Edit the knob under the cursor", _K, True, changes=True),
     Action(
         "knob.apply", "A", "apply_knobs", "apply",
-        "Restart what reads the changed knobs, so that the changes count", _K, True, changes=True,
+        "Write what was collected and restart what reads the changed knobs, so that they count",
+        _K, True, changes=True,
     ),
+    Action("knob.undo", "u", "undo_edit", "undo", "Take the last edit of the config back, plan first",
+           _K, True, changes=True),
+    Action("knob.redo", "U,ctrl+y", "redo_edit", "redo", "Make the edit again that was taken back",
+           _K, changes=True),
+    Action("knob.roll-back", "B", "roll_back", "roll back",
+           "Take back the edit that a component did not survive, and restart", _K, True, changes=True),
+    Action("knob.editor", "dollar_sign", "edit_outside", "editor",
+           "Edit a config file in $VISUAL or $EDITOR; what comes back is checked first", _K, changes=True),
     Action("knob.focus", "c", "focus_knobs", "knobs", "Go to the knobs", _K),
     Action("orphan.free", "K", "free_orphans", "leftovers",
            "End processes that outlived their component: names them, and asks", _G, True, changes=True),
     Action("screen.gpus", "3,d", "show_gpus", "GPUs",
            "Open the GPU screen: figures, processes, memory over time", _G),
+    Action("screen.config", "6", "show_config", "config",
+           "Open the config screen: every key with its meaning, default and running value", _G),
     Action("screen.overview", "1", "show_overview", "overview", "Go to the overview, all panes", _G),
     Action("pane.next", "tab", "focus_next_pane", "next pane", "Go to the next pane", _G, False, False),
     Action("pane.previous", "shift+tab", "focus_previous_pane", "previous pane",
@@ -121,6 +135,22 @@ ACTIONS: tuple[Action, ...] = (
     Action("knob-table.last", "end,G", "cursor_to_end(True)", "last", "Last knob", _T, False, False),
     Action("knob-table.edit", "enter", "edit", "edit",
            "Edit the knob under the cursor", _T, False, False, changes=True),
+    Action("config-screen.search", "slash", "search", "search",
+           "Search keys, meanings and values, also of keys outside the knob table", _S, True),
+    Action("config-screen.changed", "o", "toggle_changed", "only changed",
+           "Only what is changed, collected or wrong, and all again", _S, True),
+    Action("config-screen.problems", "p", "switch_list", "problems",
+           "To the problems, where enter jumps to the knob, and back", _S, True),
+    Action("config-screen.back", "escape,1", "show_overview", "overview",
+           "End the search; back to the overview", _S, True, False),
+    Action("knob-table.review", "w", "screen.review_edits", "write",
+           "Review the collected edits as one diff, and write them", _T, True, changes=True),
+    Action("knob-table.drop", "backspace,delete", "screen.drop_edit", "drop",
+           "Forget the collected edit under the cursor", _T, True, changes=True),
+    Action("knob-table.pending", "d", "screen.show_pending", "differs",
+           "Show where the files and what runs differ", _T, True),
+    Action("knob-table.convert", "c", "screen.convert_batch", "convert",
+           "Count the batch in tokens instead of rollouts, or back", _T, True, changes=True),
     Action("gpu-screen.free", "K", "free_process", "end",
            "End the process under the cursor, if it is nobody else's: names it, and asks",
            _P, True, changes=True),
@@ -135,11 +165,18 @@ ACTIONS: tuple[Action, ...] = (
         "editor.write-restart", "ctrl+r", "write_and_restart", "write + restart",
         "Write the file and restart what reads the knob", _E, True, False,
     ),
+    Action("editor.collect", "ctrl+n", "collect", "collect",
+           "Write nothing yet: collect it, to be written with others", _E, True, False),
+    Action("editor.unset", "ctrl+x", "unset", "default",
+           "Take the key out of the file, so that the default counts", _E, True, False),
     Action("editor.cancel", "escape", "cancel", "cancel", "Leave the file as it is", _E, True, False),
     Action("editor.more", "up", "step(1)", "more", "One step up, or the choice before", _E, False, False),
     Action("editor.less", "down", "step(-1)", "less", "One step down, or the next choice", _E, False, False),
     Action("editor.double", "asterisk", "scale(2)", "×2", "Twice the number", _E, False, False),
     Action("editor.halve", "slash", "scale(0.5)", "÷2", "Half the number", _E, False, False),
+    Action("converter.cancel", "escape", "cancel", "cancel", "Leave the files as they are", _B, True, False),
+    Action("review.restart", "ctrl+r", "restart", "write + restart",
+           "In a review: write, and restart what reads it", _D, True, False),
     Action("dialog.yes", "y", "yes", "yes", "Do it", _D, True, False),
     Action("dialog.no", "escape,n", "no", "no", "Leave things as they are", _D, True, False),
     Action("dialog.scroll-down", "down,pagedown", "scroll_lines(4)", "down", "Scroll down", _D, False, False),
@@ -169,12 +206,19 @@ def bindings_of(*ids: str) -> list[BindingType]:
 
 CHANGING_ACTIONS = frozenset(action.method for action in ACTIONS if action.changes)
 """Names of the methods that a client which may only look must not run."""
-CHANGING_KEYS = {
-    key: action
-    for action in ACTIONS
-    if action.changes and action.scope in (_C, _K, _G)
-    for key in action.keys.split(",")
-}
+
+
+def changing_keys(*scopes: Scope) -> dict[str, Action]:
+    """What each key of these scopes would change."""
+    return {
+        key: action
+        for action in ACTIONS
+        if action.changes and action.scope in scopes
+        for key in action.keys.split(",")
+    }
+
+
+CHANGING_KEYS = changing_keys(_C, _K, _G)
 """What each key of the overview would change."""
 
 
@@ -188,6 +232,7 @@ _KEY_NAMES = {
     "slash": "/",
     "pagedown": "pgdn", "pageup": "pgup", "left_square_bracket": "[", "right_square_bracket": "]",
     "ampersand": "&", "up": "↑", "down": "↓", "left": "←", "right": "→", "dollar_sign": "$",
+    "backspace": "⌫", "delete": "del",
 }  # fmt: skip
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import tomllib
+from collections.abc import Sequence
 
 from rltui.core.api import KnobInfo, KnobValue
-from rltui.ui.text import value_text
+from rltui.ui.text import toml_text, value_text
 
 
 def parse_value(knob: KnobInfo, text: str) -> KnobValue:
@@ -40,16 +41,48 @@ def parse_value(knob: KnobInfo, text: str) -> KnobValue:
         case "str" | "enum":
             return text
         case "list":
-            try:
-                items: list[object] = tomllib.loads(f"value = {text}")["value"]
-            except tomllib.TOMLDecodeError:
-                raise ValueError(f'{name} takes a list such as ["a", "b"], not {text!r}') from None
-            return items
+            return _list(name, text)
+
+
+def _list(name: str, text: str) -> list[object]:
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = None
+    if not isinstance(value, list):
+        raise ValueError(f'{name} takes a list such as ["a", "b"], not {text!r}')
+    return value
 
 
 def edit_text(knob: KnobInfo) -> str:
     """What the editor starts with: the file's value, or the default."""
     return "" if knob.value is None else value_text(knob.value)
+
+
+def default_text(knob: KnobInfo) -> str:
+    """What counts where the key is not in the file: `default 16`, or `none`."""
+    return "none" if knob.default is None else f"default {value_text(knob.default)}"
+
+
+def holds_text(knob: KnobInfo) -> bool:
+    """The items of a list are texts, which need no quotes: by those it has or has by default."""
+    items = [*_items(knob.value), *_items(knob.default)]
+    return all(isinstance(item, str) for item in items)
+
+
+def item_texts(knob: KnobInfo) -> list[str]:
+    """A list's items, each as a person types it."""
+    plain = holds_text(knob)
+    return [item if plain and isinstance(item, str) else toml_text(item) for item in _items(knob.value)]
+
+
+def list_text(items: Sequence[str], *, plain: bool) -> str:
+    """Typed items as a list in TOML. `plain`: they are texts."""
+    return f"[{', '.join(toml_text(item) if plain else item for item in items)}]"
+
+
+def _items(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
 
 
 def clamped(knob: KnobInfo, number: float) -> float:
@@ -73,15 +106,17 @@ def scaled(knob: KnobInfo, text: str, factor: float) -> str:
     return text if number is None else _text(knob, clamped(knob, number * factor))
 
 
+def moved(knob: KnobInfo, text: str, distance: float) -> str:
+    """A fraction moved by so much, to a multiple of 0.01 within the bounds; text that is no number stays."""
+    number = _number(knob, text)
+    return text if number is None else _text(knob, clamped(knob, round(number + distance, 2)))
+
+
 def options(knob: KnobInfo) -> tuple[str, ...]:
     """What a bool or enum may be; empty for kinds that are typed."""
     if knob.kind == "bool":
-        values: tuple[str, ...] = ("true", "false")
-    elif knob.kind == "enum" or knob.choices:
-        values = knob.choices
-    else:
-        return ()
-    return (*values, "none") if knob.nullable else values
+        return ("true", "false")
+    return knob.choices if knob.kind == "enum" or knob.choices else ()
 
 
 def _number(knob: KnobInfo, text: str) -> float | None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterable
 
 from textual.content import Content
 
-from rltui.core.api import Lost, Orphan, Plan, Problem
+from rltui.core.api import DerivedValue, Lost, Orphan, PendingKnob, Plan, Problem
 from rltui.core.durations import duration
 from rltui.core.gpu.report import MemoryVerdict
 from rltui.ui.orphans import brief, by_attempt, count_text, details, owner_text
-from rltui.ui.text import clean, clean_line, listed
+from rltui.ui.text import clean, clean_line, listed, value_text
 
 _LABEL_WIDTH = 11
 _TEXT_WIDTH = 58
@@ -97,6 +98,56 @@ def good_verdicts(plan: Plan) -> tuple[MemoryVerdict, ...]:
     return tuple(verdict for verdict in plan.memory if not verdict.is_bad)
 
 
+def derived_lines(derived: Iterable[DerivedValue], before: Iterable[DerivedValue] = ()) -> list[Content]:
+    """A figure each, with what it was before, and the arithmetic."""
+    old = {item.name: item.value for item in before}
+    lines = []
+    for item in derived:
+        value = value_text(item.value) + (f" {clean_line(item.unit)}" if item.unit else "")
+        changed = item.name in old and old[item.name] != item.value
+        was = f"{value_text(old[item.name])} → " if changed else ""
+        text = clean_line(item.text)
+        lines.append(
+            Content.assemble(
+                (f"{clean_line(item.name)} ", "$foreground 60%"),
+                (was + value, "bold" if changed else ""),
+                (f"  {text}" if text else "", "$foreground 60%"),
+            )
+        )
+    return lines
+
+
+def pending_lines(pending: Iterable[PendingKnob]) -> list[Content]:
+    """What will still run with another value than the file's."""
+    return [
+        Content.assemble(
+            (f"{clean_line(knob.key)} ", ""),
+            (f"{value_text(knob.running)} → {value_text(knob.value)}", "bold $text-warning"),
+            (f"  {listed(tuple(map(clean_line, knob.readers)))}" if knob.readers else "", "$foreground 60%"),
+        )
+        for knob in pending
+    ]
+
+
+def placed_text(diff: str) -> str:
+    """Where a new line goes: `new in line 12 of rl.toml`; empty where no line is only added."""
+    name, number, removed = "", 0, False
+    for line in diff.splitlines():
+        if line.startswith("+++"):
+            name = clean_line(line[4:].split("\t")[0].rpartition("/")[2])
+        elif line.startswith("@@"):
+            number = int(line.split("+")[1].split(" ")[0].split(",")[0]) - 1
+        elif line.startswith("---"):
+            continue
+        elif line.startswith("-"):
+            removed = True
+        else:
+            number += 1
+            if line.startswith("+") and not removed and line[1:].strip() and not line.startswith("+["):
+                return f"new in line {number} of {name}"
+    return ""
+
+
 def problem_lines(problems: tuple[Problem, ...]) -> list[Content]:
     """Every problem in full, errors first."""
     lines = []
@@ -139,5 +190,10 @@ def changed_lines(diff: str) -> list[Content]:
 
 def plan_content(plan: Plan) -> Content:
     """The whole plan, its parts with a blank line between."""
-    parts = [problem_lines(plan.problems), plan_steps(plan), diff_lines(plan.diff)]
+    parts = [
+        problem_lines(plan.problems),
+        plan_steps(plan),
+        derived_lines(plan.derived),
+        diff_lines(plan.diff),
+    ]
     return Content("\n\n").join([Content("\n").join(lines) for lines in parts if lines])

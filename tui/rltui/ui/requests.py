@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rltui.core.api import ComponentStatus, KnobInfo, Plan, Request
+from rltui.core.api import ComponentStatus, Plan, Request
 from rltui.errors import RltuiError
 from rltui.ui.text import clean_line, listed
 
@@ -84,29 +84,11 @@ async def carry_out(
         await show_error(app, error)
 
 
-async def execute(app: App[None], experiment: Experiment, request: Request) -> None:
-    """Do what was planned and confirmed elsewhere."""
-    try:
-        plan = await experiment.execute(request)
-        app.notify(done_text(plan, restarts=request.restart), markup=False)
-    except RltuiError as error:
-        await show_error(app, error)
-
-
 async def show_error(app: App[None], error: RltuiError) -> None:
     """An expected failure, in full."""
     from rltui.ui.screens.message_dialog import MessageDialog
 
     await app.push_screen(MessageDialog.for_error(error))
-
-
-async def edit_knob(app: App[None], experiment: Experiment, knob: KnobInfo) -> None:
-    """Let a person edit a knob, and carry out what was decided."""
-    from rltui.ui.screens.knob_editor import KnobEditor
-
-    request = await app.push_screen_wait(KnobEditor(knob, experiment.plan))
-    if request is not None:
-        await execute(app, experiment, request)
 
 
 async def fix_memory(app: App[None], experiment: Experiment, component: ComponentStatus) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 from rltui.core.durations import duration
@@ -66,8 +67,19 @@ def value_text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return f"{value:g}".replace("e-0", "e-").replace("e+0", "e+")
-    return clean_line(str(value))
+        short = f"{value:g}"
+        exact = short if float(short) == value else repr(value)
+        return exact.replace("e-0", "e-").replace("e+0", "e+")
+    return clean_line(toml_text(value) if isinstance(value, list) else str(value))
+
+
+def toml_text(value: object) -> str:
+    """A value inside a list, as TOML writes it."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(toml_text, value))}]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return value_text(value)
 
 
 def listed(names: tuple[str, ...] | list[str]) -> str:

@@ -13,18 +13,25 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Static
 
-from rltui.core.api import KnobInfo, Plan, Request
+from rltui.core.api import KnobInfo, KnobTable, Plan, Request
 from rltui.errors import RltuiError
 from rltui.ui.actions import Scope, bindings
 from rltui.ui.knob_values import parse_value
-from rltui.ui.plan_view import changed_lines, plan_steps, problem_lines
+from rltui.ui.plan_view import changed_lines, derived_lines, placed_text, plan_steps, problem_lines
 from rltui.ui.screens.dialog import Dialog
+from rltui.ui.screens.plan_dialog import PlanDialog
+from rltui.ui.staged_edits import StagedEdits, edit_request
 from rltui.ui.text import clean, clean_line, value_text
+from rltui.ui.widgets.fraction_bar import FractionBar
 from rltui.ui.widgets.knob_rows import origin_text
-from rltui.ui.widgets.value_editor import ChosenValue, TypedValue, ValueEdited, WriteRequested, value_editor
+from rltui.ui.widgets.typed_value import FractionValue, TypedValue
+from rltui.ui.widgets.value_editor import value_editor
+from rltui.ui.widgets.value_field import Answered, How, ValueEdited
 
 PLAN_DELAY_S = 0.15
 """Typing is quicker than planning."""
+
+_FAINT = "$foreground 60%"
 
 Planner = Callable[[Request], Awaitable[Plan]]
 
@@ -45,46 +52,75 @@ class Draft:
         return self.plan is not None and not self.plan.blocked
 
 
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a person wants done with a value."""
+
+    request: Request
+    """Holds all edits: what was collected before, and this one."""
+    how: How
+
+
 def facts_text(knob: KnobInfo) -> str:
     """File, running and default value, bounds, readers."""
     in_file = value_text(knob.value) if knob.is_set else "nothing"
     running = f"running {value_text(knob.running)}" if knob.is_running else "nothing runs"
     rest = origin_text(knob).removeprefix("not in the file").removeprefix(" · ")
-    return f"{clean_line(knob.file.rpartition('/')[2])} says {in_file} · {running} · {rest}"
+    return " · ".join(
+        part for part in (f"{clean_line(knob.file.rpartition('/')[2])} says {in_file}", running, rest) if part
+    )
 
 
-def draft_content(draft: Draft) -> Content:
-    """What is wrong, what changes in the file, what restarting would mean."""
+def draft_content(draft: Draft, table: KnobTable) -> Content:
+    """What is wrong, which figures change, what changes in the file, what restarting would mean."""
     if draft.refusal is not None:
         return draft.refusal
     if draft.plan is None:
-        return Content.styled("checking…", "$foreground 60%")
+        return Content.styled("checking…", _FAINT)
     plan = draft.plan
-    parts = [
-        Content("\n").join(lines)
-        for lines in (problem_lines(plan.problems), changed_lines(plan.diff))
-        if lines
-    ]
-    if not parts:
-        parts.append(Content.styled("No change.", "$foreground 60%"))
+    changes = changed_lines(plan.diff)
+    if place := placed_text(plan.diff):
+        changes.append(Content.styled(place, _FAINT))
+    figures = derived_lines(plan.derived, table.derived)
+    parts = [Content("\n").join(lines) for lines in (problem_lines(plan.problems), figures, changes) if lines]
+    if plan.conflicts:
+        parts.insert(0, Content.styled("⚠ The file was changed by somebody else meanwhile.", "$text-warning"))
+    if not changes:
+        parts.append(Content.styled("No change.", _FAINT))
     if steps := plan_steps(plan):
-        heading = Content.styled("To make it count (ctrl+r):", "$foreground 60%")
+        heading = Content.styled("To make it count (ctrl+r):", _FAINT)
         parts.append(Content("\n").join([heading, *steps]))
     return Content("\n\n").join(parts)
 
 
-class KnobEditor(Dialog[Request]):
-    """The request to carry out: with `restart` for ctrl+r, without for enter. `None` when left."""
+class KnobEditor(Dialog[Decision]):
+    """What to do: write, write and restart, or collect. `None` when left."""
 
     CSS_PATH: ClassVar = ["dialog.tcss", "knob_editor.tcss"]
     BINDINGS = bindings(Scope.EDITOR)
 
-    def __init__(self, knob: KnobInfo, plan: Planner) -> None:
+    def __init__(
+        self,
+        knob: KnobInfo,
+        plan: Planner,
+        *,
+        table: KnobTable | None = None,
+        staged: StagedEdits | None = None,
+    ) -> None:
+        """`table`: what is known of the files. `staged`: edits collected so far, written with this one."""
         super().__init__()
+        self._table = table or KnobTable()
+        self._staged = (staged or StagedEdits()).dropping(knob.key)
+        if staged and knob.key in staged.edits:
+            value = staged.edits[knob.key]
+            knob = knob.model_copy(update={"value": value, "is_set": value is not None})
         self.knob = knob
         self._plan = plan
+        self._seen: Plan | None = None
+        """The first plan: it tells which content of the files the person looks at."""
         self._timer: Timer | None = None
         self._field = value_editor(knob)
+        self._bar = FractionBar() if isinstance(self._field, FractionValue) else None
         self.draft = Draft(self._field.value)
 
     def compose(self) -> ComposeResult:
@@ -94,6 +130,10 @@ class KnobEditor(Dialog[Request]):
             yield Static(clean(self.knob.help or "No description."), markup=False)
             yield Static(facts_text(self.knob), id="facts", markup=False)
             yield self._field
+            if self._bar is not None:
+                yield self._bar
+            keys = [self._field.keys, "ctrl+x default"]
+            yield Static(" · ".join(filter(None, keys)), id="field-keys", markup=False)
             with VerticalScroll(classes="scroll", can_focus=False):
                 yield Static(id="draft", classes="body")
 
@@ -101,6 +141,7 @@ class KnobEditor(Dialog[Request]):
         """Say what the present value means."""
         self._field.focus()
         self._show(self.draft)
+        self._show_fraction(self._field.value)
         self._start_check()
 
     @on(ValueEdited)
@@ -112,6 +153,18 @@ class KnobEditor(Dialog[Request]):
             self._timer.stop()
         self._timer = self.set_timer(PLAN_DELAY_S, self._start_check, name="plan edit")
         self.draft = Draft(event.text)
+        self._show_fraction(event.text)
+
+    def _show_fraction(self, text: str) -> None:
+        """At once; the figures follow with the plan."""
+        if self._bar is None:
+            return
+        try:
+            value = parse_value(self.knob, text)
+        except ValueError:
+            value = None
+        fraction = self.knob.default if value is None and not text else value
+        self._bar.fraction = float(fraction) if isinstance(fraction, int | float) else None
 
     def _start_check(self) -> None:
         self.run_worker(self._check(self._field.value), group="plan", exclusive=True)
@@ -120,7 +173,9 @@ class KnobEditor(Dialog[Request]):
         """Plan what `text` would mean, and show it."""
         try:
             value = parse_value(self.knob, text)
-            plan = await self._plan(Request(action="set", edits={self.knob.key: value}, restart=True))
+            request = edit_request(self._staged, self.knob.key, value, self._seen)
+            plan = await self._plan(request.model_copy(update={"restart": True}))
+            self._seen = self._seen or plan
             draft = Draft(text, value, plan)
         except ValueError as error:
             draft = Draft(text, refusal=Content.styled(f"✗ {clean_line(str(error))}", "$text-error"))
@@ -131,49 +186,74 @@ class KnobEditor(Dialog[Request]):
 
     def _show(self, draft: Draft) -> None:
         self.draft = draft
-        self.query_one("#draft", Static).update(draft_content(draft))
+        self.query_one("#draft", Static).update(draft_content(draft, self._table))
         self.set_class(draft.refusal is not None or bool(draft.plan and draft.plan.blocked), "-danger")
         self.query_one(".box").border_subtitle = self._keys(draft)
+        if self._bar is not None and draft.plan is not None:
+            self._bar.verdict = next(iter(draft.plan.memory), None)
 
     def _keys(self, draft: Draft) -> str:
-        steps = "↑↓ choose" if isinstance(self._field, ChosenValue) else "↑↓ step · * / ×2 ÷2"
-        if not isinstance(self._field, ChosenValue) and self.knob.kind == "str":
-            steps = ""
-        parts = [steps] if steps else []
+        parts = []
         if draft.acceptable:
-            parts.append("enter writes")
+            parts.append(f"enter writes all {len(self._staged) + 1}" if self._staged else "enter writes")
             if draft.plan and draft.plan.start:
                 parts.append("ctrl+r restarts too")
+        if self.draft.plan is not None:
+            parts.append("ctrl+n collects")
         return " · ".join([*parts, "esc cancels"])
 
-    @on(WriteRequested)
-    def _write_typed(self, event: WriteRequested) -> None:
+    @on(Answered)
+    def _answered(self, event: Answered) -> None:
         event.stop()
-        self._start_confirm(event.text, restart=event.restart)
+        self._start_confirm(event.text, event.how)
 
     def action_write(self) -> None:
         """Write the file; what runs keeps running with the old value."""
-        self._start_confirm(self._field.value, restart=False)
+        self._start_confirm(self._field.value, "write")
 
     def action_write_and_restart(self) -> None:
         """Write the file and restart what reads it."""
-        self._start_confirm(self._field.value, restart=True)
+        self._start_confirm(self._field.value, "restart")
 
-    def _start_confirm(self, text: str, *, restart: bool) -> None:
+    def action_collect(self) -> None:
+        """Write nothing yet."""
+        self._start_confirm(self._field.value, "collect")
+
+    def action_unset(self) -> None:
+        """Out of the file."""
+        self._field.unset()
+
+    def _start_confirm(self, text: str, how: How) -> None:
         """In a group of its own: a late check must not cancel it."""
-        self.run_worker(self._confirm(text, restart=restart), group="confirm", exclusive=True)
+        self.run_worker(self._confirm(text, how), group="confirm", exclusive=True)
 
-    async def _confirm(self, text: str, *, restart: bool) -> None:
+    async def _confirm(self, text: str, how: How) -> None:
         draft = self.draft
         if draft.text != text or (draft.plan is None and draft.refusal is None):
             draft = await self._check(text)
-        if not draft.acceptable or draft.plan is None:
+        plan = draft.plan
+        if plan is None or not (draft.acceptable or how == "collect"):
             self.app.bell()
-        elif not draft.plan.diff and not (restart and draft.plan.start):
+        elif not (plan.diff or plan.blocked or plan.conflicts or (how == "restart" and plan.start)):
             self.dismiss(None)
-        else:
-            edits = {self.knob.key: draft.value}
-            self.dismiss(Request(action="set", edits=edits, restart=restart))
+        elif how == "collect" or await self._is_meant(plan):
+            request = edit_request(self._staged, self.knob.key, draft.value, self._seen)
+            self.dismiss(Decision(request.model_copy(update={"restart": how == "restart"}), how))
+
+    async def _is_meant(self, plan: Plan) -> bool:
+        """Ask where the edit brings warnings that were not there before."""
+        known = {(problem.key, problem.message) for problem in self._table.problems}
+        new = tuple(
+            problem
+            for problem in plan.problems
+            if problem.severity == "warning" and (problem.key, problem.message) not in known
+        )
+        if not new:
+            return True
+        asked = Plan(action="set", problems=new, diff=plan.diff)
+        dialog = PlanDialog(asked, "Write in spite of this?", danger=True)
+        answer = await self.app.push_screen_wait(dialog)
+        return answer is True
 
     def action_step(self, steps: int) -> None:
         """Up or down."""

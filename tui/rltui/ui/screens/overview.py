@@ -11,18 +11,20 @@ from textual.app import ComposeResult
 from textual.events import DescendantFocus, Key, Resize
 from textual.message import Message
 from textual.reactive import reactive
-from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
 from rltui.client.protocol import Event, Experiment
-from rltui.core.api import ALIVE_STATES, Alert, ComponentState, ComponentStatus, KnobTable, Request, Status
+from rltui.core.api import Alert, ComponentState, ComponentStatus, KnobInfo, KnobTable, Request, Status
 from rltui.core.gpu.report import GpuProcess, GpuReport
 from rltui.core.layout import Screen as ScreenLayout
 from rltui.ui import requests, wishes
 from rltui.ui.actions import CHANGING_ACTIONS, CHANGING_KEYS, Scope, bindings
 from rltui.ui.alerts import show_alert
-from rltui.ui.one_request import run_alone, say_readonly
+from rltui.ui.config_actions import ConfigActions
+from rltui.ui.config_desk import ConfigDesk
+from rltui.ui.one_request import say_readonly
+from rltui.ui.text import clean_line
 from rltui.ui.widgets.body import Body, reader_id
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.gpu_words import claims
@@ -33,8 +35,7 @@ from rltui.ui.widgets.orphan_bar import OrphanBar
 from rltui.ui.wishes import Wish
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
+    from rltui.ui.screens.config import ConfigScreen
     from rltui.ui.screens.gpus import GpuScreen
 
 TITLE_INTERVAL_S = 1.0
@@ -46,7 +47,7 @@ TINY_ROWS = 9
 """Below this, a pane is zoomed from the start."""
 
 
-class Overview(Screen[None]):
+class Overview(ConfigActions):
     """Shows the newest value of each kind and turns keys into requests."""
 
     BINDINGS = bindings(Scope.COMPONENTS, Scope.KNOBS, Scope.GLOBAL)
@@ -76,8 +77,8 @@ class Overview(Screen[None]):
         clock: Callable[[], float],
         ask_to_start: bool,
     ) -> None:
-        super().__init__()
-        self.experiment = experiment
+        super().__init__(experiment, ConfigDesk())
+        self.desk.watch(self._show_config)
         self._clock = clock
         self._ask_to_start = ask_to_start
         self._component_ids = component_ids
@@ -89,6 +90,7 @@ class Overview(Screen[None]):
         self._readonly = experiment.readonly
         self._gpus: GpuReport | None = None
         self._gpu_screen: GpuScreen | None = None
+        self._config_screen: ConfigScreen | None = None
 
     def compose(self) -> ComposeResult:
         """Header, banner, leftovers, panes, keys."""
@@ -132,15 +134,20 @@ class Overview(Screen[None]):
             case GpuReport():
                 self._show_gpus(event)
             case KnobTable():
-                for knobs in self.query(KnobPanel):
-                    knobs.show(event)
-                self.refresh_bindings()
+                self.desk.show(event)
             case Alert():
                 self._alert, self._alert_at = event, self._clock()
                 show_alert(self.app, event)
                 self.refresh_bindings()
             case _:
                 pass
+
+    def _show_config(self) -> None:
+        for panel in self.query(KnobPanel):
+            panel.show(self.desk.table, self.desk.staged)
+        if self._config_screen is not None:
+            self._config_screen.reload()
+        self.refresh_bindings()
 
     def _show_gpus(self, report: GpuReport) -> None:
         could_free = bool(self._claims())
@@ -154,8 +161,9 @@ class Overview(Screen[None]):
 
     def show_connection(self, problem: str | None) -> None:
         """Say in a banner that what is shown may be old; `None` takes it away."""
-        if self._gpu_screen is not None:
-            self._gpu_screen.show_connection(problem)
+        for screen in (self._gpu_screen, self._config_screen):
+            if screen is not None:
+                screen.show_connection(problem)
         for banner in self.query("#banner").results(Static):  # none any more when the app is closing
             banner.update(f"⚠ {problem}" if problem else "")
             banner.set_class(problem is not None, "-shown")
@@ -168,12 +176,14 @@ class Overview(Screen[None]):
         self._component_ids, self._log_ids = ids, logs
         await self.query_one(Body).remove()
         await self.mount(self._new_body())
+        self._show_config()
         self._focus_first()
 
     def watch_status(self, before: Status | None, status: Status | None) -> None:
         """Hand each widget its part."""
         if status is None:
             return
+        self.desk.status = status
         self.query_one(HeaderBar).status = status
         self.query_one(OrphanBar).orphans = status.orphans
         for component in status.components:
@@ -186,6 +196,21 @@ class Overview(Screen[None]):
                 file_pane.log_file = log
         if before is None and self._ask_to_start and not self._readonly and self._all_stopped(status):
             self._carry_out(Wish(Request(action="start"), "Nothing runs yet. Start everything?"))
+
+        self._offer_rollback(before, status)
+
+    def _offer_rollback(self, before: Status | None, status: Status) -> None:
+        """At once, unless that would catch the keys of somebody who is busy with a dialog or the GPUs."""
+        offer = status.rollback
+        if self._readonly or offer is None or (before is not None and before.rollback == offer):
+            return
+        if self.app.screen in (self, self._config_screen):
+            self.action_roll_back()
+        else:
+            text = (
+                f"{clean_line(offer.component)} ended right after: {clean_line(offer.edit)}. B takes it back"
+            )
+            self.notify(text, severity="warning", markup=False)
 
     @staticmethod
     def _all_stopped(status: Status) -> bool:
@@ -291,6 +316,16 @@ class Overview(Screen[None]):
         self._gpu_screen.show(self._gpus, pid=pid)
         self.app.push_screen(self._gpu_screen)
 
+    def action_show_config(self) -> None:
+        """On top of this one, until the person comes back."""
+        if self._config_screen is None:
+            from rltui.ui.screens.config import ConfigScreen
+
+            self._config_screen = ConfigScreen(self.experiment, self.desk)
+            self.app.install_screen(self._config_screen, "config")
+        self._config_screen.show_knob(self.cursor_knob)
+        self.app.push_screen(self._config_screen)
+
     def action_show_overview(self) -> None:
         """It is this one: all its panes."""
         self.action_back()
@@ -313,12 +348,9 @@ class Overview(Screen[None]):
         if self._readonly and event.key in CHANGING_KEYS:
             say_readonly(self)
 
-    def _work(self, coroutine: Coroutine[None, None, None]) -> None:
-        run_alone(self, coroutine, readonly=self._readonly)
-
     def _carry_out(self, wish: Wish | None) -> None:
         if wish is not None:
-            self._work(
+            self.work(
                 requests.carry_out(
                     self.app,
                     self.experiment,
@@ -369,12 +401,12 @@ class Overview(Screen[None]):
     def action_restart_menu(self) -> None:
         """Which components, and where trainers begin."""
         if (item := self.component) is not None:
-            self._work(requests.restart_by_menu(self.app, self.experiment, item.id))
+            self.work(requests.restart_by_menu(self.app, self.experiment, item.id))
 
     def action_fix_component(self) -> None:
         """Which edit, then its plan."""
         if (item := self.component) is not None:
-            self._work(requests.fix_memory(self.app, self.experiment, item))
+            self.work(requests.fix_memory(self.app, self.experiment, item))
 
     def action_edit_knob(self) -> None:
         """From anywhere: the knob under the table's cursor."""
@@ -387,22 +419,17 @@ class Overview(Screen[None]):
     @on(KnobRows.EditRequested)
     def _edit(self, event: KnobRows.EditRequested) -> None:
         event.stop()
-        self._work(requests.edit_knob(self.app, self.experiment, event.knob))
+        self.edit(event.knob)
 
-    def action_apply_knobs(self) -> None:
-        """Restart the readers of all changed knobs."""
-        if readers := self._pending_readers():
-            request = Request(action="restart", components=readers)
-            self._carry_out(Wish(request, "Restart so that the changed knobs count?", danger=True))
+    @property
+    def cursor_knob(self) -> KnobInfo | None:
+        """Under the table's cursor, while the table has the keys."""
+        return next((rows.knob for rows in self.query(KnobRows) if rows.has_focus), None)
 
-    def _pending_readers(self) -> tuple[str, ...]:
-        alive = (
-            {item.id for item in self.status.components if item.state in ALIVE_STATES}
-            if self.status
-            else set()
-        )
-        knobs = [knob for rows in self.query(KnobRows) for knob in rows.table.knobs]
-        return tuple(dict.fromkeys(r for knob in knobs if knob.changed for r in knob.readers if r in alive))
+    @on(KnobRows.CursorMoved)
+    def _look_at_knob(self) -> None:
+        if self.desk.staged:  # else no key depends on it
+            self.refresh_bindings()
 
     def action_attach_component(self) -> None:
         """Hand the terminal to tmux, and take it back."""
@@ -430,18 +457,16 @@ class Overview(Screen[None]):
             return True
         if (sense := wishes.makes_sense(action, self.status, self.component)) is not None:
             return sense
+        if (sense := self.config_sense(action)) is not None:
+            return sense
         match action:
             case "focus_component":
                 # None while the panes are being replaced: the footer asks at any time.
                 return any(body.has_reader(str(parameters[0])) for body in self.query(Body))
-            case "edit_knob":
-                return any(rows.table.knobs for rows in self.query(KnobRows))
-            case "apply_knobs":
-                return bool(self._pending_readers())
             case "last_alert":
                 return self._alert is not None
-            case "free_process" | "cycle_range":
-                return False
+            case "free_process" | "cycle_range" | "search" | "toggle_changed" | "switch_list":
+                return False  # of other screens
             case "focus_knobs":
                 return bool(self.query(KnobPanel))
             case _:

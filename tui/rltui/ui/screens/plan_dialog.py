@@ -12,7 +12,8 @@ from rltui.ui.plan_view import plan_content
 from rltui.ui.screens.dialog import Dialog
 from rltui.ui.text import clean_line
 
-_VERBS = {"start": "Start", "stop": "Stop", "restart": "Restart", "set": "Write", "free": "End"}
+_VERBS = {"start": "Start", "stop": "Stop", "restart": "Restart", "free": "End"}
+_WRITE = "Write"
 
 
 class PlanDialog(Dialog[bool]):
@@ -25,7 +26,7 @@ class PlanDialog(Dialog[bool]):
         super().__init__()
         self.plan = plan
         self.heading = clean_line(heading)
-        self.verb = verb or _VERBS[plan.action]
+        self.verb = verb or _VERBS.get(plan.action, _WRITE)
         will_not_fit = any(verdict.is_bad for verdict in plan.memory)
         self.danger = danger or will_not_fit or plan.lost.steps > 0
         self.default_no = danger or will_not_fit

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from textual.content import Content
 
 from rltui.core.api import KnobInfo, KnobTable, Problem
+from rltui.ui.staged_edits import StagedEdits
 from rltui.ui.text import clean_line, listed, shortened, value_text
 from rltui.ui.widgets.knob_sections import Heading, name_in_section
 
 _INDENT = "  "
 """A knob's name below its heading; a mark or the cursor takes its first cell."""
 _SHORT_NAMES = {"inference": "infer", "orchestrator": "orch", "trainer": "train"}
-_SEVERITY_MARKS = {
+NOTHING_STAGED: Mapping[str, Any] = {}
+STAGED_MARK = "+"
+"""Before a knob whose new value is collected, not written."""
+SEVERITY_MARKS = {
     "error": ("✗", "$text-error"),
     "warning": ("!", "$text-warning"),
     "hint": ("·", "$foreground 60%"),
@@ -37,17 +43,36 @@ def readers_text(readers: tuple[str, ...], width: int) -> str:
     return next((text for text in texts if len(text) <= width), "")
 
 
-def change_text(knob: KnobInfo) -> str:
-    """`128`, or `128 → 64` where the file differs from what runs."""
+def change_text(knob: KnobInfo, staged: Mapping[str, Any] = NOTHING_STAGED) -> str:
+    """`128`; `128 → 64` where the file differs from what runs; `64 ⇒ 32` where 32 is collected."""
+    if knob.key in staged:
+        value = staged[knob.key]
+        return f"{value_text(knob.value)} ⇒ {'default' if value is None else value_text(value)}"
     if knob.changed:
         return f"{value_text(knob.running)} → {value_text(knob.value)}"
     return value_text(knob.value)
 
 
+def value_look(knob: KnobInfo, staged: Mapping[str, Any] = NOTHING_STAGED) -> str:
+    """The style of its value."""
+    if knob.key in staged:
+        return "bold $text-accent"
+    return "bold $text-warning" if knob.changed else ("" if knob.is_set else "$foreground 60%")
+
+
+def row_mark(
+    knob: KnobInfo, problem: Problem | None, staged: Mapping[str, Any] = NOTHING_STAGED
+) -> tuple[str, str]:
+    """The first cell of a row: a problem, or a collected edit."""
+    if problem is not None:
+        return SEVERITY_MARKS[problem.severity]
+    return (STAGED_MARK, "bold $text-accent") if knob.key in staged else (" ", "")
+
+
 def worst_problem(knob: KnobInfo, problems: tuple[Problem, ...]) -> Problem | None:
     """The most severe problem of this knob."""
     own = [problem for problem in problems if problem.key == knob.key]
-    return min(own, key=lambda problem: list(_SEVERITY_MARKS).index(problem.severity), default=None)
+    return min(own, key=lambda problem: list(SEVERITY_MARKS).index(problem.severity), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +87,12 @@ class KnobColumns:
     """Of the last column; 0 leaves it out."""
 
 
-def knob_columns(table: KnobTable, width: int) -> KnobColumns:
+def knob_columns(table: KnobTable, width: int, staged: Mapping[str, Any] = NOTHING_STAGED) -> KnobColumns:
     """Share out `width` cells: names and values first, then as much of the readers as all rows have left."""
     values = max(_MIN_VALUE_WIDTH, width // 3)
     longest = max(
         (
-            len(clean_line(name_in_section(knob.key))) + min(len(change_text(knob)), values)
+            len(clean_line(name_in_section(knob.key))) + min(len(change_text(knob, staged)), values)
             for knob in table.knobs
         ),
         default=0,
@@ -83,7 +108,7 @@ def knob_columns(table: KnobTable, width: int) -> KnobColumns:
     return KnobColumns(min(width, max(_MAX_WIDTH, needed + 1 + readers)), values, readers)
 
 
-def _name(key: str, width: int) -> Content:
+def name_cells(key: str, width: int) -> Content:
     """The key within its section; where it is too long, its first elements give way."""
     path, dot, name = clean_line(name_in_section(key)).rpartition(".")
     prefix = path + dot
@@ -97,22 +122,24 @@ def heading_line(heading: Heading) -> Content:
     return Content.styled(clean_line(heading.section), "$foreground 60%")
 
 
-def knob_line(knob: KnobInfo, columns: KnobColumns, problem: Problem | None) -> Content:
+def knob_line(
+    knob: KnobInfo,
+    columns: KnobColumns,
+    problem: Problem | None,
+    staged: Mapping[str, Any] = NOTHING_STAGED,
+) -> Content:
     """One row: mark, name within the section, value, readers."""
-    mark, mark_style = _SEVERITY_MARKS[problem.severity] if problem else (" ", "")
-    plain_style = "" if knob.is_set else "$foreground 60%"
-    value_style = "bold $text-warning" if knob.changed else plain_style
     width = columns.width - len(_INDENT) - (columns.readers + 1 if columns.readers else 0)
-    value = change_text(knob)
+    value = change_text(knob, staged)
     name_width = len(clean_line(name_in_section(knob.key)))
     value = shortened(value, max(columns.values, width - name_width - 1))
-    name = _name(knob.key, max(0, width - len(value) - 1))
+    name = name_cells(knob.key, max(0, width - len(value) - 1))
     line = Content.assemble(
-        (mark, mark_style),
+        row_mark(knob, problem, staged),
         _INDENT[1:],
         name,
         " " * (width - name.cell_length - len(value)),
-        (value, value_style),
+        (value, value_look(knob, staged)),
     )
     if columns.readers:
         readers = readers_text(knob.readers, columns.readers).ljust(columns.readers)
@@ -153,7 +180,7 @@ def knob_detail(knob: KnobInfo | None, problem: Problem | None) -> Content:
         return Content("")
     spans: list[tuple[str, str]] = []
     if problem is not None:
-        mark, style = _SEVERITY_MARKS[problem.severity]
+        mark, style = SEVERITY_MARKS[problem.severity]
         spans.append((f"{mark} {clean_line(problem.message)}\n", style))
     if knob.help:
         spans.append((f"{clean_line(knob.help)}\n", ""))
@@ -161,13 +188,16 @@ def knob_detail(knob: KnobInfo | None, problem: Problem | None) -> Content:
     return Content.assemble(*spans)
 
 
-def table_note(table: KnobTable, *, readonly: bool = False) -> Content:
-    """For the panel's border: what is wrong, what does not count yet and which key changes that."""
+def table_note(table: KnobTable, staged: StagedEdits | None = None, *, readonly: bool = False) -> Content:
+    """For a border: what is wrong, collected, or does not count yet, and which key changes that."""
     spans: list[tuple[str, str]] = []
     errors = sum(problem.severity == "error" for problem in table.problems)
     if errors:
         spans.append((f"✗ {errors} error{'s' if errors > 1 else ''}", "$text-error"))
-    if changed := sum(knob.changed for knob in table.knobs):
+    if staged:
+        spans.append((" · " if spans else "", ""))
+        spans.append((f"+ {len(staged)} collected: w writes", "bold $text-accent"))
+    if changed := sum(knob.changed for knob in (*table.knobs, *table.others)):
         text = "1 change waits" if changed == 1 else f"{changed} changes wait"
         spans.append((" · " if spans else "", ""))
         spans.append((f"{text} for a restart{'' if readonly else ': A'}", "$text-warning"))

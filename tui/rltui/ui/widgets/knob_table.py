@@ -20,6 +20,7 @@ from textual.widgets import Static
 
 from rltui.core.api import KnobInfo, KnobTable
 from rltui.ui.actions import Scope, bindings
+from rltui.ui.staged_edits import StagedEdits
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.knob_rows import (
     heading_line,
@@ -56,6 +57,7 @@ class KnobRows(ScrollView, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
         self.table = KnobTable()
+        self.staged = StagedEdits()
         self._rows: tuple[Heading | KnobInfo, ...] = ()
         self._knob_rows: tuple[int, ...] = ()
 
@@ -69,10 +71,11 @@ class KnobRows(ScrollView, can_focus=True):
     def _knobs(self) -> list[KnobInfo]:
         return [row for row in self._rows if isinstance(row, KnobInfo)]
 
-    def show(self, table: KnobTable) -> None:
+    def show(self, table: KnobTable, staged: StagedEdits) -> None:
         """Take over new values; the cursor stays on its key."""
         key = self.knob.key if self.knob else None
         self.table = table
+        self.staged = staged
         self._rows = sectioned(table.knobs)
         self._knob_rows = tuple(at for at, row in enumerate(self._rows) if isinstance(row, KnobInfo))
         self.virtual_size = Size(0, len(self._rows))
@@ -95,8 +98,9 @@ class KnobRows(ScrollView, can_focus=True):
             case Heading() as heading:
                 line = heading_line(heading)
             case knob:
-                columns = knob_columns(self.table, width)
-                line = knob_line(knob, columns, worst_problem(knob, self.table.problems))
+                columns = knob_columns(self.table, width, self.staged.edits)
+                problem = worst_problem(knob, self.table.problems)
+                line = knob_line(knob, columns, problem, self.staged.edits)
         line = line.pad_right(max(0, width - line.cell_length))
         return self._styled(line, at_cursor=self._row_of(self.position) == at)
 
@@ -176,10 +180,10 @@ class KnobPanel(Vertical):
         """The table."""
         return self.query_one(KnobRows)
 
-    def show(self, table: KnobTable) -> None:
+    def show(self, table: KnobTable, staged: StagedEdits) -> None:
         """Take over new values."""
-        if table != self.rows.table:
-            self.rows.show(table)
+        if table != self.rows.table or staged != self.rows.staged:
+            self.rows.show(table, staged)
             self._update_titles()
 
     def on_resize(self) -> None:
@@ -192,7 +196,7 @@ class KnobPanel(Vertical):
         title = Content.styled("Knobs", "bold")
         if files:
             title += Content.styled(f" · {files}", "$foreground 60%")
-        note = table_note(table, readonly=self._readonly)
+        note = table_note(table, self.rows.staged, readonly=self._readonly)
         if self.styles.border_bottom[0] in ("", "none") and note:
             title += Content(" · ") + note
         self.border_title = title
@@ -200,7 +204,6 @@ class KnobPanel(Vertical):
 
     @on(KnobRows.CursorMoved)
     def _show_detail(self, event: KnobRows.CursorMoved) -> None:
-        event.stop()
         problem = worst_problem(event.knob, self.rows.table.problems) if event.knob else None
         detail = self.query_one("#knob-detail", Static)
         detail.border_title = Content(clean_line(event.knob.key)) if event.knob else None

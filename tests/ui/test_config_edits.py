@@ -1,0 +1,430 @@
+"""Edits collected, reviewed, written, refused, taken back: which requests the keys become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+
+import pytest
+from tests.fakes.experiment import FakeExperiment, simple_plan
+from tests.ui.config_cases import (
+    BASE,
+    BATCH,
+    COLLECT,
+    OFFER,
+    OTHER_BASE,
+    SHARE,
+    config_experiment,
+    config_table,
+    conflicting,
+    plan_of,
+)
+from tests.ui.conftest import Opener, press, settle, until
+from textual.pilot import Pilot
+from textual.widgets import Button, Static
+
+from rltui.core.api import ComponentState, Plan, Problem, Request
+from rltui.errors import ConfigError, ConflictError, RltuiError
+from rltui.ui.app import RltuiApp
+from rltui.ui.screens.config_review import ConfigReview
+from rltui.ui.screens.conflict_dialog import ConflictDialog
+from rltui.ui.screens.converter import ConverterDialog
+from rltui.ui.screens.edit_again import EditAgain
+from rltui.ui.screens.knob_editor import KnobEditor
+from rltui.ui.screens.message_dialog import MessageDialog
+from rltui.ui.screens.overview import Overview
+from rltui.ui.screens.pending_dialog import PendingDialog
+from rltui.ui.screens.plan_dialog import PlanDialog
+from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
+
+FILE = "/work/rl.toml"
+COLLECTED = {BATCH: 128}
+
+
+def overview(pilot: Pilot[None]) -> Overview:
+    return next(screen for screen in pilot.app.screen_stack if isinstance(screen, Overview))
+
+
+def shown(pilot: Pilot[None]) -> str:
+    return str(pilot.app.screen.query_one(".body", Static).content)
+
+
+def toasts(pilot: Pilot[None]) -> list[str]:
+    return [item.message for item in pilot.app._notifications]
+
+
+async def see(pilot: Pilot[None], kind: type[object]) -> None:
+    await until(pilot, lambda: isinstance(pilot.app.screen, kind))
+
+
+async def collect(pilot: Pilot[None]) -> None:
+    """batch_size 64 ⇒ 128."""
+    await press(pilot, *COLLECT)
+    await until(pilot, lambda: overview(pilot).desk.staged)
+
+
+async def test_collected_edits_are_marked_and_written_as_one(open_app: Opener) -> None:
+    experiment = config_experiment()
+    async with open_app(experiment) as pilot:
+        await collect(pilot)
+        assert experiment.executed == []
+        panel = overview(pilot).query_one(KnobPanel)
+        assert "64 ⇒ 128" in "".join(panel.rows.render_line(y).text for y in range(panel.rows.size.height))
+        assert "+ 1 collected: w writes" in str(panel.border_subtitle)
+        await press(pilot, "j", "enter", "up", "ctrl+n", "w")
+        await see(pilot, ConfigReview)
+        edits = {BATCH: 128, "orchestrator.group_size": 17}
+        assert experiment.planned[-1] == Request(
+            action="set", edits=edits, base=BASE, restart=True, thorough=True
+        )
+        for part in ("+batch_size = 128", "prompts per step 4 → 8 prompts", "trainer → orchestrator"):
+            assert part in shown(pilot)
+        await press(pilot, "enter")
+        await until(pilot, lambda: experiment.executed)
+        assert experiment.executed == [Request(action="set", edits=edits, base=BASE)]
+        assert not overview(pilot).desk.staged
+
+
+async def test_a_review_can_restart_too_and_leaving_it_forgets_nothing(open_app: Opener) -> None:
+    experiment = config_experiment()
+    async with open_app(experiment) as pilot:
+        await collect(pilot)
+        await press(pilot, "w", "escape")
+        assert overview(pilot).desk.staged.edits == COLLECTED
+        await press(pilot, "w", "ctrl+r")
+        await until(pilot, lambda: experiment.executed)
+        assert experiment.executed == [Request(action="set", edits=COLLECTED, base=BASE, restart=True)]
+
+
+async def test_apply_writes_what_is_collected_and_restarts_with_no_as_default(open_app: Opener) -> None:
+    experiment = config_experiment()
+    async with open_app(experiment) as pilot:
+        await collect(pilot)
+        await press(pilot, "A")
+        await see(pilot, ConfigReview)
+        await press(pilot, "enter")
+        assert experiment.executed == []
+        await press(pilot, "A", "y")
+        await until(pilot, lambda: experiment.executed)
+        assert experiment.executed == [Request(action="set", edits=COLLECTED, base=BASE, restart=True)]
+
+
+async def test_a_collected_edit_is_dropped(open_app: Opener) -> None:
+    async with open_app(config_experiment()) as pilot:
+        await collect(pilot)
+        assert overview(pilot).check_action("drop_edit", ()) is True
+        await press(pilot, "j")
+        assert overview(pilot).check_action("drop_edit", ()) is False
+        await press(pilot, "k", "backspace")
+        assert not overview(pilot).desk.staged
+        assert overview(pilot).check_action("review_edits", ()) is False
+
+
+async def test_the_editor_goes_on_with_the_collected_value_and_writes_all(open_app: Opener) -> None:
+    experiment = config_experiment()
+    async with open_app(experiment) as pilot:
+        await collect(pilot)
+        await press(pilot, "j", "enter")
+        await see(pilot, KnobEditor)
+        await until(
+            pilot, lambda: "enter writes all 2" in str(pilot.app.screen.query_one(".box").border_subtitle)
+        )
+        await press(pilot, "escape", "k", "enter")
+        await see(pilot, KnobEditor)
+        assert isinstance(pilot.app.screen, KnobEditor)
+        assert pilot.app.screen.draft.text == "128"
+        await press(pilot, "enter")
+        await until(pilot, lambda: experiment.executed)
+        assert experiment.executed[0].edits == COLLECTED
+
+
+async def test_what_is_wrong_alone_can_be_collected(open_app: Opener) -> None:
+    experiment = config_experiment()
+    experiment.planner = simple_plan
+    async with open_app(experiment) as pilot:
+        await press(pilot, "c", "j", "j", "enter", "backspace", "backspace", *"100", "ctrl+n")
+        await until(pilot, lambda: overview(pilot).desk.staged)
+        await press(pilot, "w")
+        await see(pilot, ConfigReview)
+        assert [button.id for button in pilot.app.screen.query(Button)] == ["no"]
+
+
+async def test_a_new_warning_is_confirmed_before_writing(open_app: Opener) -> None:
+    experiment = config_experiment()
+    async with open_app(experiment) as pilot:
+        await press(pilot, "c", "j", "j", "enter", "backspace", "backspace", "1", "enter")
+        await see(pilot, PlanDialog)
+        assert "one rollout teaches nothing" in shown(pilot)
+        await press(pilot, "enter")
+        await see(pilot, KnobEditor)
+        assert experiment.executed == []
+        await press(pilot, "enter")
+        await see(pilot, PlanDialog)
+        await press(pilot, "y")
+        await until(pilot, lambda: experiment.executed)
+        assert experiment.executed[0].edits == {BATCH: 1}
+
+
+async def test_a_key_is_taken_out_of_the_file(open_app: Opener) -> None:
+    experiment = config_experiment()
+    async with open_app(experiment) as pilot:
+        await press(pilot, "c", "j", "j", "enter", "ctrl+x", "enter")
+        await until(pilot, lambda: experiment.executed)
+        assert experiment.executed[0].edits == {BATCH: None}
+
+
+@pytest.mark.parametrize(
+    ("keys", "edits", "base", "left"),
+    [
+        (("right", "enter"), COLLECTED, OTHER_BASE, {}),
+        (("right", "right", "enter"), None, None, {}),
+        (("enter",), None, None, COLLECTED),
+    ],
+    ids=["mine", "theirs", "cancel is the default"],
+)
+async def test_a_conflict_has_three_ways_out(
+    keys: tuple[str, ...],
+    edits: dict[str, object] | None,
+    base: dict[str, str] | None,
+    left: dict[str, object],
+    open_app: Opener,
+) -> None:
+    experiment = conflicting()
+    async with open_app(experiment) as pilot:
+        await collect(pilot)
+        await press(pilot, "w")
+        await see(pilot, ConflictDialog)
+        assert "you saw 64  now 96  yours 128" in shown(pilot)
+        await press(pilot, *keys)
+        if edits is None:
+            await see(pilot, Overview)
+            assert experiment.executed == []
+        else:
+            await see(pilot, ConfigReview)
+            await press(pilot, "enter")
+            await until(pilot, lambda: experiment.executed)
+            assert experiment.executed == [Request(action="set", edits=edits, base=base or {})]
+        assert overview(pilot).desk.staged.edits == left
+
+
+async def test_a_single_edit_meets_the_conflict_too(open_app: Opener) -> None:
+    experiment = conflicting()
+    experiment.refusals = [ConflictError("rl.toml changed")]
+    async with open_app(experiment) as pilot:
+        await press(pilot, "c", "j", "j", "enter", "asterisk", "enter")
+        await see(pilot, ConflictDialog)
+
+
+async def test_a_refusal_without_a_conflict_is_told(open_app: Opener) -> None:
+    experiment = config_experiment()
+    experiment.refusals = [ConflictError("another rltui is writing"), RltuiError("disk full")]
+    async with open_app(experiment) as pilot:
+        await press(pilot, "c", "j", "j", "enter", "asterisk", "enter")
+        await see(pilot, MessageDialog)
+        assert "another rltui is writing" in shown(pilot)
+        await press(pilot, "escape", "enter", "asterisk", "ctrl+n")
+        await until(pilot, lambda: overview(pilot).desk.staged)
+        await press(pilot, "w", "enter")
+        await see(pilot, MessageDialog)
+        assert "disk full" in shown(pilot)
+        assert overview(pilot).desk.staged
+
+
+@pytest.mark.parametrize(
+    ("keys", "request_", "heading"),
+    [
+        (("u", "enter"), Request(action="undo", base=BASE), "Take back: orchestrator.batch_size 128 → 64?"),
+        (("U", "y"), Request(action="redo", base=BASE), "Make again: seq_len 2048 → 4096?"),
+        (("ctrl+y", "ctrl+r"), Request(action="redo", base=BASE, restart=True), "Make again:"),
+    ],
+    ids=["undo", "redo", "redo and restart"],
+)
+async def test_undo_and_redo_show_their_plan(
+    keys: tuple[str, str], request_: Request, heading: str, open_app: Opener
+) -> None:
+    experiment = config_experiment()
+    async with open_app(experiment) as pilot:
+        await press(pilot, keys[0])
+        await see(pilot, ConfigReview)
+        assert str(pilot.app.screen.query_one(".box").border_title).startswith(heading)
+        await press(pilot, keys[1])
+        await until(pilot, lambda: experiment.executed)
+        assert experiment.executed == [request_]
+
+
+async def test_nothing_to_take_back_is_no_key(open_app: Opener) -> None:
+    experiment = config_experiment(undo=None, redo=None, converts_to=None)
+    async with open_app(experiment) as pilot:
+        for action in ("undo_edit", "redo_edit", "convert_batch", "roll_back", "review_edits"):
+            assert overview(pilot).check_action(action, ()) is False, action
+        await press(pilot, "u", "U", "B")
+        assert experiment.planned == []
+
+
+async def test_a_rollback_is_offered_once_and_stays_at_hand(open_app: Opener) -> None:
+    experiment = config_experiment()
+    status = experiment._first[0].model_copy(update={"rollback": OFFER})
+    async with open_app(experiment) as pilot:
+        experiment.push(status)
+        await see(pilot, ConfigReview)
+        assert "orchestrator ended right after it: exited 1" in shown(pilot)
+        await press(pilot, "enter")
+        await see(pilot, Overview)
+        experiment.push(status.model_copy(update={"step": 1}))
+        await settle(pilot)
+        assert isinstance(pilot.app.screen, Overview)
+        await press(pilot, "B", "y")
+        await until(pilot, lambda: experiment.executed)
+        assert experiment.executed == [Request(action="undo", base=BASE, restart=True)]
+
+
+async def test_a_rollback_does_not_catch_the_keys_of_a_dialog(open_app: Opener) -> None:
+    experiment = config_experiment()
+    async with open_app(experiment) as pilot:
+        await press(pilot, "question_mark")
+        experiment.push(experiment._first[0].model_copy(update={"rollback": OFFER}))
+        await until(pilot, lambda: toasts(pilot))
+        assert "B takes it back" in toasts(pilot)[0]
+        assert experiment.planned == []
+
+
+async def test_the_difference_to_what_runs_is_shown_also_to_who_may_only_look(open_app: Opener) -> None:
+    experiment = FakeExperiment(config_experiment()._first[0], config_table(), readonly=True)
+    async with open_app(experiment) as pilot:
+        await press(pilot, "c", "d")
+        await see(pilot, PendingDialog)
+        assert "orchestrator.batch_size 128 → 64  orchestrator" in shown(pilot)
+
+
+async def test_the_batch_is_counted_the_other_way(open_app: Opener) -> None:
+    experiment = config_experiment()
+    async with open_app(experiment) as pilot:
+        await press(pilot, "c", "c")
+        await see(pilot, ConverterDialog)
+        assert "nothing was measured yet: type it" in shown(pilot)
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, ConverterDialog)
+        await press(pilot, *"200", "enter")
+        await see(pilot, ConfigReview)
+        await press(pilot, "enter")
+        await until(pilot, lambda: experiment.executed)
+        assert experiment.executed[0].edits == {
+            "orchestrator.token_batch_size": 25600,
+            "orchestrator.max_inflight_rollouts": 256,
+            BATCH: None,
+        }
+
+
+@pytest.fixture
+def lent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal that can be lent, which Textual's headless one cannot."""
+    monkeypatch.setattr(RltuiApp, "suspend", lambda self: nullcontext())
+
+
+def with_text(editor: Callable[[str], str]) -> FakeExperiment:
+    experiment = config_experiment()
+    experiment.texts[FILE] = "a = 1\r\n"
+    experiment.editor = editor
+    return experiment
+
+
+@pytest.mark.usefixtures("lent")
+async def test_what_an_editor_saved_is_reviewed_and_written(open_app: Opener) -> None:
+    experiment = with_text(lambda text: text.replace("1", "2"))
+    async with open_app(experiment) as pilot:
+        await press(pilot, "dollar_sign")
+        await see(pilot, ConfigReview)
+        asked = experiment.planned[-1]
+        assert (asked.action, asked.texts, asked.thorough) == ("write", {FILE: "a = 2\r\n"}, True)
+        assert asked.base == {FILE: experiment.read_config(FILE).sha256}
+        await press(pilot, "y")
+        await until(pilot, lambda: experiment.executed)
+        assert experiment.executed == [Request(action="write", texts={FILE: "a = 2\r\n"}, base=BASE)]
+
+
+@pytest.mark.usefixtures("lent")
+async def test_an_editor_that_changes_nothing_or_fails_says_so(open_app: Opener) -> None:
+    def fail(text: str) -> str:
+        raise RltuiError("the editor ended with code 1: vi")
+
+    experiment = with_text(lambda text: text)
+    async with open_app(experiment) as pilot:
+        await press(pilot, "dollar_sign")
+        await until(pilot, lambda: toasts(pilot) == ["Unchanged: nothing was written"])
+        experiment.editor = fail
+        await press(pilot, "dollar_sign")
+        await see(pilot, MessageDialog)
+        assert "the editor ended with code 1" in shown(pilot)
+        assert experiment.planned == []
+
+
+@pytest.mark.usefixtures("lent")
+async def test_a_text_that_is_no_toml_goes_back_to_the_editor_and_is_kept(open_app: Opener) -> None:
+    def refuse(request: Request) -> Plan:
+        if "[" in next(iter(request.texts.values())):
+            raise ConfigError("rl.toml:1:5: a table needs its ]")
+        return plan_of(request)
+
+    experiment = with_text(lambda text: "a = [")
+    experiment.planner = refuse
+    async with open_app(experiment) as pilot:
+        await press(pilot, "dollar_sign")
+        await see(pilot, EditAgain)
+        assert "rl.toml:1:5: a table needs its ]" in shown(pilot)
+        await press(pilot, "enter")
+        await until(pilot, lambda: experiment.edited == ["a = 1\r\n", "a = ["])
+        await see(pilot, EditAgain)
+        await press(pilot, "escape")
+        await until(pilot, lambda: any("Your text is kept" in words for words in toasts(pilot)))
+        experiment.editor = lambda text: "a = 3"
+        await press(pilot, "dollar_sign", "enter")
+        await see(pilot, ConfigReview)
+        assert experiment.edited[-1] == "a = ["
+
+
+@pytest.mark.usefixtures("lent")
+async def test_a_text_that_breaks_a_rule_can_only_be_edited_again(open_app: Opener) -> None:
+    experiment = with_text(lambda text: "a = 100")
+    problem = Problem(message="a 100 is not a multiple of 16", file=FILE, line=1)
+    experiment.planner = lambda request: Plan(action="write", diff="+a", problems=(problem,))
+    async with open_app(experiment) as pilot:
+        await press(pilot, "dollar_sign")
+        await see(pilot, ConfigReview)
+        assert [button.id for button in pilot.app.screen.query(Button)] == ["again", "no"]
+
+
+async def test_a_terminal_that_cannot_be_lent_names_the_file(open_app: Opener) -> None:
+    experiment = with_text(lambda text: text)
+    async with open_app(experiment) as pilot:
+        await press(pilot, "dollar_sign")
+        await until(pilot, lambda: toasts(pilot))
+        assert FILE in toasts(pilot)[0]
+        assert experiment.edited == []
+
+
+async def test_the_fraction_moves_with_its_verdict_beside_it(open_app: Opener) -> None:
+    experiment = config_experiment()
+    async with open_app(experiment) as pilot:
+        rows = overview(pilot).query_one(KnobRows)
+        await press(pilot, "c")
+        rows.position = next(at for at, knob in enumerate(rows._knobs) if knob.key == SHARE)
+        await press(pilot, "enter", "right", "up", "up")
+        await see(pilot, KnobEditor)
+        bar = pilot.app.screen.query_one("FractionBar")
+        await until(pilot, lambda: bar.verdict is not None and bar.verdict.utilization == 0.61)  # type: ignore[attr-defined]
+        words = bar.render().plain
+        assert "budget 86.0 of 141 GiB on GPU 0 · leaves the trainer 55.0 GiB" in words
+        await press(pilot, *["up"] * 3, "enter")
+        await see(pilot, PlanDialog)
+        assert "leaves the trainer 33.8 GiB" in shown(pilot)
+
+
+async def test_components_that_are_gone_need_no_restart(open_app: Opener) -> None:
+    experiment = config_experiment()
+    async with open_app(experiment) as pilot:
+        status = overview(pilot).desk.status
+        assert status is not None
+        gone = [part.model_copy(update={"state": ComponentState.STOPPED}) for part in status.components]
+        experiment.push(status.model_copy(update={"components": tuple(gone)}))
+        await until(pilot, lambda: overview(pilot).pending_readers == ())
+        assert overview(pilot).check_action("show_pending", ()) is False

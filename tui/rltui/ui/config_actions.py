@@ -1,0 +1,127 @@
+"""The config keys, which the overview and the config screen have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from textual.screen import Screen
+
+from rltui.client.protocol import Experiment
+from rltui.core.api import ALIVE_STATES, KnobInfo, Request
+from rltui.ui import requests
+from rltui.ui.config_desk import ConfigDesk
+from rltui.ui.one_request import run_alone
+
+if TYPE_CHECKING:
+    from rltui.ui.config_work import ConfigWork
+
+
+class ConfigActions(Screen[None]):
+    """Turns keys into work. A screen of it says which knob is under its cursor."""
+
+    def __init__(self, experiment: Experiment, desk: ConfigDesk) -> None:
+        super().__init__()
+        self.experiment = experiment
+        self.desk = desk
+
+    @cached_property
+    def config_work(self) -> ConfigWork:
+        """Loaded when first used: the first frame needs no dialogs."""
+        from rltui.ui.config_work import ConfigWork
+
+        return ConfigWork(self.app, self.experiment, self.desk)
+
+    @property
+    def cursor_knob(self) -> KnobInfo | None:
+        """The knob that the keys act on."""
+        raise NotImplementedError
+
+    def work(self, coroutine: Coroutine[None, None, None]) -> None:
+        """Carry it out, one at a time."""
+        run_alone(self, coroutine, readonly=self.experiment.readonly)
+
+    def edit(self, knob: KnobInfo) -> None:
+        """Open the editor."""
+        self.work(self.config_work.edit(knob))
+
+    @property
+    def pending_readers(self) -> tuple[str, ...]:
+        """Living components that were started with other values than the files have now."""
+        status = self.desk.status
+        alive = {item.id for item in status.components if item.state in ALIVE_STATES} if status else set()
+        changed = [knob for knob in self.desk.knobs if knob.changed]
+        return tuple(dict.fromkeys(name for knob in changed for name in knob.readers if name in alive))
+
+    def action_apply_knobs(self) -> None:
+        """What was collected, or else what is in the files already: make it count."""
+        if self.desk.staged:
+            self.work(self.config_work.review(apply=True))
+        elif readers := self.pending_readers:
+            request = Request(action="restart", components=readers)
+            heading = "Restart so that the changed knobs count?"
+            self.work(requests.carry_out(self.app, self.experiment, request, heading, danger=True))
+
+    def action_review_edits(self) -> None:
+        """As one diff."""
+        self.work(self.config_work.review())
+
+    def action_drop_edit(self) -> None:
+        """The one under the cursor."""
+        if (knob := self.cursor_knob) is not None:
+            self.desk.drop(knob.key)
+
+    def action_undo_edit(self) -> None:
+        """Shows what would come back."""
+        self.work(self.config_work.undo())
+
+    def action_redo_edit(self) -> None:
+        """Asks, default no."""
+        self.work(self.config_work.redo())
+
+    def action_roll_back(self) -> None:
+        """Asks, default no."""
+        if self.desk.status is not None and self.desk.status.rollback is not None:
+            self.work(self.config_work.roll_back(self.desk.status.rollback))
+
+    def action_edit_outside(self) -> None:
+        """The file of the knob under the cursor, where there is one; else it is asked for."""
+        knob = self.cursor_knob
+        self.work(self.config_work.edit_outside(knob.file if knob is not None else None))
+
+    def action_convert_batch(self) -> None:
+        """Shows the arithmetic first."""
+        self.work(self.config_work.convert())
+
+    def action_show_pending(self) -> None:
+        """Changes nothing, so everybody may."""
+        if readers := self.pending_readers:
+            run_alone(self, self.config_work.show_pending(readers), readonly=False)
+
+    def config_sense(self, action: str) -> bool | None:
+        """Whether a config key makes sense now; `None` for other keys."""
+        table, staged = self.desk.table, self.desk.staged
+        match action:
+            case "edit_knob":
+                return bool(self.desk.knobs)
+            case "apply_knobs":
+                return bool(staged or self.pending_readers)
+            case "review_edits":
+                return bool(staged)
+            case "drop_edit":
+                return self.cursor_knob is not None and self.cursor_knob.key in staged.edits
+            case "undo_edit":
+                return table.undo is not None
+            case "redo_edit":
+                return table.redo is not None
+            case "roll_back":
+                return self.desk.status is not None and self.desk.status.rollback is not None
+            case "edit_outside":
+                return bool(table.files)
+            case "convert_batch":
+                return table.converts_to is not None
+            case "show_pending":
+                return bool(self.pending_readers)
+            case _:
+                return None

@@ -1,0 +1,267 @@
+"""What a person does to the config, from the wish to the written file: plan, show, ask, write, say so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from textual.app import SuspendNotSupported
+
+from rltui.core.api import KnobInfo, Plan, Request, RollbackOffer
+from rltui.errors import ConflictError, RltuiError
+from rltui.ui.config_desk import ConfigDesk, TextDraft
+from rltui.ui.requests import done_text, show_error
+from rltui.ui.screens.choice_menu import ChoiceMenu
+from rltui.ui.screens.config_review import ConfigReview, Question
+from rltui.ui.screens.conflict_dialog import ConflictDialog
+from rltui.ui.screens.converter import ConverterDialog
+from rltui.ui.screens.edit_again import EditAgain
+from rltui.ui.screens.knob_editor import KnobEditor
+from rltui.ui.screens.pending_dialog import PendingDialog
+from rltui.ui.text import clean, clean_line
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+    from rltui.client.protocol import Experiment
+
+PATIENCE_S = 0.5
+"""A plan that takes longer says why."""
+
+Outcome = Literal["written", "dropped", "kept", "again"]
+"""dropped: the person takes what somebody else wrote. kept: nothing is decided. again: back to the editor."""
+
+
+class ConfigWork:
+    """The coroutines behind the keys. They end in dialogs, never in exceptions a person could cause."""
+
+    def __init__(self, app: App[None], experiment: Experiment, desk: ConfigDesk) -> None:
+        self._app = app
+        self._experiment = experiment
+        self._desk = desk
+
+    async def edit(self, knob: KnobInfo) -> None:
+        """Let a person edit a knob, and write or collect what was decided."""
+        desk = self._desk
+        editor = KnobEditor(knob, self._experiment.plan, table=desk.table, staged=desk.staged)
+        decision = await self._app.push_screen_wait(editor)
+        if decision is None:
+            return
+        request = decision.request
+        if decision.how == "collect":
+            desk.collect({knob.key: request.edits[knob.key]}, request.base)
+            count = len(desk.staged)
+            self._notify(f"{count} edit{'s' if count > 1 else ''} collected: w reviews and writes")
+            return
+        try:
+            plan = await self._experiment.execute(request)
+        except ConflictError as error:
+            await self._review_conflict(request, Question(f"Write {knob.key}?"), error)
+        except RltuiError as error:
+            await show_error(self._app, error)
+        else:
+            self._written(plan, request)
+
+    async def review(self, *, apply: bool = False) -> None:
+        """All collected edits as one diff. `apply`: with a restart, and *no* as the default."""
+        count = len(self._desk.staged)
+        what = f"Write {count} edits" if count > 1 else "Write 1 edit"
+        restarts = f" and restart what reads {'them' if count > 1 else 'it'}" if apply else ""
+        question = Question(f"{what}{restarts}?", prefers_restart=apply, danger=apply)
+        await self._review(self._desk.staged.request(), question)
+
+    async def undo(self) -> None:
+        """Take the last edit back."""
+        await self._review(Request(action="undo"), Question(f"Take back: {self._desk.table.undo}?"))
+
+    async def redo(self) -> None:
+        """Make again what was taken back."""
+        question = Question(f"Make again: {self._desk.table.redo}?", danger=True)
+        await self._review(Request(action="redo"), question)
+
+    async def roll_back(self, offer: RollbackOffer) -> None:
+        """Take back the edit that a component did not survive, and restart."""
+        question = Question(
+            f"Take back: {offer.edit}?",
+            reason=f"{offer.component} ended right after it: {offer.reason}",
+            prefers_restart=True,
+            danger=True,
+        )
+        await self._review(Request(action="undo"), question)
+
+    async def convert(self) -> None:
+        """The batch counted the other way, reviewed like every edit."""
+        if (to := self._desk.table.converts_to) is None:
+            return
+        try:
+            first = await self._experiment.convert(to)
+        except RltuiError as error:
+            await show_error(self._app, error)
+            return
+        dialog = ConverterDialog(first, lambda mean: self._experiment.convert(to, mean))
+        conversion = await self._app.push_screen_wait(dialog)
+        if conversion is not None:
+            staged = self._desk.staged.adding(conversion.edits, {})
+            await self._review(staged.request(), Question(f"Count the batch in {to}?"))
+
+    async def show_pending(self, readers: tuple[str, ...]) -> None:
+        """What the files say and what runs with another value, and what a restart would mean."""
+        try:
+            plan = await self._experiment.plan(Request(action="restart", components=readers))
+        except RltuiError as error:
+            await show_error(self._app, error)
+            return
+        await self._app.push_screen_wait(PendingDialog(self._desk.knobs, plan))
+
+    async def edit_outside(self, path: str | None) -> None:
+        """A whole file in the person's own editor; what comes back is reviewed before it is written.
+
+        `path`: which of the files; `None` asks where there are several.
+        """
+        try:
+            if (path := path or await self._choose_file()) is None:
+                return
+            draft = await self._draft_of(path)
+            while draft is not None:
+                draft = await self._edited(draft)
+        except RltuiError as error:
+            await show_error(self._app, error)
+
+    async def _draft_of(self, path: str) -> TextDraft | None:
+        """The file as it is, or what was left unwritten the last time."""
+        kept = self._desk.drafts.get(path)
+        seen = self._experiment.read_config(path)
+        if kept is None:
+            return TextDraft(seen, seen.text)
+        choices = {
+            "kept": ("Your text", "What you left unwritten the last time"),
+            "file": ("The file", "As it is now; your text is forgotten"),
+        }
+        choice = await self._app.push_screen_wait(ChoiceMenu("Edit which text?", choices))
+        if choice == "file":
+            self._desk.drafts.pop(path)
+        return {"kept": kept, "file": TextDraft(seen, seen.text)}.get(choice or "")
+
+    async def _edited(self, draft: TextDraft) -> TextDraft | None:
+        """One round with the editor; the text to go on with, `None` when done."""
+        seen = draft.seen
+        try:
+            with self._app.suspend():
+                text = self._experiment.edit_text(seen.path, draft.text)
+        except SuspendNotSupported:
+            self._notify(f"This terminal cannot be lent. Edit it in another one:\n{clean(seen.path)}")
+            return None
+        self._desk.drafts.pop(seen.path, None)
+        if text == seen.text:
+            self._notify("Unchanged: nothing was written")
+            return None
+        name = clean_line(seen.path.rpartition("/")[2])
+        request = Request(action="write", texts={seen.path: text}, base={seen.path: seen.sha256})
+        outcome = await self._review(request, Question(f"Write {name}?", may_edit_again=True))
+        draft = TextDraft(seen, text)
+        if outcome == "kept":
+            self._desk.drafts[seen.path] = draft
+            self._notify("Not written. Your text is kept: $ goes on with it")
+        return draft if outcome == "again" else None
+
+    async def _choose_file(self) -> str | None:
+        files = self._desk.table.files
+        if len(files) == 1:
+            return files[0]
+        choices = {path: (clean_line(path.rpartition("/")[2]), clean_line(path)) for path in files}
+        menu = ChoiceMenu("Which file?", choices)
+        return await self._app.push_screen_wait(menu)
+
+    async def _review(self, request: Request, question: Question) -> Outcome:
+        """Plan with everything that can be checked, show, ask, write. Conflicts are asked about, too."""
+        while True:
+            try:
+                plan = await self._thorough_plan(request)
+            except RltuiError as error:
+                return await self._refused(error, question)
+            if plan.conflicts:
+                if (settled := await self._ask_whose(plan, request)) is not None:
+                    return settled
+                request = request.model_copy(update={"base": {}})
+                continue
+            if not (plan.diff or plan.blocked):
+                self._notify("Nothing to write: the files say so already")
+                return self._dropped(request)
+            answer = await self._app.push_screen_wait(ConfigReview(plan, question, self._desk.table))
+            if answer is None:
+                return "kept"
+            if answer == "again":
+                return answer
+            request = request.model_copy(update={"base": plan.base})
+            done = await self._execute(request.model_copy(update={"restart": answer == "restart"}))
+            if done is not None:
+                return done
+
+    async def _thorough_plan(self, request: Request) -> Plan:
+        """With the framework's own validators, which take their time: then it is said what is waited for."""
+        asked = request.model_copy(update={"restart": True, "thorough": True})
+        timer = self._app.set_timer(
+            PATIENCE_S, lambda: self._notify("Asking the framework's own validators…")
+        )
+        try:
+            return await self._experiment.plan(asked)
+        finally:
+            timer.stop()
+
+    async def _execute(self, request: Request) -> Outcome | None:
+        """`None` where the files changed while the review was open: it is asked about again."""
+        try:
+            self._written(await self._experiment.execute(request), request)
+        except ConflictError as error:
+            try:
+                plan = await self._experiment.plan(request)
+            except RltuiError:
+                plan = Plan()
+            if plan.conflicts:
+                return None
+            await show_error(self._app, error)
+            return "kept"
+        except RltuiError as error:
+            await show_error(self._app, error)
+            return "kept"
+        return "written"
+
+    async def _review_conflict(self, request: Request, question: Question, error: ConflictError) -> None:
+        """A refused edit: ask whose version counts where that was why; else say why."""
+        try:
+            plan = await self._experiment.plan(request)
+        except RltuiError:
+            plan = Plan()
+        if plan.conflicts:
+            await self._review(request, question)
+        else:
+            await show_error(self._app, error)
+
+    async def _ask_whose(self, plan: Plan, request: Request) -> Outcome | None:
+        """`None`: mine, onto the new file."""
+        choice = await self._app.push_screen_wait(ConflictDialog(plan))
+        if choice == "mine":
+            return None
+        if choice is None:
+            return "kept"
+        self._notify("Your edit is dropped, the file stays as it is")
+        return self._dropped(request)
+
+    async def _refused(self, error: RltuiError, question: Question) -> Outcome:
+        """A text that is no TOML can be mended, and is not lost meanwhile."""
+        if not question.may_edit_again:
+            await show_error(self._app, error)
+            return "kept"
+        return "again" if await self._app.push_screen_wait(EditAgain(error)) else "kept"
+
+    def _written(self, plan: Plan, request: Request) -> None:
+        self._dropped(request)
+        self._notify(done_text(plan, restarts=request.restart))
+
+    def _dropped(self, request: Request) -> Outcome:
+        """Edits that are written, or given up, are collected no more."""
+        for key in request.edits:
+            self._desk.drop(key)
+        return "dropped"
+
+    def _notify(self, text: str) -> None:
+        self._app.notify(text, markup=False)

@@ -1,0 +1,301 @@
+"""The config screen: every key of the files, what is wrong with them, and what follows from them."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Container, Vertical
+from textual.content import Content
+from textual.events import Key
+from textual.widgets import Input, Static
+
+from rltui.client.protocol import Experiment
+from rltui.core.api import KnobInfo
+from rltui.ui.actions import ACTIONS, CHANGING_ACTIONS, Scope, bindings, bindings_of, changing_keys
+from rltui.ui.config_actions import ConfigActions
+from rltui.ui.config_desk import ConfigDesk
+from rltui.ui.one_request import say_readonly
+from rltui.ui.plan_view import derived_lines
+from rltui.ui.text import clean_line
+from rltui.ui.widgets.config_rows import (
+    RowFilter,
+    columns_for,
+    config_rows,
+    derived_text,
+    heading,
+    problem_rows,
+)
+from rltui.ui.widgets.key_bar import KeyBar
+from rltui.ui.widgets.knob_rows import knob_detail, table_note, worst_problem
+from rltui.ui.widgets.row_list import Row, RowList
+
+_FAINT = "$foreground 60%"
+_SHARED = ("help", "palette", "theme", "detach", "interrupt")
+"""Actions of the overview that work here too."""
+_HERE = [
+    *bindings(Scope.CONFIG, Scope.KNOB_TABLE),
+    *bindings_of(
+        *(action.id for action in ACTIONS if action.scope is Scope.KNOBS and action.id != "knob.focus"),
+        *_SHARED,
+    ),
+]
+_ACTIONS = frozenset(
+    action.method
+    for action in ACTIONS
+    if action.scope in (Scope.CONFIG, Scope.KNOB_TABLE, Scope.KNOBS) or action.id in _SHARED
+) - {"focus_knobs"}
+_ELSEWHERE = frozenset(action.method for action in ACTIONS) - _ACTIONS
+"""What the palette must not offer here."""
+_CHANGING_KEYS = changing_keys(Scope.KNOBS, Scope.KNOB_TABLE)
+
+
+class ConfigScreen(ConfigActions):
+    """Lies on the overview, which tells it of changes. Made once: it stays when it is left."""
+
+    CSS_PATH: ClassVar = ["config.tcss"]
+    BINDINGS = _HERE
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012 - as Textual declares it
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012
+
+    def __init__(self, experiment: Experiment, desk: ConfigDesk) -> None:
+        super().__init__(experiment, desk)
+        self._filter = RowFilter()
+        self._cached: tuple[object, tuple[Row, ...]] | None = None
+        self._connection_problem: str | None = None
+        self._wanted: str | None = None
+        """Key to put the cursor on, once the rows are laid out."""
+        self._title = Static(id="config-title", markup=False)
+        self._search = Input(
+            placeholder="words of a key, a meaning or a value", id="config-search", compact=True
+        )
+        self._search.cursor_blink = False
+        self._heading = Static(id="config-heading", markup=False)
+        self._rows = RowList(self._make_rows, id="config-rows")
+        self._detail = Static(id="config-detail", markup=False)
+        self._derived = Static(id="config-derived", markup=False)
+        self._problems = RowList(self._make_problems, id="config-problems")
+
+    def compose(self) -> ComposeResult:
+        """Title, search, rows, and beside or below them all that is said about them."""
+        yield self._title
+        yield KeyBar()
+        yield self._search
+        with Container(id="config-body"):
+            with Vertical(id="config-left"):
+                yield self._heading
+                yield self._rows
+            with Vertical(id="config-right"):
+                yield self._detail
+                yield self._derived
+                yield self._problems
+
+    def on_mount(self) -> None:
+        """Rows first."""
+        self._derived.border_title = "What follows"
+        self._problems.border_title = "Problems"
+        self._rows.focus()
+
+    @property
+    def _is_open(self) -> bool:
+        """It is seen, be it below a dialog."""
+        return self.is_mounted and self in self.app.screen_stack
+
+    def on_screen_resume(self) -> None:
+        """Catch up."""
+        self.reload()
+
+    def on_resize(self) -> None:
+        """Another width: other columns."""
+        self.call_after_refresh(self.reload)
+
+    # values in
+
+    def show_knob(self, knob: KnobInfo | None) -> None:
+        """Put the cursor on the row of `knob`."""
+        self._wanted = knob.key if knob is not None else None
+
+    def show_connection(self, problem: str | None) -> None:
+        """Say that what is shown may be old; `None`: it is not."""
+        self._connection_problem = problem
+        self.reload()
+
+    def reload(self) -> None:
+        """Show what the desk holds now."""
+        if not self._is_open:
+            return
+        self._update_title()
+        width = self._rows.scrollable_content_region.width
+        knobs, staged = self.desk.knobs, self.desk.staged.edits
+        self._heading.update(heading(columns_for(knobs, staged, width)))
+        self._rows.reload()
+        if self._wanted is not None and width > 0:
+            self._rows.go_to(self._wanted)
+            self._wanted = None
+        self._problems.set_class(bool(self.desk.table.problems), "-shown")
+        self._problems.reload()
+        self.call_after_refresh(self._problems.refresh, layout=True)  # its height follows its lines
+        self._show_derived()
+        self._show_detail()
+        self.refresh_bindings()
+
+    def _update_title(self) -> None:
+        table = self.desk.table
+        files = ", ".join(clean_line(path.rpartition("/")[2]) for path in table.files)
+        parts = [
+            Content.assemble(
+                (" rltui ", "bold $accent"),
+                (clean_line(self.experiment.name), "bold"),
+                " · Config",
+                (f" · {files}" if files else "", _FAINT),
+            )
+        ]
+        if note := table_note(table, self.desk.staged, readonly=self.experiment.readonly):
+            parts.append(note)
+        if self._filter.only_changed:
+            parts.append(Content.styled("only changed", "bold"))
+        if self._connection_problem:
+            parts.append(Content.styled(f"⚠ {self._connection_problem}", "bold $text-warning"))
+        self._title.update(Content(" · ").join(parts))
+
+    def _show_derived(self) -> None:
+        derived = self.desk.table.derived
+        self._derived.set_class(bool(derived), "-shown")
+        if self.has_class("-wide"):
+            self._derived.update(Content("\n").join(derived_lines(derived)))
+        else:
+            self._derived.update(derived_text(derived))
+
+    # rows
+
+    def _make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
+        """They do not depend on the cursor, so moving it makes none anew."""
+        del selected
+        state = (self.desk.table, self.desk.staged, self._filter, width)
+        if self._cached is None or self._cached[0] != state:
+            rows = config_rows(self.desk.table, self.desk.staged.edits, self._filter, width)
+            self._cached = (state, rows)
+        return self._cached[1]
+
+    def _make_problems(self, width: int, selected: str | None) -> tuple[Row, ...]:
+        del selected
+        return problem_rows(self.desk.table.problems, width)
+
+    @property
+    def cursor_knob(self) -> KnobInfo | None:
+        """Under the cursor of the rows."""
+        return next((knob for knob in self.desk.knobs if knob.key == self._rows.key), None)
+
+    @on(RowList.Moved, "#config-rows")
+    def _show_detail(self) -> None:
+        knob = self.cursor_knob
+        problem = worst_problem(knob, self.desk.table.problems) if knob is not None else None
+        self._detail.border_title = Content(clean_line(knob.key)) if knob is not None else None
+        nothing = Content.styled("Nothing matches. esc shows all keys again.", _FAINT)
+        self._detail.update(knob_detail(knob, problem) if knob is not None else nothing)
+        self.refresh_bindings()
+
+    # search and filter
+
+    def action_search(self) -> None:
+        """Type what to look for."""
+        self._search.add_class("-shown")
+        self._search.focus()
+
+    @on(Input.Changed, "#config-search")
+    def _searched(self, event: Input.Changed) -> None:
+        self._filter = RowFilter(event.value, self._filter.only_changed)
+        self.reload()
+
+    @on(Input.Submitted, "#config-search")
+    def _found(self) -> None:
+        self._rows.focus()
+
+    def action_toggle_changed(self) -> None:
+        """And all again."""
+        self._filter = RowFilter(self._filter.words, not self._filter.only_changed)
+        self.reload()
+
+    def action_show_overview(self) -> None:
+        """First the search ends, then the screen."""
+        if self._search.has_class("-shown"):
+            self._search.value = ""
+            self._search.remove_class("-shown")
+            self._rows.focus()
+        else:
+            self.app.pop_screen()
+
+    # keys
+
+    def on_key(self, event: Key) -> None:
+        """A key that would change something says why it does nothing; the cursor moves while typing."""
+        if self.focused is self._search:
+            if event.key in ("up", "down"):
+                self._rows.move(1 if event.key == "down" else -1)
+                event.stop()
+        elif self.experiment.readonly and event.key in _CHANGING_KEYS:
+            say_readonly(self)
+
+    @property
+    def _list(self) -> RowList:
+        return self._problems if self.focused is self._problems else self._rows
+
+    def action_cursor(self, rows: int) -> None:
+        """In the list that has the focus."""
+        self._list.move(rows)
+
+    def action_page(self, pages: int) -> None:
+        """By what is visible."""
+        self._list.move(pages * max(1, self._list.size.height - 1))
+
+    def action_cursor_to_end(self, last: bool) -> None:
+        """To the first or last row."""
+        every = len(self.desk.knobs) + len(self.desk.table.problems)
+        self._list.move(every if last else -every)
+
+    def action_switch_list(self) -> None:
+        """Rows or problems."""
+        (self._rows if self.focused is self._problems else self._problems).focus()
+
+    def action_edit_knob(self) -> None:
+        """The knob under the cursor; from the problems, go to the one that is wrong."""
+        if self.focused is self._problems:
+            self._go_to_problem()
+        elif (knob := self.cursor_knob) is not None:
+            self.edit(knob)
+
+    def action_edit(self) -> None:
+        """As enter in the knob table."""
+        self.action_edit_knob()
+
+    def _go_to_problem(self) -> None:
+        if self._problems.key is None:
+            return
+        problem = self.desk.table.problems[int(self._problems.key)]
+        if not any(knob.key == problem.key for knob in self.desk.knobs):
+            self.notify("No key of the files is named by this problem", markup=False)
+            return
+        self._filter = RowFilter()
+        self._search.value = ""
+        self._search.remove_class("-shown")
+        self._rows.reload()
+        self._rows.go_to(problem.key or "")
+        self._rows.focus()
+        self.reload()
+
+    def action_show_help(self) -> None:
+        """All keys."""
+        from rltui.ui.screens.help import HelpScreen
+
+        self.app.push_screen(HelpScreen(readonly=self.experiment.readonly))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only what there is here, and makes sense now."""
+        del parameters
+        if action in _ELSEWHERE or (self.experiment.readonly and action in CHANGING_ACTIONS):
+            return False
+        if action == "switch_list":
+            return bool(self.desk.table.problems)
+        sense = self.config_sense(action)
+        return True if sense is None else sense
