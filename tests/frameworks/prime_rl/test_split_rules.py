@@ -194,7 +194,10 @@ def test_a_mapped_model_may_have_two_names() -> None:
 
 def test_the_word_none_stands_for_no_value() -> None:
     assert problems(trainer="[model]\nac = 'None'\n[ckpt]\nresume_step = 'None'\n") == []
-    assert PRIME_RL_SPLIT.defaults(of(trainer="")) == {}
+    (found,) = problems(trainer="max_steps = 'None'")
+    assert found.message == 'trainer.max_steps must be a whole number, not "None"'
+    (found,) = problems(trainer="model.name = 'None'")
+    assert found.message == 'trainer.model.name must be text, and "None" stands for no value'
 
 
 def test_tables_have_defaults_only_when_they_are_there() -> None:

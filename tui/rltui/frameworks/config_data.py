@@ -45,7 +45,10 @@ def effective(knobs: Sequence[Knob], files: ConfigFiles, defaults: Mapping[str, 
 
 
 def tables(files: ConfigFiles, namespaces: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:
-    """Every table by name, also those without a key; names as those of the knobs."""
+    """Every table by name, also those without a key; names as those of the knobs.
+
+    A whole file goes by its namespace.
+    """
 
     def below(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, Mapping[str, Any]]]:
         for key, value in table.items():
@@ -56,5 +59,6 @@ def tables(files: ConfigFiles, namespaces: Mapping[str, str]) -> dict[str, Mappi
     found: dict[str, Mapping[str, Any]] = {}
     for role, file in files.items():
         namespace = namespaces.get(role, "")
+        found[namespace] = file.data
         found.update(below(file.data, (namespace,) if namespace else ()))
     return found

@@ -45,10 +45,13 @@ def _converted(kind: str, value: TomlValue) -> TomlValue:
             return None
 
 
-def plain(files: ConfigFiles, knobs: Iterable[Knob], word: str | None) -> tuple[ConfigFiles, frozenset[str]]:
+def plain(
+    files: ConfigFiles, knobs: Iterable[Knob], word: str | None, *, at_top: bool = True
+) -> tuple[ConfigFiles, frozenset[str]]:
     """The files with every value as it is read, without those that are `word`: and the names of their knobs.
 
-    `word` stays where a knob must have a value, so that it is found to be wrong.
+    `word` stays where a knob must have a value, so that it is found to be wrong, and outside of tables
+    unless `at_top`.
     """
     by_place = {(knob.file, knob.key): knob for knob in knobs}
     empty: set[str] = set()
@@ -64,7 +67,7 @@ def plain(files: ConfigFiles, knobs: Iterable[Knob], word: str | None) -> tuple[
                     kept(role, entry, (*path, key, str(index))) if isinstance(entry, Mapping) else entry
                     for index, entry in enumerate(value)
                 ]
-            elif word is not None and value == word and (knob is None or knob.nullable):
+            elif value == word and (at_top or path) and (knob is None or knob.nullable):
                 empty.update([knob.name] if knob is not None else [])
             else:
                 read = as_read(knob, value) if knob is not None and knob.fault(value) else None

@@ -27,6 +27,12 @@ def number(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:g}"
 
 
+def own(v: Values, name: str) -> TomlValue:
+    """What the file itself holds for a knob, without shared values and defaults."""
+    table, _, key = name.rpartition(".")
+    return v.get(table, {}).get(key)
+
+
 def nearest_multiples(value: int, divisor: int) -> str:
     """The multiples of `divisor` next to `value`, in words: `96 or 112`."""
     below = value // divisor * divisor
@@ -234,6 +240,17 @@ def requires(name: str, other: str, *allowed: TomlValue, severity: Severity = "e
     return Rule(name, (name, other), fault, severity)
 
 
+def complete(table: str, *keys: str) -> Rule:
+    """A table that cannot be there without some of its keys."""
+
+    def fault(v: Values) -> str | None:
+        there = v.get(table)
+        lacking = [f"{table}.{key}" for key in keys if there is not None and key not in there]
+        return f"[{table}] needs {' and '.join(lacking)}: set it, or remove the table" if lacking else None
+
+    return Rule(table, (table,), fault)
+
+
 def together(first: str, second: str, *, why: str) -> Rule:
     """Two tables of which neither may be there without the other."""
 
@@ -260,10 +277,9 @@ def below(low: str, high: str, *, equal: bool = False) -> Rule:
 
 def read_with(name: str, kind: str, *kinds: str) -> Rule:
     """A key that is dropped without a word unless the table is of one of some kinds."""
-    table, key = name.rpartition(".")[0], last(name)
 
     def fault(v: Values) -> str | None:
-        if key not in v.get(table, {}) or v[kind] in kinds:
+        if own(v, name) is None or v[kind] in kinds:
             return None
         return f"{name} is ignored while {kind} is {shown(v[kind])}: it is read with {' or '.join(kinds)}"
 

@@ -41,7 +41,9 @@ class Checks:
     lax: bool = False
     """Whether numbers may be written as text and the like, as pydantic has it: a warning, not an error."""
     none: str | None = None
-    """With `lax`, text that stands for "no value" in every place, as `"None"` does in prime-rl."""
+    """With `lax`, text that stands for "no value", as `"None"` does in prime-rl."""
+    none_at_top: bool = True
+    """Whether it does so outside of tables too."""
 
     def __call__(self, files: ConfigFiles) -> tuple[Problem, ...]:
         """Keys, then types and bounds, then rules between knobs."""
@@ -49,7 +51,7 @@ class Checks:
         for role, file in self._plain(files)[0].items():
             if grammar := self.grammars.get(role):
                 found.extend(key_problems(file, grammar))
-        values_found = list(value_problems(self.knobs, files, lax=self.lax, none=self.none))
+        values_found = list(self._value_problems(files))
         faulty = {problem.key for problem in values_found if problem.key and problem.severity == "error"}
         return (*found, *values_found, *self._of_rules(files, self.values(files), faulty))
 
@@ -65,11 +67,16 @@ class Checks:
 
     def sound_values(self, files: ConfigFiles) -> dict[str, Any] | None:
         """The same, or `None` while a value has a wrong type or is out of bounds."""
-        faults = value_problems(self.knobs, files, lax=self.lax, none=self.none)
-        return None if any(fault.severity == "error" for fault in faults) else self.values(files)
+        faults = (problem.severity == "error" for problem in self._value_problems(files))
+        return None if any(faults) else self.values(files)
 
     def _plain(self, files: ConfigFiles) -> tuple[ConfigFiles, frozenset[str]]:
-        return plain(files, self.knobs, self.none) if self.lax else (files, frozenset())
+        if not self.lax:
+            return files, frozenset()
+        return plain(files, self.knobs, self.none, at_top=self.none_at_top)
+
+    def _value_problems(self, files: ConfigFiles) -> Iterator[Problem]:
+        return value_problems(self.knobs, files, lax=self.lax, none=self.none, none_at_top=self.none_at_top)
 
     def _of_rules(
         self, files: ConfigFiles, values: Mapping[str, Any], faulty: Collection[str]
@@ -87,7 +94,12 @@ class Checks:
 
 
 def value_problems(
-    knobs: Iterable[Knob], files: ConfigFiles, *, lax: bool = False, none: str | None = None
+    knobs: Iterable[Knob],
+    files: ConfigFiles,
+    *,
+    lax: bool = False,
+    none: str | None = None,
+    none_at_top: bool = True,
 ) -> Iterator[Problem]:
     """Knobs with a wrong type or out of bounds. `lax`: a warning where the framework reads them anyhow.
 
@@ -96,15 +108,18 @@ def value_problems(
     for knob in knobs:
         file = files.get(knob.file)
         value = value_at(file.data, knob.key) if file is not None else None
-        if file is None or value is None or not (fault := knob.fault(value)):
+        if file is None or value is None:
             continue
-        if none is not None and value == none and knob.nullable:
-            continue
-        if lax and (read := as_read(knob, value)) is not None:
-            message = f"{knob.name} is read as {shown(read)}: write it so"
-            yield Problem(severity="warning", key=knob.name, message=message, file=file.path)
-        else:
-            yield Problem(key=knob.name, message=fault, file=file.path)
+        if value == none and (none_at_top or "." in knob.key):
+            if not knob.nullable:
+                message = f"{knob.name} must be {knob.expected}, and {shown(value)} stands for no value"
+                yield Problem(key=knob.name, message=message, file=file.path)
+        elif fault := knob.fault(value):
+            if lax and (read := as_read(knob, value)) is not None:
+                message = f"{knob.name} is read as {shown(read)}: write it so"
+                yield Problem(severity="warning", key=knob.name, message=message, file=file.path)
+            else:
+                yield Problem(key=knob.name, message=fault, file=file.path)
 
 
 def rule_problems(

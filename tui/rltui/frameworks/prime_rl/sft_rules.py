@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from math import gcd
+
 from rltui.frameworks.batch_rules import micro_batches
-from rltui.frameworks.rule_makers import Values, divisible_by, same_length
+from rltui.frameworks.rule_makers import Values, divisible_by, nearest_multiples, same_length
 from rltui.frameworks.rules import Rule
 
 _DATA = "sft.data"
@@ -45,3 +47,24 @@ def shared_row_rules() -> tuple[Rule, ...]:
         return f"{MICRO} ({v[MICRO]}) must be 1 while {CP} ({v[CP]}) is above 1"
 
     return (Rule(SEQ_LEN, (SEQ_LEN, CP), whole), Rule(MICRO, (MICRO, CP), alone))
+
+
+def gpu_rounds(gpus: str, kind: str) -> Rule:
+    """Rows of a step in whole rounds of what all GPUs compute at once: found out only when training starts.
+
+    `gpus`: knob with the GPUs of one node; `kind`: whether there is one node.
+    """
+    tp = "sft.model.tp"
+
+    def fault(v: Values) -> str | None:
+        once = v[gpus] * v[MICRO]
+        rows = v[BATCH] * v[CP] * v[tp]
+        if v[kind] != "single_node" or v[BATCH] % v[MICRO] or rows % once == 0:
+            return None
+        least = once // gcd(once, v[CP] * v[tp])
+        return (
+            f"{BATCH} ({v[BATCH]}) must be divisible by {least}, what {gpus} ({v[gpus]}) compute at once "
+            f"with {MICRO} ({v[MICRO]}): nearest valid batch_size is {nearest_multiples(v[BATCH], least)}"
+        )
+
+    return Rule(BATCH, (BATCH, MICRO, gpus, kind, CP, tp), fault)

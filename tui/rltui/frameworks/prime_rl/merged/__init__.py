@@ -17,6 +17,7 @@ from rltui.frameworks.prime_rl.merged.check import check
 from rltui.frameworks.prime_rl.merged.derive import derive
 from rltui.frameworks.prime_rl.merged.knobs import KNOBS, defaults
 from rltui.frameworks.prime_rl.merged.resolve import resolutions
+from rltui.frameworks.prime_rl.merged.rules import BATCH
 from rltui.frameworks.prime_rl.own_files import MERGED_RL
 
 
@@ -46,6 +47,7 @@ PRIME_RL_MERGED = Framework(
     environment=run.environment,
     log_row=log_row,
     log_mark=MARK,
+    batch_knobs=BATCH,
     checkout=CHECKOUT,
     own_validation=OwnValidation(
         models={

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
-from rltui.frameworks.base import no_problems
+from rltui.frameworks.prime_rl.merged.keys import GRAMMARS
+from rltui.frameworks.prime_rl.merged.knobs import KNOBS, defaults
+from rltui.frameworks.prime_rl.merged.rules import RULES
+from rltui.frameworks.rules import Checks
 
-check = no_problems
+check = Checks(GRAMMARS, KNOBS, defaults, RULES, lax=True, none="None")

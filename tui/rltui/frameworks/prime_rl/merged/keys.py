@@ -83,8 +83,10 @@ _MODEL: KeyTables = {
     "vlm": _VLM,
 }
 _POLICY: KeyTables = {"": "", **under("client", _CLIENT), **under("model", _MODEL)}
-_ENV = "id name args* extra_env_kwargs* address num_workers max_retries"
-_LATER_ENV = f"{_ENV} ratio max_total_completion_tokens timeout timeout_seconds state_columns"
+_ENV = (
+    "id name args* extra_env_kwargs* address num_workers ratio max_retries max_total_completion_tokens "
+    "timeout timeout_seconds state_columns"
+)
 _ORCHESTRATOR: KeyTables = {
     "": "toml_files trajectory_strategy output_dir max_concurrent batch_size token_batch_size "
     "oversampling_factor max_inflight_rollouts rollouts_per_example seq_len mask_env_responses "
@@ -107,12 +109,12 @@ _ORCHESTRATOR: KeyTables = {
     "env_mix?": "strategy probabilities stopping_strategy seed",
     "env[]": _ENV,
     "train": "num_workers max_retries",
-    "train.env[]": _LATER_ENV,
+    "train.env[]": _ENV,
     "train.env[].sampling": SAMPLING,
     "train.sampling": SAMPLING,
     "eval": "num_examples rollouts_per_example interval eval_base_model reasoning_field per_rollout "
     "skip_eval_on_resume skip_eval_on_restart cancel_inflight_rollouts_on_eval num_workers max_retries",
-    "eval.env[]": f"{_LATER_ENV} num_examples rollouts_per_example skip_first interval",
+    "eval.env[]": f"{_ENV} num_examples rollouts_per_example skip_first interval",
     "eval.env[].sampling": EVAL_SAMPLING,
     "eval.sampling": EVAL_SAMPLING,
     "eval.retry": "max_attempts wait_multiplier wait_min wait_max reraise",

@@ -7,4 +7,4 @@ from rltui.frameworks.prime_rl.split.knobs import KNOBS, defaults
 from rltui.frameworks.prime_rl.split.rules import RULES
 from rltui.frameworks.rules import Checks
 
-check = Checks(GRAMMARS, KNOBS, defaults, RULES, lax=True, none="None")
+check = Checks(GRAMMARS, KNOBS, defaults, RULES, lax=True, none="None", none_at_top=False)

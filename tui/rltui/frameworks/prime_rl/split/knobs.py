@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from rltui.core.knobs import Knob
+from rltui.core.knobs import Knob, TomlValue
 from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.prime_rl import rl_knobs, sft_knobs, trainer_knobs
 from rltui.frameworks.prime_rl.detection import INFERENCE, ORCHESTRATOR, SFT, TRAINER
@@ -160,7 +160,7 @@ _SFT = (
 KNOBS = (*_ORCHESTRATOR, *_TRAINER, *_INFERENCE, *_SFT)
 BY_NAME = {knob.name: knob for knob in KNOBS}
 
-_ACTIVATIONS = {
+_ACTIVATIONS: Mapping[str, Mapping[str, TomlValue]] = {
     "model.ac": {"freq": 1},
     "model.ac_offloading": {"max_inflight_activations": 5, "pin_memory": True},
     "model.compile": {"fullgraph": False},

@@ -22,6 +22,7 @@ from rltui.frameworks.prime_rl.trainer_rules import (
 from rltui.frameworks.rule_makers import (
     Values,
     at_least,
+    complete,
     divisible,
     in_share,
     needs,
@@ -50,6 +51,7 @@ def _of_trainer(role: str) -> tuple[Rule, ...]:
         *schedule_rules(f"{role}.scheduler"),
         *optimizer_rules(f"{role}.optim"),
         warmup_fits(f"{role}.scheduler", f"{role}.max_steps"),
+        complete(f"{role}.heartbeat", "url"),
     )
 
 
