@@ -192,3 +192,20 @@ def test_a_restart_ends_leftovers_and_no_strangers() -> None:
     request = Request(action="restart", components=("trainer",))
     made = make_plan(request, situation(RUNNING, orphans=LEFT, strangers=STRANGERS), readers={})
     assert [orphan.pid for orphan in made.free] == [1]
+
+
+@pytest.mark.parametrize(
+    ("completed", "resume_step", "joins"),
+    [(17, None, True), (17, 10, False), (0, None, False)],
+    ids=["begins anew", "resumes", "first start"],
+)
+def test_rules_for_a_new_beginning_hold_only_then(
+    completed: int, resume_step: int | None, joins: bool
+) -> None:
+    anew = ((frozenset({"orchestrator", "trainer"}), frozenset({"inference"}), "it has trained weights"),)
+    facts = {"completed_steps": completed, "resume_step": resume_step, "fresh_rules": anew}
+    resume = "latest" if resume_step else "scratch"
+    request = Request(action="restart", components=("trainer",), resume=resume)
+    made = make_plan(request, situation(RUNNING, **facts), readers={})
+    assert ("inference" in made.stop) == joins
+    assert any("trained weights" in reason for reason in made.reasons) == joins

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from rltui.core.gpu.engine import EngineMemory
 from rltui.core.gpu.report import GpuDevice
 from rltui.core.gpu.visible import chosen_devices
 from rltui.core.layout import ComponentSpec, Layout
+from rltui.core.template import TemplateValue
 from rltui.errors import ConfigError
+from rltui.frameworks.base import ConfigFiles, Framework, Resolution, RunContext
 from rltui.frameworks.generic import GENERIC
 from rltui.services.cuda_devices import DEVICE_ORDER
 from rltui.services.experiment_files import ExperimentRecord
@@ -81,3 +84,39 @@ def test_commands_know_the_run_folder_and_the_name(tmp_path: Path) -> None:
     )
     launch = Recipe(record, Layout(component=(spec,)), GENERIC).launch("serve", {}, resume_step=None)
     assert launch.argv == ("x", f"{tmp_path}/run", "one")
+
+
+def of_framework(folder: Path, framework: Framework, *command: str) -> Recipe:
+    spec = ComponentSpec.model_validate({"id": "serve", "command": command, "env": {"B": "layout"}})
+    record = ExperimentRecord("one", str(folder), str(folder), (), "parts.toml", "x", 1.0)
+    return Recipe(record, Layout(component=(spec,)), framework, choose=choose)
+
+
+def test_environment_of_the_framework_comes_before_that_of_the_layout(tmp_path: Path) -> None:
+    own = replace(GENERIC, environment=lambda component, files, context: {"A": component, "B": "framework"})
+    environment = of_framework(tmp_path, own, "x").launch("serve", {}, resume_step=None).env
+    assert (environment["A"], environment["B"]) == ("serve", "layout")
+
+
+def test_programs_of_their_own_get_devices_by_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def values(files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
+        return {"workspace": "/", "devices": ",".join(context.devices)}
+
+    own = replace(GENERIC, template_values=values)
+    monkeypatch.delenv(DEVICE_ORDER, raising=False)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,0")
+    assert of_framework(tmp_path, own, "{devices}").launch("serve", {}, resume_step=None).argv == ("2,0",)
+    monkeypatch.setenv(DEVICE_ORDER, "FASTEST_FIRST")
+    by_uuid = of_framework(tmp_path, own, "{devices}").launch("serve", {}, resume_step=None).argv
+    assert by_uuid == ("GPU-2f00,GPU-0f00",)
+
+
+def test_only_what_the_layout_asks_for_is_resolved(tmp_path: Path) -> None:
+    def resolutions(files: ConfigFiles, context: RunContext) -> tuple[Resolution, ...]:
+        note = f"{context.resume_step} {context.run_id}"
+        return tuple(Resolution(edits={}, outputs={name: name}, notes=(note,)) for name in ("a", "b"))
+
+    own = replace(GENERIC, resolutions=resolutions)
+    found = of_framework(tmp_path, own, "x", "{config.b}").resolutions("serve", {}, resume_step=3, run_id="i")
+    assert [(list(one.outputs), one.notes) for one in found] == [(["b"], ("3 i",))]
+    assert of_framework(tmp_path, own, "x").resolutions("serve", {}, resume_step=None, run_id="") == []

@@ -68,3 +68,34 @@ def test_next_free(tmp_path: Path) -> None:
     assert next_free(tmp_path / "run") == tmp_path / "run-2"
     (tmp_path / "run-2").mkdir()
     assert next_free(tmp_path / "run") == tmp_path / "run-3"
+
+
+PARTS = RunFiles(
+    checkpoint_marker="",
+    checkpoint_parts=("checkpoints/step_{step}/trainer/.metadata", "half/step_{step}/progress.pt"),
+)
+
+
+def test_checkpoint_is_complete_when_all_its_parts_are_there(tmp_path: Path) -> None:
+    for step, names in {1: PARTS.checkpoint_parts, 2: PARTS.checkpoint_parts[:1]}.items():
+        for name in names:
+            path = tmp_path / name.format(step=step)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+    assert RunFolder(tmp_path, PARTS).checkpoints() == [1]
+
+
+@pytest.mark.parametrize(("first_step", "kept"), [(0, ["step_4"]), (1, ["step_4", "step_5"])])
+def test_batches_of_steps_to_come_are_stale(tmp_path: Path, first_step: int, kept: list[str]) -> None:
+    for step in (4, 5, 6):
+        (tmp_path / "rollouts" / f"step_{step}").mkdir(parents=True)
+    RunFolder(tmp_path, RunFiles(stale_batches=("rollouts",), first_step=first_step)).move_stale_aside(5)
+    assert sorted(path.name for path in (tmp_path / "rollouts").iterdir()) == kept
+
+
+def test_what_is_always_stale_goes_whatever_its_step(tmp_path: Path) -> None:
+    for step in (0, 5):
+        (tmp_path / "broadcasts" / f"step_{step}").mkdir(parents=True)
+    aside = RunFolder(tmp_path, RunFiles(stale_always=("broadcasts",))).move_stale_aside(5)
+    assert aside is not None
+    assert len(list((aside / "broadcasts").iterdir())) == 2

@@ -1,0 +1,62 @@
+"""Configs and surroundings for the tests of how each generation is run."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rltui.core.template import render, render_arguments
+from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework, RunContext
+from rltui.services import layout_files
+
+DATA = Path(__file__).parents[2] / "data" / "prime_rl"
+CONTEXT = RunContext("/w", "/w/out", "/py", name="one", run=("uv", "run"), run_id="abc")
+
+
+def files(generation: str, **named: str) -> ConfigFiles:
+    """The example files `role="name.toml"` of a generation."""
+    found = {role: tomllib.loads((DATA / generation / name).read_text()) for role, name in named.items()}
+    return of(**found)
+
+
+def of(**data: dict[str, Any]) -> ConfigFiles:
+    """Files of these contents, by role."""
+    return {role: ConfigFile(role, f"/c/{role}.toml", content) for role, content in data.items()}
+
+
+def of_text(text: str) -> ConfigFiles:
+    """A merged file of that content."""
+    return of(rl=tomllib.loads(text))
+
+
+def with_devices(*devices: str) -> RunContext:
+    return replace(CONTEXT, devices=devices)
+
+
+def commands(framework: Framework, layout: str, configs: ConfigFiles, context: RunContext) -> dict[str, str]:
+    """The shipped layout with every placeholder filled, by component; also ports, probes, URLs."""
+    spec_file = layout_files.find(layout)
+    filled = layout_files.with_instances(
+        layout_files.load(spec_file), framework.instances(configs), spec_file
+    )
+    made = {
+        name: f"/m/{name}"
+        for resolution in framework.resolutions(configs, context)
+        for output, pattern in resolution.outputs.items()
+        for name in ([f"{output}.reverse-text"] if "*" in pattern else [output])
+    }
+    values = framework.template_values(configs, replace(context, resolved=made))
+    for spec in filled.component:
+        for text in (
+            spec.port,
+            spec.gpus,
+            spec.gpu_memory,
+            spec.metrics,
+            (spec.ready and spec.ready.http) or "",
+        ):
+            render(text, values, where=spec.id)
+    return {
+        spec.id: " ".join(render_arguments(spec.command, values, where=spec.id)) for spec in filled.component
+    }

@@ -1,0 +1,197 @@
+"""How today's generation is run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.frameworks.prime_rl.runs import CONTEXT, commands, files, of, of_text, with_devices
+
+from rltui.core.template import Missing
+from rltui.frameworks.base import Resolution, RunContext
+from rltui.frameworks.prime_rl import PRIME_RL
+from rltui.frameworks.prime_rl.current import env_servers
+
+RUN = files("era_c", rl="rl.toml")
+SFT = files("era_c", sft="sft.toml")
+RL = "trainer = {}\norchestrator = {}\ninference = {}\n"
+
+
+def parts(text: str, context: RunContext = CONTEXT) -> Resolution:
+    return PRIME_RL.resolutions(of_text(text), context)[1]
+
+
+def test_layout_runs_the_parts_and_a_server_for_each_source() -> None:
+    filled = commands(PRIME_RL, "prime-rl", RUN, CONTEXT)
+    assert filled["inference"] == "uv run inference @ /m/inference"
+    assert filled["env-train-reverse-text"] == "uv run env-server @ /m/env.train.reverse-text"
+    assert filled["orchestrator"] == "uv run orchestrator @ /m/orchestrator"
+    assert filled["trainer"] == (
+        "uv run torchrun --role=trainer --standalone --log-dir=/w/out/torchrun --local-ranks-filter=0 "
+        "--redirect=3 --tee=3 --nproc-per-node=1 -m prime_rl.trainer.rl.train @ /m/trainer"
+    )
+    assert len(filled) == 4
+
+
+def test_launchers_get_a_copy_with_the_folder_they_may_use() -> None:
+    context = replace(CONTEXT, run_dir="/w/out/run")
+    assert commands(PRIME_RL, "prime-rl-single", RUN, context) == {"rl": "uv run rl @ /m/launcher"}
+    assert commands(PRIME_RL, "prime-rl-sft", SFT, context) == {"sft": "uv run sft @ /m/launcher"}
+    edits = PRIME_RL.resolutions(SFT, context)[0].edits["sft"]
+    assert (edits["output_dir"], edits["run.dir"], edits["run.name"]) == ("/w/out", "run", "one")
+    assert edits["clean"] is None
+
+
+def test_parts_are_resolved_in_an_empty_folder_and_never_cleaned() -> None:
+    resolution = PRIME_RL.resolutions(RUN, CONTEXT)[1]
+    assert resolution.commands == (("rl", "@", "{input.rl}", "--dry-run"),)
+    edits = resolution.edits["rl"]
+    assert (edits["output_dir"], edits["run.dir"], edits["clean"]) == ("{scratch}/out", "run", None)
+    assert resolution.outputs["trainer"] == "out/run/configs/trainer.json"
+    assert resolution.outputs["env.train"] == "out/run/configs/envs/train/*.json"
+    assert resolution.replaced["{scratch}/out/run"] == "/w/out"
+    assert resolution.optional == {"inference", "env.eval"}
+
+
+def test_name_of_the_config_stays() -> None:
+    named = of_text(RL + '[run]\nname = "mine"')
+    assert PRIME_RL.resolutions(named, CONTEXT)[0].edits["rl"]["run.name"] == "mine"
+    assert PRIME_RL.environment("trainer", named, CONTEXT)["PRL_RUN_NAME"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("text", "step", "kept"),
+    [
+        ("", 7, {"resume": None, "resume.step": 7}),
+        ("", None, {"resume": None}),
+        ("[resume]\nstep = 3", None, {"resume": None}),
+        ('[resume]\ndir = "/other/step_50"', None, {}),
+        ('[resume]\ndir = "/other/step_50"', 7, {"resume": None, "resume.step": 7}),
+        ('[ckpt]\noutput_dir = "/big"\n[resume]', 7, {}),
+    ],
+)
+def test_resume_is_what_rltui_chose_unless_it_cannot_know(
+    text: str, step: int | None, kept: dict[str, object]
+) -> None:
+    edits = parts(RL + text, replace(CONTEXT, resume_step=step)).edits["rl"]
+    assert {key: value for key, value in edits.items() if key.startswith("resume")} == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "devices", "is_changed"),
+    [
+        ("", ("0",), True),
+        ("", ("0", "1"), False),
+        ("", (), False),
+        ('[weight_broadcast]\ntype = "filesystem"', ("0",), False),
+        ("[trainer.model.lora]\nrank = 8", ("0",), False),
+    ],
+)
+def test_one_gpu_sends_weights_through_files(text: str, devices: tuple[str, ...], is_changed: bool) -> None:
+    rl = "orchestrator = {}\ninference = {}\n" + (text or "trainer = {}")
+    resolution = parts(rl, with_devices(*devices))
+    assert (resolution.edits["rl"].get("weight_broadcast.type") == "filesystem") == is_changed
+    assert bool(resolution.notes) == is_changed
+
+
+def test_too_few_devices_are_told() -> None:
+    values = PRIME_RL.template_values(
+        of_text(RL + "[deployment]\nnum_train_gpus = 4"), with_devices("0", "1")
+    )
+    assert isinstance(values["gpus.trainer"], Missing)
+
+
+@pytest.mark.parametrize(
+    ("inference", "ports"),
+    [
+        ("", ("8000", "8100")),
+        ("server = { port = 8005 }", ("8005", "8105")),
+        ("backend_port = 9000", ("8000", "9000")),
+        ('router = "None"', ("8000", "8000")),
+    ],
+)
+def test_engine_is_behind_the_router(inference: str, ports: tuple[str, str]) -> None:
+    values = PRIME_RL.template_values(of_text(f"[inference]\n{inference}"), CONTEXT)
+    assert (values["port.inference"], values["port.engine"]) == ports
+
+
+def test_chosen_ports_reach_both_sides() -> None:
+    router, engine = PRIME_RL.ports(of_text(RL))
+    assert (router.port, engine.port) == (8000, 8100)
+    edits = parts(RL, replace(CONTEXT, overrides={router.knob: 8001})).edits["rl"]
+    assert edits["inference.server.port"] == 8001
+    assert edits["inference.backend_port"] == 8100
+    assert edits["orchestrator.model.client.base_url"] == "http://localhost:8001/v1"
+    named = '[orchestrator.model.client]\nbase_url = "http://localhost:8000/v1"\n[inference]'
+    assert PRIME_RL.ports(of_text(named)) == ()
+
+
+def test_environment_follows_the_launcher_and_the_config() -> None:
+    configs = of_text(
+        '[env_vars]\nA = "all"\nOMP_NUM_THREADS = "8"\n[trainer.env_vars]\nA = "trainer"\n[orchestrator]\n'
+        "[inference]"
+    )
+    context = with_devices("0", "1")
+    trainer, inference = (PRIME_RL.environment(name, configs, context) for name in ("trainer", "inference"))
+    assert (trainer["A"], inference["A"]) == ("trainer", "all")
+    assert trainer["OMP_NUM_THREADS"] == "8"
+    assert (inference["CUDA_VISIBLE_DEVICES"], trainer["CUDA_VISIBLE_DEVICES"]) == ("0", "1")
+    assert inference["VLLM_WORKER_MULTIPROC_METHOD"] == "spawn"
+    assert (trainer["PRL_RUN_ID"], trainer["WANDB_RUN_ID"]) == ("abc", "abc")
+    server = PRIME_RL.environment("env-train-x", configs, context)
+    assert server["A"] == "all"
+    assert "CUDA_VISIBLE_DEVICES" not in server
+    assert PRIME_RL.environment("rl", configs, context) == {"PYTHONUNBUFFERED": "1"}
+
+
+def test_pair_says_why_by_its_transports() -> None:
+    handshake, group = PRIME_RL.restart_rules(of_text(RL))
+    assert "says once" in handshake[2]
+    assert "group" in group[2]
+    through_files = of_text(
+        RL + '[weight_broadcast]\ntype = "filesystem"\n[rollout_transport]\ntype = "filesystem"'
+    )
+    pair, server = PRIME_RL.restart_rules(through_files)
+    assert "counters" in pair[2]
+    assert "says once" not in pair[2]
+    assert "base model" in server[2]
+    assert not PRIME_RL.fresh_rules(of_text(RL))
+
+
+def test_engine_is_resumed_behind_the_router() -> None:
+    (call,) = PRIME_RL.service_calls(of_text(RL), CONTEXT)
+    assert call.url == "http://127.0.0.1:8100/resume"
+
+
+def test_folder_of_the_run() -> None:
+    assert PRIME_RL.output_dir(RUN) is None
+    assert PRIME_RL.output_dir(of(rl={"output_dir": "o"})) == "o"
+    assert PRIME_RL.output_dir(of(rl={"run": {"name": "n"}})) == "outputs/n"
+    assert PRIME_RL.output_dir(of(rl={"output_dir": "o", "run": {"name": "n", "dir": "d"}})) == "o/d"
+
+
+def test_env_servers_are_named_as_prime_rl_does() -> None:
+    configs = of_text(
+        '[[orchestrator.train.source]]\nname = "Math"\n'
+        '[[orchestrator.train.source]]\nenv = { id = "best-of-n", taskset = { id = "gsm8k" } }\n'
+        '[[orchestrator.train.source]]\nname = "far"\nserve = { address = "tcp://x:1" }\n'
+        '[[orchestrator.eval.source]]\nenv = { taskset = { id = "gsm8k" } }\n'
+    )
+    assert env_servers.instances(configs) == {
+        "env_servers.train": ("Math", "best-of-n+gsm8k"),
+        "env_servers.eval": ("gsm8k",),
+    }
+    assert [source.component for source in env_servers.sources(configs)] == [
+        "env-train-math",
+        "env-train-best-of-n-gsm8k",
+        "",
+        "env-eval-gsm8k",
+    ]
+
+
+def test_engine_memory_has_vllms_names() -> None:
+    memory = PRIME_RL.engine_memory(
+        of_text('[model]\nname = "m"\n[inference.vllm]\ngpu_memory_utilization = 0.3\nmax_num_seqs = 8')
+    )
+    assert memory is not None
+    assert (memory.utilization, memory.max_num_seqs, memory.model) == (0.3, 8, "m")

@@ -1,0 +1,124 @@
+"""How the generation of one file and `rollouts_per_example` is run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.frameworks.prime_rl.runs import CONTEXT, commands, files, of, of_text, with_devices
+
+from rltui.core.template import Missing
+from rltui.frameworks.prime_rl import PRIME_RL_MERGED as MERGED
+
+RUN = files("era_b", rl="rl.toml")
+SFT = files("era_b", sft="sft.toml")
+NCCL = of_text('orchestrator = {}\ninference = {}\ntrainer = {}\n[weight_broadcast]\ntype = "nccl"\nport = 3')
+
+
+def test_layout_runs_the_parts_from_what_was_dumped() -> None:
+    filled = commands(MERGED, "prime-rl-merged", RUN, CONTEXT)
+    assert filled["inference"] == "uv run inference @ /m/inference"
+    assert filled["orchestrator"] == "uv run orchestrator @ /m/orchestrator"
+    assert filled["trainer"].endswith("--nproc-per-node=1 -m prime_rl.trainer.rl.train @ /m/trainer")
+
+
+@pytest.mark.parametrize(
+    ("layout", "configs", "command"),
+    [("prime-rl-single", RUN, "uv run rl @ /m/launcher"), ("prime-rl-sft", SFT, "uv run sft @ /m/launcher")],
+)
+def test_launchers_get_a_copy(layout: str, configs: object, command: str) -> None:
+    filled = commands(MERGED, layout, RUN if configs is RUN else SFT, CONTEXT)
+    assert list(filled.values()) == [command]
+
+
+def test_parts_are_resolved_in_an_empty_folder_and_never_cleaned() -> None:
+    launcher, parts = MERGED.resolutions(RUN, replace(CONTEXT, resume_step=5))
+    assert [command[3] for command in parts.commands] == ["--dry-run", "--dump-config"]
+    edits = parts.edits["rl"]
+    assert edits["output_dir"] == "{scratch}/out"
+    assert edits["clean_output_dir"] is None
+    assert edits["ckpt.resume_step"] == 5
+    assert parts.replaced == {"{scratch}/out": "/w/out"}
+    assert "prime-rl-single" in parts.unsupported
+    assert launcher.edits["rl"]["output_dir"] == "/w/out"
+    assert not launcher.commands
+
+
+def test_checkpoints_elsewhere_are_resumed_as_the_person_says() -> None:
+    configs = of(rl={"ckpt": {"output_dir": "/big", "resume_step": -1}, "orchestrator": {}, "trainer": {}})
+    launcher, _ = MERGED.resolutions(configs, CONTEXT)
+    assert "ckpt.resume_step" not in launcher.edits["rl"]
+
+
+def test_one_gpu_sends_weights_through_files_and_says_so() -> None:
+    _, parts = MERGED.resolutions(NCCL, with_devices("0"))
+    assert parts.edits["rl"]["weight_broadcast.type"] == "filesystem"
+    assert parts.edits["rl"]["weight_broadcast"] is None
+    assert parts.notes
+    _, parts = MERGED.resolutions(NCCL, with_devices("0", "1"))
+    assert "weight_broadcast.type" not in parts.edits["rl"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['[deployment]\ntype = "multi_node"', "[deployment]\nnum_teacher_gpus = 1", "[teacher_inference]"],
+)
+def test_what_cannot_be_run_by_parts_is_left_to_the_launcher(text: str) -> None:
+    configs = of_text(f"trainer = {{}}\norchestrator = {{}}\ninference = {{}}\n{text}")
+    assert [list(one.outputs) for one in MERGED.resolutions(configs, CONTEXT)] == [["launcher"]]
+    fault = MERGED.template_values(configs, CONTEXT)["config.trainer"]
+    assert isinstance(fault, Missing)
+    assert "--layout prime-rl-single" in fault.hint
+
+
+def test_config_without_a_server_says_what_to_do() -> None:
+    configs = of(rl={"trainer": {}, "orchestrator": {}})
+    fault = MERGED.template_values(configs, CONTEXT)["config.inference"]
+    assert isinstance(fault, Missing)
+    assert "[inference]" in fault.reason
+    assert MERGED.engine_memory(configs) is None
+    assert MERGED.ports(configs) == ()
+
+
+def test_devices_by_deployment_or_by_number() -> None:
+    configs = of(rl={"deployment": {"num_infer_gpus": 2, "num_train_gpus": 2}, "inference": {}})
+    values = MERGED.template_values(configs, with_devices("0", "1", "2", "3"))
+    assert (values["gpus.inference"], values["gpus.trainer"]) == ("0,1", "2,3")
+    assert (values["gpu_count.trainer"], values["gpus.launcher"]) == ("2", "0,1,2,3")
+    numbered = of(rl={"inference_gpu_ids": [0], "trainer_gpu_ids": [0], "inference": {}})
+    values = MERGED.template_values(numbered, with_devices("0", "1"))
+    assert values["gpus.inference"] == values["gpus.trainer"] == "0"
+
+
+def test_environment_shares_one_wandb_run_only_where_there_is_one() -> None:
+    trainer = MERGED.environment("trainer", RUN, CONTEXT)
+    assert trainer["WANDB_SHARED_RUN_ID"] == "abc"
+    assert trainer["WANDB_SHARED_LABEL"] == "trainer"
+    assert trainer["PYTORCH_CUDA_ALLOC_CONF"] == "expandable_segments:True"
+    assert "WANDB_SHARED_MODE" not in MERGED.environment("trainer", NCCL, CONTEXT)
+    alone = of(rl={"wandb": {"shared": False}, "orchestrator": {}})
+    assert "WANDB_SHARED_MODE" not in MERGED.environment("orchestrator", alone, CONTEXT)
+
+
+def test_chosen_port_reaches_both_sides() -> None:
+    (port,) = MERGED.ports(RUN)
+    _, parts = MERGED.resolutions(RUN, replace(CONTEXT, overrides={port.knob: 8011}))
+    assert parts.edits["rl"]["inference.server.port"] == 8011
+    assert parts.edits["rl"]["orchestrator.client.base_url"] == ["http://localhost:8011/v1"]
+    named = of(rl={"inference": {}, "orchestrator": {"client": {"base_url": ["http://x:1/v1"]}}})
+    assert MERGED.ports(named) == ()
+
+
+def test_server_joins_where_a_run_begins_anew() -> None:
+    ((causes, effects, why),) = MERGED.fresh_rules(RUN)
+    assert causes == {"orchestrator", "trainer"}
+    assert effects == {"inference"}
+    assert "trained weights" in why
+    assert "group" in MERGED.restart_rules(NCCL)[1][2]
+
+
+def test_paused_engine_is_resumed() -> None:
+    configs = of(rl={"inference": {"server": {"host": "0.0.0.0", "port": 8003}}})
+    (call,) = MERGED.service_calls(configs, CONTEXT)
+    assert (call.component, call.url, call.required) == ("inference", "http://127.0.0.1:8003/resume", False)
+    assert MERGED.service_calls(SFT, CONTEXT) == ()
