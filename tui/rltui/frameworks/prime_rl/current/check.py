@@ -37,7 +37,10 @@ class _Checks(Checks):
     """With tables that are there by default among the values."""
 
     def values(self, files: ConfigFiles) -> dict[str, Any]:
-        return {**Checks.values(self, files), **switches(files)}
+        values = {**Checks.values(self, files), **switches(files)}
+        if (images := values.get("model.vlm")) is not None:
+            values.setdefault("trainer.model.vlm", images)
+        return values
 
 
 def _grammar(role: str) -> Grammar:
@@ -64,7 +67,7 @@ def check(files: ConfigFiles) -> tuple[Problem, ...]:
     found = [*CHECKS(plain)]
     of_sources = more_knobs(files)
     found.extend(value_problems(of_sources, plain, lax=True, none=NONE))
-    told = {problem.key for problem in found}
+    told = {problem.key for problem in found if problem.severity == "error"}
     found.extend(problem for problem in _shapes(files) if problem.key not in told)
     for role, file in plain.items():
         if role in SHAPES:

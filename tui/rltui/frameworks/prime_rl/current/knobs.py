@@ -64,6 +64,8 @@ def defaults(files: ConfigFiles) -> Mapping[str, Any]:
     for role, at in (("rl", ""), ("sft", "sft.")):
         if role in files and is_there(files[role].data, "inference"):
             found |= _of_inference(at, value)
+    if "sft" in files and is_there(files["sft"].data, "eval"):
+        found["sft.weight_broadcast.type"] = _broadcast(files["sft"].data, "model.lora")
     for role, optim in (("rl", "trainer.optim"), ("sft", "sft.optim")):
         if role in files and value(f"{optim}.type") == "muon":
             found[f"{optim}.betas2"] = _MUON_BETAS2
@@ -91,10 +93,14 @@ def _of_rl(data: Mapping[str, Any], value: Lookup) -> dict[str, TomlValue]:
     if ranks > 1:
         found["orchestrator.num_train_workers"] = ranks // shared
     found["orchestrator.pad_to_multiple_of"] = shared
-    in_memory = is_there(data, "inference") and not is_there(data, "trainer.model.lora")
-    found["weight_broadcast.type"] = "nccl" if in_memory else "filesystem"
+    found["weight_broadcast.type"] = _broadcast(data, "trainer.model.lora")
     found["rollout_transport.type"] = value("trainer.rollout_transport.type")
     return found
+
+
+def _broadcast(data: Mapping[str, Any], lora: str) -> str:
+    """What is taken where the file does not say: adapters, and servers of others, only read files."""
+    return "nccl" if is_there(data, "inference") and not is_there(data, lora) else "filesystem"
 
 
 def _of_inference(at: str, value: Lookup) -> dict[str, TomlValue]:

@@ -32,7 +32,7 @@ def _serves(v: Values) -> bool:
 
 
 def _validates(v: Values) -> bool:
-    return is_on(v.get("sft.val"))
+    return is_on(v.get("sft.val.data"))
 
 
 def _parallel(v: Values) -> bool:

@@ -46,7 +46,7 @@ RL = table(
     model=optional("name", vlm=VLM),
     tokenizer=optional(TOKENIZER),
     weight_broadcast=union(None, _SHARED_BROADCAST, may_be_none=True),
-    rollout_transport=union(None, TRANSPORT, may_be_none=True),
+    rollout_transport=union("zmq", TRANSPORT, may_be_none=True),
     deployment=deployment(
         "num_train_gpus num_infer_gpus",
         "num_train_nodes! num_infer_nodes? num_infer_replicas nodes_per_fsdp_group? "
@@ -66,7 +66,7 @@ SFT = trainer(
     data=union("sft", {"fake": table(f"{_ROWS} length input_ids"), "sft": _DATASET}),
     val=optional(
         "interval eval_on_start",
-        data=replace(_DATASET, values=_DATASET.values | {"type"}, must=True),
+        data=replace(union("sft", {"sft": _DATASET}), must=True),
     ),
     eval=replace(
         EVAL,

@@ -41,6 +41,8 @@ class Union:
     """Member that is meant where the key is not there; `None`: it must be."""
     tag: str = "type"
     optional: bool = False
+    must: bool = False
+    """As for a table."""
 
 
 def table(keys: str = "", **tables: Table | Union) -> Table:

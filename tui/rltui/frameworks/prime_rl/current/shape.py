@@ -34,7 +34,7 @@ def _table(data: Mapping[str, Any], shape: Table, path: tuple[str, ...]) -> Foun
     for name, below in shape.tables.items():
         if name in data:
             yield from _below(data[name], below, (*path, name))
-        elif isinstance(below, Table) and below.must:
+        elif below.must:
             yield (*path, name), "is missing: its table must be there, be it empty"
 
 

@@ -12,6 +12,8 @@ from rltui.frameworks.config_data import value_at
 from rltui.frameworks.prime_rl.current.sources import Source, sources
 
 _RESERVED = "agg"
+_GROUPED = ("grpo", "echo", "max_rl")
+"""Algorithms that judge a rollout against the others of its group."""
 _EVALS = (("rl", "orchestrator.eval", ""), ("sft", "eval", "sft."))
 
 
@@ -40,16 +42,17 @@ def _of_one(one: Source, names: Counter[Any], values: Mapping[str, Any]) -> Iter
         yield "name", f'cannot be "{_RESERVED}", which stands for all environments in the metrics', "error"
     elif names[(one.file, one.split, one.name)] > 1:
         yield "name", f'("{one.name}") is that of another source too: give each a name of its own', "error"
-    group, batch = one.data.get("group_size"), values.get("orchestrator.batch_size")
-    if (
-        one.split == "train"
-        and isinstance(group, int)
-        and isinstance(batch, int)
-        and group > 0
-        and batch % group
-    ):
-        yield (
-            "group_size",
-            f"({group}) does not divide orchestrator.batch_size ({batch}): groups are cut",
-            "warning",
-        )
+    if one.split == "train" and values:
+        yield from _of_group(one, values)
+
+
+def _of_group(one: Source, values: Mapping[str, Any]) -> Iterator[Any]:
+    own, batch = one.data.get("group_size"), values["orchestrator.batch_size"]
+    group = values[f"{one.at}.group_size"]
+    algorithm = value_at(one.data, "algo.type") or values["orchestrator.algo.type"]
+    if group == 1 and algorithm in _GROUPED:
+        reason = f"alone in its group, a rollout has advantage 0 with {algorithm}; try 8 or 16"
+        yield "group_size", f"is 1: {reason}", "warning"
+    if own is not None and batch is not None and batch % group:
+        message = f"({group}) does not divide orchestrator.batch_size ({batch}): the last group is cut"
+        yield "group_size", message, "warning"
