@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rltui.core.api import KnobInfo, Problem
-from rltui.frameworks.base import BatchKnobs, ConfigFile, ConfigFiles
+from rltui.frameworks.base import BatchKnobs, ConfigFile, ConfigFiles, Framework
 from rltui.frameworks.config_data import effective, value_at
 from rltui.frameworks.conversion import convert, other_way
+from rltui.frameworks.prime_rl.current import PRIME_RL
+from rltui.frameworks.prime_rl.merged import PRIME_RL_MERGED
 from rltui.frameworks.tinyrl import TINYRL
 
+CONFIGS = Path(__file__).parents[1] / "data/prime_rl"
+BATCHING = frozenset(
+    {
+        "batch_size", "token_batch_size", "rollouts_per_example", "group_size", "max_inflight_rollouts",
+        "oversampling_factor",
+    }
+)  # fmt: skip
 NAMES = TINYRL.batch_knobs or BatchKnobs("", "", "", "")
 CURRENT = BatchKnobs("batch_size", "token_batch_size", "group_size", "seq_len")
 
@@ -24,31 +36,34 @@ def files(orchestrator: dict[str, Any]) -> ConfigFiles:
     return {"rl": ConfigFile("rl", "/rl.toml", data)}
 
 
-def rows(held: ConfigFiles) -> dict[str, KnobInfo]:
-    values = effective(TINYRL.knobs, held, TINYRL.defaults(held))
+def configured(data: Mapping[str, Any], orchestrator: Mapping[str, Any]) -> ConfigFiles:
+    """The config with these keys in the orchestrator's table."""
+    table = {key.removeprefix("orchestrator."): value for key, value in orchestrator.items()}
+    before = {key: value for key, value in data["orchestrator"].items() if key not in BATCHING}
+    return {"rl": ConfigFile("rl", "/rl.toml", {**data, "orchestrator": {**before, **table}})}
+
+
+def rows(framework: Framework, held: ConfigFiles) -> dict[str, KnobInfo]:
+    knobs = [knob for knob in framework.knobs if knob.file in held]
+    values = effective(knobs, held, framework.defaults(held))
     return {
         knob.name: KnobInfo(
             key=knob.name,
             file="/rl.toml",
             value=values[knob.name],
-            is_set=knob.file in held and value_at(held[knob.file].data, knob.key) is not None,
+            is_set=value_at(held[knob.file].data, knob.key) is not None,
         )
-        for knob in TINYRL.knobs
+        for knob in knobs
     }
 
 
-def edited(orchestrator: dict[str, Any], edits: dict[str, Any]) -> dict[str, Any]:
-    short = {name.removeprefix("orchestrator."): value for name, value in edits.items()}
-    return {key: value for key, value in {**orchestrator, **short}.items() if value is not None}
-
-
-def errors(held: ConfigFiles) -> list[Problem]:
-    return [problem for problem in TINYRL.check(held) if problem.severity == "error"]
+def errors(framework: Framework, held: ConfigFiles) -> list[Problem]:
+    return [problem for problem in framework.check(held) if problem.severity == "error"]
 
 
 def test_to_tokens_takes_the_factor_away_and_keeps_its_effect() -> None:
     held = files({"batch_size": 128, "rollouts_per_example": 16, "oversampling_factor": 1.5})
-    found = convert(NAMES, rows(held), mean_tokens=99.9, measured="mean of steps 3 to 12")
+    found = convert(NAMES, rows(TINYRL, held), mean_tokens=99.9, measured="mean of steps 3 to 12")
     assert found.to == "tokens"
     assert found.edits == {
         "orchestrator.batch_size": None,
@@ -65,7 +80,7 @@ def test_to_tokens_takes_the_factor_away_and_keeps_its_effect() -> None:
 
 def test_to_rollouts_brings_the_factor_back() -> None:
     held = files({"token_batch_size": 12787, "rollouts_per_example": 16, "max_inflight_rollouts": 192})
-    found = convert(NAMES, rows(held), mean_tokens=99.9)
+    found = convert(NAMES, rows(TINYRL, held), mean_tokens=99.9)
     assert found.edits == {
         "orchestrator.token_batch_size": None,
         "orchestrator.batch_size": 128,
@@ -80,12 +95,12 @@ def test_to_rollouts_brings_the_factor_back() -> None:
 
 def test_only_what_changes_is_edited() -> None:
     held = files({"rollouts_per_example": 16, "max_inflight_rollouts": 64})
-    found = convert(NAMES, rows(held), mean_tokens=10.0)
+    found = convert(NAMES, rows(TINYRL, held), mean_tokens=10.0)
     assert found.edits.keys() == {"orchestrator.token_batch_size"}, (
         "batch_size is the default, inflight stays"
     )
     back = files({"token_batch_size": 1280, "rollouts_per_example": 16, "max_inflight_rollouts": 64})
-    kept = convert(NAMES, rows(back), mean_tokens=10.0)
+    kept = convert(NAMES, rows(TINYRL, back), mean_tokens=10.0)
     assert kept.edits == {"orchestrator.token_batch_size": None, "orchestrator.batch_size": 128}
     assert kept.arithmetic[-1] == "64 rollouts in flight, as before"
 
@@ -105,30 +120,43 @@ def test_a_framework_that_adapts_what_is_in_flight() -> None:
 @pytest.mark.parametrize("mean", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_mean_must_be_a_number_above_0(mean: float) -> None:
     with pytest.raises(ValueError, match="tokens"):
-        convert(NAMES, rows(files({})), mean_tokens=mean)
+        convert(NAMES, rows(TINYRL, files({})), mean_tokens=mean)
 
 
 @pytest.mark.parametrize("wrong", [{"batch_size": "x"}, {"batch_size": 8, "oversampling_factor": "x"}])
 def test_wrong_values_are_told(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must be a"):
-        convert(NAMES, rows(files(wrong)), mean_tokens=9.0)
+        convert(NAMES, rows(TINYRL, files(wrong)), mean_tokens=9.0)
 
 
+FRAMEWORKS = {
+    "tinyrl": (TINYRL, files({})["rl"].data),
+    "prime-rl-merged": (PRIME_RL_MERGED, tomllib.loads((CONFIGS / "era_b/rl.toml").read_text())),
+    "prime-rl": (PRIME_RL, tomllib.loads((CONFIGS / "era_c/rl.toml").read_text())),
+}
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(
-    st.integers(2, 32),
-    st.integers(1, 64),
-    st.floats(1.0, 512.0),
-    st.one_of(st.none(), st.floats(1.0, 4.0)),
+    group=st.integers(2, 32),
+    groups=st.integers(1, 64),
+    mean=st.floats(1.0, 2048.0),
+    factor=st.one_of(st.none(), st.floats(1.0, 4.0)),
 )
 def test_the_rules_take_the_result_there_and_back(
-    group: int, groups: int, mean: float, factor: float | None
+    name: str, group: int, groups: int, mean: float, factor: float | None
 ) -> None:
-    start = {"batch_size": group * groups, "rollouts_per_example": group, "oversampling_factor": factor}
-    start = {key: value for key, value in start.items() if value is not None}
-    assert not errors(files(start))
-    there = edited(start, convert(NAMES, rows(files(start)), mean_tokens=mean).edits)
-    assert not errors(files(there))
-    assert other_way(NAMES, rows(files(there))) == "rollouts"
-    back = edited(there, convert(NAMES, rows(files(there)), mean_tokens=mean).edits)
-    assert not errors(files(back))
-    assert back["batch_size"] == start["batch_size"]
+    framework, data = FRAMEWORKS[name]
+    names = framework.batch_knobs
+    assert names is not None
+    held: dict[str, Any] = {names.batch_size: group * groups, names.group_size: group}
+    if names.oversampling is not None and factor is not None:
+        held[names.oversampling] = factor
+    for _ in range(2):
+        config = configured(data, held)
+        assert not errors(framework, config)
+        found = convert(names, rows(framework, config), mean_tokens=mean)
+        held = {key: value for key, value in {**held, **found.edits}.items() if value is not None}
+    assert not errors(framework, configured(data, held))
+    assert held[names.batch_size] == group * groups
