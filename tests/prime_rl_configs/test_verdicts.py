@@ -31,10 +31,10 @@ OURS = (
         r"(_gpus|gpus_per_node|tensor_parallel_size|\.cp|\.ep|_replicate) must be a",
         "",
     ),
-    ("nothing fits into nothing", r"(model\.seq_len|max_num_seqs) must be a", ""),
+    ("nothing fits into nothing", r"(seq_len|max_num_seqs|max_completion_tokens) must be a", ""),
     ("the launcher refuses it", r"must name the port of|is no address", "base_url"),
     ("two listen on one port", r"takes port \d+, as", ""),
-    ("the trainer stops as it starts", r"must be divisible by sft\.deployment\.num_train_gpus", ""),
+    ("the trainer stops as it starts", r"must be divisible by \d+, what sft\.deployment", ""),
     ("only -1 stands for all", r"num_examples must be a whole number ≥ -1", ""),
 )
 """Rules that the package leaves to vLLM, the launcher or the trainer: why, our message, our key."""

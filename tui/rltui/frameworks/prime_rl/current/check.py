@@ -29,15 +29,17 @@ from rltui.frameworks.rules import Checks, value_problems
 
 _NAMESPACES = {"rl": "", "sft": "sft"}
 _RENAMED = {"rl": renamed.RL, "sft": renamed.SFT}
+NO_TENSOR_PARALLEL = {"sft.model.tp": 1}
+"""A knob of earlier generations; the trainers of this one share layers by FSDP alone."""
 _ANYTHING = ".*"
 """Below a table whose keys are not all known."""
 
 
 class _Checks(Checks):
-    """With tables that are there by default among the values."""
+    """With tables that are there by default among the values, and what shared rules ask for."""
 
     def values(self, files: ConfigFiles) -> dict[str, Any]:
-        values = {**Checks.values(self, files), **switches(files)}
+        values = {**Checks.values(self, files), **switches(files), **NO_TENSOR_PARALLEL}
         if (images := values.get("model.vlm")) is not None:
             values.setdefault("trainer.model.vlm", images)
         return values

@@ -109,7 +109,7 @@ KNOBS = (
     Knob(
         BATCH.seq_len, "int", _O,
         "Longest rollout to train on, prompt included; longer ones are cut.",
-        2048, unit="tokens", control="doubling",
+        2048, minimum=1, unit="tokens", control="doubling",
     ),
     Knob(
         "orchestrator.max_off_policy_steps", "int", _O,
@@ -129,7 +129,7 @@ KNOBS = (
     Knob(
         "orchestrator.train.sampling.max_completion_tokens", "int", _O,
         "Longest answer per turn; without it, until the context is full.",
-        nullable=True, unit="tokens", control="doubling",
+        nullable=True, minimum=1, unit="tokens", control="doubling",
     ),
     Knob(
         "orchestrator.train.filter_zero_advantages", "bool", _O,

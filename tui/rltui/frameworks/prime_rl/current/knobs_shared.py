@@ -23,7 +23,7 @@ SHARED = (
     Knob(
         "seq_len", "int", BOTH,
         "Longest sequence, prompt and completion together; trainer and orchestrator follow it.",
-        nullable=True, unit="tokens",
+        nullable=True, minimum=1, unit="tokens", control="doubling",
     ),
     Knob(
         "tokenizer.name", "str", BOTH,

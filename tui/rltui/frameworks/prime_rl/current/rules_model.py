@@ -7,6 +7,7 @@ from typing import Any
 
 from rltui.core.knobs import shown
 from rltui.frameworks.grammar import Severity
+from rltui.frameworks.prime_rl.trainer_rules import offload_rules
 from rltui.frameworks.rule_makers import Values, is_on, not_both, requires, when
 from rltui.frameworks.rules import Rule
 
@@ -57,10 +58,7 @@ def model_rules(at: str) -> tuple[Rule, ...]:
             f"({v[f'{optim}.max_norm']:g}) is not used",
             "hint",
         ),
-        fault_if(
-            fsdp, (f"{optim}.type",), lambda v: v[fsdp] and v[f"{optim}.type"] == "muon",
-            f'{optim}.type "muon" cannot run with {fsdp}: use optim_cpu_offload, or adamw',
-        ),
+        *offload_rules(model, optim),
         fault_if(
             f"{model}.attn", (impl,), lambda v: v[impl] == "hf" and v[f"{model}.attn"] in _BLACKWELL,
             lambda v: f"{model}.attn ({shown(v[f'{model}.attn'])}) needs {impl} to be custom or auto, not "
