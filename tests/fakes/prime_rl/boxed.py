@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,6 +96,21 @@ class PrimeBox:
         marks = self.output.rglob("checkpoints/step_*/trainer/.metadata")
         found = (path for path in marks if ".rltui" not in path.parts)
         return sorted(int(path.parent.parent.name.removeprefix("step_")) for path in found)
+
+    def kill(self, pid: int) -> None:
+        """One of the experiment's processes, by its number."""
+        assert pid in self.box.tagged(EXPERIMENT)
+        os.kill(pid, signal.SIGKILL)
+
+    def programs_alive(self) -> list[int]:
+        """Pids of the stand-ins that still run."""
+        programs = f"{self.box.root}/prime-rl-{self.generation.lower()}/.venv/bin/".encode()
+        found = []
+        for pid in self.box.tagged(EXPERIMENT):
+            with suppress(OSError):
+                if programs in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    found.append(pid)
+        return found
 
     def _folder(self, component: str, attempt: int) -> Path:
         return self.output / ".rltui" / "components" / component / f"attempt-{attempt}"

@@ -75,8 +75,7 @@ def write_example(
 
 def write_sft_example(folder: Path, generation: Name, *, max_steps: int, interval: int) -> Path:
     """Without the evals of the last generation, for which it would need a server."""
-    era = {"A1": "era_a", "B0": "era_b", "B1": "era_b", "C": "era_b"}[generation]
-    text = _text(f"{era}/sft.toml", max_steps)
+    text = _text("era_b/sft.toml", max_steps)
     text = text.replace("[ckpt] # Checkpoint at the end of training", f"[ckpt]\ninterval = {interval}")
     if generation == "C":
         text += "\n[deployment]\nnum_train_gpus = 1\n"

@@ -1,0 +1,167 @@
+"""Restarts of prime-rl runs where a wrong one would hang, train on old files, or lose something."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.conftest import Box
+from tests.fakes.prime_rl.boxed import PrimeBox, prime_box
+from tests.fakes.prime_rl.generation import Name
+from tests.fakes.prime_rl.http_client import post
+from tests.waiting import retry_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.slow]
+
+LAYOUTS: dict[Name, str] = {"A1": "prime-rl-split", "B1": "prime-rl-merged", "C": "prime-rl"}
+UTILIZATION: dict[Name, str] = {
+    "A1": "inference.gpu_memory_utilization",
+    "B1": "inference.gpu_memory_utilization",
+    "C": "inference.vllm.gpu_memory_utilization",
+}
+
+
+def started(box: Box, generation: Name, steps: int = 5) -> PrimeBox:
+    prime = prime_box(box, generation)
+    prime.up(LAYOUTS[generation])
+    prime.wait_for_steps("trainer", steps)
+    return prime
+
+
+def kept_files(folder: Path, wanted: str) -> dict[str, bytes]:
+    """Files below the run and below what was moved aside, by the part of their path from `wanted` on."""
+    found = {}
+    for path in folder.rglob(f"{wanted}/step_*/**/*"):
+        if path.is_file():
+            parts = path.parts
+            found["/".join(parts[parts.index(wanted) :])] = path.read_bytes()
+    return found
+
+
+@pytest.mark.parametrize("generation", list(LAYOUTS))
+def test_new_server_gets_the_weights_of_the_checkpoint(box: Box, generation: Name) -> None:
+    prime = started(box, generation)
+    plan = box.json("set", f"{UTILIZATION[generation]}=0.5", "--dry-run")
+    assert {"inference", "orchestrator", "trainer"} <= set(plan["stop"])
+    prime.done("set", f"{UTILIZATION[generation]}=0.5", "--restart", "--yes")
+    steps = prime.wait_for_steps("trainer", 3, attempt=2)
+    assert steps[0] > 1, "resumed"
+    assert prime.attempt("inference") == 2
+    retry_until(lambda: prime.weights()["version"] >= steps[0])
+
+
+@pytest.mark.parametrize("generation", list(LAYOUTS))
+def test_run_from_scratch_starts_with_the_weights_of_the_model(box: Box, generation: Name) -> None:
+    prime = started(box, generation)
+    assert prime.weights()["version"] > 0
+    words = ("restart", "orchestrator", "trainer", "--from-scratch")
+    plan = box.json(*words, "--plan")
+    assert ("inference" in plan["stop"]) == (generation == "B1"), "nothing else resets it there"
+    prime.done(*words, "--yes")
+    first = 1 if generation == "C" else 0
+    steps = prime.wait_for_steps("trainer", 3, attempt=2)
+    assert steps[:3] == [first, first + 1, first + 2]
+    assert prime.steps("orchestrator", 2)[0] == first
+    if generation == "C":
+        assert "Broadcasting startup policy weights (v0)" in prime.text("trainer", 2)
+
+
+@pytest.mark.parametrize("generation", ["B1", "C"])
+def test_paused_engine_is_resumed(box: Box, generation: Name) -> None:
+    """As an orchestrator leaves it that died while it updated weights."""
+    prime = started(box, generation)
+    port = prime.ports.engine if generation == "C" else prime.ports.server
+    prime.done("stop", "orchestrator", "trainer", "--yes", "--wait")
+    post(f"http://localhost:{port}/pause")
+    prime.done("start", "--yes")
+    prime.wait_for_steps("trainer", 2, attempt=2)
+    assert prime.attempt("inference") == 1
+    retry_until(lambda: not prime.weights()["paused"])  # it pauses for each update, too
+    assert "resume an engine that was left paused: done" in box.run("events").stdout
+
+
+@pytest.mark.parametrize("generation", list(LAYOUTS))
+def test_restart_moves_stale_files_aside_and_deletes_none(box: Box, generation: Name) -> None:
+    prime = started(box, generation)
+    prime.done("stop", "orchestrator", "trainer", "--yes", "--wait")
+    before = kept_files(prime.output, "rollouts")
+    saved = kept_files(prime.output, "checkpoints")
+    assert before or generation == "C"
+    prime.done("start", "--yes")
+    steps = prime.wait_for_steps("trainer", 2, attempt=2)
+    assert steps[0] > 1
+    assert before.keys() <= kept_files(prime.output, "rollouts").keys()
+    assert saved.keys() <= kept_files(prime.output, "checkpoints").keys()
+
+
+def test_half_a_checkpoint_is_not_resumed_from(box: Box) -> None:
+    """Asked to end, today's orchestrator writes its half of a checkpoint, and the trainer none."""
+    prime = prime_box(box, "C", interval=3)
+    prime.up("prime-rl")
+    prime.wait_for_steps("trainer", 5)
+    prime.done("restart", "trainer", "--yes")
+    steps = prime.wait_for_steps("trainer", 2, attempt=2)
+    assert (steps[0] - 1) % 3 == 0
+    assert steps[0] > 1
+
+
+@pytest.mark.parametrize("generation", list(LAYOUTS))
+def test_run_ends_by_itself(box: Box, generation: Name) -> None:
+    prime = prime_box(box, generation, max_steps=4)
+    prime.up(LAYOUTS[generation])
+    box.wait_for("trainer", "exited", timeout_s=30)
+    found = box.wait_for("orchestrator", "exited", timeout_s=30)
+    assert found["exit_code"] == 0
+    status = box.json("status")
+    assert status["max_steps"] == 4
+    assert status["step"] in (3, 4), "the last one, as its generation counts"
+    assert status["reward"] == pytest.approx(0.5, abs=0.1)
+    assert "RL trainer finished!" in box.run("logs", "trainer").stdout
+
+
+def test_refused_config_can_be_undone(box: Box) -> None:
+    """What prime-rl itself refuses, and rltui does not know: its words are told, one command goes back."""
+    box.env["STANDIN_REFUSE"] = "orchestrator.batch_size=96"
+    prime = started(box, "C")
+    prime.done("set", "orchestrator.batch_size=96", "--restart", "--yes")
+    found = box.wait_for("orchestrator", "failed", timeout_s=30)
+    assert "96 is refused by the test" in found["reason"]
+    assert "rltui undo --restart" in box.run("events").stdout
+    prime.done("undo", "--restart", "--yes")
+    assert prime.wait_for_steps("trainer", 2, attempt=3)[0] > 1
+    assert "batch_size = 128" in prime.config.read_text()
+
+
+def test_trainer_without_memory_fails_with_its_cause(box: Box) -> None:
+    box.env["STANDIN_OOM_AT"] = "trainer:4"
+    prime = prime_box(box, "C")
+    prime.up("prime-rl", "--no-wait")
+    found = box.wait_for("trainer", "failed", timeout_s=30)
+    assert "memory" in found["reason"]
+    assert prime.steps("trainer")[-1] == 3
+
+
+def test_run_that_a_person_started_by_hand_is_watched(box: Box) -> None:
+    """`rltui watch` on the folder that `rl` writes, while it does."""
+    prime = prime_box(box, "C", max_steps=5)
+    words = [
+        "uv",
+        "run",
+        "--project",
+        box.env["RLTUI_PRIME_RL"],
+        "rl",
+        "@",
+        "rl.toml",
+        "--run.name",
+        "by-hand",
+    ]
+    done = subprocess.run(words, cwd=box.work, env=box.env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    run = box.work / "outputs" / "by-hand"
+    status = box.json("watch", str(run), "--no-tui")
+    assert (status["step"], status["framework"]) == (5, "prime-rl")
+    shown = {log["id"] for log in status["logs"] if log["name"]}
+    assert {"orchestrator", "trainer", "inference"} <= shown
+    assert "RL trainer finished!" in box.run("logs", "trainer").stdout
+    assert not prime.output.exists()
