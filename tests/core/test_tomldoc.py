@@ -181,16 +181,3 @@ def test_split_key_reads_quotes() -> None:
     for wrong in ("", "a.", "a..b", ".a"):
         with pytest.raises(ConfigError):
             split_key(wrong)
-
-
-@pytest.mark.bench
-def test_bench_edit_of_500_lines() -> None:
-    import time
-
-    text = "".join(f"[table{n}]\n# comment\nkey = {n} # why\nother = 'x'\n\n" for n in range(100))
-    times = []
-    for n in range(50):
-        start = time.perf_counter()
-        tomldoc.edit(text, {"table99.key": n + 1000})
-        times.append(time.perf_counter() - start)
-    print(f"edit of {text.count(chr(10))} lines: median {sorted(times)[25] * 1e3:.2f} ms")

@@ -298,7 +298,7 @@ VALUES = {
     "env.0.id": st.sampled_from(["one", "uno"]),
     "orchestrator.batch_size": st.integers(1, 9) | st.none(),
     "fresh": st.booleans() | st.none(),
-    "deep.er.added": st.floats(allow_nan=False) | st.none(),
+    "deep.er.added": st.floats(allow_nan=False, allow_infinity=False) | st.none(),
 }  # fmt: skip
 STEP = st.fixed_dictionaries({}, optional=VALUES) | st.sampled_from(["undo", "redo"])
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rltui.core.config_merge import deep_leaves
 from rltui.core.knobs import Knob, KnobKind, TomlValue
+from rltui.core.toml_values import split_key
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.generic import ANY_COMPONENT
@@ -20,10 +21,15 @@ def other_knobs(files: ConfigFiles, knobs: Sequence[Knob]) -> tuple[Knob, ...]:
 def _others(files: ConfigFiles, knobs: Sequence[Knob]) -> Iterator[Knob]:
     for role, file in files.items():
         known = {knob.key for knob in knobs if knob.file == role}
+        readers: dict[str, tuple[str, ...]] = {}
         for key, value in deep_leaves(file.data).items():
             kind = kind_of(value)
-            if kind is not None and known.isdisjoint(_above(key)):
-                yield _knob(key, kind, role, namespace(role, files, knobs), knobs)
+            if kind is None or not known.isdisjoint(above(key)):
+                continue
+            table = _table(key)
+            if table not in readers:
+                readers[table] = _readers(table, role, knobs)
+            yield _knob(key, kind, role, namespace(role, files, knobs), readers[table])
 
 
 def added_knob(name: str, value: TomlValue, files: ConfigFiles, knobs: Sequence[Knob]) -> Knob:
@@ -38,11 +44,13 @@ def added_knob(name: str, value: TomlValue, files: ConfigFiles, knobs: Sequence[
     by_namespace = {namespace(role, files, knobs): role for role in files}
     first, _, rest = name.partition(".")
     if rest and first in by_namespace and first:
-        return _knob(rest, kind, by_namespace[first], first, knobs)
+        role = by_namespace[first]
+        return _knob(rest, kind, role, first, _readers(_table(rest), role, knobs))
     if "" not in by_namespace:
         known = " or ".join(sorted(f"{each}.{name}" for each in by_namespace))
         raise ConfigError(f"{name} could be in several files", hint=f"write {known}")
-    return _knob(name, kind, by_namespace[""], "", knobs)
+    role = by_namespace[""]
+    return _knob(name, kind, role, "", _readers(_table(name), role, knobs))
 
 
 def namespace(role: str, files: ConfigFiles, knobs: Iterable[Knob]) -> str:
@@ -53,20 +61,25 @@ def namespace(role: str, files: ConfigFiles, knobs: Iterable[Knob]) -> str:
     return role if len(files) > 1 else ""
 
 
-def _knob(key: str, kind: KnobKind, role: str, prefix: str, knobs: Sequence[Knob]) -> Knob:
-    return Knob(key, kind, _readers(key, role, knobs), "", nullable=True, file=role, namespace=prefix)
+def _knob(key: str, kind: KnobKind, role: str, prefix: str, readers: tuple[str, ...]) -> Knob:
+    return Knob(key, kind, readers, "", nullable=True, file=role, namespace=prefix)
 
 
-def _readers(key: str, role: str, knobs: Sequence[Knob]) -> tuple[str, ...]:
+def _table(key: str) -> str:
+    """The outermost table of a key; empty for one of the root."""
+    first, *rest = split_key(key)
+    return first if rest else ""
+
+
+def _readers(table: str, role: str, knobs: Sequence[Knob]) -> tuple[str, ...]:
     """Whoever reads a known knob of the same outermost table; else whoever reads the file at all."""
     of_file = [knob for knob in knobs if knob.file == role]
-    table = key.partition(".")[0]
-    beside = [knob for knob in of_file if "." in key and knob.key.partition(".")[0] == table]
+    beside = [knob for knob in of_file if table and _table(knob.key) == table]
     readers = dict.fromkeys(reader for knob in beside or of_file for reader in knob.readers)
     return tuple(readers) or (ANY_COMPONENT,)
 
 
-def _above(key: str) -> tuple[str, ...]:
+def above(key: str) -> tuple[str, ...]:
     """The key itself and those of the tables around it."""
     return (*(key[:at] for at, character in enumerate(key) if character == "."), key)
 

@@ -15,8 +15,7 @@ from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.frameworks.config_data import effective
 from rltui.frameworks.conversion import other_way
-from rltui.frameworks.generic import ANY_COMPONENT
-from rltui.frameworks.other_keys import added_knob, other_knobs
+from rltui.frameworks.other_keys import above, added_knob
 from rltui.services import config_files, toml_source
 from rltui.services.atomic_write import replace_files
 from rltui.services.config_files import LoadedFiles
@@ -24,6 +23,7 @@ from rltui.services.config_lock import config_lock
 from rltui.services.config_problems import located
 from rltui.services.edit_preview import EditPreview
 from rltui.services.edited_source import edited, require_unchanged
+from rltui.services.knob_catalog import KnobCatalog
 from rltui.services.knob_rows import Running, knob_rows, pending_knobs
 from rltui.services.toml_source import Source
 
@@ -52,8 +52,7 @@ class ConfigStore:
         self._paths = tuple(paths)
         self._framework = framework
         self._derive = derive or framework.derive
-        self._components = tuple(components)
-        self._launched = launched
+        self._catalog = KnobCatalog(framework, components=components, launched=launched)
         self._loaded: LoadedFiles | None = None
         self._texts: dict[str, bytes] = {}
         """By SHA-256, the newest last."""
@@ -70,7 +69,7 @@ class ConfigStore:
     @property
     def knobs(self) -> tuple[Knob, ...]:
         """The framework's knobs for these files."""
-        return self._knobs_of(self.files)
+        return self._catalog.of(self.files).knobs
 
     def load(self) -> ConfigFiles:
         """Read the files again; if that fails, those read before stay.
@@ -102,7 +101,9 @@ class ConfigStore:
         return KnobTable(
             files=tuple(file.path for file in files.values()),
             knobs=rows,
-            others=knob_rows(self._others(files, running), files, running, self._framework, known=False),
+            others=knob_rows(
+                self._catalog.others(files, running), files, running, self._framework, known=False
+            ),
             derived=self._derive(files),
             problems=self.problems(),
             converts_to=other_way(self._framework.batch_knobs, {row.key: row for row in rows}),
@@ -115,7 +116,8 @@ class ConfigStore:
     def pending(self, running: Running, files: ConfigFiles | None = None) -> tuple[PendingKnob, ...]:
         """Keys that `files`, or those last loaded, set to something else than runs."""
         files = self.files if files is None else files
-        return pending_knobs(self._all_of(files, running), files, running, self._framework)
+        knobs = (*self._catalog.of(files).knobs, *self._catalog.others(files, running))
+        return pending_knobs(knobs, files, running, self._framework)
 
     def base(self) -> dict[str, str]:
         """Path → SHA-256 of the files as last loaded."""
@@ -153,7 +155,7 @@ class ConfigStore:
         files = self.load()
         before = self._last()
         add = partial(added_knob, files=files, knobs=self.knobs) if force else None
-        found = resolve_edits(self.knobs, edits, others=self._others(files, running or {}), add=add)
+        found = resolve_edits(self.knobs, edits, others=self._catalog.others(files, running or {}), add=add)
         sources = dict(before.sources)
         wanted: dict[str, dict[str, KnobValue]] = {}
         for knob, value in found.items():
@@ -220,33 +222,6 @@ class ConfigStore:
         while len(self._texts) > _TEXTS:
             del self._texts[next(iter(self._texts))]
 
-    def _knobs_of(self, files: ConfigFiles) -> tuple[Knob, ...]:
-        listed = (*self._framework.knobs, *self._framework.more_knobs(files))
-        return tuple(self._with_known_readers(knob) for knob in listed if knob.file in files)
-
-    def _all_of(self, files: ConfigFiles, running: Running) -> tuple[Knob, ...]:
-        """The knobs, and whatever else the files set."""
-        return (*self._knobs_of(files), *self._others(files, running))
-
-    def _others(self, files: ConfigFiles, running: Running) -> tuple[Knob, ...]:
-        """Keys of the files that are no knobs, then those that only a living component was started with."""
-        known = {knob.name for knob in self._knobs_of(files)}
-        others = {knob.name: knob for knob in other_knobs(files, self._knobs_of(files))}
-        for started_with in running.values():
-            there = {role: file for role, file in started_with.items() if role in files}
-            knobs = self._knobs_of(there)
-            for knob in (*knobs, *other_knobs(there, knobs)):
-                if knob.name not in known:
-                    others.setdefault(knob.name, knob)
-        return tuple(map(self._with_known_readers, others.values()))
-
-    def _with_known_readers(self, knob: Knob) -> Knob:
-        if ANY_COMPONENT in knob.readers:
-            return replace(knob, readers=self._components)
-        if self._launched.keys().isdisjoint(knob.readers):
-            return knob
-        return replace(knob, readers=tuple(dict.fromkeys(self._launched.get(r, r) for r in knob.readers)))
-
     def _preview(
         self, before: LoadedFiles, after: LoadedFiles, asked: Sequence[Knob], running: Running
     ) -> EditPreview:
@@ -259,23 +234,19 @@ class ConfigStore:
             problems=located(self._framework.check(after.files), after),
             derived=tuple(figure for figure in new if figure not in old),
         )
-        touched = {knob.name: self._with_known_readers(knob) for knob in asked}
+        touched = {knob.name: self._catalog.with_known_readers(knob) for knob in asked}
         touched |= {knob.name: knob for knob in self._touched(preview)}
         changed = self._changed(list(touched.values()), preview, running)
         return replace(preview, readers={knob.name: knob.readers for knob in changed})
 
     def _touched(self, preview: EditPreview) -> list[Knob]:
         """Knobs and other keys that the files set to something else than before, or that lie around such."""
-        knobs = {
-            (knob.file, knob.key): knob
-            for files in (preview.before.files, preview.after.files)
-            for knob in self._all_of(files, {})
+        changed = {
+            (role, each) for role, keys in preview.changes.items() for key in keys for each in above(key)
         }
-        return [
-            knob
-            for (role, key), knob in knobs.items()
-            if any(each == key or each.startswith(f"{key}.") for each in preview.changes.get(role, {}))
-        ]
+        lists = (self._catalog.of(preview.before.files), self._catalog.of(preview.after.files))
+        knobs = {(knob.file, knob.key): knob for each in lists for knob in (*each.knobs, *each.others)}
+        return [knob for place, knob in knobs.items() if place in changed]
 
     def _changed(self, touched: list[Knob], preview: EditPreview, running: Running) -> list[Knob]:
         """Knobs whose new value is not what the file held, or not what a living reader has."""
