@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltui.core.instances import expanded
+from rltui.core.instances import expanded, needed
 from rltui.core.layout import Layout, Restart, Screen
 
 LAYOUT = Layout.model_validate(
@@ -81,6 +81,11 @@ def test_names_that_look_alike_get_ids_of_their_own() -> None:
     assert len(set(ids)) == len(ids) == 5
     assert ids[2] == "env-c"
     assert all(name.startswith("env-a-b-") for name in ids[:2])
+
+
+def test_only_instances_with_components_are_needed() -> None:
+    assert needed(LAYOUT, {"env_servers": ("a",), "others": ("b",)}) == {"env_servers": ("a",)}
+    assert needed(LAYOUT, {}) == {"env_servers": ()}
 
 
 def test_an_id_that_is_taken_is_refused() -> None:

@@ -53,10 +53,10 @@ def test_toml_syntax_error_has_a_place(box: Box) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (("batch_size = 128", "batch_sise = 128"), ("batch_sise", "batch_size", "rl.toml:5")),
+        (("batch_size = 128", "batch_sise = 128"), ("batch_sise", "batch_size", "rl.toml:6")),
         (("batch_size = 128", "batch_size = 100"), ("batch_size", "rollouts_per_example", "96", "112")),
-        (("batch_size = 128", 'batch_size = "many"'), ("batch_size", "rl.toml:5")),
-        (("max_steps = 20", "max_steps = -1"), ("max_steps", "rl.toml:1")),
+        (("batch_size = 128", 'batch_size = "many"'), ("batch_size", "rl.toml:6")),
+        (("max_steps = 20", "max_steps = -1"), ("max_steps", "rl.toml:2")),
     ],
     ids=["unknown key", "rule", "type", "bound"],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from rltui.client import launch
 from rltui.client.ports import with_ports
 from rltui.core.api import Check
 from rltui.core.gpu.report import MemoryVerdict
+from rltui.core.instances import needed
 from rltui.core.layout import Layout
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks import registry
@@ -127,7 +128,7 @@ def check(
     chosen, layout_file = identify(config_files, layout, framework)
     store = ConfigStore(list(config_files), chosen)
     files = store.load()
-    loaded = _layout(layout_file, chosen.instances(files))
+    loaded = layout_files.with_instances(_layout(layout_file), chosen.instances(files), layout_file)
     problems = store.problems()
     if with_own:
         from rltui.services.own_problems import OwnValidators  # starts processes, which only a check does
@@ -143,8 +144,8 @@ def check(
     )
 
 
-def _layout(layout_file: Path, instances: Mapping[str, tuple[str, ...]]) -> Layout:
-    """The layout to run a config with these instances.
+def _layout(layout_file: Path) -> Layout:
+    """The layout to run a config with.
 
     Raises:
         ConfigError: if it is malformed, or runs nothing.
@@ -155,7 +156,7 @@ def _layout(layout_file: Path, instances: Mapping[str, tuple[str, ...]]) -> Layo
             f"{layout_file} follows the logs of a run that somebody else started, and starts none itself",
             hint=f"rltui watch RUN_DIR --layout {layout_file}",
         )
-    return layout_files.with_instances(layout, instances, layout_file)
+    return layout
 
 
 def _memory(
@@ -185,8 +186,9 @@ def plan_record(wish: Wish) -> tuple[ExperimentRecord, EarlierRun | None]:
     workspace = (wish.workspace or Path.cwd()).absolute()
     framework, layout_file = identify(paths_, wish.layout, wish.framework, workspace=workspace)
     files = ConfigStore(list(paths_), framework).load()
-    instances = framework.instances(files)
-    layout = _layout(layout_file, instances)
+    layout = _layout(layout_file)
+    instances = needed(layout, framework.instances(files))
+    layout_files.with_instances(layout, instances, layout_file)  # refused now rather than at the start
     configured = framework.output_dir(files) or default_output_dir(paths_)
     output_dir = workspace / (wish.output_dir or configured)
     name = wish.name or output_dir.name

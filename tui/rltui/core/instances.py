@@ -37,6 +37,11 @@ def expanded(layout: Layout, instances: Mapping[str, Sequence[str]]) -> Layout:
     )
 
 
+def needed(layout: Layout, instances: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Of all instances there are, those that the layout has components for."""
+    return {spec.each: instances.get(spec.each, ()) for spec in layout.component if spec.each}
+
+
 def instance_ids(component: str, names: Sequence[str]) -> tuple[str, ...]:
     """Ids of the components that a component with `each` becomes, one per name, in their order."""
     plain = [_NOT_IN_IDS.sub("-", name.lower()).strip("-") for name in names]

@@ -29,6 +29,7 @@ from rltui.daemon.start_times import StartTimes
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import processes
+from rltui.services.changed_instances import changed_instances
 from rltui.services.config_editor import ConfigEditor
 from rltui.services.config_store import ConfigStore, load_snapshot
 from rltui.services.edit_preview import EditPreview
@@ -186,7 +187,11 @@ class Picture:
         running = self.running_configs()
         plan = plan.model_copy(
             update={
-                "problems": (*self.store.problems(), *self._port_problems(plan)),
+                "problems": (
+                    *self.store.problems(),
+                    *changed_instances(self.record, self.framework, self.store.files),
+                    *self._port_problems(plan),
+                ),
                 "base": self.store.base(),
                 "pending": _without(self.store.pending(running), plan),
             }
@@ -201,7 +206,10 @@ class Picture:
         plan = plan.model_copy(
             update={
                 "diff": preview.diff,
-                "problems": preview.problems,
+                "problems": (
+                    *preview.problems,
+                    *changed_instances(self.record, self.framework, preview.after.files),
+                ),
                 "base": self.store.base(),
                 "pending": _without(pending, plan) if request.restart else pending,
                 "derived": preview.derived,
