@@ -1,6 +1,11 @@
-"""Steps, reward and the converter's mean out of what the stand-ins of prime-rl print and write."""
+"""Progress out of what the stand-ins of prime-rl print, and their checkout's own validators."""
 
 from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from tests.conftest import Box
@@ -16,6 +21,25 @@ LAYOUTS: dict[Name, str] = {
     "B1": "prime-rl-merged",
     "C": "prime-rl",
 }
+
+REFUSES = """\
+class OrchestratorConfig:
+    @classmethod
+    def model_validate(cls, data):
+        class Refusal(ValueError):
+            def errors(self, **options):
+                return [{"loc": ("batch_size",), "type": "value_error", "msg": f"not {data['batch_size']}"}]
+        if data["batch_size"] == 64:
+            raise Refusal
+"""
+PLANS = """\
+import json
+from rltui.client import launch
+with launch.connect(launch.choose(None)) as wire:
+    for size in (64, 32):
+        request = {"action": "set", "edits": {"orchestrator.batch_size": size}, "thorough": True}
+        print(json.dumps(wire.call("plan", request)["problems"]))
+"""
 
 
 def completed(prime: PrimeBox, component: str = "trainer") -> int:
@@ -60,4 +84,27 @@ def test_sft_steps(box: Box, generation: Name) -> None:
     prime.up("prime-rl-sft")
     retry_until(lambda: (box.json("status")["step"] or 0) >= 3, timeout_s=30)
     assert any(fact.startswith("loss") for fact in box.component("sft")["facts"])
+    prime.done("down")
+
+
+@pytest.mark.slow
+def test_a_thorough_plan_asks_prime_rl_itself(box: Box) -> None:
+    prime = prime_box(box, "A1")
+    root = Path(box.env["RLTUI_PRIME_RL"])
+    package = root / "own/prime_rl/orchestrator"
+    package.mkdir(parents=True)
+    (package / "config.py").write_text(REFUSES)
+    python = root / ".venv/bin/python"
+    python.unlink()
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={root}/own exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    prime.up("prime-rl-split", "--only", "inference")
+    done = subprocess.run(
+        [sys.executable, "-c", PLANS], cwd=box.work, env=box.env, capture_output=True, text=True, check=True
+    )
+    refused, taken = map(json.loads, done.stdout.splitlines())
+    [theirs] = [problem for problem in refused if problem["message"] == "prime-rl says: not 64"]
+    assert (theirs["severity"], theirs["key"]) == ("error", "orchestrator.batch_size")
+    assert Path(theirs["file"]).name in prime.files
+    assert not [problem for problem in taken if "prime-rl says" in problem["message"]]
     prime.done("down")

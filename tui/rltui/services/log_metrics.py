@@ -66,10 +66,6 @@ class LogMetrics:
         followed.close()
         return rows
 
-    def close(self) -> None:
-        """Close the files."""
-        self.read({})
-
     def _rows(self, component: str, followed: _Followed) -> Iterator[Row]:
         data = followed.read()
         self.restarted |= followed.restarted
