@@ -67,7 +67,7 @@ def edit_once(text: str, data: st.DataObject) -> str:
     if kind.startswith("add"):
         table = data.draw(st.sampled_from(list(tables(content))))
         path = (*table, data.draw(NEW_KEYS))
-        at = content
+        at: Any = content
         for key in table:
             at = at[int(key)] if isinstance(at, list) else at[key]
         if path[-1] in at:

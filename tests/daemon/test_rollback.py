@@ -62,6 +62,8 @@ def test_a_component_that_dies_before_it_is_ready_makes_an_offer(world: World) -
     world.become("trainer", STARTING)
     world.become("trainer", FAILED)
     assert len(world.alerts) == 1, "once"
+    world.become("trainer", READY, after_s=9.0)
+    assert world.watch.offer is None, "its restart policy brought it back"
 
 
 @pytest.mark.parametrize(("ready_s", "is_offered"), [(59.0, True), (61.0, False)])

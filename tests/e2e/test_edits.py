@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,22 @@ pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
 UP = ("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
 TEXT = '# how long\nmax_steps = 20 # steps\nname = "counters"\n'
+STALE = """\
+from pathlib import Path
+from rltui.client import launch
+from rltui.errors import RltuiError
+wire = launch.connect(launch.choose("one"))
+request = {"action": "set", "edits": {"max_steps": 50}}
+base = wire.call("plan", request)["base"]
+path = Path("run.toml")
+path.write_text(path.read_text() + "# theirs\\n")
+conflicts = wire.call("plan", {**request, "base": base})["conflicts"]
+assert [(each["keys"], "+# theirs" in each["theirs"]) for each in conflicts] == [([], True)], conflicts
+try:
+    wire.call("execute", {**request, "base": base})
+except RltuiError as error:
+    print(int(error.exit_code), error.hint)
+"""
 PICKY = """\
 import sys, time, tomllib
 steps = tomllib.load(open("run.toml", "rb"))["max_steps"]
@@ -61,6 +79,16 @@ def test_undo_survives_the_supervisor_and_goes_on_without_one(counters: Box) -> 
 
 def test_set_refuses_and_explains(counters: Box) -> None:
     counters.json(*UP)
+    stale = subprocess.run(
+        [sys.executable, "-c", STALE],
+        cwd=counters.work,
+        env=counters.env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert stale.stdout.startswith("4 nothing was written; the same edit fits"), stale.stderr
+    run_toml(counters).write_text(TEXT)
     unknown = counters.run("set", "max_stps=5")
     assert (unknown.returncode, "did you mean max_steps?" in unknown.stderr) == (3, True)
     assert counters.run("set", "--force", "seed=5", "--unset", "name").returncode == 0

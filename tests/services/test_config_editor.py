@@ -161,7 +161,8 @@ def test_undo_without_the_backup_goes_key_by_key(desk: Desk, monkeypatch: pytest
 
 
 def test_an_edit_on_what_was_not_seen_is_refused_with_three_sides(desk: Desk) -> None:
-    base = desk.store.load_sources() and desk.store.base()
+    desk.store.load()
+    base = desk.store.base()
     theirs = TEXT.replace("128", "64")
     desk.path.write_text(theirs)
     fits = Request(action="set", edits={"max_steps": 30}, base=base)
@@ -205,7 +206,8 @@ def test_a_whole_text_is_validated_recorded_and_taken_back(desk: Desk) -> None:
 
 
 def test_a_whole_text_on_a_changed_file_names_what_it_would_take_back(desk: Desk) -> None:
-    base = desk.store.load_sources() and desk.store.base()
+    desk.store.load()
+    base = desk.store.base()
     desk.path.write_text(TEXT.replace("128", "64"))
     request = Request(action="write", texts={str(desk.path): TEXT.replace("20", "25")}, base=base)
     (conflict,) = desk.editor.preview(request).conflicts

@@ -16,6 +16,7 @@ from rltui.core.knob_values import split_assignment
 from rltui.daemon.journal import Journal
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.services.config_editor import ConfigEditor
+from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.observed import refuse_observed
 
@@ -61,6 +62,13 @@ def carry_out(record: ExperimentRecord, request: Request, *, dry_run: bool, as_j
         return _carry_out(_Live(wire), request, dry_run=dry_run, as_json=as_json, yes=yes)
 
 
+def offline_editor(record: ExperimentRecord, store: ConfigStore) -> ConfigEditor:
+    """Edits the files of `store`, and tells the journal itself: there is no supervisor that would."""
+    control = ControlFolder(Path(record.output_dir))
+    journal = Journal(control.journal_file, clock=time.time, listener=lambda _: None)
+    return ConfigEditor(store, control, journal)
+
+
 class _Live:
     """An experiment with a supervisor."""
 
@@ -76,10 +84,8 @@ class _Offline:
 
     def __init__(self, record: ExperimentRecord) -> None:
         refuse_observed(record)
-        control = ControlFolder(Path(record.output_dir))
-        journal = Journal(control.journal_file, clock=time.time, listener=lambda _: None)
         self._store = offline.open_store(record)
-        self._editor = ConfigEditor(self._store, control, journal)
+        self._editor = offline_editor(record, self._store)
 
     def ask(self, method: Literal["plan", "execute"], request: Request) -> Plan:
         preview = self._editor.preview(request)

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 
+from rltui.cli.edits import offline_editor
 from rltui.cli.output import print_json
 from rltui.client import launch, offline
 from rltui.core.api import KnobInfo, KnobTable
@@ -34,7 +35,7 @@ def read_table(record: ExperimentRecord) -> KnobTable:
     """The knobs, with what runs where something does."""
     wire = launch.connect(record)
     if wire is None:
-        return offline.open_store(record).knob_table({})
+        return offline_editor(record, offline.open_store(record)).knob_table({})
     with wire:
         return KnobTable.model_validate(wire.call("knobs"))
 

@@ -73,17 +73,22 @@ class RollbackWatch:
 
     def life_changed(self, component: Watched, before: Life) -> None:
         """Call after every transition."""
-        applied, life = self.applied, component.life
-        if applied is None or applied.offer is not None or component.spec.id not in applied.components:
+        applied, life, name = self.applied, component.life, component.spec.id
+        if applied is None or name not in applied.components:
             return
         now = self._clock()
         if life.state is ComponentState.READY and before.state is not life.state:
-            all_ready_at = {**applied.ready_at, component.spec.id: now}
-            self.applied = applied.model_copy(update={"ready_at": all_ready_at})
-        elif life.state in _DIED and before.state not in _DIED:
-            ready_at = applied.ready_at.get(component.spec.id, now)
-            if now - ready_at <= START_WINDOW_S:
-                self._make_offer(applied, component, now)
+            recovered = applied.offer is not None and applied.offer.component == name
+            self.applied = applied.model_copy(
+                update={
+                    "ready_at": {**applied.ready_at, name: now},
+                    "offer": None if recovered else applied.offer,
+                }
+            )
+            return
+        is_starting = now - applied.ready_at.get(name, now) <= START_WINDOW_S
+        if applied.offer is None and is_starting and life.state in _DIED and before.state not in _DIED:
+            self._make_offer(applied, component, now)
 
     def _make_offer(self, applied: AppliedEdit, component: Watched, now: float) -> None:
         name, record, life = component.spec.id, component.record, component.life
