@@ -358,6 +358,38 @@ def test_files_from_before_the_trainer_had_a_length_pass() -> None:
     assert found.severity == "warning"
 
 
+def test_a_mapped_model_may_have_two_names() -> None:
+    assert problems(rl=GROUP + "trainer.model.name = 'Jackmin108/Qwen3-30B-A3B-Fast'\n") == []
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "words"),
+    [
+        (
+            "inference.model.max_model_len = 2048",
+            "inference.model.max_model_len = 2047",
+            "no rollout gets longer than 2047 tokens",
+        ),
+        (
+            "orchestrator.sampling.max_tokens = 2047",
+            "orchestrator.sampling.max_tokens = 2048",
+            "leaves no room for a prompt within orchestrator.seq_len (2048)",
+        ),
+    ],
+)
+def test_hints(good: str, bad: str, words: str) -> None:
+    assert PRIME_RL_MERGED.check(of(rl=GROUP + good)) == ()
+    (found,) = PRIME_RL_MERGED.check(of(rl=GROUP + bad))
+    assert found.severity == "hint"
+    assert words in found.message
+
+
+def test_a_number_written_as_text_counts_as_prime_rl_reads_it() -> None:
+    found = problems(rl=GROUP + 'orchestrator.batch_size = "100"')
+    assert [problem.severity for problem in found] == ["warning", "error"]
+    assert found[0].message == "orchestrator.batch_size is read as 100: write it so"
+
+
 def test_shared_values_fill_the_others() -> None:
     lines = "seq_len = 4096\nmax_steps = 20\nckpt.interval = 5\ndeployment.num_infer_gpus = 4\n"
     found = PRIME_RL_MERGED.defaults(of(rl=lines + GROUP + "[inference]\nparallel.tp = 2\n"))

@@ -109,9 +109,15 @@ class _Walk:
 
 def _parents(key: str) -> Iterator[str]:
     """`a.b[].c` → `a`, `a.b`, `a.b[]`."""
-    for index, character in enumerate(key):
-        if character == "." or key.startswith(ENTRY, index):
-            yield key[:index]
+    end = key.find(".")
+    while end >= 0:
+        parent = key[:end]
+        if parent.endswith(ENTRY):
+            yield parent.removesuffix(ENTRY)
+        yield parent
+        end = key.find(".", end + 1)
+    if key.endswith(ENTRY):
+        yield key.removesuffix(ENTRY)
 
 
 def _said(key: str, renamed: Mapping[str, str]) -> str:

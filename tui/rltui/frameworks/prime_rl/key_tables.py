@@ -52,9 +52,9 @@ def grammar(
             (free if key.endswith("*") else known).append(whole.rstrip("*"))
     return Grammar(
         what,
-        known=tuple(known),
+        known=dict.fromkeys(known),
         namespace=namespace,
-        free=tuple(free),
+        free=dict.fromkeys(free),
         tables=tuple(name for name in names if name),
         unread=tuple(table.rstrip("?") for table in tables if table.endswith("?")),
         renamed=renamed,

@@ -29,7 +29,7 @@ def _all_gpus(v: Values) -> int:
         return int(v[_TRAIN]) + int(v[_INFER])
     infer = v[_INFER_IDS] if v[_INFER_IDS] is not None else [0]
     train = v[_TRAIN_IDS] if v[_TRAIN_IDS] is not None else [1]
-    return len({*infer, *train})
+    return len({str(number) for number in (*infer, *train)})
 
 
 def _fit_the_node(v: Values) -> str | None:
