@@ -274,6 +274,8 @@ class Supervisor:
             self._transactions.begin(plan, request)
         if record is not None:
             self.publish_knobs()
+        self._save_intent()
+        self.publish_status()
         return plan
 
     def current_state(self) -> list[Message]:
