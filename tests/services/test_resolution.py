@@ -136,3 +136,12 @@ def test_copies_need_no_command_and_no_checkout(tmp_path: Path) -> None:
 def test_without_a_checkout_nothing_can_be_resolved(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no checkout"):
         make(tmp_path, Missing("no checkout", "say where"))
+
+
+def test_what_was_prepared_is_not_made_again(tmp_path: Path) -> None:
+    run = program(tmp_path, MAKES)
+    resolver = Resolver(tmp_path / "resolved", workspace=tmp_path)
+    _, was_kept = asyncio.run(resolver.prepare(RESOLUTION, FILES, run=run))
+    assert not was_kept
+    assert make(tmp_path, run).was_kept
+    assert (tmp_path / "count").read_text() == "x"

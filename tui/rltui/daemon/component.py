@@ -246,7 +246,7 @@ class ComponentRunner:
             attempt.write_spec(launch)
             await self._open_window(attempt)
         except RltuiError as error:
-            self._advance(StartFailed(epoch=epoch, reason=str(error).replace("\n", " ")))
+            self._advance(StartFailed(epoch=epoch, reason=" ".join(str(error).split())))
             return
         except Exception as error:  # a bug: better told than waited for
             self._advance(StartFailed(epoch=epoch, reason=f"an error in rltui itself: {error!r}"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rltui.daemon.telling import Teller
@@ -24,6 +24,19 @@ class ResolvedConfigs:
         self._recipe = recipe
         self._teller = teller
         self._resolver = Resolver(control.path / FOLDER, workspace=Path(record.workspace))
+
+    async def rehearse(
+        self, components: Sequence[str], files: ConfigFiles, *, resume_step: int | None, run_id: str
+    ) -> None:
+        """Make what `components` will ask for, so that a refusal is known before anything is stopped.
+
+        Raises:
+            ConfigError, RltuiError: as `of`.
+        """
+        run = self._recipe.run_prefix(files)
+        for component in components:
+            for wanted in self._recipe.resolutions(component, files, resume_step=resume_step, run_id=run_id):
+                await self._resolver.prepare(wanted, files, run=run)
 
     async def of(
         self,

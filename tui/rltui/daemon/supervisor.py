@@ -255,7 +255,7 @@ class Supervisor:
             ConflictError: if another transaction is under way, a port is taken, or a config file is not what
                 the person saw.
         """
-        planned = await self._planned(request)
+        planned = await self._rehearsed(await self._planned(request), request)
         plan, edit = planned.plan, planned.edit
         if not plan.conflicts:
             refuse_blocked(plan)
@@ -417,6 +417,20 @@ class Supervisor:
             return self._framework.files_of(self._store.files)
         except ConfigError:  # told with the first knob table
             return self._framework.files
+
+    async def _rehearsed(self, planned: Planned, request: Request) -> Planned:
+        """The plan as of now, once the framework has resolved the config of what it stops and starts again.
+
+        Raises:
+            ConfigError: if the framework refuses the config; nothing was written or stopped.
+        """
+        plan, edit = planned.plan, planned.edit
+        if plan.blocked or not (plan.stop and plan.start) or (edit is not None and not request.restart):
+            return planned
+        files = edit.after.files if edit is not None else self._store.files
+        step = self.folder.latest_checkpoint() if request.resume == "latest" else None
+        await self._resolved.rehearse(plan.start, files, resume_step=step, run_id=self._run_start.run_id)
+        return await self._planned(request)  # seconds may have passed
 
     def _service_calls(self) -> Sequence[ServiceCall]:
         return self._recipe.service_calls(self._store.files, resume_step=self._run_start.resume_step)

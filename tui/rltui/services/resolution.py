@@ -61,6 +61,20 @@ class Resolver:
     ) -> Made:
         """Make the outputs and copy them to the folder `into`.
 
+        Raises:
+            ConfigError, RltuiError: as `prepare`.
+        """
+        kept, was_kept = await self.prepare(resolution, files, run=run)
+        try:
+            return Made(_copied(kept, into), was_kept)
+        except OSError as error:
+            raise _disk_error(kept, error) from error
+
+    async def prepare(
+        self, resolution: Resolution, files: ConfigFiles, *, run: tuple[str, ...] | Missing
+    ) -> tuple[Path, bool]:
+        """Make the outputs where that was not done yet: the folder they are kept in, and whether it was.
+
         Cancelled, it ends the command that runs.
 
         Raises:
@@ -78,11 +92,9 @@ class Resolver:
             try:
                 if not was_kept:
                     await self._make(resolution, texts, run, kept)
-                return Made(_copied(kept, into), was_kept)
             except OSError as error:
-                raise RltuiError(
-                    f"cannot keep what {kept} needs: {error.strerror}", hint="is the disk full?"
-                ) from error
+                raise _disk_error(kept, error) from error
+            return kept, was_kept
 
     async def _make(
         self,
@@ -148,6 +160,10 @@ class Resolver:
             finally:
                 await end_session(process.pid, grace_s=_GRACE_S)
             return code, _content(output)
+
+
+def _disk_error(kept: Path, error: OSError) -> RltuiError:
+    return RltuiError(f"cannot keep what {kept} needs: {error.strerror}", hint="is the disk full?")
 
 
 def _content(file: BinaryIO) -> bytes:
