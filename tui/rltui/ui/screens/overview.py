@@ -217,7 +217,7 @@ class Overview(ConfigActions):
         return not status.done and all(item.state is ComponentState.STOPPED for item in status.components)
 
     def _update_titles(self) -> None:
-        for pane in (*self.body.components, *self.body.logs):
+        for pane in self.body.readers:
             pane.update_title()
         self.query_one(OrphanBar).update_ages()
         for panel in self.query(GpuPanel):
@@ -251,7 +251,7 @@ class Overview(ConfigActions):
 
     def watch_selected(self, selected: str | None) -> None:
         """Mark the selected pane."""
-        for pane in (*self.body.components, *self.body.logs):
+        for pane in self.body.readers:
             pane.selected = reader_id(pane) == selected
 
     @property
@@ -279,7 +279,7 @@ class Overview(ConfigActions):
         self._select(self._current_pane())
 
     def _select_beside(self, step: int) -> None:
-        panes = self.body.readers
+        panes = [pane for pane in self.body.readers if not pane.has_class("-over")]
         if panes:
             ids = [reader_id(pane) for pane in panes]
             at = ids.index(self.selected) if self.selected in ids else -step

@@ -110,8 +110,8 @@ class Body(Horizontal):
 
     @property
     def readers(self) -> list[ComponentPane | LogFilePane]:
-        """What can be read, down the columns: panes of components that are not over, and of log files."""
-        return [pane for pane in self.panes if isinstance(pane, (ComponentPane, LogFilePane))]
+        """What can be read, down the columns: panes of components, also those that are over, and of logs."""
+        return [pane for pane in self.query(".pane") if isinstance(pane, (ComponentPane, LogFilePane))]
 
     def pane_of(self, widget: Widget) -> Widget | None:
         """The pane that holds `widget`."""
