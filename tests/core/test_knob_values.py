@@ -109,3 +109,45 @@ def test_split_assignment() -> None:
     for wrong in ("a", "=1"):
         with pytest.raises(UsageError):
             split_assignment(wrong)
+
+
+NAMES = Knob("orchestrator.names", "list", (), "", ["a"])
+OTHERS = (
+    Knob("trainer.extra.lr", "float", (), ""),
+    Knob("env.0.seed", "int", (), ""),
+    Knob("sft.x", "str", (), ""),
+)
+
+
+def test_parse_value_reads_lists() -> None:
+    assert parse_value(NAMES, '["a",\n "b"]') == ["a", "b"]
+    with pytest.raises(ConfigError, match="must be a list") as caught:
+        parse_value(NAMES, "a,b")
+    assert caught.value.hint == 'write it like ["a", "b"] or [1, 2]'
+
+
+def test_other_keys_are_found_after_knobs_and_may_change_their_kind_of_number() -> None:
+    assert find_knob(KNOBS, "lr", others=OTHERS) is LR
+    assert find_knob(KNOBS, "extra.lr", others=OTHERS).key == "trainer.extra.lr"
+    assert resolve_edits(KNOBS, {"env.0.seed": "1.5", "sft.x": "5"}, others=OTHERS) == {
+        OTHERS[1]: 1.5,
+        OTHERS[2]: "5",
+    }
+    with pytest.raises(ConfigError, match=r"env\.0\.seed must be a whole number"):
+        resolve_edits(KNOBS, {"env.0.seed": "many"}, others=OTHERS)
+
+
+def test_an_unknown_key_is_added_only_where_that_is_wanted() -> None:
+    added: dict[str, Any] = {}
+
+    def add(name: str, value: Any) -> Knob:
+        added[name] = value
+        return Knob(name, "str" if isinstance(value, str) else "list", (), "")
+
+    edits = {"new.list": "[1, 2]", "new.text": "plain text"}
+    with pytest.raises(ConfigError, match=r"unknown knob new\.list"):
+        resolve_edits(KNOBS, edits)
+    assert list(resolve_edits(KNOBS, edits, add=add).values()) == [[1, 2], "plain text"]
+    assert added == {"new.list": [1, 2], "new.text": "plain text"}
+    with pytest.raises(ConfigError, match="unknown knob"):
+        resolve_edits(KNOBS, {"never.there": None}, add=add)

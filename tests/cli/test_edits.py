@@ -1,0 +1,105 @@
+"""`set`, `undo`, `redo`, `knobs`, `diff` of an experiment of which nothing runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rltui.cli import main
+from rltui.client import creation
+from rltui.services.experiment_files import ControlFolder
+
+TEXT = "# mine\nmax_steps = 20 # steps\nname = \"a\"\n[[env]]\nid = 'x'\n"
+LAYOUT = 'framework = "generic"\n[[component]]\nid = "trainer"\ncommand = ["true"]\n'
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("STATE_HOME", "RUNTIME_DIR", "CONFIG_HOME"):
+        monkeypatch.setenv(f"XDG_{name}", str(tmp_path / name))
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "run.toml"
+    path.write_text(TEXT)
+    (tmp_path / "one.toml").write_text(LAYOUT)
+    wish = creation.Wish(config_files=(path,), layout="./one.toml", name="one", output_dir=tmp_path / "out")
+    record, _ = creation.plan_record(wish)
+    ControlFolder(Path(record.output_dir)).write_record(record)
+    return path
+
+
+def test_several_edits_are_one_write_and_are_taken_back(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["set", "max_steps=30", "env.0.id=y", "--unset", "name", "--dry-run", "--json"]) == 0
+    assert "+max_steps = 30 # steps\n" in json.loads(capsys.readouterr().out)["diff"]
+    assert config.read_text() == TEXT
+    assert main(["set", "max_steps=30", "env.0.id=y", "--unset", "name"]) == 0
+    edited = TEXT.replace("20", "30").replace("'x'", "'y'").replace('name = "a"\n', "")
+    assert config.read_text() == edited
+    capsys.readouterr()
+    assert main(["knobs", "--json"]) == 0
+    table = json.loads(capsys.readouterr().out)
+    assert table["undo"].startswith("max_steps 20 → 30")
+    assert table["others"] == [], "only with --all"
+    assert (main(["undo"]), config.read_text()) == (0, TEXT)
+    assert (main(["redo"]), config.read_text()) == (0, edited)
+    assert (main(["redo"]), config.read_text()) == (3, edited)
+    entries = map(json.loads, (config.parent / "out/.rltui/journal.jsonl").read_text().splitlines())
+    assert [entry["text"].split()[0] for entry in entries] == ["max_steps", "undo:", "redo:"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["set"], 2, "nothing to set"),
+        (["set", "max_steps=1", "--unset", "max_steps"], 2, "both set and unset"),
+        (["set", "max_stps=5"], 3, "did you mean max_steps?"),
+        (["set", "max_steps=soon"], 3, "must be a whole number"),
+        (["set", "env=5"], 3, "unknown knob env"),
+        (["undo"], 3, "nothing to undo"),
+        (["diff", "trainer"], 2, "there is no attempt trainer"),
+        (["diff", "a", "b", "c"], 2, "two attempts"),
+    ],
+)
+def test_what_cannot_be_done_is_said(
+    config: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, words: str
+) -> None:
+    assert main(arguments) == code
+    assert words in capsys.readouterr().err
+    assert config.read_text() == TEXT
+
+
+def test_knobs_are_grouped_and_searched(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["knobs", "--all"]) == 0
+    assert capsys.readouterr().out == (
+        "run.toml\n"
+        "  max_steps  20                            trainer\n"
+        '  name       "a"                           trainer\n'
+        "run.toml  [env.0]\n"
+        '  env.0.id   "x"                           trainer\n'
+    )
+    assert main(["knobs", "steps", "TRAIN"]) == 0
+    assert capsys.readouterr().out.count("\n") == 2
+    assert main(["knobs", "nonsense"]) == 0
+    assert "no knob has all these words" in capsys.readouterr().err
+
+
+def test_attempts_are_compared_with_each_other_and_the_files(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, text in ((1, TEXT), (2, TEXT.replace("20", "25"))):
+        folder = config.parent / f"out/.rltui/components/trainer/attempt-{number}/config"
+        folder.mkdir(parents=True)
+        (folder / "run.toml").write_text(text)
+    config.write_text("\ufeff" + TEXT.replace("20", "30"))
+    assert main(["diff", "trainer#1", "trainer"]) == 0
+    assert capsys.readouterr().out == "trainer#1 → trainer\n  max_steps  20 → 25\n"
+    assert main(["diff", "trainer", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(each["key"], each["before"], each["after"]) for each in found["keys"]] == [("max_steps", 25, 30)]
+    assert main(["diff", "trainer#1", "--text"]) == 0
+    assert "-max_steps = 20 # steps\n+max_steps = 30 # steps\n" in capsys.readouterr().out
+    assert main(["diff", "trainer#2", "trainer"]) == 0
+    assert capsys.readouterr().out == "no key differs between trainer#2 and trainer\n"
