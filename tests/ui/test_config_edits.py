@@ -35,6 +35,7 @@ from rltui.ui.screens.message_dialog import MessageDialog
 from rltui.ui.screens.overview import Overview
 from rltui.ui.screens.pending_dialog import PendingDialog
 from rltui.ui.screens.plan_dialog import PlanDialog
+from rltui.ui.widgets.fraction_bar import FractionBar
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
 
 FILE = "/work/rl.toml"
@@ -77,7 +78,7 @@ async def test_collected_edits_are_marked_and_written_as_one(open_app: Opener) -
         assert experiment.planned[-1] == Request(
             action="set", edits=edits, base=BASE, restart=True, thorough=True
         )
-        for part in ("+batch_size = 128", "prompts per step 4 → 8 prompts", "trainer → orchestrator"):
+        for part in ("+batch_size = 128", "prompts per step 4 → 8", "trainer → orchestrator"):
             assert part in shown(pilot)
         await press(pilot, "enter")
         await until(pilot, lambda: experiment.executed)
@@ -288,6 +289,32 @@ async def test_a_rollback_does_not_catch_the_keys_of_a_dialog(open_app: Opener) 
         assert experiment.planned == []
 
 
+@pytest.mark.parametrize("leave", ["escape", "ctrl+n"])
+async def test_no_check_outlives_the_editor(
+    leave: str, open_app: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer that came while the screen was taken down found no widgets to be shown in."""
+    experiment = config_experiment()
+    async with open_app(experiment) as pilot:
+        await press(pilot, "c", "j", "j", "enter")
+        await see(pilot, KnobEditor)
+        editor = pilot.app.screen
+        checks: list[list[bool]] = []
+
+        def dismiss(decision: object) -> None:
+            found = [worker for worker in editor.workers if worker.group == "plan"]
+            checks.append([worker.is_finished or worker.is_cancelled for worker in found])
+
+        monkeypatch.setattr(editor, "dismiss", dismiss)
+        experiment.plan_delay_s = 60.0
+        await press(pilot, "up")
+        await until(pilot, lambda: len(experiment.planned) == 2)
+        experiment.plan_delay_s = 0.0
+        await press(pilot, leave)
+        await until(pilot, lambda: checks)
+        assert all(checks[0])
+
+
 async def test_the_difference_to_what_runs_is_shown_also_to_who_may_only_look(open_app: Opener) -> None:
     experiment = FakeExperiment(config_experiment()._first[0], config_table(), readonly=True)
     async with open_app(experiment) as pilot:
@@ -410,9 +437,9 @@ async def test_the_fraction_moves_with_its_verdict_beside_it(open_app: Opener) -
         rows.position = next(at for at, knob in enumerate(rows._knobs) if knob.key == SHARE)
         await press(pilot, "enter", "right", "up", "up")
         await see(pilot, KnobEditor)
-        bar = pilot.app.screen.query_one("FractionBar")
-        await until(pilot, lambda: bar.verdict is not None and bar.verdict.utilization == 0.61)  # type: ignore[attr-defined]
-        words = bar.render().plain
+        bar = pilot.app.screen.query_one(FractionBar)
+        await until(pilot, lambda: bar.verdict is not None and bar.verdict.utilization == 0.61)
+        words = str(bar.render())
         assert "budget 86.0 of 141 GiB on GPU 0 · leaves the trainer 55.0 GiB" in words
         await press(pilot, *["up"] * 3, "enter")
         await see(pilot, PlanDialog)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from textual.content import Content
 
@@ -98,23 +98,25 @@ def good_verdicts(plan: Plan) -> tuple[MemoryVerdict, ...]:
     return tuple(verdict for verdict in plan.memory if not verdict.is_bad)
 
 
-def derived_lines(derived: Iterable[DerivedValue], before: Iterable[DerivedValue] = ()) -> list[Content]:
-    """A figure each, with what it was before, and the arithmetic."""
+def figures(derived: Iterable[DerivedValue], before: Iterable[DerivedValue] = ()) -> list[Content]:
+    """`prompts per step 4 → 8`: each with what it was before, where that was something else."""
     old = {item.name: item.value for item in before}
     lines = []
     for item in derived:
-        value = value_text(item.value) + (f" {clean_line(item.unit)}" if item.unit else "")
+        unit = "" if item.unit in item.name else f" {clean_line(item.unit)}"
         changed = item.name in old and old[item.name] != item.value
         was = f"{value_text(old[item.name])} → " if changed else ""
-        text = clean_line(item.text)
-        lines.append(
-            Content.assemble(
-                (f"{clean_line(item.name)} ", "$foreground 60%"),
-                (was + value, "bold" if changed else ""),
-                (f"  {text}" if text else "", "$foreground 60%"),
-            )
-        )
+        value = (f"{was}{value_text(item.value)}{unit}", "bold" if changed else "")
+        lines.append(Content.assemble((f"{clean_line(item.name)} ", "$foreground 60%"), value))
     return lines
+
+
+def derived_lines(derived: Sequence[DerivedValue], before: Iterable[DerivedValue] = ()) -> list[Content]:
+    """As `figures`, with the arithmetic."""
+    return [
+        line + Content.styled(f"  {clean_line(item.text)}" if item.text else "", "$foreground 60%")
+        for line, item in zip(figures(derived, before), derived, strict=True)
+    ]
 
 
 def pending_lines(pending: Iterable[PendingKnob]) -> list[Content]:

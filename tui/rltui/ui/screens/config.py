@@ -13,17 +13,16 @@ from textual.widgets import Input, Static
 
 from rltui.client.protocol import Experiment
 from rltui.core.api import KnobInfo
-from rltui.ui.actions import ACTIONS, CHANGING_ACTIONS, Scope, bindings, bindings_of, changing_keys
+from rltui.ui.actions import ACTIONS, CHANGING_ACTIONS, Scope, bindings_of, changing_keys
 from rltui.ui.config_actions import ConfigActions
 from rltui.ui.config_desk import ConfigDesk
 from rltui.ui.one_request import say_readonly
-from rltui.ui.plan_view import derived_lines
+from rltui.ui.plan_view import derived_lines, figures
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.config_rows import (
     RowFilter,
     columns_for,
     config_rows,
-    derived_text,
     heading,
     problem_rows,
 )
@@ -34,18 +33,13 @@ from rltui.ui.widgets.row_list import Row, RowList
 _FAINT = "$foreground 60%"
 _SHARED = ("help", "palette", "theme", "detach", "interrupt")
 """Actions of the overview that work here too."""
-_HERE = [
-    *bindings(Scope.CONFIG, Scope.KNOB_TABLE),
-    *bindings_of(
-        *(action.id for action in ACTIONS if action.scope is Scope.KNOBS and action.id != "knob.focus"),
-        *_SHARED,
-    ),
-]
-_ACTIONS = frozenset(
-    action.method
+_SCOPES = (Scope.CONFIG, Scope.KNOB_TABLE, Scope.KNOBS)
+_HERE = tuple(
+    action
     for action in ACTIONS
-    if action.scope in (Scope.CONFIG, Scope.KNOB_TABLE, Scope.KNOBS) or action.id in _SHARED
-) - {"focus_knobs"}
+    if (action.scope in _SCOPES and action.id != "knob.focus") or action.id in _SHARED
+)
+_ACTIONS = frozenset(action.method for action in _HERE)
 _ELSEWHERE = frozenset(action.method for action in ACTIONS) - _ACTIONS
 """What the palette must not offer here."""
 _CHANGING_KEYS = changing_keys(Scope.KNOBS, Scope.KNOB_TABLE)
@@ -55,7 +49,7 @@ class ConfigScreen(ConfigActions):
     """Lies on the overview, which tells it of changes. Made once: it stays when it is left."""
 
     CSS_PATH: ClassVar = ["config.tcss"]
-    BINDINGS = _HERE
+    BINDINGS = bindings_of(*(action.id for action in _HERE))
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012 - as Textual declares it
     VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012
 
@@ -165,7 +159,7 @@ class ConfigScreen(ConfigActions):
         if self.has_class("-wide"):
             self._derived.update(Content("\n").join(derived_lines(derived)))
         else:
-            self._derived.update(derived_text(derived))
+            self._derived.update(Content(" · ").join(figures(derived)))
 
     # rows
 

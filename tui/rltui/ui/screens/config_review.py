@@ -41,11 +41,11 @@ class Question:
 def review_content(plan: Plan, table: KnobTable, reason: str = "") -> Content:
     """What to know before writing, most important first."""
     steps = plan_steps(plan)
-    if steps:
+    if plan.start:
         steps.insert(0, Content.styled("To make it count (ctrl+r):", _FAINT))
-    figures = derived_lines(plan.derived, table.derived)
+    derived = derived_lines(plan.derived, table.derived)
     why = [Content.styled(clean_line(reason), "$text-warning")] if reason else []
-    parts = [why, problem_lines(plan.problems), diff_lines(plan.diff), figures, steps]
+    parts = [why, problem_lines(plan.problems), diff_lines(plan.diff), derived, steps]
     return Content("\n\n").join([Content("\n").join(lines) for lines in parts if lines])
 
 
@@ -87,9 +87,12 @@ class ConfigReview(Dialog[Answer]):
         if self._default_no:
             default = "again" if self.plan.blocked and self.question.may_edit_again else "no"
         self.query_one(f"#{default}", Button).focus()
-        keys = ["enter presses", "←→ other button", "esc cancels"]
+        keys = ["enter presses"]
         if not self.plan.blocked:
-            keys[1:1] = ["y writes", "ctrl+r restarts too"] if self.plan.start else ["y writes"]
+            keys.append("y writes + restarts" if self._prefers_restart else "y writes")
+            if self.plan.start and not self._prefers_restart:
+                keys.append("ctrl+r restarts too")
+        keys += ["←→ other button", "esc cancels"]
         self.query_one(".box").border_subtitle = " · ".join(keys)
 
     @on(Button.Pressed)

@@ -109,7 +109,7 @@ class ConverterDialog(Dialog[Conversion]):
 
     async def _take(self, text: str) -> None:
         if await self._reckon(text):
-            self.dismiss(self.conversion)
+            self._leave(self.conversion)
         else:
             self.app.bell()
 
@@ -120,4 +120,10 @@ class ConverterDialog(Dialog[Conversion]):
 
     def action_cancel(self) -> None:
         """Leave the files as they are."""
-        self.dismiss(None)
+        self.workers.cancel_group(self, "take")
+        self._leave(None)
+
+    def _leave(self, conversion: Conversion | None) -> None:
+        """Not without ending what would show its answer where nothing is left to show it."""
+        self.workers.cancel_group(self, "convert")
+        self.dismiss(conversion)

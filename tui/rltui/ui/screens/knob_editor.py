@@ -17,7 +17,7 @@ from rltui.core.api import KnobInfo, KnobTable, Plan, Request
 from rltui.errors import RltuiError
 from rltui.ui.actions import Scope, bindings
 from rltui.ui.knob_values import parse_value
-from rltui.ui.plan_view import changed_lines, derived_lines, placed_text, plan_steps, problem_lines
+from rltui.ui.plan_view import changed_lines, figures, placed_text, plan_steps, problem_lines
 from rltui.ui.screens.dialog import Dialog
 from rltui.ui.screens.plan_dialog import PlanDialog
 from rltui.ui.staged_edits import StagedEdits, edit_request
@@ -81,15 +81,15 @@ def draft_content(draft: Draft, table: KnobTable) -> Content:
     changes = changed_lines(plan.diff)
     if place := placed_text(plan.diff):
         changes.append(Content.styled(place, _FAINT))
-    figures = derived_lines(plan.derived, table.derived)
-    parts = [Content("\n").join(lines) for lines in (problem_lines(plan.problems), figures, changes) if lines]
+    blocks = (problem_lines(plan.problems), figures(plan.derived, table.derived), changes)
+    parts = [Content("\n").join(lines) for lines in blocks if lines]
     if plan.conflicts:
         parts.insert(0, Content.styled("⚠ The file was changed by somebody else meanwhile.", "$text-warning"))
     if not changes:
         parts.append(Content.styled("No change.", _FAINT))
     if steps := plan_steps(plan):
-        heading = Content.styled("To make it count (ctrl+r):", _FAINT)
-        parts.append(Content("\n").join([heading, *steps]))
+        heading = [Content.styled("To make it count (ctrl+r):", _FAINT)] if plan.start else []
+        parts.append(Content("\n").join([*heading, *steps]))
     return Content("\n\n").join(parts)
 
 
@@ -235,10 +235,10 @@ class KnobEditor(Dialog[Decision]):
         if plan is None or not (draft.acceptable or how == "collect"):
             self.app.bell()
         elif not (plan.diff or plan.blocked or plan.conflicts or (how == "restart" and plan.start)):
-            self.dismiss(None)
+            self._leave(None)
         elif how == "collect" or await self._is_meant(plan):
             request = edit_request(self._staged, self.knob.key, draft.value, self._seen)
-            self.dismiss(Decision(request.model_copy(update={"restart": how == "restart"}), how))
+            self._leave(Decision(request.model_copy(update={"restart": how == "restart"}), how))
 
     async def _is_meant(self, plan: Plan) -> bool:
         """Ask where the edit brings warnings that were not there before."""
@@ -265,7 +265,15 @@ class KnobEditor(Dialog[Decision]):
 
     def action_cancel(self) -> None:
         """Leave the file as it is."""
-        self.dismiss(None)
+        self.workers.cancel_group(self, "confirm")
+        self._leave(None)
+
+    def _leave(self, decision: Decision | None) -> None:
+        """Not without ending the checks: they would show their answer where nothing is left to show it."""
+        if self._timer is not None:
+            self._timer.stop()
+        self.workers.cancel_group(self, "plan")
+        self.dismiss(decision)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Letters are text here; choices have no double."""

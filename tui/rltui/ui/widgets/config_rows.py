@@ -9,7 +9,7 @@ from typing import Any
 
 from textual.content import Content
 
-from rltui.core.api import DerivedValue, KnobInfo, KnobTable, Problem
+from rltui.core.api import KnobInfo, KnobTable, Problem
 from rltui.ui.text import clean_line, shortened, value_text
 from rltui.ui.widgets.knob_rows import (
     SEVERITY_MARKS,
@@ -147,15 +147,3 @@ def problem_rows(problems: Sequence[Problem], width: int) -> tuple[Row, ...]:
         contents.extend(Content.styled(f"  {line}", style) for line in lines[1:])
         rows.append(Row(str(at), tuple(contents)))
     return tuple(rows)
-
-
-def derived_text(derived: Sequence[DerivedValue]) -> Content:
-    """All figures in one paragraph, for where there is no room for a line each."""
-    parts = [
-        Content.assemble(
-            (f"{clean_line(item.name)} ", _FAINT),
-            value_text(item.value) + (f" {clean_line(item.unit)}" if item.unit else ""),
-        )
-        for item in derived
-    ]
-    return Content(" · ").join(parts)
