@@ -42,7 +42,7 @@ def checkpoint_before(prime: PrimeBox, step: int) -> int:
 def test_edited_run_resumes_beside_the_warm_server(box: Box, generation: Name) -> None:
     prime = prime_box(box, generation)
     prime.up(LAYOUTS[generation])
-    first = prime.wait_for_steps("trainer", 6)
+    first = prime.wait_for_steps("trainer", 4)
     assert first[0] == GENERATIONS[generation].first_step
     server = prime.pid("inference")
 

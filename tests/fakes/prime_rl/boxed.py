@@ -139,4 +139,4 @@ def _place(box: Box, generation: Name) -> None:
     root = checkout(box.root, generation)
     box.env["RLTUI_PRIME_RL"] = str(root)
     box.env["PATH"] = f"{root / TOOLS}{os.pathsep}{box.env['PATH']}"
-    box.env["STANDIN_STEP_S"] = "0.1"
+    box.env["STANDIN_STEP_S"] = "0.05"
