@@ -430,7 +430,8 @@ class Supervisor:
         files = edit.after.files if edit is not None else self._store.files
         step = self.folder.latest_checkpoint() if request.resume == "latest" else None
         await self._resolved.rehearse(plan.start, files, resume_step=step, run_id=self._run_start.run_id)
-        return await self._planned(request)  # seconds may have passed
+        pinned = request.model_copy(update={"base": plan.base}) if edit is not None else request
+        return await self._planned(pinned)  # seconds may have passed, and another may have written
 
     def _service_calls(self) -> Sequence[ServiceCall]:
         return self._recipe.service_calls(self._store.files, resume_step=self._run_start.resume_step)
