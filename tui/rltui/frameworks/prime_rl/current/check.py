@@ -12,7 +12,8 @@ from rltui.frameworks.config_data import effective, value_at
 from rltui.frameworks.grammar import Grammar
 from rltui.frameworks.prime_rl.current import renamed
 from rltui.frameworks.prime_rl.current.conflicts import conflict_problems
-from rltui.frameworks.prime_rl.current.knobs import KNOBS, defaults, more_knobs
+from rltui.frameworks.prime_rl.current.knobs import DEFAULT_BATCH, KNOBS, defaults, more_knobs
+from rltui.frameworks.prime_rl.current.knobs_orchestrator import BATCH
 from rltui.frameworks.prime_rl.current.parts import part_problems
 from rltui.frameworks.prime_rl.current.ports import port_problems
 from rltui.frameworks.prime_rl.current.renderers import renderer_problems
@@ -40,6 +41,8 @@ class _Checks(Checks):
 
     def values(self, files: ConfigFiles) -> dict[str, Any]:
         values = {**Checks.values(self, files), **switches(files), **NO_TENSOR_PARALLEL}
+        if values[BATCH.batch_size] is None and values[BATCH.token_batch_size] is None:
+            values[BATCH.batch_size] = DEFAULT_BATCH
         if (images := values.get("model.vlm")) is not None:
             values.setdefault("trainer.model.vlm", images)
         return values

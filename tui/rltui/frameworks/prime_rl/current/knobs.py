@@ -39,7 +39,8 @@ FOLLOWS = Follows(
     },
     table=WHEN_THERE,
 )  # fmt: skip
-_DEFAULT_BATCH = 128
+DEFAULT_BATCH = 128
+"""Rollouts, where the file says neither how many nor how many tokens."""
 _ENGINE_ABOVE_ROUTER = 100
 _MUON_BETAS2 = 0.95
 
@@ -88,7 +89,7 @@ Lookup = Callable[[str], TomlValue]
 def _of_rl(data: Mapping[str, Any], value: Lookup) -> dict[str, TomlValue]:
     found: dict[str, TomlValue] = {}
     if value_at(data, BATCH.batch_size) is None and value_at(data, BATCH.token_batch_size) is None:
-        found[BATCH.batch_size] = _DEFAULT_BATCH
+        found[BATCH.batch_size] = DEFAULT_BATCH
     ranks, shared = value("deployment.num_train_gpus"), max(1, value("trainer.model.cp"))
     if ranks > 1:
         found["orchestrator.num_train_workers"] = ranks // shared

@@ -232,6 +232,13 @@ def _trainer(place: Place, further: tuple[Knob, ...]) -> Iterator[Knob]:
     yield from place.put((*_TOP, *further))
 
 
+def _with_values(knobs: Iterator[Knob]) -> Iterator[Knob]:
+    """In a table that is there, its keys cannot be `None`."""
+    filled = {f"{table}.{key}" for table, keys in WHEN_THERE.items() for key in keys}
+    for knob in knobs:
+        yield replace(knob, nullable=knob.nullable and knob.name not in filled)
+
+
 _LOSS_HERE = tuple(replace(knob, key=f"loss.{knob.key}") for knob in _LOSS)
-TRAINER_KNOBS = tuple(_trainer(Place(("trainer",), "trainer"), (*_LOSS_HERE, *_RL_ONLY)))
-SFT_TRAINER_KNOBS = tuple(_trainer(Place(("sft",), file="sft", namespace="sft"), _SFT_ONLY))
+TRAINER_KNOBS = tuple(_with_values(_trainer(Place(("trainer",), "trainer"), (*_LOSS_HERE, *_RL_ONLY))))
+SFT_TRAINER_KNOBS = tuple(_with_values(_trainer(Place(("sft",), file="sft", namespace="sft"), _SFT_ONLY)))

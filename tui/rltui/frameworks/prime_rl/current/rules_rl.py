@@ -12,7 +12,6 @@ from rltui.frameworks.prime_rl.current.rules_model import OWN, fault_if, model_r
 from rltui.frameworks.rule_makers import (
     Values,
     at_least,
-    below,
     holds,
     is_on,
     requires,
@@ -45,8 +44,8 @@ def has_inference(v: Values) -> bool:
 def concurrency_rules(at: str) -> tuple[Rule, ...]:
     """Bounds in order."""
     return (
-        below(f"{at}.initial_inflight", f"{at}.max_inflight", equal=True),
-        below(f"{at}.min_inflight", f"{at}.max_inflight", equal=True),
+        at_least(f"{at}.max_inflight", f"{at}.initial_inflight"),
+        at_least(f"{at}.max_inflight", f"{at}.min_inflight"),
     )
 
 

@@ -55,7 +55,7 @@ def _member(value: Mapping[str, Any], shape: Union, path: tuple[str, ...]) -> Fo
     if tag is None:
         yield (*path, shape.tag), f"is missing: one of {names}"
         return
-    if tag not in shape.members:
+    if not isinstance(tag, str) or tag not in shape.members:
         yield (*path, shape.tag), f"must be one of {names}, not {shown(tag)}"
         return
     member = shape.members[tag]
