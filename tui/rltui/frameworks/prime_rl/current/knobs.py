@@ -9,6 +9,7 @@ from rltui.core.knobs import Knob, TomlValue
 from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.config_data import value_at
 from rltui.frameworks.prime_rl.current import knobs_inference, knobs_orchestrator, knobs_sft
+from rltui.frameworks.prime_rl.current.conflicts import SHARED as SHARED_KEYS
 from rltui.frameworks.prime_rl.current.knobs_orchestrator import BATCH
 from rltui.frameworks.prime_rl.current.knobs_shared import SHARED
 from rltui.frameworks.prime_rl.current.knobs_trainer import TRAINER_KNOBS, WHEN_THERE
@@ -24,21 +25,19 @@ KNOBS: tuple[Knob, ...] = (
     *knobs_sft.KNOBS,
 )
 BY_NAME = {knob.name: knob for knob in KNOBS}
+_TRANSPORT = "rollout_transport.type"
 FOLLOWS = Follows(
     shared={
-        "model.name": ("trainer.model.name", "orchestrator.model.name", "inference.vllm.model"),
-        "max_steps": ("trainer.max_steps", "orchestrator.max_steps"),
-        "seq_len": ("trainer.model.seq_len", BATCH.seq_len),
-        "ckpt.interval": ("trainer.ckpt.interval", "orchestrator.ckpt.interval"),
-        "ckpt.keep_last": ("trainer.ckpt.keep_last",),
-        "ckpt.keep_interval": ("trainer.ckpt.keep_interval",),
-        "ckpt.output_dir": ("trainer.ckpt.output_dir",),
-        "log.level": ("trainer.log.level", "orchestrator.log.level", "inference.log.level"),
-        "rollout_transport.type": ("trainer.rollout_transport.type", "orchestrator.rollout_transport.type"),
+        key: tuple(sub for sub in subs if sub in BY_NAME)
+        for key, subs in SHARED_KEYS.items()
+        if key in BY_NAME
+    }
+    | {
+        _TRANSPORT: (f"trainer.{_TRANSPORT}", f"orchestrator.{_TRANSPORT}"),
         "sft.model.name": ("sft.inference.vllm.model",),
     },
     table=WHEN_THERE,
-)  # fmt: skip
+)
 DEFAULT_BATCH = 128
 """Rollouts, where the file says neither how many nor how many tokens."""
 _ENGINE_ABOVE_ROUTER = 100
