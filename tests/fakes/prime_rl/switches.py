@@ -23,9 +23,6 @@ class Switches:
     gpus: int
     """How many GPUs the launcher finds where `CUDA_VISIBLE_DEVICES` does not say."""
 
-    def is_hit(self, fault: str, program: str, step: int) -> bool:
-        return fault == f"{program}:{step}"
-
 
 def switches() -> Switches:
     def read(name: str, default: str) -> str:
