@@ -26,7 +26,7 @@ from rltui.services.journal_file import read_journal
 from rltui.services.processes import AttemptRecord, boot_identity, read_process_id
 from rltui.services.processes.identity import read_stat
 from rltui.services.recipe import Launch
-from rltui.services.run_folder import RunFolder
+from rltui.services.run_metrics import RunMetrics
 from rltui.services.stack_dump import find_py_spy
 
 HANGS = """\
@@ -66,7 +66,7 @@ class Host:
 
     def __post_init__(self) -> None:
         self.teller = Teller(self.folder / "journal.jsonl")
-        self.progress = ProgressTracker(RunFolder(self.folder, TINYRL.files), TINYRL)
+        self.progress = ProgressTracker(RunMetrics(self.folder / "metrics.jsonl", TINYRL), TINYRL)
 
     def add(self, spec: ComponentSpec, *, metrics: str | None = None) -> Runner:
         folder = self.folder / spec.id
