@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rltui.frameworks.output_tree import SIGNS, framework_of_tree
-from rltui.frameworks.registry import FRAMEWORKS
+from rltui.frameworks.registry import IDS
 
 TREES = {
     "split, by the launcher": (
@@ -46,4 +46,4 @@ def test_who_wrote_it(framework: str | None, names: tuple[str, ...]) -> None:
 
 
 def test_every_framework_that_writes_folders_is_known() -> None:
-    assert set(SIGNS) == FRAMEWORKS.keys() - {"generic"}
+    assert set(SIGNS) == set(IDS) - {"generic"}

@@ -10,7 +10,9 @@ import pytest
 from rltui.core.api import KnobInfo
 from rltui.core.knobs import TomlValue
 from rltui.frameworks.base import Framework
-from rltui.frameworks.prime_rl import PRIME_RL, PRIME_RL_MERGED, PRIME_RL_SPLIT
+from rltui.frameworks.prime_rl.current import PRIME_RL
+from rltui.frameworks.prime_rl.merged import PRIME_RL_MERGED
+from rltui.frameworks.prime_rl.split import PRIME_RL_SPLIT
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.config_store import ConfigStore
 

@@ -28,7 +28,7 @@ def user_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_shipped_layouts_load(path: Path) -> None:
     layout = layout_files.load(path)
     assert layout.title
-    assert layout.framework in ("", *registry.FRAMEWORKS)
+    assert layout.framework in ("", *registry.IDS)
 
 
 def test_tinyrl_layout_is_filled() -> None:
@@ -54,7 +54,7 @@ def test_tinyrl_layout() -> None:
 
 def test_every_framework_has_its_layout() -> None:
     names = {path.stem for path in SHIPPED}
-    assert {name for each in registry.FRAMEWORKS.values() for name in each.layouts.values()} <= names
+    assert {name for each in map(registry.get, registry.IDS) for name in each.layouts.values()} <= names
 
 
 def test_own_layouts_go_before_shipped_ones(tmp_path: Path, user_config: Path) -> None:

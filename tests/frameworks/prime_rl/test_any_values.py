@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from rltui.core.knobs import Knob
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
-from rltui.frameworks.prime_rl import PRIME_RL_MERGED, PRIME_RL_SPLIT
+from rltui.frameworks.prime_rl.merged import PRIME_RL_MERGED
+from rltui.frameworks.prime_rl.split import PRIME_RL_SPLIT
 
 VALUES = st.sampled_from(
     [0, 1, 2, 7, 128, -1, 0.0, 0.5, 1.5, float("inf"), float("nan"), True, False, "None", "nccl", "x", "",

@@ -10,7 +10,7 @@ import pytest
 
 from rltui.frameworks.base import ConfigFile, ConfigFiles
 from rltui.frameworks.config_data import effective
-from rltui.frameworks.prime_rl import PRIME_RL
+from rltui.frameworks.prime_rl.current import PRIME_RL
 from rltui.frameworks.prime_rl.current.check import CHECKS, check
 from rltui.frameworks.prime_rl.current.derive import derive
 from rltui.frameworks.prime_rl.current.knobs import BY_NAME, KNOBS, defaults, more_knobs

@@ -7,7 +7,7 @@ import pytest
 
 from rltui.core.api import Problem
 from rltui.frameworks.base import ConfigFile, ConfigFiles
-from rltui.frameworks.prime_rl import PRIME_RL_MERGED
+from rltui.frameworks.prime_rl.merged import PRIME_RL_MERGED
 
 ERA_B = Path(__file__).parents[2] / "data" / "prime_rl" / "era_b"
 GROUP = "orchestrator.rollouts_per_example = 16\ntrainer.optim.lr = 1e-6\n"

@@ -9,8 +9,7 @@ from tests.frameworks.prime_rl.runs import CONTEXT, commands, files, of, of_text
 
 from rltui.core.template import Missing
 from rltui.frameworks.base import Resolution, RunContext
-from rltui.frameworks.prime_rl import PRIME_RL
-from rltui.frameworks.prime_rl.current import env_servers
+from rltui.frameworks.prime_rl.current import PRIME_RL, env_servers
 
 RUN = files("era_c", rl="rl.toml")
 SFT = files("era_c", sft="sft.toml")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.frameworks.prime_rl.runs import CONTEXT, commands, files, of, with_devices
 
-from rltui.frameworks.prime_rl import PRIME_RL_SPLIT as SPLIT
+from rltui.frameworks.prime_rl.split import PRIME_RL_SPLIT as SPLIT
 
 RUN = files("era_a", trainer="train.toml", orchestrator="orch.toml", inference="infer.toml")
 SFT = files("era_a", sft="sft.toml")

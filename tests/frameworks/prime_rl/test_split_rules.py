@@ -7,7 +7,7 @@ import pytest
 
 from rltui.core.api import Problem
 from rltui.frameworks.base import ConfigFile, ConfigFiles
-from rltui.frameworks.prime_rl import PRIME_RL_SPLIT
+from rltui.frameworks.prime_rl.split import PRIME_RL_SPLIT
 
 ERA_A = Path(__file__).parents[2] / "data" / "prime_rl" / "era_a"
 ROLES = {"train": "trainer", "orch": "orchestrator", "infer": "inference", "sft": "sft"}

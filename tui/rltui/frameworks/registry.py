@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from rltui.core.suggest import did_you_mean
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework
-from rltui.frameworks.generic import GENERIC
-from rltui.frameworks.prime_rl import PRIME_RL, PRIME_RL_MERGED, PRIME_RL_SPLIT
-from rltui.frameworks.tinyrl import TINYRL
 
-_DETECTED = (TINYRL, PRIME_RL, PRIME_RL_MERGED, PRIME_RL_SPLIT)
-"""`generic` takes any file and is only chosen by a layout."""
-
-FRAMEWORKS: Mapping[str, Framework] = {framework.id: framework for framework in (*_DETECTED, GENERIC)}
+_DEFINED: Mapping[str, tuple[str, str]] = {
+    "tinyrl": ("rltui.frameworks.tinyrl", "TINYRL"),
+    "prime-rl": ("rltui.frameworks.prime_rl.current", "PRIME_RL"),
+    "prime-rl-merged": ("rltui.frameworks.prime_rl.merged", "PRIME_RL_MERGED"),
+    "prime-rl-split": ("rltui.frameworks.prime_rl.split", "PRIME_RL_SPLIT"),
+    "generic": ("rltui.frameworks.generic", "GENERIC"),
+}
+"""By id: module and name. Their tables of knobs and keys are big: each is imported where it is asked for."""
+IDS = tuple(_DEFINED)
+"""Of all frameworks."""
+_OF_PRIME_RL = ("prime-rl", "prime-rl-merged", "prime-rl-split")
+"""Newest first. `generic` takes any file and is only chosen by a layout."""
 
 
 class AmbiguousConfigError(ConfigError):
@@ -40,10 +46,12 @@ def get(framework_id: str) -> Framework:
     Raises:
         ConfigError: if there is none.
     """
-    if framework_id not in FRAMEWORKS:
-        hint = did_you_mean(framework_id, FRAMEWORKS) or f"there are: {', '.join(FRAMEWORKS)}"
+    if framework_id not in _DEFINED:
+        hint = did_you_mean(framework_id, IDS) or f"there are: {', '.join(IDS)}"
         raise ConfigError(f"unknown framework {framework_id!r}", hint=hint)
-    return FRAMEWORKS[framework_id]
+    module, name = _DEFINED[framework_id]
+    framework: Framework = getattr(import_module(module), name)
+    return framework
 
 
 def detect(parsed: Sequence[tuple[str, Mapping[str, Any]]], *, installed: str | None = None) -> Framework:
@@ -55,20 +63,27 @@ def detect(parsed: Sequence[tuple[str, Mapping[str, Any]]], *, installed: str | 
         AmbiguousConfigError: if several do, and that does not help.
         UnknownConfigError: if there is none; the details say what each file looks like.
     """
-    found = [framework for framework in _DETECTED if _takes(framework, parsed)]
-    if len(found) == 1 or TINYRL in found:  # its files have knobs that no other framework knows
+    embedded = get("tinyrl")
+    if _takes(embedded, parsed):  # its files have knobs that no other framework knows
+        return embedded
+    found = [framework for framework in map(get, _OF_PRIME_RL) if _takes(framework, parsed)]
+    if len(found) == 1:
         return found[0]
     for framework in found:
         if framework.id == installed:
             return framework
     if found:
         raise AmbiguousConfigError([path for path, _ in parsed], found)
-    known = ", ".join(f"{framework.id} ({framework.title})" for framework in _DETECTED)
+    known = ", ".join(f"{framework.id} ({framework.title})" for framework in _detectable())
     raise UnknownConfigError(
         "cannot tell which framework this config is for",
         details=[*(f"{path}: {_shape(path, data)}" for path, data in parsed), f"known: {known}"],
         hint='write a layout with framework = "generic" and your own commands, and pass it with --layout',
     )
+
+
+def _detectable() -> tuple[Framework, ...]:
+    return get("tinyrl"), *map(get, _OF_PRIME_RL)
 
 
 def _takes(framework: Framework, parsed: Sequence[tuple[str, Mapping[str, Any]]]) -> bool:
@@ -91,7 +106,7 @@ def layout_for(framework: Framework, roles: Collection[str]) -> str:
 
 def _shape(path: str, data: Mapping[str, Any]) -> str:
     """What is known of a file that does not fit with the others."""
-    for framework in _DETECTED:
+    for framework in _detectable():
         if framework.is_own(data) and (role := framework.roles(path, data)):
             return f"looks like the {role} file of {framework.title}"
     return f"has {', '.join(list(data)[:6])}" if data else "is empty"

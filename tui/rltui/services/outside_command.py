@@ -7,7 +7,9 @@ import signal
 from collections.abc import Sequence
 
 from rltui.core.lines import decode_line, plain_text
-from rltui.services.tmux_host import OUTER_VARIABLES
+
+OUTER_VARIABLES = frozenset({"TMUX", "TMUX_PANE", "RLTUI_EXPERIMENT", "RLTUI_COMPONENT", "RLTUI_ATTEMPT"})
+"""Say where rltui was called from: the user's own tmux, or a component of another experiment."""
 
 
 def runnable(command: Sequence[str]) -> list[str]:

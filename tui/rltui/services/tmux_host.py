@@ -21,6 +21,7 @@ from libtmux.common import get_version, get_version_str, has_lt_version
 from libtmux.exc import LibTmuxException, TmuxCommandNotFound
 
 from rltui.errors import ConflictError, RltuiError
+from rltui.services.outside_command import OUTER_VARIABLES
 
 MINIMUM_VERSION = "3.2"
 """First with `new-window -e`, `list-panes -f` and exact `=` targets as used here."""
@@ -61,8 +62,6 @@ SERVER_VARIABLES = frozenset(
 )
 """All that the server itself inherits: what it starts with reaches every later session, so a GPU list or a
 component's tag from the shell of the first start must not be among it."""
-OUTER_VARIABLES = frozenset({"TMUX", "TMUX_PANE", "RLTUI_EXPERIMENT", "RLTUI_COMPONENT", "RLTUI_ATTEMPT"})
-"""Say where rltui was called from: the user's own tmux, or a component of another experiment."""
 
 
 class TmuxWindow(NamedTuple):

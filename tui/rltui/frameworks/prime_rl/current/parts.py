@@ -115,7 +115,10 @@ def _templates(data: Mapping[str, Any]) -> Found:
     trainer = value(f"trainer.{key}", shared)
     if value(f"orchestrator.{key}", shared) != trainer:
         yield f"trainer.{key}", f"and orchestrator.{key} must be the same: set {key} at the top"
-    if isinstance(data.get("inference"), Mapping) and value("inference.vllm.chat_template", trainer) != trainer:
+    if (
+        isinstance(data.get("inference"), Mapping)
+        and value("inference.vllm.chat_template", trainer) != trainer
+    ):
         yield "inference.vllm.chat_template", f"must be that of the trainer: set {key} at the top"
 
 
@@ -123,7 +126,9 @@ def _output_dir(data: Mapping[str, Any], part: str) -> Found:
     own = value_at(data, f"{part}.output_dir")
     if not isinstance(own, str) or own == NONE:
         return
-    run = next((name for key in ("run.dir", "run.name") if isinstance(name := value_at(data, key), str)), None)
+    run = next(
+        (name for key in ("run.dir", "run.name") if isinstance(name := value_at(data, key), str)), None
+    )
     top = value_at(data, "output_dir")
     if run is None or PurePath(own) != PurePath(top if isinstance(top, str) else "outputs") / run:
         yield f"{part}.output_dir", "follows from output_dir and run.name: remove it, and set those"

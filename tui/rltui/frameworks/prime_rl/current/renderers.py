@@ -11,8 +11,8 @@ from rltui.frameworks.rule_makers import is_on
 
 _FAMILIES: dict[str, tuple[str, ...]] = {
     "Qwen": (
-        "Qwen3-0.6B", "Qwen3-1.7B", "Qwen3-4B", "Qwen3-4B-Instruct-2507", "Qwen3-4B-Thinking-2507", "Qwen3-8B",
-        "Qwen3-14B", "Qwen3-32B", "Qwen3-30B-A3B", "Qwen3-30B-A3B-Instruct-2507",
+        "Qwen3-0.6B", "Qwen3-1.7B", "Qwen3-4B", "Qwen3-4B-Instruct-2507", "Qwen3-4B-Thinking-2507",
+        "Qwen3-8B", "Qwen3-14B", "Qwen3-32B", "Qwen3-30B-A3B", "Qwen3-30B-A3B-Instruct-2507",
         "Qwen3-30B-A3B-Thinking-2507", "Qwen3-235B-A22B", "Qwen3.5-0.8B", "Qwen3.5-2B", "Qwen3.5-4B",
         "Qwen3.5-9B", "Qwen3.5-35B-A3B", "Qwen3.5-122B-A10B", "Qwen3.5-397B-A17B", "Qwen3.6-35B-A3B",
         "Qwen3.8-27B", "Qwen3.8-Flash-Next", "Qwen3-VL-4B-Instruct", "Qwen3-VL-8B-Instruct",
@@ -43,9 +43,11 @@ _FAMILIES: dict[str, tuple[str, ...]] = {
 MODELS = frozenset(f"{owner}/{name}" for owner, names in _FAMILIES.items() for name in names)
 """For which `auto` finds a renderer, with renderers 0.1.12; newer releases know more."""
 NAMES = frozenset(
-    "auto default qwen3 prime-qwen3 qwen3.5 qwen3.6 qwen3.8 qwen3-vl gemma4 glm-5 glm-5.1 glm-5.3 glm-4.5 "
-    "minimax-m2 deepseek-v3 deepseek-r1 deepseek-v4 kimi-k2 kimi-k2.5 nemotron-3 nemotron-3-ultra "
-    "nemotron-3.5 llama-3 laguna-xs.2 laguna-m.1 laguna-xs-2.1 laguna-s-2.1 gpt-oss inkling hy3 custom".split()
+    """
+    auto default qwen3 prime-qwen3 qwen3.5 qwen3.6 qwen3.8 qwen3-vl gemma4 glm-5 glm-5.1 glm-5.3 glm-4.5
+    minimax-m2 deepseek-v3 deepseek-r1 deepseek-v4 kimi-k2 kimi-k2.5 nemotron-3 nemotron-3-ultra
+    nemotron-3.5 llama-3 laguna-xs.2 laguna-m.1 laguna-xs-2.1 laguna-s-2.1 gpt-oss inkling hy3 custom
+    """.split()  # noqa: SIM905  (words read better than quoted lines)
 )
 """Of renderers 0.1.12."""
 
@@ -58,7 +60,9 @@ def renderer_problems(values: Mapping[str, Any], *, is_rl: bool, path: str) -> I
         return
     own = values.get("orchestrator.tokenizer") if is_rl else None
     tokenizer = own.get("name") if isinstance(own, Mapping) else None
-    model = tokenizer or values["tokenizer.name" if is_rl else "sft.tokenizer.name"] or values[f"{at}model.name"]
+    model = (
+        tokenizer or values["tokenizer.name" if is_rl else "sft.tokenizer.name"] or values[f"{at}model.name"]
+    )
     if name == "auto" and model not in MODELS:
         message = (
             f'{key} is "auto", but {model} is not among the models that a renderer is known for: name one of '
@@ -66,7 +70,9 @@ def renderer_problems(values: Mapping[str, Any], *, is_rl: bool, path: str) -> I
         )
         yield Problem(severity="warning", key=key, message=message, file=path)
     elif name == "default" and not is_rl:
-        message = f'{key} cannot be "default" for SFT, which must tell the answers from the rest: name a typed one'
+        message = (
+            f'{key} cannot be "default" for SFT, which must tell answers from the rest: name a typed one'
+        )
         yield Problem(key=key, message=message, file=path)
     elif name not in NAMES:
         message = f'{key} ("{name}") is not known here: {did_you_mean(name, NAMES) or "a newer one?"}'

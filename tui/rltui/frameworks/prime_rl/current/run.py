@@ -38,7 +38,7 @@ def has_inference(data: Mapping[str, Any]) -> bool:
 
 def has_router(data: Mapping[str, Any]) -> bool:
     """A router stands before the engine, unless it is switched off."""
-    return value_at(data, "inference.router") != "None"
+    return bool(value_at(data, "inference.router") != "None")
 
 
 def broadcast(data: Mapping[str, Any]) -> str:
