@@ -292,7 +292,7 @@ async def test_small_terminals_show_the_pane_with_the_focus(
     async with open_app(experiment, size=size) as pilot:
         for key in ("t", "i", "c", "shift+tab"):
             await press(pilot, key)
-            pane = overview(pilot)._current_pane()
+            pane = overview(pilot).current_pane
             assert pane is not None
             visible = pane.region.intersection(pilot.app.screen.region)
             assert visible.height >= min(2, size[1] - 2)

@@ -5,6 +5,7 @@ A new action is a row here and the `action_…` method it names on the screen or
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -202,6 +203,22 @@ def bindings(*scopes: Scope) -> list[BindingType]:
 def bindings_of(*ids: str) -> list[BindingType]:
     """Textual bindings of single actions."""
     return [_binding(action) for action in ACTIONS if action.id in ids]
+
+
+SHARED = ("help", "palette", "theme", "detach", "interrupt")
+"""Ids of the overview's actions that work on the screens on top of it too."""
+
+
+def on_top(*scopes: Scope, but: str = "") -> tuple[Action, ...]:
+    """What a screen on top of the overview has: the actions of these scopes without `but`, and `SHARED`."""
+    return tuple(
+        action for action in ACTIONS if (action.scope in scopes and action.id != but) or action.id in SHARED
+    )
+
+
+def not_among(here: Iterable[Action]) -> frozenset[str]:
+    """Names of the methods of all other actions, which the palette must not offer there."""
+    return frozenset(action.method for action in ACTIONS) - {action.method for action in here}
 
 
 CHANGING_ACTIONS = frozenset(action.method for action in ACTIONS if action.changes)

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
 from functools import cached_property
 from typing import TYPE_CHECKING
-
-from textual.screen import Screen
 
 from rltui.client.protocol import Experiment
 from rltui.core.api import ALIVE_STATES, KnobInfo, Request
 from rltui.ui import requests
 from rltui.ui.config_desk import ConfigDesk
+from rltui.ui.experiment_screen import ExperimentScreen
 from rltui.ui.one_request import run_alone
 
 if TYPE_CHECKING:
     from rltui.ui.config_work import ConfigWork
 
 
-class ConfigActions(Screen[None]):
+class ConfigActions(ExperimentScreen):
     """Turns keys into work. A screen of it says which knob is under its cursor."""
 
     def __init__(self, experiment: Experiment, desk: ConfigDesk) -> None:
-        super().__init__()
-        self.experiment = experiment
+        super().__init__(experiment)
         self.desk = desk
 
     @cached_property
@@ -37,10 +34,6 @@ class ConfigActions(Screen[None]):
     def cursor_knob(self) -> KnobInfo | None:
         """The knob that the keys act on."""
         raise NotImplementedError
-
-    def work(self, coroutine: Coroutine[None, None, None]) -> None:
-        """Carry it out, one at a time."""
-        run_alone(self, coroutine, readonly=self.experiment.readonly)
 
     def edit(self, knob: KnobInfo) -> None:
         """Open the editor."""

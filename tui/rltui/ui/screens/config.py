@@ -13,7 +13,7 @@ from textual.widgets import Input, Static
 
 from rltui.client.protocol import Experiment
 from rltui.core.api import KnobInfo
-from rltui.ui.actions import ACTIONS, CHANGING_ACTIONS, Scope, bindings_of, changing_keys
+from rltui.ui.actions import CHANGING_ACTIONS, Scope, bindings_of, changing_keys, not_among, on_top
 from rltui.ui.config_actions import ConfigActions
 from rltui.ui.config_desk import ConfigDesk
 from rltui.ui.one_request import say_readonly
@@ -31,17 +31,8 @@ from rltui.ui.widgets.knob_rows import knob_detail, table_note, worst_problem
 from rltui.ui.widgets.row_list import Row, RowList
 
 _FAINT = "$foreground 60%"
-_SHARED = ("help", "palette", "theme", "detach", "interrupt")
-"""Actions of the overview that work here too."""
-_SCOPES = (Scope.CONFIG, Scope.KNOB_TABLE, Scope.KNOBS)
-_HERE = tuple(
-    action
-    for action in ACTIONS
-    if (action.scope in _SCOPES and action.id != "knob.focus") or action.id in _SHARED
-)
-_ACTIONS = frozenset(action.method for action in _HERE)
-_ELSEWHERE = frozenset(action.method for action in ACTIONS) - _ACTIONS
-"""What the palette must not offer here."""
+_HERE = on_top(Scope.CONFIG, Scope.KNOB_TABLE, Scope.KNOBS, but="knob.focus")
+_ELSEWHERE = not_among(_HERE)
 _CHANGING_KEYS = changing_keys(Scope.KNOBS, Scope.KNOB_TABLE)
 
 
@@ -91,11 +82,6 @@ class ConfigScreen(ConfigActions):
         self._problems.border_title = "Problems"
         self._rows.focus()
 
-    @property
-    def _is_open(self) -> bool:
-        """It is seen, be it below a dialog."""
-        return self.is_mounted and self in self.app.screen_stack
-
     def on_screen_resume(self) -> None:
         """Catch up."""
         self.reload()
@@ -117,7 +103,7 @@ class ConfigScreen(ConfigActions):
 
     def reload(self) -> None:
         """Show what the desk holds now."""
-        if not self._is_open:
+        if not self.is_open:
             return
         self._update_title()
         width = self._rows.scrollable_content_region.width
@@ -277,12 +263,6 @@ class ConfigScreen(ConfigActions):
         self._rows.go_to(problem.key or "")
         self._rows.focus()
         self.reload()
-
-    def action_show_help(self) -> None:
-        """All keys."""
-        from rltui.ui.screens.help import HelpScreen
-
-        self.app.push_screen(HelpScreen(readonly=self.experiment.readonly))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what there is here, and makes sense now."""

@@ -12,7 +12,6 @@ from textual.binding import ActiveBinding
 from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.reactive import reactive
-from textual.screen import Screen
 from textual.widgets import Static
 
 from rltui.client.protocol import Experiment
@@ -21,8 +20,8 @@ from rltui.core.durations import duration
 from rltui.core.gpu.report import GpuDevice, GpuHistories, GpuProcess, GpuReport
 from rltui.errors import RltuiError
 from rltui.ui import requests
-from rltui.ui.actions import ACTIONS, Scope, bindings, bindings_of
-from rltui.ui.one_request import run_alone
+from rltui.ui.actions import Scope, bindings_of, not_among, on_top
+from rltui.ui.experiment_screen import ExperimentScreen
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.gpu_chart import FINE_RANGE_S, GpuChart
 from rltui.ui.widgets.gpu_device_rows import device_rows
@@ -36,16 +35,11 @@ AGE_INTERVAL_S = 1.0
 MIN_HISTORY_INTERVAL_S = 2.0
 """The history is asked for as often as there are samples, but not more often than this."""
 FREE_KEY = "K"
-_SHARED = ("help", "palette", "theme", "detach", "interrupt")
-"""Actions of the overview that work here too."""
-_ACTIONS = frozenset(
-    action.method for action in ACTIONS if action.scope is Scope.GPUS or action.id in _SHARED
-)
-_ELSEWHERE = frozenset(action.method for action in ACTIONS) - _ACTIONS
-"""What the palette must not offer here."""
+_HERE = on_top(Scope.GPUS)
+_ELSEWHERE = not_among(_HERE)
 
 
-class GpuScreen(Screen[None]):
+class GpuScreen(ExperimentScreen):
     """Lies on the overview, which hands the readings on. Made once: it stays when it is left.
 
     Textual 8.2 keeps what a removed screen has painted, about 1 MB (`StylesCache.get_inner_outer` is an
@@ -53,16 +47,15 @@ class GpuScreen(Screen[None]):
     """
 
     CSS_PATH: ClassVar = ["gpus.tcss"]
-    BINDINGS = [*bindings(Scope.GPUS), *bindings_of(*_SHARED)]  # noqa: RUF012 - as Textual declares it
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012
+    BINDINGS = bindings_of(*(action.id for action in _HERE))
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012 - as Textual declares it
     VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012
 
     can_free: reactive[bool] = reactive(False, init=False, bindings=True)
     """The process under the cursor may be ended."""
 
     def __init__(self, experiment: Experiment, *, clock: Callable[[], float]) -> None:
-        super().__init__()
-        self._experiment = experiment
+        super().__init__(experiment)
         self._report: GpuReport | None = None
         self._clock = clock
         self._marks: Marks = {}
@@ -99,11 +92,6 @@ class GpuScreen(Screen[None]):
         self._devices.focus()
         self.set_interval(AGE_INTERVAL_S, self._update_age, name="age")
 
-    @property
-    def _is_open(self) -> bool:
-        """It is seen, be it below a dialog."""
-        return self.is_mounted and self in self.app.screen_stack
-
     def on_screen_resume(self) -> None:
         """Catch up."""
         self.run_worker(self._follow_history(), name="history", group="history", exclusive=True)
@@ -115,17 +103,17 @@ class GpuScreen(Screen[None]):
         """Take over a new reading, and put the cursor on the process `pid`."""
         self._report = report
         self._pid = pid or self._pid
-        if self._is_open:
+        if self.is_open:
             self._show_report()
 
     def _update_age(self) -> None:
-        if self._is_open:
+        if self.is_open:
             self._update_title()
 
     def show_connection(self, problem: str | None) -> None:
         """Say that no more readings come; `None`: they come again."""
         self._connection_problem = problem
-        if self._is_open:
+        if self.is_open:
             self._update_title()
 
     def _show_report(self) -> None:
@@ -151,7 +139,7 @@ class GpuScreen(Screen[None]):
         report = self._report
         parts: list[tuple[str, str]] = [
             (" rltui ", "bold $accent"),
-            (clean_line(self._experiment.name), "bold"),
+            (clean_line(self.experiment.name), "bold"),
             (" · GPUs", ""),
         ]
         if report is not None and report.driver:
@@ -172,7 +160,7 @@ class GpuScreen(Screen[None]):
         """Ask again and again; an answer that takes long delays the next question."""
         while True:
             try:
-                self._histories = await self._experiment.gpu_history()
+                self._histories = await self.experiment.gpu_history()
                 self._history_problem = ""
             except RltuiError as error:
                 self._history_problem = f"⚠ {clean_line(error.title)}"
@@ -243,7 +231,7 @@ class GpuScreen(Screen[None]):
         if self._pid is not None:
             self._go_to_process(self._pid)
         is_free = self._process is not None and self._why_left_alone() is None
-        self.can_free = is_free and not self._experiment.readonly
+        self.can_free = is_free and not self.experiment.readonly
 
     # keys
 
@@ -271,28 +259,18 @@ class GpuScreen(Screen[None]):
         """Asks, default no; where that cannot be, says why."""
         if (process := self._process) is None:
             return
-        if not self._experiment.readonly and (reason := self._why_left_alone()) is not None:
+        if not self.experiment.readonly and (reason := self._why_left_alone()) is not None:
             self.notify(reason, markup=False)
             return
         user = f" of user {clean_line(process.user)}" if process.user else ""
         heading = f"End pid {process.pid}{user}?"
         request = Request(action="free", pids=(process.pid,))
-        run_alone(
-            self,
-            requests.carry_out(self.app, self._experiment, request, heading, verb="End it", danger=True),
-            readonly=self._experiment.readonly,
-        )
+        self.work(requests.carry_out(self.app, self.experiment, request, heading, verb="End it", danger=True))
 
     def action_show_overview(self) -> None:
         """Back; the history is not asked for any more."""
         self.workers.cancel_group(self, "history")
         self.app.pop_screen()
-
-    def action_show_help(self) -> None:
-        """All keys."""
-        from rltui.ui.screens.help import HelpScreen
-
-        self.app.push_screen(HelpScreen(readonly=self._experiment.readonly))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what there is here, and makes sense now."""

@@ -8,26 +8,25 @@ from typing import TYPE_CHECKING
 
 from textual import on
 from textual.app import ComposeResult
-from textual.events import DescendantFocus, Key, Resize
+from textual.events import Key, Resize
 from textual.message import Message
-from textual.reactive import reactive
-from textual.widget import Widget
 from textual.widgets import Static
 
 from rltui.client.protocol import Event, Experiment
 from rltui.core.api import Alert, ComponentState, ComponentStatus, KnobInfo, KnobTable, Request, Status
-from rltui.core.gpu.report import GpuProcess, GpuReport
+from rltui.core.gpu.report import GpuReport
 from rltui.core.layout import Screen as ScreenLayout
-from rltui.ui import requests, wishes
 from rltui.ui.actions import CHANGING_ACTIONS, CHANGING_KEYS, Scope, bindings
 from rltui.ui.alerts import show_alert
+from rltui.ui.component_actions import ComponentActions
 from rltui.ui.config_actions import ConfigActions
 from rltui.ui.config_desk import ConfigDesk
+from rltui.ui.gpu_desk import GpuDesk
 from rltui.ui.one_request import say_readonly
+from rltui.ui.pane_actions import PaneActions
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.body import Body, reader_id
+from rltui.ui.widgets.body import Body
 from rltui.ui.widgets.gpu_panel import GpuPanel
-from rltui.ui.widgets.gpu_words import claims
 from rltui.ui.widgets.header_bar import HeaderBar
 from rltui.ui.widgets.key_bar import KeyBar
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
@@ -36,7 +35,6 @@ from rltui.ui.wishes import Wish
 
 if TYPE_CHECKING:
     from rltui.ui.screens.config import ConfigScreen
-    from rltui.ui.screens.gpus import GpuScreen
 
 TITLE_INTERVAL_S = 1.0
 """How often uptimes are looked at; only a changed text is painted."""
@@ -47,16 +45,12 @@ TINY_ROWS = 9
 """Below this, a pane is zoomed from the start."""
 
 
-class Overview(ConfigActions):
+class Overview(PaneActions, ComponentActions, ConfigActions):
     """Shows the newest value of each kind and turns keys into requests."""
 
     BINDINGS = bindings(Scope.COMPONENTS, Scope.KNOBS, Scope.GLOBAL)
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 - as Textual declares it
     VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012
-
-    status: reactive[Status | None] = reactive(None, init=False, bindings=True)
-    selected: reactive[str | None] = reactive(None, init=False, bindings=True)
-    """Component that the component keys act on, or log file that is looked at."""
 
     class Composed(Message):
         """All panes exist: values may come."""
@@ -88,8 +82,7 @@ class Overview(ConfigActions):
         self._alert_at = 0.0
         self._is_tiny = False
         self._readonly = experiment.readonly
-        self._gpus: GpuReport | None = None
-        self._gpu_screen: GpuScreen | None = None
+        self._gpus = GpuDesk(experiment, clock)
         self._config_screen: ConfigScreen | None = None
 
     def compose(self) -> ComposeResult:
@@ -121,7 +114,7 @@ class Overview(ConfigActions):
         is_tiny = event.size.height < TINY_ROWS
         if is_tiny != self._is_tiny and self.body.panes:
             self._is_tiny = is_tiny
-            self.body.zoom((self._current_pane() or self.body.panes[0]) if is_tiny else None)
+            self.body.zoom((self.current_pane or self.body.panes[0]) if is_tiny else None)
 
     # values in
 
@@ -150,20 +143,18 @@ class Overview(ConfigActions):
         self.refresh_bindings()
 
     def _show_gpus(self, report: GpuReport) -> None:
-        could_free = bool(self._claims())
-        self._gpus = report
-        if bool(self._claims()) is not could_free:
+        could_free = self._gpus.claim is not None
+        self._gpus.show(report)
+        if (self._gpus.claim is not None) is not could_free:
             self.refresh_bindings()
         for panel in self.query(GpuPanel):
             panel.show(report, self._clock(), hint="" if self._readonly else " · K")
-        if self._gpu_screen is not None:
-            self._gpu_screen.show(report)
 
     def show_connection(self, problem: str | None) -> None:
         """Say in a banner that what is shown may be old; `None` takes it away."""
-        for screen in (self._gpu_screen, self._config_screen):
-            if screen is not None:
-                screen.show_connection(problem)
+        self._gpus.show_connection(problem)
+        if self._config_screen is not None:
+            self._config_screen.show_connection(problem)
         for banner in self.query("#banner").results(Static):  # none any more when the app is closing
             banner.update(f"⚠ {problem}" if problem else "")
             banner.set_class(problem is not None, "-shown")
@@ -177,7 +168,7 @@ class Overview(ConfigActions):
         await self.query_one(Body).remove()
         await self.mount(self._new_body())
         self._show_config()
-        self._focus_first()
+        self.focus_first()
 
     def watch_status(self, before: Status | None, status: Status | None) -> None:
         """Hand each widget its part."""
@@ -190,13 +181,12 @@ class Overview(ConfigActions):
             if (pane := self.body.component(component.id)) is not None:
                 pane.status = component
                 if pane.is_over and self.selected == component.id:
-                    self._focus_first()
+                    self.focus_first()
         for log in status.logs:
             if (file_pane := self.body.log_file(log.id)) is not None:
                 file_pane.log_file = log
         if before is None and self._ask_to_start and not self._readonly and self._all_stopped(status):
-            self._carry_out(Wish(Request(action="start"), "Nothing runs yet. Start everything?"))
-
+            self.carry_out(Wish(Request(action="start"), "Nothing runs yet. Start everything?"))
         self._offer_rollback(before, status)
 
     def _offer_rollback(self, before: Status | None, status: Status) -> None:
@@ -223,36 +213,7 @@ class Overview(ConfigActions):
         for panel in self.query(GpuPanel):
             panel.update_age(self._clock())
 
-    # focus
-
-    @property
-    def body(self) -> Body:
-        """The panes."""
-        return self.query_one(Body)
-
-    def _focus_first(self) -> None:
-        if self.body.panes:
-            self.body.focus_pane(self.body.panes[0])
-
-    @on(DescendantFocus)
-    def _select_focused(self) -> None:
-        """By what has the focus now: the event may be older than the last key."""
-        self._select(self._current_pane())
-        self.refresh_bindings()
-
-    def _select(self, pane: Widget | None) -> None:
-        if (name := reader_id(pane)) is not None:
-            self.selected = name
-
-    def _go_to(self, pane: Widget) -> None:
-        """Focus and select at once: the next key may have been typed already, and must act on this one."""
-        self.body.focus_pane(pane)
-        self._select(pane)
-
-    def watch_selected(self, selected: str | None) -> None:
-        """Mark the selected pane."""
-        for pane in self.body.readers:
-            pane.selected = reader_id(pane) == selected
+    # what the keys act on
 
     @property
     def component(self) -> ComponentStatus | None:
@@ -265,56 +226,16 @@ class Overview(ConfigActions):
             return components[0]
         return selected
 
-    def _current_pane(self) -> Widget | None:
-        return self.body.pane_of(self.focused) if self.focused else None
+    @property
+    def cursor_knob(self) -> KnobInfo | None:
+        """Under the table's cursor, while the table has the keys."""
+        return next((rows.knob for rows in self.query(KnobRows) if rows.has_focus), None)
 
-    def action_focus_next_pane(self) -> None:
-        """In the order of the columns."""
-        self.body.focus_beside(self._current_pane(), 1)
-        self._select(self._current_pane())
-
-    def action_focus_previous_pane(self) -> None:
-        """Backwards."""
-        self.body.focus_beside(self._current_pane(), -1)
-        self._select(self._current_pane())
-
-    def _select_beside(self, step: int) -> None:
-        panes = [pane for pane in self.body.readers if not pane.has_class("-over")]
-        if panes:
-            ids = [reader_id(pane) for pane in panes]
-            at = ids.index(self.selected) if self.selected in ids else -step
-            self._go_to(panes[(at + step) % len(panes)])
-
-    def action_select_next(self) -> None:
-        """Down the column."""
-        self._select_beside(1)
-
-    def action_select_previous(self) -> None:
-        """Up the column."""
-        self._select_beside(-1)
-
-    def action_focus_component(self, component_id: str) -> None:
-        """Straight to one."""
-        if (pane := self.body.component(component_id) or self.body.log_file(component_id)) is not None:
-            self._go_to(pane)
-
-    def action_focus_knobs(self) -> None:
-        """Straight to the knobs."""
-        for panel in self.query(KnobPanel):
-            self.body.focus_pane(panel)
+    # screens on top
 
     def action_show_gpus(self) -> None:
         """On top of this one, until the person comes back."""
-        self._open_gpus()
-
-    def _open_gpus(self, pid: int | None = None) -> None:
-        if self._gpu_screen is None:
-            from rltui.ui.screens.gpus import GpuScreen
-
-            self._gpu_screen = GpuScreen(self.experiment, clock=self._clock)
-            self.app.install_screen(self._gpu_screen, "gpus")
-        self._gpu_screen.show(self._gpus, pid=pid)
-        self.app.push_screen(self._gpu_screen)
+        self._gpus.open(self.app)
 
     def action_show_config(self) -> None:
         """On top of this one, until the person comes back."""
@@ -330,17 +251,6 @@ class Overview(ConfigActions):
         """It is this one: all its panes."""
         self.action_back()
 
-    def action_zoom(self) -> None:
-        """The focused pane alone, or all again."""
-        pane = self._current_pane()
-        self.body.zoom(None if self.body.zoomed else pane)
-        self.refresh_bindings()
-
-    def action_back(self) -> None:
-        """All panes again."""
-        self.body.zoom(None)
-        self.refresh_bindings()
-
     # requests out
 
     def on_key(self, event: Key) -> None:
@@ -348,65 +258,12 @@ class Overview(ConfigActions):
         if self._readonly and event.key in CHANGING_KEYS:
             say_readonly(self)
 
-    def _carry_out(self, wish: Wish | None) -> None:
-        if wish is not None:
-            self.work(
-                requests.carry_out(
-                    self.app,
-                    self.experiment,
-                    wish.request,
-                    wish.heading,
-                    verb=wish.verb,
-                    danger=wish.danger,
-                )
-            )
-
-    def _wish(self, action: str) -> None:
-        self._carry_out(wishes.wish(action, self.status, self.component))
-
-    def action_start_component(self) -> None:
-        """A plain start needs no question; one that starts more shows its plan."""
-        self._wish("start_component")
-
-    def action_stop_component(self) -> None:
-        """Plan first."""
-        self._wish("stop_component")
-
-    def action_kill_component(self) -> None:
-        """Asks, default no."""
-        self._wish("kill_component")
-
-    def action_restart_component(self) -> None:
-        """Plan first."""
-        self._wish("restart_component")
-
-    def action_start_all(self) -> None:
-        """Plan first."""
-        self._wish("start_all")
-
-    def action_stop_all(self) -> None:
-        """Plan first, default no."""
-        self._wish("stop_all")
-
     def action_free_orphans(self) -> None:
         """Asks, default no. Of what rltui did not start, the GPU screen shows all there is to know first."""
         if self.status is not None and self.status.orphans:
-            self._wish("free_orphans")
-        elif found := self._claims():
-            self._open_gpus(found[0][0].pid)
-
-    def _claims(self) -> list[tuple[GpuProcess, int | None]]:
-        return [] if self._gpus is None else claims(self._gpus)
-
-    def action_restart_menu(self) -> None:
-        """Which components, and where trainers begin."""
-        if (item := self.component) is not None:
-            self.work(requests.restart_by_menu(self.app, self.experiment, item.id))
-
-    def action_fix_component(self) -> None:
-        """Which edit, then its plan."""
-        if (item := self.component) is not None:
-            self.work(requests.fix_memory(self.app, self.experiment, item))
+            self.carry_out_action("free_orphans")
+        elif self._gpus.claim is not None:
+            self._gpus.open(self.app, pid=self._gpus.claim)
 
     def action_edit_knob(self) -> None:
         """From anywhere: the knob under the table's cursor."""
@@ -420,11 +277,6 @@ class Overview(ConfigActions):
     def _edit(self, event: KnobRows.EditRequested) -> None:
         event.stop()
         self.edit(event.knob)
-
-    @property
-    def cursor_knob(self) -> KnobInfo | None:
-        """Under the table's cursor, while the table has the keys."""
-        return next((rows.knob for rows in self.query(KnobRows) if rows.has_focus), None)
 
     @on(KnobRows.CursorMoved)
     def _look_at_knob(self) -> None:
@@ -443,31 +295,23 @@ class Overview(ConfigActions):
 
             self.app.push_screen(MessageDialog.for_alert(self._alert, self._clock() - self._alert_at))
 
-    def action_show_help(self) -> None:
-        """All keys."""
-        from rltui.ui.screens.help import HelpScreen
-
-        self.app.push_screen(HelpScreen(readonly=self._readonly))
-
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what makes sense now."""
         if self._readonly and action in CHANGING_ACTIONS:
             return False
-        if action == "free_orphans" and self._claims():
+        if action == "free_orphans" and self._gpus.claim is not None:
             return True
-        if (sense := wishes.makes_sense(action, self.status, self.component)) is not None:
-            return sense
-        if (sense := self.config_sense(action)) is not None:
-            return sense
+        for sense in (
+            self.component_sense(action),
+            self.config_sense(action),
+            self.pane_sense(action, parameters),
+        ):
+            if sense is not None:
+                return sense
         match action:
-            case "focus_component":
-                # None while the panes are being replaced: the footer asks at any time.
-                return any(body.has_reader(str(parameters[0])) for body in self.query(Body))
             case "last_alert":
                 return self._alert is not None
             case "free_process" | "cycle_range" | "search" | "toggle_changed" | "switch_list":
                 return False  # of other screens
-            case "focus_knobs":
-                return bool(self.query(KnobPanel))
             case _:
                 return True
