@@ -151,3 +151,9 @@ def test_an_unknown_key_is_added_only_where_that_is_wanted() -> None:
     assert added == {"new.list": [1, 2], "new.text": "plain text"}
     with pytest.raises(ConfigError, match="unknown knob"):
         resolve_edits(KNOBS, {"never.there": None}, add=add)
+
+
+def test_a_short_name_means_the_main_knob() -> None:
+    fake = Knob("trainer.data.fake.batch_size", "int", (), "", main=False)
+    assert find_knob((fake, BATCH), "batch_size") is BATCH
+    assert find_knob((fake, BATCH), "fake.batch_size") is fake

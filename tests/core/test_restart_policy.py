@@ -121,3 +121,11 @@ def test_time_before_ready_is_no_health() -> None:
     assert len(died(starting, 90.0).failures) == 2
     ready = advance(starting, ProbeSucceeded(1, at=30.0))
     assert len(died(ready, 90.0).failures) == 1
+
+
+def test_failures_kept_are_no_more_than_the_policy_counts() -> None:
+    """A partner's automatic restart takes one along that had given up, and it dies again."""
+    life = Life(kind="service", restart=Restart(policy="never", max_failures=1))
+    for at in (0.0, 1.0, 2.0):
+        life = died(started(life, at), at)
+    assert life.failures == (2.0,)

@@ -27,7 +27,7 @@ def test_other_steps_tell_the_pace() -> None:
     found = estimate_step(samples, size=1200.0, unit="tokens")
     assert found is not None
     assert found.value == 2.0
-    assert found.text == "1200 tokens per step / 600 tokens per s in steps 3 to 4, with another config"
+    assert found.text == "1,200 tokens per step / 600 tokens per s in steps 3 to 4, with another config"
 
 
 @pytest.mark.parametrize(

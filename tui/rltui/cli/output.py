@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from rltui.cli.status import orphan_text
 from rltui.core.api import DerivedValue, Plan
 from rltui.core.durations import duration
+from rltui.core.units import grouped
 from rltui.core.values import Value
 
 
@@ -46,9 +47,12 @@ def plan_text(plan: Plan) -> str:
 
 
 def figure_text(figure: DerivedValue) -> str:
-    """`prompts per step: 8  (128 rollouts / 16 per example)`."""
-    arithmetic = f"  ({figure.text})" if figure.text else ""
-    return f"{figure.name}: {figure.value} {figure.unit}".rstrip() + arithmetic
+    """`prompts per step: 8  (128 rollouts / 16 per example)`, or the words alone where it varies."""
+    if figure.value is None:
+        return f"{figure.name}: {figure.text}"
+    value = figure.value if isinstance(figure.value, str) else grouped(figure.value)
+    unit = "" if figure.unit in figure.name.split() else f" {figure.unit}"
+    return f"{figure.name}: {value}{unit}" + (f"  ({figure.text})" if figure.text else "")
 
 
 def lost_text(plan: Plan) -> str:

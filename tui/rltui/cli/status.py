@@ -82,7 +82,7 @@ def _progress(status: dict[str, Any]) -> str:
 
 
 def _component_lines(component: dict[str, Any], now: float) -> list[str]:
-    parts = [f"{SYMBOLS.get(component['state'], '?')} {component['id']:<14}{component['state']:<9}"]
+    parts = [f"{SYMBOLS.get(component['state'], '?')} {component['id']:<13} {component['state']:<9}"]
     if component["state"] == "backoff":
         parts.append(retry_text(component, now))
     if component["pid"] is not None:
@@ -113,7 +113,7 @@ def _log_line(log: dict[str, Any], now: float) -> str:
     state = (
         "no file yet" if log["path"] is None else "growing" if quiet is None else f"quiet {duration(quiet)}"
     )
-    return f"  ≡ {log['id']:<14}{state:<9} · {log['name'] or log['wanted'][0]}"
+    return f"  ≡ {log['id']:<13} {state:<9} · {log['name'] or log['wanted'][0]}"
 
 
 def _memory_lines(component: dict[str, Any]) -> list[str]:

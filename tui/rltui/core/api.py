@@ -242,6 +242,8 @@ class KnobInfo(Value):
     control: Literal["", "fraction", "doubling"] = ""
     """How it is best moved: `fraction` is a share of a GPU's memory, `doubling` a size that goes by powers
     of 2."""
+    main: bool = True
+    """Turned from day to day; the others are for the screen that has them all, unless the file sets them."""
     known: bool = True
     """It is in the framework's knob table; else a key of the file of which no more is known than its
     value."""

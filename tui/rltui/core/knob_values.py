@@ -26,11 +26,22 @@ def split_assignment(text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-def find_knob(knobs: Sequence[Knob], name: str, *, others: Sequence[Knob] = ()) -> Knob:
+_NONE_RENAMED: Mapping[str, str] = {}
+
+
+def find_knob(
+    knobs: Sequence[Knob],
+    name: str,
+    *,
+    others: Sequence[Knob] = (),
+    renamed: Mapping[str, str] = _NONE_RENAMED,
+) -> Knob:
     """The knob of that name, or the only one whose name ends with it (`batch_size`, `optim.lr`).
 
-    A knob of the main file goes before one with a namespace; `sft.lr` finds `sft.optim.lr`. `others` are
-    further keys of the files; where a name could mean both, `knobs` go first.
+    A knob of the main file goes before one with a namespace; `sft.lr` finds `sft.optim.lr`. Among several, a
+    main knob goes before the others. `others` are
+    further keys of the files; where a name could mean both, `knobs` go first. `renamed`: what to say of keys
+    that other generations have, by dotted key.
 
     Raises:
         ConfigError: if none fits (with the closest name), or several (with all of them).
@@ -42,12 +53,14 @@ def find_knob(knobs: Sequence[Knob], name: str, *, others: Sequence[Knob] = ()) 
     for among in (knobs, others):
         fitting = [knob for knob in among if _ends_with(knob, wanted)]
         chosen = [knob for knob in fitting if not knob.namespace] or fitting
+        chosen = [knob for knob in chosen if knob.main] or chosen
         if len(chosen) == 1:
             return chosen[0]
         if chosen:
             names = _listed([knob.name for knob in chosen])
             raise ConfigError(f"{name} could be {names}", hint="write the whole name")
-    hint = did_you_mean(name, [*named, *(known.rpartition(".")[2] for known in named)])
+    said = next((text for key, text in renamed.items() if f".{key}".endswith(f".{wanted}")), "")
+    hint = said or did_you_mean(name, [*named, *(known.rpartition(".")[2] for known in named)])
     raise UnknownKnobError(f"unknown knob {name}", hint=hint or "rltui knobs --all lists all there are")
 
 
@@ -86,6 +99,7 @@ def resolve_edits(
     edits: Mapping[str, TomlValue],
     *,
     others: Sequence[Knob] = (),
+    renamed: Mapping[str, str] = _NONE_RENAMED,
     add: Callable[[str, TomlValue], Knob] | None = None,
 ) -> dict[Knob, KnobValue]:
     """Names and values as clients send them, checked. Text is read like typed text.
@@ -99,7 +113,7 @@ def resolve_edits(
     resolved: dict[Knob, KnobValue] = {}
     for name, value in edits.items():
         try:
-            knob = find_knob(knobs, name, others=others)
+            knob = find_knob(knobs, name, others=others, renamed=renamed)
         except UnknownKnobError:
             if add is None or value is None:
                 raise

@@ -37,6 +37,8 @@ class Knob:
     """Role of the file that holds it, such as `rl` or `sft`: the key of `ConfigFiles`."""
     namespace: str = ""
     """Set where the keys of several files could be confused: `sft` makes the name `sft.optim.lr`."""
+    main: bool = True
+    """Turned from day to day: shown before all others. A short name that fits several means the main one."""
     control: Control = ""
     """How an editor best moves it: `fraction` of a GPU's memory, or a size that goes by `doubling`."""
 

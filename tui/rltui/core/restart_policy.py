@@ -31,7 +31,8 @@ class GiveUp:
 
 def decide(policy: Restart, failures: tuple[float, ...], at: float, *, hopeless: bool) -> Retry | GiveUp:
     """The answer to a failure at `at`, after those in `failures`. A `hopeless` one would come again."""
-    counted = (*(moment for moment in failures if at - moment <= policy.window_s), at)
+    recent = (*(moment for moment in failures if at - moment <= policy.window_s), at)
+    counted = recent[-policy.max_failures :]  # a partner's restart may have started one that had given up
     if policy.policy == "never":
         return GiveUp("", counted)
     if hopeless:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rltui.core.api import DerivedValue
+from rltui.core.units import grouped
 
 NAME = "estimated step time"
 
@@ -38,8 +39,8 @@ def estimate_step(samples: Sequence[StepSample], *, size: float | None, unit: st
     if not size or total_s <= 0:
         return None
     pace = sum(worth for _, worth in known) / total_s
-    measured = f"{pace:.4g} {unit} per s in {_steps([sample for sample, _ in known])}"
-    return _figure(size / pace, f"{size:.6g} {unit} per step / {measured}, with another config")
+    measured = f"{grouped(pace)} {unit} per s in {_steps([sample for sample, _ in known])}"
+    return _figure(size / pace, f"{grouped(size)} {unit} per step / {measured}, with another config")
 
 
 def _figure(seconds: float, text: str) -> DerivedValue:

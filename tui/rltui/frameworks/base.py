@@ -313,6 +313,10 @@ class Framework:
     """Whether the content of a file that has a role says that it is for this framework rather than for
     another with the same grammar. One such file among several is enough."""
     knobs: tuple[Knob, ...] = ()
+    main_knobs: tuple[str, ...] = ()
+    """Names of those that are turned from day to day, most important first; empty: all of them are."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """By dotted key of other generations: what to say to who asks for it here."""
     more_knobs: Callable[[ConfigFiles], tuple[Knob, ...]] = no_knobs
     """Knobs that only the files themselves name."""
     defaults: Callable[[ConfigFiles], Mapping[str, Any]] = no_defaults

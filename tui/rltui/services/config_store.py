@@ -155,7 +155,13 @@ class ConfigStore:
         files = self.load()
         before = self._last()
         add = partial(added_knob, files=files, knobs=self.knobs) if force else None
-        found = resolve_edits(self.knobs, edits, others=self._catalog.others(files, running or {}), add=add)
+        found = resolve_edits(
+            self.knobs,
+            edits,
+            others=self._catalog.others(files, running or {}),
+            renamed=self._framework.renamed,
+            add=add,
+        )
         sources = dict(before.sources)
         wanted: dict[str, dict[str, KnobValue]] = {}
         for knob, value in found.items():

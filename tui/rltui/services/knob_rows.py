@@ -34,6 +34,7 @@ def knob_rows(
                 is_running=bool(held),
                 kind=knob.kind,
                 control=knob.control,
+                main=knob.main,
                 known=known,
                 nullable=knob.nullable,
                 choices=knob.choices,

@@ -10,6 +10,7 @@ from textual.content import Content
 from rltui.core.api import DerivedValue, Lost, Orphan, PendingKnob, Plan, Problem
 from rltui.core.durations import duration
 from rltui.core.gpu.report import MemoryVerdict
+from rltui.core.units import grouped
 from rltui.ui.orphans import brief, by_attempt, count_text, details, owner_text
 from rltui.ui.text import clean, clean_line, listed, value_text
 
@@ -103,12 +104,23 @@ def figures(derived: Iterable[DerivedValue], before: Iterable[DerivedValue] = ()
     old = {item.name: item.value for item in before}
     lines = []
     for item in derived:
-        unit = "" if item.unit in item.name else f" {clean_line(item.unit)}"
+        unit = "" if _says(item.name, item.unit) else f" {clean_line(item.unit)}"
         changed = item.name in old and old[item.name] != item.value
-        was = f"{value_text(old[item.name])} → " if changed else ""
-        value = (f"{was}{value_text(item.value)}{unit}", "bold" if changed else "")
+        was = f"{_figure(old[item.name])} → " if changed else ""
+        value = (f"{was}{_figure(item.value)}{unit}", "bold" if changed else "")
         lines.append(Content.assemble((f"{clean_line(item.name)} ", "$foreground 60%"), value))
     return lines
+
+
+def _says(name: str, unit: str) -> bool:
+    """The unit is a word of the name: `prompts per step` needs no `prompts` behind it."""
+    return unit in name.split()
+
+
+def _figure(value: float | str | None) -> str:
+    if value is None:
+        return "varies"
+    return clean_line(value) if isinstance(value, str) else grouped(value)
 
 
 def derived_lines(derived: Sequence[DerivedValue], before: Iterable[DerivedValue] = ()) -> list[Content]:

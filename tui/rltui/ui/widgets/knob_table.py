@@ -64,11 +64,12 @@ class KnobRows(ScrollView, can_focus=True):
     @property
     def knob(self) -> KnobInfo | None:
         """The knob under the cursor."""
-        knobs = self._knobs
+        knobs = self.shown
         return knobs[self.position] if self.position < len(knobs) else None
 
     @property
-    def _knobs(self) -> list[KnobInfo]:
+    def shown(self) -> list[KnobInfo]:
+        """The knobs that have a row, from the top."""
         return [row for row in self._rows if isinstance(row, KnobInfo)]
 
     def show(self, table: KnobTable, staged: StagedEdits) -> None:
@@ -76,7 +77,7 @@ class KnobRows(ScrollView, can_focus=True):
         key = self.knob.key if self.knob else None
         self.table = table
         self.staged = staged
-        self._rows = sectioned(table.knobs)
+        self._rows = sectioned(tuple(knob for knob in table.knobs if _is_worth_a_row(knob, staged)))
         self._knob_rows = tuple(at for at, row in enumerate(self._rows) if isinstance(row, KnobInfo))
         self.virtual_size = Size(0, len(self._rows))
         self.position = self._position_of(key)
@@ -85,7 +86,7 @@ class KnobRows(ScrollView, can_focus=True):
 
     def _position_of(self, key: str | None) -> int:
         """Of the knob `key`, or about where the cursor is where there is no such knob."""
-        keys = [knob.key for knob in self._knobs]
+        keys = [knob.key for knob in self.shown]
         return keys.index(key) if key in keys else min(self.position, max(0, len(keys) - 1))
 
     def render_line(self, y: int) -> Strip:
@@ -161,6 +162,11 @@ class KnobRows(ScrollView, can_focus=True):
             self.post_message(self.EditRequested(self.knob))
 
 
+def _is_worth_a_row(knob: KnobInfo, staged: StagedEdits) -> bool:
+    """Of hundreds, those that people turn, or have turned; the config screen has all."""
+    return knob.main or knob.is_set or knob.changed or knob.key in staged.edits
+
+
 class KnobPanel(Vertical):
     """The table, and below it what the knob under the cursor is."""
 
@@ -194,6 +200,8 @@ class KnobPanel(Vertical):
         table = self.rows.table
         files = ", ".join(clean_line(path.rpartition("/")[2]) for path in table.files)
         title = Content.styled("Knobs", "bold")
+        if files and (hidden := len(table.knobs) - len(self.rows.shown)):
+            files += f" · {hidden} more: 6"
         if files:
             title += Content.styled(f" · {files}", "$foreground 60%")
         note = table_note(table, self.rows.staged, readonly=self._readonly)

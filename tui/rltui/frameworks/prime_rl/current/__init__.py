@@ -9,7 +9,7 @@ from rltui.frameworks.base import Framework, OwnValidation
 from rltui.frameworks.prime_rl import facts
 from rltui.frameworks.prime_rl.checkout import CHECKOUT
 from rltui.frameworks.prime_rl.config_values import max_steps
-from rltui.frameworks.prime_rl.current import run
+from rltui.frameworks.prime_rl.current import renamed, run
 from rltui.frameworks.prime_rl.current.check import check
 from rltui.frameworks.prime_rl.current.derive import derive
 from rltui.frameworks.prime_rl.current.env_servers import instances
@@ -20,6 +20,7 @@ from rltui.frameworks.prime_rl.current.resolve import resolutions
 from rltui.frameworks.prime_rl.detection import CURRENT, generations
 from rltui.frameworks.prime_rl.failures import FAILURES
 from rltui.frameworks.prime_rl.log_lines import MARK, log_row
+from rltui.frameworks.prime_rl.main_knobs import MAIN
 from rltui.frameworks.prime_rl.own_files import CURRENT_RL
 
 
@@ -35,6 +36,8 @@ PRIME_RL = Framework(
     roles=role,
     template_values=run.template_values,
     knobs=KNOBS,
+    main_knobs=MAIN,
+    renamed=renamed.RL,
     more_knobs=more_knobs,
     defaults=defaults,
     required=(frozenset({"rl"}), frozenset({"sft"})),

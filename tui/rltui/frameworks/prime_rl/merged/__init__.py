@@ -12,9 +12,11 @@ from rltui.frameworks.prime_rl.config_values import max_steps
 from rltui.frameworks.prime_rl.detection import MERGED, generations
 from rltui.frameworks.prime_rl.failures import FAILURES
 from rltui.frameworks.prime_rl.log_lines import MARK, log_row
+from rltui.frameworks.prime_rl.main_knobs import MAIN
 from rltui.frameworks.prime_rl.merged import run
 from rltui.frameworks.prime_rl.merged.check import check
 from rltui.frameworks.prime_rl.merged.derive import derive
+from rltui.frameworks.prime_rl.merged.keys import ELSEWHERE
 from rltui.frameworks.prime_rl.merged.knobs import KNOBS, defaults
 from rltui.frameworks.prime_rl.merged.resolve import resolutions
 from rltui.frameworks.prime_rl.merged.rules import BATCH
@@ -33,6 +35,8 @@ PRIME_RL_MERGED = Framework(
     roles=role,
     template_values=run.template_values,
     knobs=KNOBS,
+    main_knobs=MAIN,
+    renamed=ELSEWHERE,
     defaults=defaults,
     required=(frozenset({"rl"}), frozenset({"sft"})),
     check=check,

@@ -189,7 +189,7 @@ _SFT: KeyTables = {
     "experimental": "",
 }
 
-_ELSEWHERE = {
+ELSEWHERE = {
     "orchestrator.group_size": "it came in May 2026; this generation calls it rollouts_per_example",
     "orchestrator.concurrency": "it came in August 2026; here it is orchestrator.max_inflight_rollouts",
     "orchestrator.train.source": "it came in July 2026; here it is [[orchestrator.train.env]]",
@@ -207,19 +207,20 @@ _ELSEWHERE = {
     "orchestrator.environment": "it went away in November 2025; here it is [[orchestrator.env]]",
     "*.async_level": "it went away in autumn 2025; here it is max_async_level",
 }
+"""Keys of later generations, and what they are here."""
 _SFT_ELSEWHERE = {
     "deployment.num_train_gpus": "it came in summer 2026; here it is deployment.num_gpus",
     "deployment.num_infer_gpus": "it came in August 2026; here SFT has no inference",
     "inference": "it came in August 2026; here SFT has no inference",
     "eval": "it came in August 2026; here SFT has [val]",
-    "monitors": _ELSEWHERE["monitors"],
-    "run": _ELSEWHERE["run"],
-    "resume": _ELSEWHERE["resume"],
+    "monitors": ELSEWHERE["monitors"],
+    "run": ELSEWHERE["run"],
+    "resume": ELSEWHERE["resume"],
 }
 _WHAT = "prime-rl of winter and spring 2026"
 
 GRAMMARS = {
-    "rl": grammar(_WHAT, _RL, renamed=_ELSEWHERE),
+    "rl": grammar(_WHAT, _RL, renamed=ELSEWHERE),
     "sft": grammar(_WHAT, _SFT, namespace="sft", renamed=_SFT_ELSEWHERE),
 }
 """By role."""

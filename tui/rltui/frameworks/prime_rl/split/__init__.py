@@ -12,10 +12,12 @@ from rltui.frameworks.prime_rl.config_values import max_steps
 from rltui.frameworks.prime_rl.detection import SPLIT, generations
 from rltui.frameworks.prime_rl.failures import FAILURES
 from rltui.frameworks.prime_rl.log_lines import MARK, log_row
+from rltui.frameworks.prime_rl.main_knobs import MAIN_OF_SPLIT_FILES
 from rltui.frameworks.prime_rl.own_files import SPLIT_RL
 from rltui.frameworks.prime_rl.split import run
 from rltui.frameworks.prime_rl.split.check import check
 from rltui.frameworks.prime_rl.split.derive import derive
+from rltui.frameworks.prime_rl.split.keys import LATER
 from rltui.frameworks.prime_rl.split.knobs import KNOBS, defaults
 
 
@@ -31,6 +33,8 @@ PRIME_RL_SPLIT = Framework(
     roles=role,
     template_values=run.template_values,
     knobs=KNOBS,
+    main_knobs=MAIN_OF_SPLIT_FILES,
+    renamed=LATER,
     defaults=defaults,
     required=(frozenset({"trainer", "orchestrator", "inference"}), frozenset({"sft"})),
     check=check,

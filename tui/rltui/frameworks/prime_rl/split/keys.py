@@ -99,7 +99,7 @@ _OLD = {
     ),
     "inference": "",
 }
-_LATER = {
+LATER = {
     "token_batch_size": "it came in February 2026; here a batch is batch_size rollouts",
     "max_inflight_rollouts": "it came in February 2026; here oversampling_factor * batch_size are in flight",
     "concurrency": "it came in August 2026; here oversampling_factor * batch_size are in flight",
@@ -122,11 +122,12 @@ _LATER = {
     "*.keep_interval": "it came in 2026; here keep says how many of the newest are kept",
     "*.max_completion_tokens": "it came in April 2026; here it is max_tokens",
 }
+"""Keys of later generations, and what they are here; `*.` before one of any table."""
 _WHAT = "prime-rl of 2025"
 
 GRAMMARS = {
     role: grammar(
-        _WHAT, tables, namespace=role, renamed=_LATER, dated=dict.fromkeys(_OLD[role].split(), _AUTUMN)
+        _WHAT, tables, namespace=role, renamed=LATER, dated=dict.fromkeys(_OLD[role].split(), _AUTUMN)
     )
     for role, tables in (
         ("trainer", _RL_TRAINER),
