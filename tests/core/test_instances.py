@@ -102,3 +102,10 @@ def test_ids_are_valid_unique_and_stable(names: list[str]) -> None:
     assert len(set(ids)) == len(names) + 2
     assert all(re.fullmatch(r"[a-z][a-z0-9-]{0,31}", name) for name in ids)
     assert ids == [spec.id for spec in expanded(LAYOUT, {"env_servers": names}).component]
+
+
+def test_what_the_layout_leaves_out_stays_left_out() -> None:
+    """A service whose `stall` says nothing of silence may be silent."""
+    env, trainer, _ = expanded(LAYOUT, {"env_servers": ["a"]}).component
+    assert "silence_s" not in env.stall.model_fields_set
+    assert "stall" not in trainer.model_fields_set

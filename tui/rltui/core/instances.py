@@ -32,8 +32,11 @@ def expanded(layout: Layout, instances: Mapping[str, Sequence[str]]) -> Layout:
     components = [one for spec in layout.component for one in _components(spec, ids, instances)]
     columns = [_named(column, ids) for column in layout.screen.columns]
     return Layout.model_validate(
-        layout.model_dump()
-        | {"component": components, "screen": layout.screen.model_dump() | {"columns": columns}}
+        layout.model_dump(exclude_unset=True)
+        | {
+            "component": components,
+            "screen": layout.screen.model_dump(exclude_unset=True) | {"columns": columns},
+        }
     )
 
 
@@ -63,9 +66,10 @@ def _id(component: str, slug: str, name: str, *, is_clear: bool) -> str:
 def _components(
     spec: ComponentSpec, ids: Mapping[str, Sequence[str]], instances: Mapping[str, Sequence[str]]
 ) -> Iterable[dict[str, Any]]:
-    values = spec.model_dump()
+    values = spec.model_dump(exclude_unset=True)  # what a layout leaves out may mean more than the default
     values["after"] = _named(spec.after, ids)
-    values["restart"]["together"] = _named(spec.restart.together, ids)
+    if spec.restart.together:
+        values["restart"]["together"] = _named(spec.restart.together, ids)
     if not spec.each:
         return [values]
     return [
