@@ -201,7 +201,7 @@ class KnobPanel(Vertical):
         files = ", ".join(clean_line(path.rpartition("/")[2]) for path in table.files)
         title = Content.styled("Knobs", "bold")
         if files and (hidden := len(table.knobs) - len(self.rows.shown)):
-            files += f" · {hidden} more: 6"
+            files += f" · 6: {hidden} more"
         if files:
             title += Content.styled(f" · {files}", "$foreground 60%")
         note = table_note(table, self.rows.staged, readonly=self._readonly)
