@@ -52,13 +52,7 @@ class Pool:
     def ask(self) -> None:
         """One rollout; tries again where the server is away."""
         body = {"model": self.model, "messages": [{"role": "user", "content": "abc"}]}
-        while True:
-            try:
-                post(f"{self.url}/v1/chat/completions", body)
-                return
-            except HttpError as error:
-                self._out.warning(f"Rollout failed: {error}")
-                time.sleep(POLL_S * 10)
+        self._post(f"{self.url}/v1/chat/completions", body, "Rollout failed: {}", pause_s=POLL_S * 10)
 
     def update_weights(self, folder: Path, *, ready_file: Path | None = None) -> None:
         """New weights from a folder, the engines paused meanwhile where the generation does that."""
@@ -80,10 +74,16 @@ class Pool:
         self._admin("/init_broadcaster", body)
 
     def _admin(self, route: str, body: Mapping[str, Any] | None = None) -> None:
+        self._post(
+            f"{self.admin}{route}", body, f"POST {route} failed: {{}}; trying again", pause_s=POLL_S * 20
+        )
+
+    def _post(self, url: str, body: Mapping[str, Any] | None, warning: str, *, pause_s: float) -> None:
+        """Until it is answered; `warning` takes the error."""
         while True:
             try:
-                post(f"{self.admin}{route}", body)
+                post(url, body)
                 return
             except HttpError as error:
-                self._out.warning(f"POST {route} failed: {error}; trying again")
-                time.sleep(POLL_S * 20)
+                self._out.warning(warning.format(error))
+                time.sleep(pause_s)

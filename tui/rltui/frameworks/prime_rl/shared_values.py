@@ -6,9 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from rltui.core.api import KnobValue
+from rltui.core.gpu.engine import EngineMemory
+from rltui.core.knobs import TomlValue
 from rltui.core.template import Missing, TemplateValue
+from rltui.frameworks import generic
 from rltui.frameworks.base import ConfigFiles, RunContext
+from rltui.frameworks.prime_rl import urls
 from rltui.frameworks.prime_rl.config_values import is_table
+from rltui.frameworks.prime_rl.gpu_split import GpuSplit
 
 MADE_AT_START = Missing("it is made as the component starts")
 NO_INFERENCE = Missing(
@@ -35,16 +40,42 @@ def values(
     `made`: name of each file that resolutions make → why it cannot be made, if that is so.
     """
     return {
-        "python": context.python,
-        "workspace": context.workspace,
-        "output_dir": context.output_dir,
-        "run_dir": context.run_folder,
-        "name": context.name,
+        **generic.template_values(files, context),
         "run": context.run,
-        **{f"config.{role}": file.path for role, file in files.items()},
         **{f"config.{name}": fault or MADE_AT_START for name, fault in made.items()},
         **{f"config.{name}": path for name, path in context.resolved.items()},
     }
+
+
+def places(
+    split: GpuSplit,
+    *,
+    host: TomlValue,
+    port: int,
+    engine_port: int,
+    workers: int,
+    memory: EngineMemory | None,
+) -> dict[str, TemplateValue]:
+    """Which devices and ports the parts get, and the share of memory that inference takes where it has a GPU.
+
+    `host`: as the config has it. `workers`: of a trainer for which there is no device.
+    """
+    return {
+        "host.inference": urls.host(host),
+        "port.inference": str(port),
+        "port.engine": str(engine_port),
+        "gpus.inference": split.value("inference"),
+        "gpus.trainer": split.value("trainer"),
+        "gpu_count.trainer": str(len(split.trainer) or workers),
+        "gpu_memory.inference": str(memory.utilization) if memory is not None and split.inference else "",
+    }
+
+
+def merged_parts(data: Mapping[str, Any]) -> Mapping[str, Missing | None]:
+    """`made` of `values`, for a merged config."""
+    fault = not_by_parts(data)
+    no_inference = None if is_table(data, "inference") else NO_INFERENCE
+    return {"launcher": None, "inference": fault or no_inference, "orchestrator": fault, "trainer": fault}
 
 
 def not_by_parts(data: Mapping[str, Any]) -> Missing | None:

@@ -13,6 +13,7 @@ from rltui.frameworks.base import ConfigFiles, PortKnob, RunContext, RunFiles, S
 from rltui.frameworks.config_data import value_at
 from rltui.frameworks.prime_rl import gpu_split, own_files, restart, shared_values, urls
 from rltui.frameworks.prime_rl.config_values import count, data_of, is_table, numbers, optional_count, text
+from rltui.frameworks.prime_rl.resume_call import resume_call
 from rltui.frameworks.prime_rl.vllm_memory import engine
 
 PORT = "inference.server.port"
@@ -64,21 +65,19 @@ def template_values(files: ConfigFiles, context: RunContext) -> Mapping[str, Tem
     data = data_of(files, role)
     split = split_gpus(data, context.devices)
     port, engine_port = effective_ports(data, context.overrides)
-    fault = shared_values.not_by_parts(data)
-    no_inference = None if has_inference(data) else shared_values.NO_INFERENCE
-    made = {"launcher": None, "inference": fault or no_inference, "orchestrator": fault, "trainer": fault}
     all_gpus = ",".join(dict.fromkeys((*split.inference, *split.trainer)))
     return {
-        **shared_values.values(files, context, made),
-        "host.inference": urls.host(value_at(data, "inference.server.host")),
-        "port.inference": str(port),
-        "port.engine": str(engine_port),
-        "gpus.inference": split.value("inference"),
-        "gpus.trainer": split.value("trainer"),
+        **shared_values.values(files, context, shared_values.merged_parts(data)),
+        **shared_values.places(
+            split,
+            host=value_at(data, "inference.server.host"),
+            port=port,
+            engine_port=engine_port,
+            workers=max(1, count(data, "deployment.num_train_gpus", 1)),
+            memory=engine_memory(files),
+        ),
         "gpus.launcher": all_gpus,
         "gpus.sft": all_gpus,
-        "gpu_count.trainer": str(len(split.trainer) or max(1, count(data, "deployment.num_train_gpus", 1))),
-        "gpu_memory.inference": _gpu_memory(files) if split.inference else "",
         "ranks.trainer": ",".join(map(str, numbers(data, "trainer.log.ranks_filter") or (0,))),
     }
 
@@ -146,14 +145,7 @@ def restart_rules(files: ConfigFiles) -> Sequence[RestartRule]:
 
 
 def service_calls(files: ConfigFiles, context: RunContext) -> tuple[ServiceCall, ...]:
-    """An orchestrator that died while it updated weights left the engine paused, which no router knows."""
+    """An orchestrator that died while it updated weights has left the engine paused."""
     if "rl" not in files:
         return ()
-    values = template_values(files, context)
-    url = f"http://{values['host.inference']}:{values['port.engine']}/resume"
-    return (ServiceCall("inference", url, "resume an engine that was left paused"),)
-
-
-def _gpu_memory(files: ConfigFiles) -> str:
-    memory = engine_memory(files)
-    return "" if memory is None else str(memory.utilization)
+    return (resume_call(template_values(files, context)),)

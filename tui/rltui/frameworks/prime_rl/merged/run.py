@@ -14,6 +14,7 @@ from rltui.frameworks.config_data import value_at
 from rltui.frameworks.prime_rl import environment as env
 from rltui.frameworks.prime_rl import gpu_split, own_files, restart, shared_values, urls
 from rltui.frameworks.prime_rl.config_values import count, data_of, is_table, numbers, optional_count, text
+from rltui.frameworks.prime_rl.resume_call import resume_call
 from rltui.frameworks.prime_rl.vllm_memory import engine
 
 PORT = "inference.server.port"
@@ -43,22 +44,20 @@ def template_values(files: ConfigFiles, context: RunContext) -> Mapping[str, Tem
     """`config.<part>`, `config.launcher`, `run`, `gpus.<id>`, `gpu_count.trainer`, `port.inference` …"""
     data = data_of(files, "rl")
     split = split_gpus(data, context.devices)
-    port = str(urls.port(context.overrides.get(PORT, value_at(data, PORT))))
-    fault = shared_values.not_by_parts(data)
-    no_inference = None if is_table(data, "inference") else shared_values.NO_INFERENCE
-    made = {"launcher": None, "inference": fault or no_inference, "orchestrator": fault, "trainer": fault}
+    port = urls.port(context.overrides.get(PORT, value_at(data, PORT)))
     sft_gpus = max(1, count(data_of(files, "sft"), "deployment.num_gpus", 1))
     return {
-        **shared_values.values(files, context, made),
-        "host.inference": urls.host(value_at(data, "inference.server.host")),
-        "port.inference": port,
-        "port.engine": port,
-        "gpus.inference": split.value("inference"),
-        "gpus.trainer": split.value("trainer"),
+        **shared_values.values(files, context, shared_values.merged_parts(data)),
+        **shared_values.places(
+            split,
+            host=value_at(data, "inference.server.host"),
+            port=port,
+            engine_port=port,
+            workers=trainers(data),
+            memory=engine_memory(files),
+        ),
         "gpus.launcher": ",".join(dict.fromkeys((*split.inference, *split.trainer))),
         "gpus.sft": ",".join(context.devices[:sft_gpus]),
-        "gpu_count.trainer": str(len(split.trainer) or trainers(data)),
-        "gpu_memory.inference": _gpu_memory(files) if split.inference else "",
     }
 
 
@@ -141,11 +140,4 @@ def service_calls(files: ConfigFiles, context: RunContext) -> tuple[ServiceCall,
     """An orchestrator that died while it updated weights has left the engine paused."""
     if "rl" not in files:
         return ()
-    values = template_values(files, context)
-    url = f"http://{values['host.inference']}:{values['port.engine']}/resume"
-    return (ServiceCall("inference", url, "resume an engine that was left paused"),)
-
-
-def _gpu_memory(files: ConfigFiles) -> str:
-    memory = engine_memory(files)
-    return "" if memory is None else str(memory.utilization)
+    return (resume_call(template_values(files, context)),)

@@ -25,29 +25,31 @@ _RUN_PARTS = ("orchestrator", "trainer", "sft")
 
 def split_gpus(files: ConfigFiles, context: RunContext) -> gpu_split.GpuSplit:
     """One device for each rank of inference, then one for each worker that the orchestrator packs for."""
-    inference, orchestrator = data_of(files, "inference"), data_of(files, "orchestrator")
+    inference = data_of(files, "inference")
     ranks = max(1, count(inference, "parallel.tp", 1)) * max(1, count(inference, "parallel.dp", 1))
-    workers = max(1, count(orchestrator, "num_train_workers", 1))
-    return gpu_split.contiguous(context.devices, inference=ranks, trainer=workers)
+    return gpu_split.contiguous(context.devices, inference=ranks, trainer=_workers(files))
+
+
+def _workers(files: ConfigFiles) -> int:
+    return max(1, count(data_of(files, "orchestrator"), "num_train_workers", 1))
 
 
 def template_values(files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
     """`config.<role>`, `run`, `gpus.<id>`, `gpu_count.trainer`, `port.inference` … for the layouts."""
     split = split_gpus(files, context)
     inference = data_of(files, "inference")
-    chosen = context.overrides.get(PORT, value_at(inference, "server.port"))
-    port = str(urls.port(chosen))
-    workers = max(1, count(data_of(files, "orchestrator"), "num_train_workers", 1))
+    port = urls.port(context.overrides.get(PORT, value_at(inference, "server.port")))
     return {
         **shared_values.values(files, context, dict.fromkeys(map(_name, files))),
-        "host.inference": urls.host(value_at(inference, "server.host")),
-        "port.inference": port,
-        "port.engine": port,
-        "gpus.inference": split.value("inference"),
-        "gpus.trainer": split.value("trainer"),
+        **shared_values.places(
+            split,
+            host=value_at(inference, "server.host"),
+            port=port,
+            engine_port=port,
+            workers=_workers(files),
+            memory=engine_memory(files),
+        ),
         "gpus.sft": ",".join(context.devices[:1]),
-        "gpu_count.trainer": str(len(split.trainer) or workers),
-        "gpu_memory.inference": _gpu_memory(files) if split.inference else "",
     }
 
 
@@ -128,8 +130,3 @@ def restart_rules(files: ConfigFiles) -> Sequence[RestartRule]:
     """
     kind = text(data_of(files, "trainer"), "weight_broadcast.type")
     return restart.rules(in_memory=kind == "nccl")
-
-
-def _gpu_memory(files: ConfigFiles) -> str:
-    memory = engine_memory(files)
-    return "" if memory is None else str(memory.utilization)
