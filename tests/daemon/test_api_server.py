@@ -37,10 +37,21 @@ BIG = "x" * (1 << 20)
 """More than a socket and asyncio take in together."""
 
 
+class FakeConfig:
+    """What the server asks of the config."""
+
+    def knobs(self) -> KnobTable:
+        return KnobTable()
+
+    def convert(self, to: Way | None, mean_tokens: float | None) -> Conversion:
+        return Conversion(to=to or "tokens", mean_tokens=mean_tokens)
+
+
 class FakeSupervisor:
     """What the server calls."""
 
     def __init__(self) -> None:
+        self.config = FakeConfig()
         self.gpu_readings = GpuReadings()
         self.gpu_readings.take(GpuReport(available=False))
         self.teller = SimpleNamespace(broadcast=Broadcast())
@@ -50,12 +61,6 @@ class FakeSupervisor:
 
     def status(self) -> Status:
         return Status(experiment="x", state="stopped", framework="f", output_dir="/o", title=self.title)
-
-    def knobs(self) -> KnobTable:
-        return KnobTable()
-
-    def convert(self, to: Way | None, mean_tokens: float | None) -> Conversion:
-        return Conversion(to=to or "tokens", mean_tokens=mean_tokens)
 
     async def plan(self, request: Request) -> Plan:
         return Plan(action=request.action)

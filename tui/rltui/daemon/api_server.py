@@ -144,7 +144,7 @@ class ApiServer:
 
     async def _knobs(self, params: dict[str, Any]) -> Value:
         del params
-        return self._supervisor.knobs()
+        return self._supervisor.config.knobs()
 
     async def _gpus(self, params: dict[str, Any]) -> Value:
         del params
@@ -165,7 +165,7 @@ class ApiServer:
             isinstance(mean_tokens, bool) or not isinstance(mean_tokens, int | float)
         ):
             raise UsageError(f"mean_tokens is {mean_tokens!r}; it must be a number")
-        return self._supervisor.convert(to, mean_tokens)
+        return self._supervisor.config.convert(to, mean_tokens)
 
     async def _execute(self, params: dict[str, Any]) -> Value:
         return await self._supervisor.execute(_request(params))

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from rltui.core.api import ComponentState, Plan, Request
 from rltui.core.lifecycle import Life
 from rltui.daemon.component import ComponentRunner
-from rltui.daemon.picture import refuse_blocked
+from rltui.daemon.planner import refuse_blocked
 from rltui.daemon.tasks import spawn
 from rltui.daemon.transactions import Transactions
 from rltui.errors import RltuiError

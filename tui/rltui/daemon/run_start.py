@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import uuid
+from pathlib import Path
 
 from rltui.core.api import Plan, Request
 from rltui.daemon.picture import Picture
 from rltui.daemon.telling import Teller
 from rltui.services.experiment_files import write_atomically
+from rltui.services.run_folder import RunFolder
 
 
 class RunStart:
     """Remembers the checkpoint that jobs started from now on continue from, and which run that is."""
 
-    def __init__(self, picture: Picture, teller: Teller) -> None:
+    def __init__(self, picture: Picture, folder: RunFolder, id_file: Path, teller: Teller) -> None:
+        """`id_file` keeps the id of the run for the next supervisor."""
         self._picture = picture
+        self._folder = folder
+        self._id_file = id_file
         self._teller = teller
-        self._id_file = picture.control.run_id_file
-        self.resume_step = picture.folder.latest_checkpoint()
+        self.resume_step = folder.latest_checkpoint()
         self.run_id = self._known_id()
         """Changes only when the run begins anew; empty before its first start."""
 
@@ -32,9 +36,8 @@ class RunStart:
         jobs = self._picture.run_jobs()
         if not {job.spec.id for job in jobs} & set(plan.start) or any(job.life.busy for job in jobs):
             return
-        folder = self._picture.folder
-        self.resume_step = folder.latest_checkpoint() if request.resume == "latest" else None
-        aside = folder.move_stale_aside(self.resume_step)
+        self.resume_step = self._folder.latest_checkpoint() if request.resume == "latest" else None
+        aside = self._folder.move_stale_aside(self.resume_step)
         self._picture.progress.rewind(self.resume_step)
         if self.resume_step is None or not self.run_id:
             self.run_id = uuid.uuid4().hex

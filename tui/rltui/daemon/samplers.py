@@ -50,7 +50,7 @@ async def follow_config(supervisor: Supervisor) -> None:
         stamps = _stamps(supervisor)
         if stamps != seen:
             seen = stamps
-            supervisor.publish_knobs()
+            supervisor.config.publish()
 
 
 def _stamps(supervisor: Supervisor) -> list[tuple[int, int] | None]:
@@ -70,7 +70,7 @@ async def watch_gpus(supervisor: Supervisor) -> None:
     await GpuWatch(
         supervisor.gpu_readings,
         supervisor.gpu_picture,
-        source_specs=supervisor.gpu_sources,
+        source_specs=supervisor.config.gpu_sources,
         orphans=lambda: supervisor.orphans.orphans,
         is_watched=lambda: len(supervisor.teller.broadcast) > 0,
         is_busy=lambda: any(runner.life.alive for runner in supervisor.runners.values()),

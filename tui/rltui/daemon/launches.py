@@ -1,0 +1,65 @@
+"""What a start needs of the config files: a copy of them, what the framework makes of them, the command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rltui.daemon.gpu_readings import GpuReadings
+from rltui.daemon.resolved_configs import ResolvedConfigs
+from rltui.daemon.run_start import RunStart
+from rltui.frameworks.base import ConfigFiles, ServiceCall
+from rltui.services.config_store import ConfigStore
+from rltui.services.recipe import Launch, Recipe
+
+
+class Launches:
+    """Fills in what the layout asks for, with the run's resume point."""
+
+    def __init__(
+        self,
+        store: ConfigStore,
+        recipe: Recipe,
+        resolved: ResolvedConfigs,
+        run_start: RunStart,
+        readings: GpuReadings,
+    ) -> None:
+        self._store = store
+        self._recipe = recipe
+        self._resolved = resolved
+        self._run_start = run_start
+        self._readings = readings
+
+    async def rehearse(
+        self, components: Sequence[str], files: ConfigFiles, *, resume_step: int | None
+    ) -> None:
+        """Make what starts of `components` will ask for; seconds may pass.
+
+        Raises:
+            ConfigError: if the framework refuses the config.
+            RltuiError: if it cannot be asked, or the disk is full.
+        """
+        run_id = self._run_start.run_id
+        await self._resolved.rehearse(components, files, resume_step=resume_step, run_id=run_id)
+
+    async def prepare(self, component: str, attempt_dir: Path) -> Launch:
+        """Snapshot the config and fill in the command, once it is known which GPUs there are.
+
+        Raises:
+            ConfigError: if the config cannot be understood, or the framework refuses it.
+            RltuiError: if the framework cannot be asked, or the disk is full.
+        """
+        await self._readings.first()
+        self._store.load()
+        files = self._store.snapshot(attempt_dir / "config")
+        step, run_id = self._run_start.resume_step, self._run_start.run_id
+        resolved = await self._resolved.of(component, files, attempt_dir, resume_step=step, run_id=run_id)
+        return self._recipe.launch(component, files, resume_step=step, run_id=run_id, resolved=resolved)
+
+    def service_calls(self) -> Sequence[ServiceCall]:
+        """What services that stay must be told before the jobs of the run start.
+
+        Raises:
+            ConfigError: if the config cannot be understood.
+        """
+        return self._recipe.service_calls(self._store.files, resume_step=self._run_start.resume_step)

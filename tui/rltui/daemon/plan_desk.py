@@ -1,0 +1,76 @@
+"""Plans for people who wait: made when all is known that takes time to learn."""
+
+from __future__ import annotations
+
+import asyncio
+
+from rltui.core.api import Plan, Request
+from rltui.daemon.gpu_readings import GpuReadings
+from rltui.daemon.launches import Launches
+from rltui.daemon.orphans import OrphanWatch
+from rltui.daemon.planner import Planned, Planner
+from rltui.services.config_store import ConfigStore
+from rltui.services.own_problems import OwnValidators
+
+
+class PlanDesk:
+    """Waits for leftovers, GPUs and the framework's own word. Lives on the supervisor's loop."""
+
+    def __init__(
+        self,
+        planner: Planner,
+        store: ConfigStore,
+        orphans: OrphanWatch,
+        readings: GpuReadings,
+        launches: Launches,
+        own: OwnValidators,
+    ) -> None:
+        self._planner = planner
+        self._store = store
+        self._orphans = orphans
+        self._readings = readings
+        self._launches = launches
+        self._own = own
+
+    async def plan(self, request: Request) -> Plan:
+        """What `request` would do; what the framework's own validators say too, where it is thorough.
+
+        Raises:
+            ConfigError: if a config file, a name or an edited value cannot be understood.
+            UsageError: if somebody else runs the experiment.
+        """
+        planned = await self._planned(request)
+        return await self._with_own_problems(planned) if request.thorough else planned.plan
+
+    async def rehearsed(self, request: Request) -> Planned:
+        """The plan to carry out, once the framework has resolved the config of what it stops and starts.
+
+        Raises:
+            ConfigError, UsageError: as `plan`, or if the framework refuses the config; nothing was written
+                or stopped.
+            RltuiError: if the framework cannot be asked, or the disk is full.
+        """
+        planned = await self._planned(request)
+        plan, edit = planned.plan, planned.edit
+        if plan.blocked or not (plan.stop and plan.start) or (edit is not None and not request.restart):
+            return planned
+        files = edit.after.files if edit is not None else self._store.files
+        step = self._planner.resume_step(request)
+        await self._launches.rehearse(plan.start, files, resume_step=step)
+        pinned = request.model_copy(update={"base": plan.base}) if edit is not None else request
+        return await self._planned(pinned)  # seconds may have passed, and another may have written
+
+    async def _planned(self, request: Request) -> Planned:
+        await self._orphans.settled()
+        if request.action == "free" and request.pids:
+            await self._readings.fresh()  # may name what only the GPUs know
+        else:
+            await self._readings.first()
+        return self._planner.planned(request)
+
+    async def _with_own_problems(self, planned: Planned) -> Plan:
+        """The plan with what the framework's own validators say of the files; seconds may pass."""
+        loaded = planned.edit.after if planned.edit is not None else self._store.load_sources()
+        ours = planned.plan.problems
+        theirs = await asyncio.to_thread(self._own.problems, loaded, ours)
+        return planned.plan.model_copy(update={"problems": (*ours, *theirs)})
