@@ -391,7 +391,7 @@ async def test_components_come_from_the_status_when_not_given(
     experiment: FakeExperiment, open_app: Opener
 ) -> None:
     async with open_app(experiment, component_ids=()) as pilot:
-        assert [pane.component_id for pane in overview(pilot).body.components] == [
+        assert [pane.reader_id for pane in overview(pilot).body.components] == [
             "inference",
             "orchestrator",
             "trainer",

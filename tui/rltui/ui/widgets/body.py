@@ -14,6 +14,7 @@ from rltui.ui.widgets.followed_source import OpenLog
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
 from rltui.ui.widgets.log_file_pane import LogFilePane
+from rltui.ui.widgets.reader_pane import ReaderPane
 
 PANELS = ("gpus", "knobs")
 
@@ -32,13 +33,7 @@ def column_widths(layout: ScreenLayout, count: int) -> tuple[str, ...]:
 
 def reader_id(pane: Widget | None) -> str | None:
     """Id of the component or log file that a pane shows; `None` for any other."""
-    match pane:
-        case ComponentPane():
-            return pane.component_id
-        case LogFilePane():
-            return pane.log_id
-        case _:
-            return None
+    return pane.reader_id if isinstance(pane, ReaderPane) else None
 
 
 class Body(Horizontal):
@@ -93,7 +88,7 @@ class Body(Horizontal):
 
     def component(self, component_id: str) -> ComponentPane | None:
         """The pane of a component, if the layout shows it."""
-        return next((pane for pane in self.components if pane.component_id == component_id), None)
+        return next((pane for pane in self.components if pane.reader_id == component_id), None)
 
     @property
     def logs(self) -> list[LogFilePane]:
@@ -102,16 +97,16 @@ class Body(Horizontal):
 
     def log_file(self, log_id: str) -> LogFilePane | None:
         """The pane of a log file, if the layout shows it."""
-        return next((pane for pane in self.logs if pane.log_id == log_id), None)
+        return next((pane for pane in self.logs if pane.reader_id == log_id), None)
 
     def has_reader(self, name: str) -> bool:
         """Whether a component or log file of that id is shown."""
         return self.component(name) is not None or self.log_file(name) is not None
 
     @property
-    def readers(self) -> list[ComponentPane | LogFilePane]:
+    def readers(self) -> list[ReaderPane]:
         """What can be read, down the columns: panes of components, also those that are over, and of logs."""
-        return [pane for pane in self.query(".pane") if isinstance(pane, (ComponentPane, LogFilePane))]
+        return list(self.query(ReaderPane))
 
     def pane_of(self, widget: Widget) -> Widget | None:
         """The pane that holds `widget`."""
@@ -129,7 +124,7 @@ class Body(Horizontal):
         if self.zoomed is not None and self.zoomed is not pane:
             self.zoom(pane)
         match pane:
-            case ComponentPane() | LogFilePane():
+            case ReaderPane():
                 target: Widget = pane.log_pane
             case KnobPanel():
                 target = pane.query_one(KnobRows)

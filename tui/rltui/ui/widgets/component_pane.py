@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from textual.app import ComposeResult
-from textual.containers import Vertical
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import Static
@@ -13,11 +12,8 @@ from textual.widgets import Static
 from rltui.core.api import ComponentState, ComponentStatus
 from rltui.ui.memory_verdict import told_of_memory
 from rltui.ui.states import component_title, told_below
-from rltui.ui.widgets.followed_source import FollowedSource, OpenLog
-from rltui.ui.widgets.log_pane import LogPane
-
-TITLE_MARGIN = 6
-"""Cells of a pane's top edge that its title cannot have: corners, and a blank and a line on each side."""
+from rltui.ui.widgets.followed_source import OpenLog
+from rltui.ui.widgets.reader_pane import ReaderPane
 
 
 def placeholder(status: ComponentStatus, *, readonly: bool = False) -> str:
@@ -40,34 +36,22 @@ def is_over(status: ComponentStatus) -> bool:
     return status.prepares and status.state in (ComponentState.STOPPED, ComponentState.EXITED)
 
 
-class ComponentPane(Vertical):
+class ComponentPane(ReaderPane):
     """Shows one component. `status` and `selected` are all it needs."""
 
     status: reactive[ComponentStatus | None] = reactive(None, init=False)
-    selected: reactive[bool] = reactive(False, init=False, toggle_class="-selected")
 
     def __init__(
         self, component_id: str, open_log: OpenLog, clock: Callable[[], float], *, readonly: bool = False
     ) -> None:
-        super().__init__(id=f"pane-{component_id}", classes="pane component")
+        super().__init__(component_id, open_log, clock, id_prefix="pane", classes="component")
         self._readonly = readonly
-        self.component_id = component_id
-        self._followed = FollowedSource(open_log)
-        self._clock = clock
-        self._title = ""
         self._told = ""
 
     def compose(self) -> ComposeResult:
-        """The log."""
-        pane = LogPane()
-        pane.border_title = self.component_id
-        yield pane
+        """The log, and why the component does not run."""
+        yield from super().compose()
         yield Static(classes="reason", markup=False)
-
-    @property
-    def log_pane(self) -> LogPane:
-        """The log, which takes the focus."""
-        return self.query_one(LogPane)
 
     def watch_status(self, status: ComponentStatus | None) -> None:
         """Follow the newest attempt's log."""
@@ -79,19 +63,14 @@ class ComponentPane(Vertical):
         self.set_class(is_over(status), "-over")
         self._followed.show(self.log_pane, status.log, placeholder(status, readonly=self._readonly))
 
-    def watch_selected(self) -> None:
-        """Mark the title."""
-        self.update_title()
-
     def update_title(self) -> None:
         """State and uptime; repaints only where the text is another one."""
         if self.status is None:
             return
-        width = max(0, self.size.width - TITLE_MARGIN)
-        title, is_told = component_title(self.status, self._clock(), selected=self.selected, width=width)
-        if title.markup != self._title:
-            self._title = title.markup
-            self.log_pane.show_title(title)
+        title, is_told = component_title(
+            self.status, self._clock(), selected=self.selected, width=self._title_width
+        )
+        self._show_title(title)
         self._tell_below(
             told_of_memory(self.status, readonly=self._readonly)
             or told_below(self.status, reason_is_told=is_told)
@@ -102,14 +81,6 @@ class ComponentPane(Vertical):
             self._told = words.markup
             self.query_one(".reason", Static).update(words)
             self.set_class(bool(words), "-told")
-
-    def on_resize(self) -> None:
-        """The title may have room for the reason now, or no more."""
-        self.update_title()
-
-    def on_unmount(self) -> None:
-        """Give the log back."""
-        self._followed.close()
 
     @property
     def is_over(self) -> bool:
