@@ -68,6 +68,13 @@ def assert_no_further_step(run: Running, *programs: str) -> None:
         )
 
 
+def training(run: Running, program: str, step: int) -> Running:
+    """All of it was started, and `program` has come to `step`."""
+    run.start_all()
+    run.wait_for_step(program, step)
+    return run
+
+
 @pytest.mark.parametrize("generation", NAMES)
 def test_launched_run_ends_by_itself(made: Prepare, generation: Name) -> None:
     run = made(generation, max_steps=4)
@@ -165,9 +172,7 @@ def test_engine_keeps_its_weights_and_waits_while_paused(made: Prepare) -> None:
 
 @pytest.mark.slow
 def test_new_run_of_b_keeps_the_trained_weights_until_the_first_broadcast(made: Prepare) -> None:
-    run = made("B1", max_steps=100)
-    run.start_all()
-    run.wait_for_step("trainer", 3)
+    run = training(made("B1", max_steps=100), "trainer", 3)
     run.kill("orchestrator", "trainer")
     trained = run.weights()["version"]
     assert trained > 0
@@ -177,11 +182,8 @@ def test_new_run_of_b_keeps_the_trained_weights_until_the_first_broadcast(made: 
 
 
 def test_lone_orchestrator_of_c_waits_for_ever(made: Prepare) -> None:
-    run = made("C", max_steps=1000)
-    run.start_all()
-    run.wait_for_step("trainer", 3)
-    run.kill("orchestrator")
-    run.start("orchestrator")
+    run = training(made("C", max_steps=1000), "trainer", 3)
+    run.restart("orchestrator")
     retry_until(lambda: "inference pool ready" in run.text("orchestrator"))
     assert_no_further_step(run, "orchestrator")
     assert run.steps("orchestrator") == []
@@ -189,31 +191,23 @@ def test_lone_orchestrator_of_c_waits_for_ever(made: Prepare) -> None:
 
 @pytest.mark.slow
 def test_lone_orchestrator_of_c_without_the_weight_group_misses_the_ready(made: Prepare) -> None:
-    run = made("C", max_steps=1000, weight_broadcast={"type": "filesystem"})
-    run.start_all()
-    run.wait_for_step("trainer", 3)
-    run.kill("orchestrator")
-    run.start("orchestrator")
+    run = training(made("C", max_steps=1000, weight_broadcast={"type": "filesystem"}), "trainer", 3)
+    run.restart("orchestrator")
     retry_until(lambda: "Train batch" in run.text("orchestrator"))
     assert_no_further_step(run, "orchestrator")
     assert run.steps("orchestrator") == []
 
 
 def test_lone_trainer_of_c_waits_for_ever(made: Prepare) -> None:
-    run = made("C", max_steps=1000)
-    run.start_all()
-    run.wait_for_step("trainer", 3)
-    run.kill("trainer")
-    run.start("trainer")
+    run = training(made("C", max_steps=1000), "trainer", 3)
+    run.restart("trainer")
     retry_until(lambda: "Initializing weight broadcast" in run.text("trainer"))
     assert_no_further_step(run, "trainer")
 
 
 @pytest.mark.slow
 def test_restarted_server_of_c_breaks_the_weight_group(made: Prepare) -> None:
-    run = made("C", max_steps=1000)
-    run.start_all()
-    run.wait_for_step("trainer", 3)
+    run = training(made("C", max_steps=1000), "trainer", 3)
     run.kill("inference")
     retry_until(lambda: "SUCCESS" in run.text("trainer"))
     run.start("inference")
@@ -223,9 +217,7 @@ def test_restarted_server_of_c_breaks_the_weight_group(made: Prepare) -> None:
 
 
 def test_pair_of_c_restarted_beside_a_warm_server_goes_on(made: Prepare) -> None:
-    run = made("C", max_steps=1000)
-    run.start_all()
-    run.wait_for_step("trainer", 3)
+    run = training(made("C", max_steps=1000), "trainer", 3)
     run.kill("orchestrator", "trainer")
     post(f"http://localhost:{run.ports.engine}/resume")
     for marker in run.run.glob("broadcasts/step_*/*"):
@@ -238,9 +230,7 @@ def test_pair_of_c_restarted_beside_a_warm_server_goes_on(made: Prepare) -> None
 
 @pytest.mark.slow
 def test_stopped_orchestrator_of_c_leaves_half_a_checkpoint(made: Prepare) -> None:
-    run = made("C", max_steps=1000, interval=500)
-    run.start_all()
-    run.wait_for_step("orchestrator", 2)
+    run = training(made("C", max_steps=1000, interval=500), "orchestrator", 2)
     run.processes["orchestrator"].send_signal(signal.SIGTERM)
     assert run.processes["orchestrator"].wait(10) == 1
     assert "forcing cleanup" in run.text("orchestrator")
@@ -250,11 +240,8 @@ def test_stopped_orchestrator_of_c_leaves_half_a_checkpoint(made: Prepare) -> No
 
 @pytest.mark.slow
 def test_lone_orchestrator_of_a_waits_for_weights_that_are_gone(made: Prepare) -> None:
-    run = made("A1", max_steps=1000, interval=500)
-    run.start_all()
-    run.wait_for_step("trainer", 5)
-    run.kill("orchestrator")
-    run.start("orchestrator")
+    run = training(made("A1", max_steps=1000, interval=500), "trainer", 5)
+    run.restart("orchestrator")
     retry_until(lambda: "Async barrier active" in run.text("orchestrator"))
     assert_no_further_step(run, "orchestrator")
     assert max(run.steps("orchestrator")) < 3
@@ -262,9 +249,7 @@ def test_lone_orchestrator_of_a_waits_for_weights_that_are_gone(made: Prepare) -
 
 @pytest.mark.slow
 def test_lone_trainer_of_a_begins_again_at_step_0(made: Prepare) -> None:
-    run = made("A1", max_steps=1000, interval=500)
-    run.start_all()
-    run.wait_for_step("trainer", 3)
+    run = training(made("A1", max_steps=1000, interval=500), "trainer", 3)
     run.kill("trainer")
     for file in run.run.glob("rollouts/step_*/*"):
         file.unlink()
@@ -277,9 +262,7 @@ def test_lone_trainer_of_a_begins_again_at_step_0(made: Prepare) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("generation", ["A1", "B1"])
 def test_resumed_pair_counts_on_from_the_checkpoint(made: Prepare, generation: Name) -> None:
-    run = made(generation, max_steps=1000, interval=2)
-    run.start_all()
-    run.wait_for_step("trainer", 5)
+    run = training(made(generation, max_steps=1000, interval=2), "trainer", 5)
     run.kill("orchestrator", "trainer")
     configs = {path.stem: path for path in run.configs.glob("*.toml")}
     for name in ("trainer", "orchestrator"):

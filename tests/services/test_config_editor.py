@@ -332,12 +332,13 @@ def walk(desk: Desk, steps: list[dict[str, TomlValue] | str]) -> None:
         assert desk.text == text
 
 
-@settings(
-    max_examples=25,
-    deadline=None,
-    phases=(Phase.explicit, Phase.generate),
-    suppress_health_check=list(HealthCheck),
+UNSHRUNK = settings(
+    deadline=None, phases=(Phase.explicit, Phase.generate), suppress_health_check=list(HealthCheck)
 )
+"""An example is many writes: making it smaller would take minutes."""
+
+
+@settings(UNSHRUNK, max_examples=25)
 @given(st.lists(STEP, min_size=4, max_size=12))
 def test_undo_restores_the_bytes_of_any_edits(
     tmp_path_factory: pytest.TempPathFactory, steps: list[TomlValue]
@@ -347,12 +348,7 @@ def test_undo_restores_the_bytes_of_any_edits(
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@settings(
-    max_examples=500,
-    deadline=None,
-    phases=(Phase.explicit, Phase.generate),
-    suppress_health_check=list(HealthCheck),
-)
+@settings(UNSHRUNK, max_examples=500)
 @given(st.lists(STEP, min_size=20, max_size=20))
 def test_undo_restores_the_bytes_of_ten_thousand_edits(
     tmp_path_factory: pytest.TempPathFactory, steps: list[TomlValue]

@@ -63,6 +63,12 @@ class Running:
         self.start("orchestrator", **environment)
         self.start("trainer", **environment)
 
+    def restart(self, *programs: str) -> None:
+        """Kill all of them, then start them in this order."""
+        self.kill(*programs)
+        for program in programs:
+            self.start(program)
+
     def kill(self, *programs: str) -> None:
         """Each with its own children, such as the server's router."""
         for program in programs:
