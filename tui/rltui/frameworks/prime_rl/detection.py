@@ -6,7 +6,7 @@ The signs are those of `RLConfig`, `SFTConfig` and the component configs of five
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -69,6 +69,11 @@ def generations(path: str, data: Mapping[str, Any]) -> Mapping[str, str]:
         return dict.fromkeys(_of_sft(data), SFT)
     part = _part(path, data)
     return {} if part is None else {part[0]: part[1]}
+
+
+def role_in(generation: str) -> Callable[[str, Mapping[str, Any]], str | None]:
+    """What tells a file's role in this generation; `None` for a file of another."""
+    return lambda path, data: generations(path, data).get(generation)
 
 
 def _of_merged(data: Mapping[str, Any]) -> tuple[str, ...]:

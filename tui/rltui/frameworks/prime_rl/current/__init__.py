@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from rltui.frameworks.base import Framework, OwnValidation
 from rltui.frameworks.prime_rl import facts
 from rltui.frameworks.prime_rl.checkout import CHECKOUT
@@ -17,23 +14,17 @@ from rltui.frameworks.prime_rl.current.environment import environment
 from rltui.frameworks.prime_rl.current.knobs import KNOBS, defaults, more_knobs
 from rltui.frameworks.prime_rl.current.knobs_orchestrator import BATCH
 from rltui.frameworks.prime_rl.current.resolve import resolutions
-from rltui.frameworks.prime_rl.detection import CURRENT, generations
+from rltui.frameworks.prime_rl.detection import CURRENT, role_in
 from rltui.frameworks.prime_rl.failures import FAILURES
 from rltui.frameworks.prime_rl.log_lines import MARK, log_row
 from rltui.frameworks.prime_rl.main_knobs import MAIN
 from rltui.frameworks.prime_rl.own_files import CURRENT_RL
 
-
-def role(path: str, data: Mapping[str, Any]) -> str | None:
-    """What the file is to this generation."""
-    return generations(path, data).get(CURRENT)
-
-
 PRIME_RL = Framework(
     id=CURRENT,
     title="prime-rl (summer 2026 on)",
     layouts={"rl": "prime-rl", "sft": "prime-rl-sft"},
-    roles=role,
+    roles=role_in(CURRENT),
     template_values=run.template_values,
     knobs=KNOBS,
     main_knobs=MAIN,

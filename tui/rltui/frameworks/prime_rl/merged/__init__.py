@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from rltui.frameworks.base import Framework, OwnValidation
 from rltui.frameworks.prime_rl import facts
 from rltui.frameworks.prime_rl.checkout import CHECKOUT
 from rltui.frameworks.prime_rl.config_values import max_steps
-from rltui.frameworks.prime_rl.detection import MERGED, generations
+from rltui.frameworks.prime_rl.detection import MERGED, role_in
 from rltui.frameworks.prime_rl.failures import FAILURES
 from rltui.frameworks.prime_rl.log_lines import MARK, log_row
 from rltui.frameworks.prime_rl.main_knobs import MAIN
@@ -22,17 +19,11 @@ from rltui.frameworks.prime_rl.merged.resolve import resolutions
 from rltui.frameworks.prime_rl.merged.rules import BATCH
 from rltui.frameworks.prime_rl.own_files import MERGED_RL
 
-
-def role(path: str, data: Mapping[str, Any]) -> str | None:
-    """What the file is to this generation."""
-    return generations(path, data).get(MERGED)
-
-
 PRIME_RL_MERGED = Framework(
     id=MERGED,
     title="prime-rl, one file (winter and spring 2026)",
     layouts={"rl": "prime-rl-merged", "sft": "prime-rl-sft"},
-    roles=role,
+    roles=role_in(MERGED),
     template_values=run.template_values,
     knobs=KNOBS,
     main_knobs=MAIN,

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from rltui.frameworks.base import Framework, OwnValidation
 from rltui.frameworks.prime_rl import facts
 from rltui.frameworks.prime_rl.checkout import CHECKOUT
 from rltui.frameworks.prime_rl.config_values import max_steps
-from rltui.frameworks.prime_rl.detection import SPLIT, generations
+from rltui.frameworks.prime_rl.detection import SPLIT, role_in
 from rltui.frameworks.prime_rl.failures import FAILURES
 from rltui.frameworks.prime_rl.log_lines import MARK, log_row
 from rltui.frameworks.prime_rl.main_knobs import MAIN_OF_SPLIT_FILES
@@ -20,17 +17,11 @@ from rltui.frameworks.prime_rl.split.derive import derive
 from rltui.frameworks.prime_rl.split.keys import LATER
 from rltui.frameworks.prime_rl.split.knobs import KNOBS, defaults
 
-
-def role(path: str, data: Mapping[str, Any]) -> str | None:
-    """What the file is to this generation."""
-    return generations(path, data).get(SPLIT)
-
-
 PRIME_RL_SPLIT = Framework(
     id=SPLIT,
     title="prime-rl, three files (2025)",
     layouts={"orchestrator": "prime-rl-split", "sft": "prime-rl-sft"},
-    roles=role,
+    roles=role_in(SPLIT),
     template_values=run.template_values,
     knobs=KNOBS,
     main_knobs=MAIN_OF_SPLIT_FILES,
