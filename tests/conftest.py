@@ -97,6 +97,18 @@ class Box:
 
 
 @pytest.fixture
+def own_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """For tests in this process: a user without records, settings and sockets, whose folders these are."""
+    user = tmp_path / "user"
+    for name in ("state", "config", "run"):
+        (user / name).mkdir(mode=0o700, parents=True)
+    monkeypatch.setenv("XDG_STATE_HOME", str(user / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(user / "config"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(user / "run"))
+    return user
+
+
+@pytest.fixture
 def box() -> Iterator[Box]:
     # Short, since the sockets below it may have at most 107 bytes of path.
     root = Path(tempfile.mkdtemp(prefix="rlt-"))

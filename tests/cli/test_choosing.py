@@ -19,9 +19,7 @@ class Terminal(io.StringIO):
 
 
 @pytest.fixture
-def sft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path]:
-    for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / name))
+def sft(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path]:
     monkeypatch.delenv("RLTUI_PRIME_RL", raising=False)
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "sft.toml"

@@ -27,12 +27,9 @@ oversampling_factor = 1.5
 
 
 @pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def config(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The config of an experiment `one` that does not run, and has not measured anything."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "run").mkdir()
     path = tmp_path / "rl.toml"
     path.write_text(CONFIG)
     record = new_record(

@@ -16,9 +16,7 @@ LAYOUT = 'framework = "generic"\n[[component]]\nid = "trainer"\ncommand = ["true
 
 
 @pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("STATE_HOME", "RUNTIME_DIR", "CONFIG_HOME"):
-        monkeypatch.setenv(f"XDG_{name}", str(tmp_path / name))
+def config(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "run.toml"
     path.write_text(TEXT)

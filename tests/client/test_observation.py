@@ -15,13 +15,7 @@ from rltui.services.experiment_files import (
     known_experiments,
 )
 
-
-@pytest.fixture(autouse=True)
-def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("STATE_HOME", "CONFIG_HOME", "RUNTIME_DIR"):
-        folder = tmp_path / name
-        folder.mkdir(mode=0o700)
-        monkeypatch.setenv(f"XDG_{name}", str(folder))
+pytestmark = pytest.mark.usefixtures("own_user")
 
 
 @pytest.fixture
@@ -32,11 +26,11 @@ def run(tmp_path: Path) -> Path:
     return folder
 
 
-def test_it_is_kept_in_the_users_state_folder(run: Path, tmp_path: Path) -> None:
+def test_it_is_kept_in_the_users_state_folder(run: Path, own_user: Path) -> None:
     record = observe(Look(run))
     assert record.name == "reverse-text--qwen3-0-6b"
     assert (record.framework, record.run_dir, record.observed) == ("prime-rl-split", str(run), True)
-    assert record.output_dir == str(tmp_path / "STATE_HOME" / "rltui" / "observed" / record.name)
+    assert record.output_dir == str(own_user / "state" / "rltui" / "observed" / record.name)
     assert find_experiment(record.name) == record
     assert sorted(path.name for path in run.iterdir()) == ["logs"]
 

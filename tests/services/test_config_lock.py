@@ -34,9 +34,8 @@ def hold(path: Path) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("on_folder", [True, False], ids=["folder", "network"])
 def test_a_second_writer_waits_and_learns_who_holds_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_folder: bool
+    own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_folder: bool
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     path = tmp_path / "configs" / "rl.toml"
     path.parent.mkdir()
     link = tmp_path / "link.toml"

@@ -48,13 +48,12 @@ def test_a_folder_of_nothing_unless_a_framework_is_named(tmp_path: Path) -> None
         find_run(tmp_path / "none")
 
 
-def test_a_run_of_another_persons_rltui(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_of_another_persons_rltui(own_user: Path, tmp_path: Path) -> None:
     theirs = tmp_path / "theirs"
     record = ExperimentRecord(
         "x", "/moved/out", "/w", (), "/l.toml", "prime-rl", 1.0, run_dir="/moved/out/run"
     )
     (theirs / "run").mkdir(parents=True)
     control = ControlFolder(theirs)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     control.write_record(record)
     assert find_run(theirs) == FoundRun(theirs / "run", "prime-rl")

@@ -24,9 +24,7 @@ __all__ = ["start"]  # a fixture, used by name
 GIB = 1 << 30
 
 
-@pytest.fixture(autouse=True)
-def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+pytestmark = pytest.mark.usefixtures("own_user")
 
 
 def identity(pid: int) -> ProcessId:
