@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from rltui.client.creation import Wish, check, identify, plan_record
-from rltui.errors import ConfigError
+from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.registry import AmbiguousConfigError
 from rltui.services.config_files import named
+from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 
 DATA = Path(__file__).parents[1] / "data" / "prime_rl"
 LAYOUT = '[[component]]\nid = "a"\ncommand = ["true"]\n'
@@ -113,3 +114,19 @@ def test_a_folder_of_configs_that_do_not_belong_together(work: Path) -> None:
     (work / "empty").mkdir()
     with pytest.raises(ConfigError, match="holds no TOML file"):
         named([work / "empty"])
+
+
+def test_two_checkouts_with_an_rl_toml_each_get_a_name_of_their_own(work: Path) -> None:
+    def planned(folder: Path, name: str | None = None) -> ExperimentRecord:
+        folder.mkdir(parents=True, exist_ok=True)
+        config = write(folder, "rl.toml", (DATA / "era_c" / "rl.toml").read_text())
+        return plan_record(Wish((config,), name=name, workspace=folder))[0]
+
+    one, two = work / "one" / "demo", work / "two" / "demo"
+    first = planned(one)
+    ControlFolder(Path(first.output_dir)).write_record(first)
+    second = planned(two)
+    assert (first.name, second.name) == ("demo", "demo-2")
+    assert second.output_dir == str(two / "outputs" / "demo")
+    with pytest.raises(ConflictError, match="the name demo is taken"):
+        planned(two, "demo")

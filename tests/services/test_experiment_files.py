@@ -69,7 +69,9 @@ def test_damaged_instances_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "folder"),
     [
-        (("rl.toml",), "outputs/rl"),
+        (("reverse-text.toml",), "outputs/reverse-text"),
+        (("rl.toml",), "outputs/configs"),
+        (("sft.toml",), "outputs/configs-sft"),
         (("train.toml", "orch.toml"), "outputs/configs"),
         (("orch.toml", "train.toml"), "outputs/configs"),
     ],

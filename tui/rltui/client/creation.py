@@ -28,6 +28,7 @@ from rltui.services.experiment_files import (
     default_output_dir,
     find_experiment,
     forget,
+    free_name,
     make_folder,
     new_record,
 )
@@ -191,11 +192,11 @@ def plan_record(wish: Wish) -> tuple[ExperimentRecord, EarlierRun | None]:
     layout_files.with_instances(layout, instances, layout_file)  # refused now rather than at the start
     configured = framework.output_dir(files) or default_output_dir(paths_)
     output_dir = workspace / (wish.output_dir or configured)
-    name = wish.name or output_dir.name
+    name = wish.name or free_name(output_dir.name, output_dir)
     earlier = _earlier_run(output_dir, layout.run_dir, name, framework.files_of(files))
     if earlier is not None and wish.earlier_run == "new":
         output_dir, earlier = earlier.next_free, None
-        name = wish.name or output_dir.name
+        name = wish.name or free_name(output_dir.name, output_dir)
     record = new_record(
         name=name,
         output_dir=output_dir.resolve(),

@@ -9,12 +9,15 @@ import time
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain, count
 from pathlib import Path
 
 from rltui import paths
 from rltui.errors import ConfigError, ConflictError, RltuiError
 
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")
+_USUAL = frozenset({"rl", "sft"})
+"""Names of files that tell nothing of what is in them."""
 _ATTEMPT = re.compile(r"attempt-(\d+)$")
 
 
@@ -225,10 +228,25 @@ def check_name(name: str, output_dir: Path) -> None:
 def default_output_dir(config_files: Sequence[Path]) -> str:
     """Output folder of a config that names none, relative to the workspace: `outputs/reverse-text`.
 
-    Named for the file, or for the folder of several, in whatever order they are given.
+    Named for the file; for its folder where all such files have that name (`reverse-text/rl.toml`), or where
+    there are several, in whatever order they are given.
     """
+    folder = config_files[0].parent.name
     stems = {path.stem for path in config_files}
-    return f"outputs/{stems.pop() if len(stems) == 1 else config_files[0].parent.name}"
+    stem = stems.pop() if len(stems) == 1 else "rl"
+    if not folder or stem not in _USUAL:
+        return f"outputs/{stem}"
+    return f"outputs/{folder}" if stem == "rl" else f"outputs/{folder}-{stem}"
+
+
+def free_name(name: str, output_dir: Path) -> str:
+    """`name`, or `name-2` and so on where an experiment in another folder has that already."""
+    candidates = chain([name], (f"{name}-{number}" for number in count(2)))
+    return next(
+        candidate
+        for candidate in candidates
+        if (other := find_experiment(candidate)) is None or same_folder(other.output_dir, str(output_dir))
+    )
 
 
 def make_folder(folder: Path) -> None:
