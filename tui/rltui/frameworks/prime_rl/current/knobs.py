@@ -87,7 +87,7 @@ Lookup = Callable[[str], TomlValue]
 
 def _of_rl(data: Mapping[str, Any], value: Lookup) -> dict[str, TomlValue]:
     found: dict[str, TomlValue] = {}
-    if value_at(data, BATCH.batch_size) is None and value_at(data, BATCH.token_batch_size) is None:
+    if value_at(data, BATCH.token_batch_size) is None:
         found[BATCH.batch_size] = DEFAULT_BATCH
     ranks, shared = value("deployment.num_train_gpus"), max(1, value("trainer.model.cp"))
     if ranks > 1:
