@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import textwrap
 import tomllib
@@ -15,7 +16,7 @@ import pytest
 from rltui.core.template import Missing
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Resolution
-from rltui.services.resolution import Made, Resolver
+from rltui.services.resolution import KEPT_S, Made, Resolver
 
 FILES: ConfigFiles = {"rl": ConfigFile("rl", "/c/rl.toml", {"max_steps": 3, "clean": True})}
 RESOLUTION = Resolution(
@@ -145,3 +146,14 @@ def test_what_was_prepared_is_not_made_again(tmp_path: Path) -> None:
     assert not was_kept
     assert make(tmp_path, run).was_kept
     assert (tmp_path / "count").read_text() == "x"
+
+
+def test_what_was_made_long_ago_is_made_again(tmp_path: Path) -> None:
+    run = program(tmp_path, MAKES)
+    kept, _ = asyncio.run(
+        Resolver(tmp_path / "resolved", workspace=tmp_path).prepare(RESOLUTION, FILES, run=run)
+    )
+    long_ago = kept.stat().st_mtime - KEPT_S - 1
+    os.utime(kept, (long_ago, long_ago))
+    assert not make(tmp_path, run).was_kept
+    assert (tmp_path / "count").read_text() == "xx"

@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 import tempfile
+import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -25,6 +26,8 @@ from rltui.services.outside_command import outside_environment
 from rltui.services.processes.ending import end_session
 
 SCRATCH = "{scratch}"
+KEPT_S = 600.0
+"""So long what was made serves for further starts with the same config."""
 _UNKNOWN_OPTION = 2
 """Exit code of argparse and tyro for an option that they do not know."""
 _PLAIN_OUTPUT = {"NO_COLOR": "1", "COLUMNS": "160", "TERM": "dumb"}
@@ -88,8 +91,8 @@ class Resolver:
         }
         kept = self._folder / _digest(resolution, texts, run)
         async with self._lock:
-            was_kept = kept.is_dir()
             try:
+                was_kept = _is_fresh(kept)
                 if not was_kept:
                     await self._make(resolution, texts, run, kept)
             except OSError as error:
@@ -160,6 +163,13 @@ class Resolver:
             finally:
                 await end_session(process.pid, grace_s=_GRACE_S)
             return code, _content(output)
+
+
+def _is_fresh(kept: Path) -> bool:
+    """What was made long ago goes: the checkout may be another since. Attempts have copies of their own."""
+    if kept.is_dir() and time.time() - kept.stat().st_mtime > KEPT_S:
+        shutil.rmtree(kept)
+    return kept.is_dir()
 
 
 def _disk_error(kept: Path, error: OSError) -> RltuiError:
