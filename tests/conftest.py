@@ -23,6 +23,10 @@ from tests.waiting import retry_until
 MOST_WORKERS = 16
 
 
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+"""The thousands of processes that tests start need not compile hundreds of modules each."""
+
+
 def pytest_xdist_auto_num_workers() -> int:
     """Two per core: the tests of real experiments wait for other processes most of the time."""
     return min(MOST_WORKERS, 2 * (os.cpu_count() or 1))

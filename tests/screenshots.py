@@ -65,6 +65,7 @@ async def photograph() -> None:
     from rltui.client import launch
     from rltui.client.connection import SupervisedExperiment
     from rltui.ui.app import RltuiApp
+    from rltui.ui.screens.config import ConfigScreen
 
     experiment = SupervisedExperiment(launch.choose("demo"))
     app = RltuiApp(experiment, component_ids=experiment.component_ids)
@@ -78,6 +79,9 @@ async def photograph() -> None:
         await until(pilot, lambda: len(app.screen_stack) > 1)
         await pilot.press("1", "0", "0")
         await save(pilot, "edit")
+        await pilot.press("escape", "6")
+        await until(pilot, lambda: isinstance(app.screen, ConfigScreen))
+        await save(pilot, "config")
 
 
 async def photograph_gpus(scenario: Path) -> None:

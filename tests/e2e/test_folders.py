@@ -45,7 +45,13 @@ def run_at_once(box: Box, *commands: Sequence[str]) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize(
-    ("folder", "how"), [("out", ""), ("./nowhere/../out", ""), ("link", ""), ("link", "--resume")]
+    ("folder", "how"),
+    [
+        pytest.param("out", "", marks=pytest.mark.slow),
+        pytest.param("./nowhere/../out", "", marks=pytest.mark.slow),
+        pytest.param("link", "", marks=pytest.mark.slow),
+        ("link", "--resume"),
+    ],
 )
 def test_folder_of_a_living_experiment_is_refused(counters: Box, folder: str, how: str) -> None:
     counters.json(*ONE)
@@ -66,6 +72,7 @@ def test_the_same_experiment_through_a_link_is_the_same(counters: Box) -> None:
     assert "the experiment one is running" in done.stderr
 
 
+@pytest.mark.slow
 def test_new_beside_a_living_experiment_takes_another_folder(counters: Box) -> None:
     counters.json(*ONE)
     done = counters.run(*up("two", "out", "--new", "--only", "trainer", "--no-wait"))
@@ -97,6 +104,7 @@ def test_folder_of_a_dead_experiment_is_taken_over_only_on_request(counters: Box
     assert counters.run("down", "one").returncode == 0
 
 
+@pytest.mark.slow
 def test_killed_experiment_leaves_no_terminal_behind_when_taken_over(counters: Box) -> None:
     status = counters.json(*ONE)
     shims = [int(path.read_text().split('"shim_pid": ')[1].split(",")[0]) for path in attempts(counters)]

@@ -165,6 +165,7 @@ def test_plan_warns_where_the_engine_will_be_refused_and_says_what_passes(gpu_bo
     assert [verdict["component"] for verdict in report["verdicts"]] == ["inference"]
 
 
+@pytest.mark.slow
 def test_trainer_that_will_not_fit_is_told_before_it_starts(gpu_box: GpuBox) -> None:
     gpu_box.load()
     gpu_box.start()

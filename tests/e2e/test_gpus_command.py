@@ -170,6 +170,7 @@ def test_a_driver_that_hangs_is_told(box: Box) -> None:
     assert "has not answered" in doctor["gpu"]["text"]
 
 
+@pytest.mark.slow
 @pytest.mark.tmux
 def test_with_a_name_it_is_what_the_supervisor_sees(gpu_box: Box) -> None:
     box = gpu_box

@@ -37,6 +37,7 @@ def kill_tmux(box: Box) -> None:
     retry_until(lambda: not tmux(box, "list-sessions"))
 
 
+@pytest.mark.slow
 def test_killed_tmux_server_costs_only_the_terminals(counters: Box) -> None:
     counters.json(*UP)
     before, supervisor = pids(counters), counters.supervisor_pid()
@@ -107,6 +108,7 @@ def test_deleted_folder_of_a_running_experiment(counters: Box) -> None:
     assert counters.tagged("one") == []
 
 
+@pytest.mark.slow
 def test_deleted_folder_and_then_a_killed_supervisor(counters: Box, free_port: int) -> None:
     counters.json(*UP)
     before, supervisor = pids(counters), counters.supervisor_pid()

@@ -106,6 +106,7 @@ def test_edit_and_restart_keep_inference_warm(learning: Box, terminal: Terminal)
     retry_until(lambda: step(learning) >= resumed + 3, timeout_s=60)
 
 
+@pytest.mark.slow
 def test_killed_app_and_lost_terminal_stop_nothing(learning: Box, terminal: Terminal) -> None:
     terminal.wait_for("trainer ● ready")
     before = pids(learning)

@@ -24,6 +24,7 @@ def resident_bytes(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
 
 
+@pytest.mark.slow
 def test_fifty_clients_that_never_read_slow_nobody(experiment: Experiment) -> None:
     experiment.up()
     before = experiment.truth.mains()
@@ -51,6 +52,7 @@ def test_fifty_clients_that_never_read_slow_nobody(experiment: Experiment) -> No
     assert experiment.supervisor_pid() == supervisor
 
 
+@pytest.mark.slow
 def test_200_restarts_as_fast_as_they_can_be_asked(experiment: Experiment) -> None:
     experiment.up()
     before = experiment.truth.mains()

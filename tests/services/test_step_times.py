@@ -76,7 +76,7 @@ def test_steps_count_for_the_config_they_ran_with(box: Box) -> None:
     found = box.estimate()
     assert found is not None
     assert found.value == 8.0
-    assert found.text == "12800 tokens per step / 1600 tokens per s in step 1, with another config"
+    assert found.text == "12,800 tokens per step / 1,600 tokens per s in step 1, with another config"
     box.step(2, 7.0, tokens=50.0)
     found = box.estimate()
     assert found is not None

@@ -11,6 +11,7 @@ from rltui.tinyrl.tokenizer import ASSISTANT, END, USER, ChatTokenizer
 from rltui.tinyrl.weights import load_model, load_weights, read_shape
 
 
+@pytest.mark.slow
 def test_transformers_computes_the_same_logits(tiny_model: Path) -> None:
     transformers = pytest.importorskip("transformers")
     theirs = transformers.AutoModelForCausalLM.from_pretrained(tiny_model, local_files_only=True)

@@ -80,6 +80,7 @@ def test_stop_resume_and_stale_files(
     assert "RL trainer finished!" in (tmp_path / "trainer-2.log").read_text()
 
 
+@pytest.mark.slow
 def test_sft_writes_the_model_only_when_done(start: Start, tmp_path: Path) -> None:
     words = ["sft", "--output-dir", "model", "--data.batch-size", "8", "--data.micro-batch-size", "4"]
     interrupted = start(*words, "--max-steps", "100000", log="interrupted")

@@ -42,3 +42,8 @@ def test_nothing_breaks(framework: Framework, data: st.DataObject) -> None:
     config = files(edits, data.draw(st.sets(st.sampled_from(sorted(roles)))))
     assert all(problem.message for problem in framework.check(config))
     framework.derive(config)
+
+
+def test_no_room_for_new_tokens_breaks_nothing() -> None:
+    data = {"orchestrator": {"sampling": {"max_tokens": 0}}, "trainer": {}}
+    assert PRIME_RL_MERGED.derive({"rl": ConfigFile("rl", "/rl.toml", data)})

@@ -31,7 +31,7 @@ def packing_figures(
     """
     row, longest = v[row_tokens], v[names.seq_len]
     fit = max(1, row // longest)
-    short = v[max_tokens] if v[max_tokens] is not None and v[max_tokens] < longest else None
+    short = v[max_tokens] if v[max_tokens] and v[max_tokens] < longest else None
     more = max(1, row // short) if short is not None else fit
     best = f"; {more} of {short} new tokens, prompts not counted" if more > fit else ""
     yield figure(
