@@ -119,7 +119,7 @@ def _says(name: str, unit: str) -> bool:
 
 def _figure(value: float | str | None) -> str:
     if value is None:
-        return "varies"
+        return "—"
     return clean_line(value) if isinstance(value, str) else grouped(value)
 
 
