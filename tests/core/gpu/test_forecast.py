@@ -127,10 +127,19 @@ def test_a_trainer_that_stays_may_still_grow() -> None:
 
 
 def test_a_trainer_that_never_ran_is_said_to_be_unknown() -> None:
-    verdict = one([device(80)], [engine(0.9), trainer(starts=True)])
+    verdict = one([device(80)], [engine(0.5), trainer(starts=True)])
     assert verdict.verdict == "fits"
     assert "whose need is not known yet" in verdict.text
     assert any("a first run will show it" in note for note in verdict.notes)
+
+
+def test_a_shared_device_with_little_left_for_a_trainer_that_never_ran_is_a_warning() -> None:
+    verdict = one([device(80)], [engine(0.9), trainer(starts=True)])
+    assert verdict.verdict == "trainer_tight"
+    assert verdict.is_bad
+    assert verdict.suggested_utilization == 0.5
+    assert "(0.9 × 80.0) of GPU 0 and leaves" in verdict.text
+    assert verdict.text.endswith("not known yet: begin with gpu_memory_utilization = 0.5")
 
 
 def test_a_trainer_beside_an_engine_that_runs() -> None:

@@ -12,7 +12,7 @@ from typing import Literal
 from rltui import paths
 from rltui.client import launch
 from rltui.client.ports import with_ports
-from rltui.core.api import Check
+from rltui.core.api import Check, Problem
 from rltui.core.gpu.report import MemoryVerdict
 from rltui.core.instances import needed
 from rltui.core.layout import Layout
@@ -135,13 +135,17 @@ def check(
         from rltui.services.own_problems import OwnValidators  # starts processes, which only a check does
 
         problems += OwnValidators(chosen, Path.cwd()).problems(store.load_sources(), problems)
+    memory: tuple[MemoryVerdict, ...] = ()
+    if with_memory:
+        memory, here = _memory(config_files, layout_file, loaded, chosen, files)
+        problems += here
     return Check(
         valid=not any(problem.severity == "error" for problem in problems),
         framework=chosen.id,
         layout=str(layout_file),
         problems=problems,
         derived=chosen.derive(files),
-        memory=_memory(config_files, layout_file, loaded, chosen, files) if with_memory else (),
+        memory=memory,
     )
 
 
@@ -166,14 +170,15 @@ def _memory(
     layout: Layout,
     framework: Framework,
     files: ConfigFiles,
-) -> tuple[MemoryVerdict, ...]:
-    """Nothing where a value is missing that a start would need: the problems say so, or the start will."""
+) -> tuple[tuple[MemoryVerdict, ...], tuple[Problem, ...]]:
+    """What will fit on the devices of this box; or why it cannot be said, such as too few of them."""
     from rltui.client.memory import verdicts  # reads the GPUs, which only `rltui check` does
 
     try:
-        return verdicts(config_files, layout_file, layout, framework, files)
-    except ConfigError:
-        return ()
+        return verdicts(config_files, layout_file, layout, framework, files), ()
+    except ConfigError as error:
+        text = f"on this box: {error.title}" + (f"; {error.hint}" if error.hint else "")
+        return (), (Problem(severity="warning", message=text),)
 
 
 def plan_record(wish: Wish) -> tuple[ExperimentRecord, EarlierRun | None]:

@@ -25,7 +25,12 @@ from rltui.core.gpu.memory_user import MemoryUser
 from rltui.core.gpu.report import GpuDevice, MemoryVerdict
 
 NOTHING_FREED: Mapping[str, int] = MappingProxyType({})
-_WORST_FIRST = ("will_refuse", "no_kv_cache", "trainer_short", "unknown", "fits")
+_WORST_FIRST = ("will_refuse", "no_kv_cache", "trainer_short", "trainer_tight", "unknown", "fits")
+LITTLE_FRAC = 0.2
+"""Of a device: a trainer of unknown need that is left less is worth a warning. Weights, gradients and the
+optimizer's state alone take sixteen bytes a parameter, and activations come on top."""
+USUAL_SHARED_UTILIZATION = 0.5
+"""What people begin with where a trainer shares the device with vLLM (`reference/prime-rl.md`, section 2)."""
 
 
 def forecast(
@@ -116,6 +121,10 @@ def _of_engine(outlook: DeviceOutlook, user: MemoryUser, engine: EngineMemory) -
         suggested = _viable(outlook, user, engine, verdict.safe_utilization)
         bad = _bad(verdict, "trainer_short", text.trainer_short(fit, peak, suggested), suggested)
         return _noted(bad, _notes(fit, cache))
+    if outlook.trainers and peak is None and left < LITTLE_FRAC * outlook.usable_bytes:
+        suggested = _usual_share(outlook, user, engine)
+        bad = _bad(verdict, "trainer_tight", text.trainer_tight(fit, suggested), suggested)
+        return _noted(bad, _notes(fit, cache))
     return _noted(verdict, (*_close_calls(fit, peak), *_notes(fit, cache)))
 
 
@@ -145,6 +154,13 @@ def _of_trainer(outlook: DeviceOutlook, user: MemoryUser) -> MemoryVerdict:
         outlook.device, user, free_bytes=free, peak_bytes=peak, engine=neighbour, suggested=suggested
     )
     return _bad(verdict, "trainer_short", words, suggested).model_copy(update={"safe_utilization": suggested})
+
+
+def _usual_share(outlook: DeviceOutlook, user: MemoryUser, engine: EngineMemory) -> float | None:
+    """To begin with, where nothing is known of the trainer; `None` where the engine asks for less already."""
+    if engine.utilization <= USUAL_SHARED_UTILIZATION or engine.kv_cache_memory_bytes is not None:
+        return None
+    return _viable(outlook, user, engine, USUAL_SHARED_UTILIZATION)
 
 
 def _start_suggestion(

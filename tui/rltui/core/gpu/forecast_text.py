@@ -119,6 +119,16 @@ def trainer_short(fit: EngineFit, peak_bytes: int, suggested: float | None) -> s
     )
 
 
+def trainer_tight(fit: EngineFit, suggested: float | None) -> str:
+    """Nobody knows, and it does not look well."""
+    what = (
+        f"{fit.user.component} takes {gib(fit.budget_bytes)} GiB ({fit.share}) of"
+        f" {_gpu(fit.outlook.device)} and leaves {gib(fit.left_bytes)} for {fit.trainers}, whose need is not"
+        f" known yet"
+    )
+    return f"{what}: begin with gpu_memory_utilization = {suggested:g}" if suggested is not None else what
+
+
 def trainer_alone(device: GpuDevice, component: str, *, free_bytes: int, peak_bytes: int | None) -> str:
     """A trainer beside which no engine starts."""
     free = f"{gib(free_bytes)} GiB are free on {_gpu(device)}"

@@ -140,9 +140,10 @@ class GpuDevice(Value):
 class MemoryVerdict(Value):
     """What will happen on a device if the components in question start with the config as it is."""
 
-    verdict: Literal["fits", "will_refuse", "no_kv_cache", "trainer_short", "unknown"]
+    verdict: Literal["fits", "will_refuse", "no_kv_cache", "trainer_short", "trainer_tight", "unknown"]
     """will_refuse: vLLM's start check fails. no_kv_cache: it starts, and has no room for keys and values.
-    trainer_short: the engine fits, and leaves the trainer less than it is known to need."""
+    trainer_short: the engine fits, and leaves the trainer less than it is known to need. trainer_tight:
+    what the trainer needs is not known, and the engine leaves it little."""
     text: str
     """One line with the figures: `inference needs 71.9 GiB free, 60.1 are free`."""
     component: str
@@ -173,7 +174,7 @@ class MemoryVerdict(Value):
     @property
     def is_bad(self) -> bool:
         """A person should think again before starting."""
-        return self.verdict in ("will_refuse", "no_kv_cache", "trainer_short")
+        return self.verdict in ("will_refuse", "no_kv_cache", "trainer_short", "trainer_tight")
 
 
 class GpuSource(Value):
