@@ -130,3 +130,13 @@ def test_two_checkouts_with_an_rl_toml_each_get_a_name_of_their_own(work: Path) 
     assert second.output_dir == str(two / "outputs" / "demo")
     with pytest.raises(ConflictError, match="the name demo is taken"):
         planned(two, "demo")
+
+
+def test_check_says_why_nothing_can_be_said_of_this_box(work: Path) -> None:
+    layout = write(work, "own.toml", 'framework = "generic"\n' + LAYOUT + 'gpus = "{gpus.a}"\n')
+    config = write(work, "mine.toml", "colour = 3\n")
+    found = check((config,), str(layout), with_memory=True)
+    assert found.valid
+    assert [problem.severity for problem in found.problems] == ["warning"]
+    assert "on this box: " in found.problems[0].message
+    assert "{gpus.a}" in found.problems[0].message
