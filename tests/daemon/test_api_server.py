@@ -16,15 +16,8 @@ from typing import Any, cast
 
 import pytest
 
-from rltui.core.api import (
-    PROTOCOL_VERSION,
-    Conversion,
-    JournalEntry,
-    KnobTable,
-    Plan,
-    Request,
-    Status,
-)
+from rltui.core.api import PROTOCOL_VERSION, JournalEntry, Plan, Request, Status
+from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.gpu.report import GpuReport
 from rltui.daemon import api_server, bounded_writer
 from rltui.daemon.api_server import ApiServer

@@ -5,7 +5,8 @@ from typing import Any, cast
 
 import pytest
 
-from rltui.core.api import Plan, Problem, Request
+from rltui.core.api import Plan, Request
+from rltui.core.config_report import Problem
 from rltui.daemon.plan_desk import PlanDesk
 from rltui.daemon.planner import Planned
 from rltui.errors import ConfigError

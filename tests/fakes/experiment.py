@@ -8,20 +8,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Literal
 
 from rltui.client.protocol import ConfigText, Event
-from rltui.core.api import (
-    ComponentState,
-    ComponentStatus,
-    Conversion,
-    KnobInfo,
-    KnobTable,
-    Lost,
-    Orphan,
-    Plan,
-    Problem,
-    Progress,
-    Request,
-    Status,
-)
+from rltui.core.api import ComponentState, ComponentStatus, Lost, Orphan, Plan, Progress, Request, Status
+from rltui.core.config_report import Conversion, KnobInfo, KnobTable, Problem
 from rltui.core.gpu.report import (
     GpuBudget,
     GpuDevice,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rltui.core.api import KnobInfo, Problem
+from rltui.core.config_report import KnobInfo, Problem
 from rltui.frameworks.base import BatchKnobs, ConfigFile, ConfigFiles, Framework
 from rltui.frameworks.config_data import effective, value_at
 from rltui.frameworks.conversion import convert, other_way

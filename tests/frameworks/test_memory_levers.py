@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.api import KnobInfo
+from rltui.core.config_report import KnobInfo
 from rltui.core.gpu.remedies import remedies
 from rltui.core.gpu.report import OutOfMemory, Remedy
 from rltui.core.tomldoc import edit

@@ -14,7 +14,7 @@ from tests.prime_rl_configs.conftest import Real
 from tests.prime_rl_configs.rule_edits import MAKERS
 from tests.prime_rl_configs.variants import Variant, edited, of_knobs, of_rules
 
-from rltui.core.api import Problem
+from rltui.core.config_report import Problem
 from rltui.frameworks.base import ConfigFile
 from rltui.frameworks.prime_rl.current.check import check
 from rltui.frameworks.prime_rl.current.knobs import KNOBS

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.api import KnobInfo, KnobTable
+from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.tinyrl import TINYRL

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.api import KnobInfo
+from rltui.core.config_report import KnobInfo
 from rltui.core.knobs import TomlValue
 from rltui.frameworks.base import Framework
 from rltui.frameworks.prime_rl.current import PRIME_RL

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.api import Problem
+from rltui.core.config_report import Problem
 from rltui.frameworks.base import Checkout, Framework, OwnValidation
 from rltui.frameworks.generic import GENERIC
 from rltui.services import own_validation, toml_source

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.api import DerivedValue
+from rltui.core.config_report import DerivedValue
 from rltui.core.metrics import MetricSeries
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.config_files import load, write_snapshot

@@ -18,7 +18,8 @@ from tests.ui.conftest import Opener, press, settle, until
 from textual.pilot import Pilot
 from textual.widgets import Button, Static
 
-from rltui.core.api import Alert, ComponentState, Plan, Problem, Request, Status
+from rltui.core.api import Alert, ComponentState, Plan, Request, Status
+from rltui.core.config_report import Problem
 from rltui.core.layout import Screen
 from rltui.errors import ConflictError
 from rltui.ui import app as app_module

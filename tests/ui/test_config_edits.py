@@ -23,7 +23,8 @@ from tests.ui.conftest import Opener, press, settle, until
 from textual.pilot import Pilot
 from textual.widgets import Button, Static
 
-from rltui.core.api import ComponentState, Plan, Problem, Request
+from rltui.core.api import ComponentState, Plan, Request
+from rltui.core.config_report import Problem
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.ui.app import RltuiApp
 from rltui.ui.screens.config_review import ConfigReview

@@ -22,7 +22,8 @@ from tests.ui.trouble import (
     waiting_status,
 )
 
-from rltui.core.api import ComponentState, KnobInfo, Lost, Plan, Problem
+from rltui.core.api import ComponentState, Lost, Plan
+from rltui.core.config_report import KnobInfo, Problem
 from rltui.ui import text
 from rltui.ui.knob_values import parse_value, scaled, stepped
 from rltui.ui.orphans import bar_lines

@@ -8,7 +8,7 @@ from tests.ui.conftest import press
 from textual.app import App, ComposeResult
 from textual.events import Paste
 
-from rltui.core.api import KnobInfo
+from rltui.core.config_report import KnobInfo
 from rltui.ui.knob_values import edit_text, item_texts, list_text, moved, parse_value
 from rltui.ui.widgets.fraction_bar import bar_line
 from rltui.ui.widgets.list_value import ListValue

@@ -7,7 +7,8 @@ from tests.ui.conftest import Opener, make_app, press, settle
 from tests.ui.test_look import HUGE, SMALL, SnapCompare
 from textual.pilot import Pilot
 
-from rltui.core.api import FollowedLog, KnobTable, Status
+from rltui.core.api import FollowedLog, Status
+from rltui.core.config_report import KnobTable
 from rltui.core.layout import Screen
 from rltui.ui.one_request import OBSERVED_TEXT
 from rltui.ui.screens.overview import Overview

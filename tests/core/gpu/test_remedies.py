@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltui.core.api import KnobInfo
+from rltui.core.config_report import KnobInfo
 from rltui.core.gpu.remedies import MOST_REMEDIES, remedies
 from rltui.core.gpu.report import OutOfMemory, Remedy
 from rltui.core.units import GIB

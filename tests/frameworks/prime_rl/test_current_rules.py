@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rltui.core.api import Problem
+from rltui.core.config_report import Problem
 from rltui.core.toml_values import split_key
 from rltui.frameworks.base import ConfigFile
 from rltui.frameworks.prime_rl.current.check import check

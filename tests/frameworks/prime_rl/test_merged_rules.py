@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.api import Problem
+from rltui.core.config_report import Problem
 from rltui.frameworks.base import ConfigFile, ConfigFiles
 from rltui.frameworks.prime_rl.merged import PRIME_RL_MERGED
 

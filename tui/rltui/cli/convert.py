@@ -10,7 +10,8 @@ from rltui.cli.edits import carry_out
 from rltui.cli.output import print_json
 from rltui.cli.parser import tokens
 from rltui.client import launch, offline
-from rltui.core.api import Conversion, Request
+from rltui.core.api import Request
+from rltui.core.config_report import Conversion
 from rltui.errors import ConfigError
 from rltui.frameworks.conversion import Way
 from rltui.services.experiment_files import ExperimentRecord

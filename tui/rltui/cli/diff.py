@@ -10,7 +10,8 @@ from rltui.cli.knobs import read_table, value_text
 from rltui.cli.output import print_json
 from rltui.cli.status import read_status
 from rltui.client import launch, offline
-from rltui.core.api import ALIVE_STATES, ConfigDiff, KeyDifference
+from rltui.core.api import ALIVE_STATES
+from rltui.core.config_report import ConfigDiff, KeyDifference
 from rltui.errors import UsageError
 from rltui.services.attempt_configs import config_diff, of_attempt
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from rltui.cli.edits import offline_editor
 from rltui.cli.output import print_json
 from rltui.client import launch, offline
-from rltui.core.api import KnobInfo, KnobTable
+from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.core.toml_values import format_value
 from rltui.services.experiment_files import ExperimentRecord
 

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Sequence
 
 from rltui.cli.status import orphan_text
-from rltui.core.api import DerivedValue, Plan
+from rltui.core.api import Plan
+from rltui.core.config_report import DerivedValue
 from rltui.core.durations import duration
 from rltui.core.units import grouped
 from rltui.core.values import Value

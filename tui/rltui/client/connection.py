@@ -16,7 +16,8 @@ from rltui.client import external_editor
 from rltui.client.launch import not_running
 from rltui.client.protocol import ConfigText, Event
 from rltui.client.wire import CONNECT_TIMEOUT_S, SupervisorGoneError, check_hello, result_of
-from rltui.core.api import EVENT_MODELS, Conversion, Plan, Request
+from rltui.core.api import EVENT_MODELS, Plan, Request
+from rltui.core.config_report import Conversion
 from rltui.core.gpu.report import GpuHistories
 from rltui.core.layout import Screen
 from rltui.core.log_source import LogSource

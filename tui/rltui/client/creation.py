@@ -12,7 +12,7 @@ from typing import Literal
 from rltui import paths
 from rltui.client import launch
 from rltui.client.ports import with_ports
-from rltui.core.api import Check, Problem
+from rltui.core.config_report import Check, Problem
 from rltui.core.gpu.report import MemoryVerdict
 from rltui.core.instances import needed
 from rltui.core.layout import Layout

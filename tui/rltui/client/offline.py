@@ -7,7 +7,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from rltui.core.api import ComponentStatus, Conversion, Orphan, Status
+from rltui.core.api import ComponentStatus, Orphan, Status
+from rltui.core.config_report import Conversion
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.gpu.report import GpuReport
 from rltui.core.layout import ComponentSpec

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from rltui.core.api import Alert, Conversion, JournalEntry, KnobTable, Plan, Request, Status
+from rltui.core.api import Alert, JournalEntry, Plan, Request, Status
+from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.layout import Screen
 from rltui.core.log_source import LogSource

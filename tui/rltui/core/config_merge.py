@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rltui.core.api import KeyConflict
+from rltui.core.config_report import KeyConflict
 from rltui.core.knobs import TomlValue
 from rltui.core.toml_values import format_key, same_value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 
-from rltui.core.api import KnobValue
+from rltui.core.config_report import KnobValue
 from rltui.core.knobs import Knob, TomlValue, shown
 from rltui.core.suggest import did_you_mean
 from rltui.core.toml_values import parse_value as parse_toml

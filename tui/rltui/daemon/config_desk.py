@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from rltui.core.api import Conversion, KnobTable
+from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.layout import GpuSourceSpec
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.progress import ProgressTracker

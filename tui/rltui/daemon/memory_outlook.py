@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 
-from rltui.core.api import ComponentState, Plan, Problem
+from rltui.core.api import ComponentState, Plan
+from rltui.core.config_report import Problem
 from rltui.core.gpu.forecast import worst_per_component
 from rltui.core.gpu.report import GpuBudget, GpuReport, MemoryVerdict
 from rltui.core.layout import Layout

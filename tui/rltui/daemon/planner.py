@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rltui.core.api import EDITS, PendingKnob, Plan, Problem, Request
+from rltui.core.api import EDITS, Plan, Request
+from rltui.core.config_report import PendingKnob, Problem
 from rltui.core.plan import Situation, make_plan
 from rltui.daemon.config_desk import ConfigDesk
 from rltui.daemon.memory_outlook import problems_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rltui.core.api import KnobInfo
+from rltui.core.config_report import KnobInfo
 from rltui.core.gpu.budget import largest_passing_utilization
 from rltui.core.gpu.remedies import remedies
 from rltui.core.gpu.report import GpuDevice, OutOfMemory, Remedy

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rltui.core.api import DerivedValue, KnobValue, Problem
+from rltui.core.config_report import DerivedValue, KnobValue, Problem
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.gpu.engine import EngineMemory
 from rltui.core.knobs import Knob

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rltui.core.api import DerivedValue
+from rltui.core.config_report import DerivedValue
 from rltui.frameworks.base import BatchKnobs, figure
 from rltui.frameworks.rule_makers import Values, last, number
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Literal
 
-from rltui.core.api import Conversion, KnobInfo
+from rltui.core.config_report import Conversion, KnobInfo
 from rltui.core.token_batch import RolloutBatch, TokenBatch, in_rollouts, in_tokens
 from rltui.frameworks.base import BatchKnobs
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from rltui.core.api import Problem
+from rltui.core.config_report import Problem
 from rltui.core.knobs import TomlValue, shown
 from rltui.core.suggest import did_you_mean
 from rltui.core.toml_values import format_key

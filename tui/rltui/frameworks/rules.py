@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rltui.core.api import Problem
+from rltui.core.config_report import Problem
 from rltui.core.knobs import Knob, shown
 from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.config_data import effective, tables, value_at

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rltui.core.api import ConfigDiff, KeyDifference
 from rltui.core.config_merge import changed_keys, deep_leaves
+from rltui.core.config_report import ConfigDiff, KeyDifference
 from rltui.core.toml_scan import BOM
 from rltui.errors import UsageError
 from rltui.frameworks.base import Framework

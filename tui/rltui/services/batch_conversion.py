@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rltui.core.api import Conversion, KnobTable
+from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.metrics import MetricSeries
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework

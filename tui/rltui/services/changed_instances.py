@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rltui.core.api import Problem
+from rltui.core.config_report import Problem
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services.experiment_files import ExperimentRecord
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from rltui.core import tomldoc
-from rltui.core.api import FileConflict, KeyConflict
 from rltui.core.config_merge import Leaves, changed_keys, deep_leaves, key_conflicts
+from rltui.core.config_report import FileConflict, KeyConflict
 from rltui.core.knobs import shown
 from rltui.core.toml_values import format_value
 from rltui.errors import ConfigError, ConflictError

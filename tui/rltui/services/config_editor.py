@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from rltui.core.api import EDITS, FileConflict, KnobTable, Request
+from rltui.core.api import EDITS, Request
 from rltui.core.config_merge import key_conflicts
+from rltui.core.config_report import FileConflict, KnobTable
 from rltui.core.edit_log import EditRecord, FileEdit, describe
 from rltui.core.knobs import TomlValue
 from rltui.core.toml_values import format_value, parse_value, same_value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rltui.core import tomldoc
-from rltui.core.api import Problem
+from rltui.core.config_report import Problem
 from rltui.core.toml_values import format_key, split_key
 from rltui.services.config_files import LoadedFiles
 

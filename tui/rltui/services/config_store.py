@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from rltui.core.api import DerivedValue, KnobInfo, KnobTable, KnobValue, PendingKnob, Problem
+from rltui.core.config_report import DerivedValue, KnobInfo, KnobTable, KnobValue, PendingKnob, Problem
 from rltui.core.knob_values import resolve_edits
 from rltui.core.knobs import Knob, TomlValue
 from rltui.errors import ConfigError

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from rltui.core.api import DerivedValue, FileConflict, Problem
 from rltui.core.config_merge import changed_keys, deep_leaves
+from rltui.core.config_report import DerivedValue, FileConflict, Problem
 from rltui.core.knobs import TomlValue
 from rltui.services.config_files import LoadedFiles
 from rltui.services.file_diff import unified_diff

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rltui.core.api import KnobInfo, PendingKnob
+from rltui.core.config_report import KnobInfo, PendingKnob
 from rltui.core.knobs import Knob, TomlValue
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.frameworks.config_data import effective, value_at

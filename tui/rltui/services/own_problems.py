@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rltui.core.api import Problem
+from rltui.core.config_report import Problem
 from rltui.core.toml_values import format_key
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rltui.core.api import DerivedValue
+from rltui.core.config_report import DerivedValue
 from rltui.core.metrics import MetricSeries
 from rltui.core.step_estimate import StepSample, estimate_step
 from rltui.errors import ConfigError

@@ -13,7 +13,8 @@ from textual.app import App, SuspendNotSupported
 from textual.screen import Screen
 
 from rltui.client.protocol import Experiment
-from rltui.core.api import Alert, KnobTable
+from rltui.core.api import Alert
+from rltui.core.config_report import KnobTable
 from rltui.core.layout import Screen as ScreenLayout
 from rltui.errors import RltuiError
 from rltui.ui.alerts import desktop_notification, rings

@@ -6,7 +6,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rltui.client.protocol import Experiment
-from rltui.core.api import ALIVE_STATES, KnobInfo, Request
+from rltui.core.api import ALIVE_STATES, Request
+from rltui.core.config_report import KnobInfo
 from rltui.ui import requests
 from rltui.ui.config_desk import ConfigDesk
 from rltui.ui.experiment_screen import ExperimentScreen

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rltui.client.protocol import ConfigText
-from rltui.core.api import KnobInfo, KnobTable, Status
+from rltui.core.api import Status
+from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.ui.staged_edits import StagedEdits
 
 

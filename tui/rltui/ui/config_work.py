@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 from textual.app import SuspendNotSupported
 
-from rltui.core.api import KnobInfo, Plan, Request, RollbackOffer
+from rltui.core.api import Plan, Request, RollbackOffer
+from rltui.core.config_report import KnobInfo
 from rltui.errors import ConflictError, RltuiError
 from rltui.ui.config_desk import ConfigDesk, TextDraft
 from rltui.ui.requests import done_text, show_error

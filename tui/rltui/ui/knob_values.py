@@ -6,7 +6,7 @@ import math
 import tomllib
 from collections.abc import Sequence
 
-from rltui.core.api import KnobInfo, KnobValue
+from rltui.core.config_report import KnobInfo, KnobValue
 from rltui.ui.text import toml_text, value_text
 
 

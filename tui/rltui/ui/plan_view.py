@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from textual.content import Content
 
-from rltui.core.api import DerivedValue, Lost, Orphan, PendingKnob, Plan, Problem
+from rltui.core.api import Lost, Orphan, Plan
+from rltui.core.config_report import DerivedValue, PendingKnob, Problem
 from rltui.core.durations import duration
 from rltui.core.gpu.report import MemoryVerdict
 from rltui.core.units import grouped

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rltui.core.api import KnobValue, Plan, Request
+from rltui.core.api import Plan, Request
+from rltui.core.config_report import KnobValue
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rltui.core.api import KnobInfo
+from rltui.core.config_report import KnobInfo
 from rltui.core.gpu.lever import Role
 from rltui.core.gpu.report import OutOfMemory
 

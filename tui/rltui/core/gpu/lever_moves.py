@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rltui.core.api import KnobInfo, KnobValue
+from rltui.core.config_report import KnobInfo, KnobValue
 from rltui.core.gpu.budget import passing_utilization
 from rltui.core.gpu.knob_search import beside, find, is_named, whole
 from rltui.core.gpu.lever import Lever, Role

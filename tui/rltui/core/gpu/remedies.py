@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rltui.core.api import KnobInfo
+from rltui.core.config_report import KnobInfo
 from rltui.core.gpu.knob_search import role_of
 from rltui.core.gpu.lever import Lever, Role
 from rltui.core.gpu.lever_moves import Case, Edits, edits_of

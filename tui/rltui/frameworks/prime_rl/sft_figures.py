@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rltui.core.api import DerivedValue
+from rltui.core.config_report import DerivedValue
 from rltui.frameworks.base import figure
 from rltui.frameworks.batch_figures import accumulation, sft_tokens
 from rltui.frameworks.prime_rl.sft_rules import BATCH, CP, MICRO, SEQ_LEN

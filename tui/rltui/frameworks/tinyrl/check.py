@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rltui.core.api import Problem
+from rltui.core.config_report import Problem
 from rltui.core.knobs import shown
 from rltui.frameworks.base import ConfigFile, ConfigFiles
 from rltui.frameworks.grammar import Grammar

@@ -12,7 +12,7 @@ from textual.events import Key
 from textual.widgets import Input, Static
 
 from rltui.client.protocol import Experiment
-from rltui.core.api import KnobInfo
+from rltui.core.config_report import KnobInfo
 from rltui.ui.actions import CHANGING_ACTIONS, Scope, bindings_of, changing_keys, not_among, on_top
 from rltui.ui.config_actions import ConfigActions
 from rltui.ui.config_desk import ConfigDesk

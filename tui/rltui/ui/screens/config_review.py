@@ -11,7 +11,8 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
 
-from rltui.core.api import KnobTable, Plan
+from rltui.core.api import Plan
+from rltui.core.config_report import KnobTable
 from rltui.ui.actions import bindings_of
 from rltui.ui.plan_view import derived_lines, diff_lines, plan_steps, problem_lines
 from rltui.ui.screens.dialog import Dialog

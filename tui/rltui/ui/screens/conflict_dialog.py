@@ -11,7 +11,8 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
 
-from rltui.core.api import KeyConflict, Plan
+from rltui.core.api import Plan
+from rltui.core.config_report import KeyConflict
 from rltui.ui.plan_view import changed_lines
 from rltui.ui.screens.dialog import Dialog
 from rltui.ui.text import clean_line, shortened, value_text

@@ -11,7 +11,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from rltui.core.api import Conversion
+from rltui.core.config_report import Conversion
 from rltui.errors import RltuiError
 from rltui.ui.actions import Scope, bindings
 from rltui.ui.screens.dialog import Dialog

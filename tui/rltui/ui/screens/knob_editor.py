@@ -13,7 +13,8 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Static
 
-from rltui.core.api import KnobInfo, KnobTable, Plan, Request
+from rltui.core.api import Plan, Request
+from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.errors import RltuiError
 from rltui.ui.actions import Scope, bindings
 from rltui.ui.knob_values import parse_value

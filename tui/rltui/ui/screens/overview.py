@@ -13,7 +13,8 @@ from textual.message import Message
 from textual.widgets import Static
 
 from rltui.client.protocol import Event, Experiment
-from rltui.core.api import Alert, ComponentState, ComponentStatus, KnobInfo, KnobTable, Request, Status
+from rltui.core.api import Alert, ComponentState, ComponentStatus, Request, Status
+from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.core.gpu.report import GpuReport
 from rltui.core.layout import Screen as ScreenLayout
 from rltui.ui.actions import CHANGING_ACTIONS, CHANGING_KEYS, Scope, bindings

@@ -10,7 +10,8 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
 
-from rltui.core.api import KnobInfo, PendingKnob, Plan
+from rltui.core.api import Plan
+from rltui.core.config_report import KnobInfo, PendingKnob
 from rltui.ui.plan_view import pending_lines, plan_steps
 from rltui.ui.screens.dialog import Dialog
 

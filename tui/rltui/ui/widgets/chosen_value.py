@@ -8,7 +8,7 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from rltui.core.api import KnobInfo
+from rltui.core.config_report import KnobInfo
 from rltui.ui.knob_values import default_text, edit_text, options
 from rltui.ui.widgets.value_field import ValueEdited, common_message
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from textual.content import Content
 
-from rltui.core.api import KnobInfo, KnobTable, Problem
+from rltui.core.config_report import KnobInfo, KnobTable, Problem
 from rltui.ui.text import clean_line, shortened, value_text
 from rltui.ui.widgets.knob_rows import (
     SEVERITY_MARKS,

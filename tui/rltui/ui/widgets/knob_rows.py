@@ -8,7 +8,7 @@ from typing import Any
 
 from textual.content import Content
 
-from rltui.core.api import KnobInfo, KnobTable, Problem
+from rltui.core.config_report import KnobInfo, KnobTable, Problem
 from rltui.ui.staged_edits import StagedEdits
 from rltui.ui.text import clean_line, listed, shortened, value_text
 from rltui.ui.widgets.knob_sections import Heading, name_in_section

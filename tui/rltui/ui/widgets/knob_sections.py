@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import chain
 
-from rltui.core.api import KnobInfo
+from rltui.core.config_report import KnobInfo
 
 RUN_SECTION = "run"
 """Heading of the keys without a section."""

@@ -18,7 +18,7 @@ from textual.strip import Strip
 from textual.visual import Visual
 from textual.widgets import Static
 
-from rltui.core.api import KnobInfo, KnobTable
+from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.ui.actions import Scope, bindings
 from rltui.ui.staged_edits import StagedEdits
 from rltui.ui.text import clean_line

@@ -7,7 +7,7 @@ from textual.app import RenderResult
 from textual.content import Content
 from textual.widget import Widget
 
-from rltui.core.api import KnobInfo
+from rltui.core.config_report import KnobInfo
 from rltui.ui.knob_values import default_text, holds_text, item_texts, list_text
 from rltui.ui.text import clean, clean_line
 from rltui.ui.widgets.value_field import ValueEdited, common_message

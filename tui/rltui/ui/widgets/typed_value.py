@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual import events
 from textual.widgets import Input
 
-from rltui.core.api import KnobInfo
+from rltui.core.config_report import KnobInfo
 from rltui.ui.knob_values import default_text, edit_text, moved, scaled, stepped
 from rltui.ui.widgets.value_field import ValueEdited, common_message
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rltui.core.api import KnobInfo
+from rltui.core.config_report import KnobInfo
 from rltui.ui.knob_values import options
 from rltui.ui.widgets.chosen_value import ChosenValue
 from rltui.ui.widgets.list_value import ListValue

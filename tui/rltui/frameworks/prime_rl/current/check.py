@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rltui.core.api import Problem
+from rltui.core.config_report import Problem
 from rltui.core.knobs import Knob
 from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.config_data import effective, value_at

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rltui.core.api import DerivedValue
+from rltui.core.config_report import DerivedValue
 from rltui.frameworks.base import ConfigFiles, figure
 from rltui.frameworks.batch_figures import batch_figures, packing_figures
 from rltui.frameworks.prime_rl.current.check import CHECKS

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 
-from rltui.core.api import Problem
+from rltui.core.config_report import Problem
 from rltui.core.knobs import TomlValue, shown
 from rltui.frameworks.base import ConfigFile
 from rltui.frameworks.config_data import value_at

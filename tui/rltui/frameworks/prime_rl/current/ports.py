@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rltui.core.api import Problem
+from rltui.core.config_report import Problem
 from rltui.frameworks.prime_rl.current.shape import NONE
 
 _PROMETHEUS_ABOVE_ROUTER = 21_000

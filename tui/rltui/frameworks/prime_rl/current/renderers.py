@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rltui.core.api import Problem
+from rltui.core.config_report import Problem
 from rltui.core.suggest import did_you_mean
 from rltui.frameworks.rule_makers import is_on
 

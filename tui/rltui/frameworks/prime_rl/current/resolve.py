@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from rltui.core.api import KnobValue
+from rltui.core.config_report import KnobValue
 from rltui.frameworks.base import ConfigFiles, Resolution, RunContext
 from rltui.frameworks.config_data import value_at
 from rltui.frameworks.prime_rl import shared_values

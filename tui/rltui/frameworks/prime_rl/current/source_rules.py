@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rltui.core.api import Problem
+from rltui.core.config_report import Problem
 from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.config_data import value_at
 from rltui.frameworks.prime_rl.current.sources import Source, sources

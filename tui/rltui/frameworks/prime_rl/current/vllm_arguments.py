@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from rltui.core.api import Problem
+from rltui.core.config_report import Problem
 from rltui.core.suggest import closest
 from rltui.core.toml_values import format_key
 from rltui.frameworks.base import ConfigFile

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rltui.core.api import KnobValue
+from rltui.core.config_report import KnobValue
 from rltui.frameworks.base import ConfigFiles, Resolution, RunContext
 from rltui.frameworks.config_data import value_at
 from rltui.frameworks.prime_rl import shared_values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rltui.core.api import DerivedValue
+from rltui.core.config_report import DerivedValue
 from rltui.frameworks.base import BatchKnobs, ConfigFiles
 from rltui.frameworks.batch_figures import batch_figures, packing_figures
 from rltui.frameworks.prime_rl.sft_figures import sft_figures

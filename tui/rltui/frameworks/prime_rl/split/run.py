@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rltui.core.api import KnobValue
+from rltui.core.config_report import KnobValue
 from rltui.core.gpu.engine import EngineMemory
 from rltui.core.plan import RestartRule
 from rltui.core.template import TemplateValue

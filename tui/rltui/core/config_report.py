@@ -1,0 +1,187 @@
+"""What is told about config files: knobs, problems, figures that follow, conflicts, differences.
+
+With `core/api.py`, these models document every `--json` shape.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from rltui.core.gpu.report import MemoryVerdict
+from rltui.core.values import Value
+
+KnobValue = bool | int | float | str | None | list[Any]
+"""What a knob can hold: a plain value, or a list of values without tables, which are edited in the file.
+`None` stands for "not in the file"."""
+
+
+class Problem(Value):
+    """Something wrong or doubtful with a config."""
+
+    severity: Literal["error", "warning", "hint"] = "error"
+    key: str | None = None
+    """Dotted path, such as `orchestrator.batch_size`."""
+    message: str
+    """Names the rule, the knobs with their values, and the nearest valid values."""
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+
+    @property
+    def text(self) -> str:
+        """`file:line:column: message`, as far as known."""
+        place = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
+        return f"{place}: {self.message}" if place else self.message
+
+
+class KnobInfo(Value):
+    """One row of the knob table."""
+
+    key: str
+    file: str
+    value: Any = None
+    """What the file holds, or the default where the file does not set it."""
+    default: Any = None
+    running: Any = None
+    """What the living readers were started with; `None` also when nothing runs: see `is_running`."""
+    is_set: bool = False
+    """The file sets it (else `value` is the default)."""
+    is_running: bool = False
+    """A reader is alive, so `running` is meaningful."""
+    kind: Literal["int", "float", "bool", "str", "enum", "list"] = "str"
+    control: Literal["", "fraction", "doubling"] = ""
+    """How it is best moved: `fraction` is a share of a GPU's memory, `doubling` a size that goes by powers
+    of 2."""
+    main: bool = True
+    """Turned from day to day; the others are for the screen that has them all, unless the file sets them."""
+    known: bool = True
+    """It is in the framework's knob table; else a key of the file of which no more is known than its
+    value."""
+    nullable: bool = False
+    choices: tuple[str, ...] = ()
+    bounds: tuple[float | None, float | None] = (None, None)
+    """Smallest and largest allowed value, inclusive."""
+    unit: str = ""
+    readers: tuple[str, ...] = ()
+    """Components that read it at their start."""
+    help: str = ""
+
+    @property
+    def changed(self) -> bool:
+        """The file differs from what runs."""
+        return self.is_running and self.running != self.value
+
+
+class DerivedValue(Value):
+    """A figure that follows from a config, such as prompts per step."""
+
+    name: str
+    value: float | int | str | None
+    unit: str = ""
+    text: str = ""
+    """The arithmetic in words: `128 rollouts / 16 per example = 8 prompts per step`."""
+
+
+class KnobTable(Value):
+    """`rltui knobs --json`."""
+
+    files: tuple[str, ...] = ()
+    knobs: tuple[KnobInfo, ...] = ()
+    others: tuple[KnobInfo, ...] = ()
+    """Every further key that the files set, in their order, then those that only what runs was started with:
+    `known` is false."""
+    derived: tuple[DerivedValue, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    """What is wrong with the files as they are now."""
+    undo: str | None = None
+    """The edit that `undo` would take back, in words; `None` where there is none."""
+    redo: str | None = None
+    """The edit that `redo` would make again."""
+    converts_to: Literal["tokens", "rollouts"] | None = None
+    """The other way of batching that this config could be converted to; `None` where the framework has
+    one."""
+
+
+class KeyConflict(Value):
+    """A key that somebody else changed since the person looked, and that the edit changes too."""
+
+    key: str
+    base: Any = None
+    """What the person saw."""
+    theirs: Any = None
+    """What the file holds now."""
+    yours: Any = None
+
+
+class FileConflict(Value):
+    """A config file that changed since the person looked: the three sides."""
+
+    file: str
+    theirs: str = ""
+    """Unified diff from what the person saw to what the file holds now; empty where that was not kept."""
+    yours: str = ""
+    """Unified diff from what the person saw to what they want."""
+    keys: tuple[KeyConflict, ...] = ()
+    """Keys that both sides changed, to different values. Empty: the edit fits onto the new file."""
+
+
+class KeyDifference(Value):
+    """A key with two values."""
+
+    key: str
+    file: str
+    before: Any = None
+    """`None` where it is not set."""
+    after: Any = None
+    readers: tuple[str, ...] = ()
+    """Who reads it, as far as known."""
+
+
+class ConfigDiff(Value):
+    """`rltui diff --json`."""
+
+    before: str
+    """What the first side is: `running`, or an attempt such as `trainer#3`."""
+    after: str
+    """`files`, or an attempt."""
+    keys: tuple[KeyDifference, ...] = ()
+    text: str = ""
+    """Unified diff of the files."""
+
+
+class PendingKnob(Value):
+    """A knob whose value in the file is not the one that runs."""
+
+    key: str
+    running: Any = None
+    value: Any = None
+    readers: tuple[str, ...] = ()
+    """Living components that were started with another value."""
+
+
+class Check(Value):
+    """`rltui check --json`."""
+
+    valid: bool
+    framework: str
+    layout: str = ""
+    problems: tuple[Problem, ...] = ()
+    derived: tuple[DerivedValue, ...] = ()
+    memory: tuple[MemoryVerdict, ...] = ()
+    """Of each component with devices, its worst, by what is free now; empty where no GPU can be read."""
+
+
+class Conversion(Value):
+    """The same batch, counted the other way: `rltui convert --json`."""
+
+    to: Literal["tokens", "rollouts"]
+    edits: dict[str, Any] = Field(default_factory=dict)
+    """Dotted key to new value, as `Request.edits` takes them; empty where `mean_tokens` is not known."""
+    mean_tokens: float | None = None
+    """Tokens of a mean accepted rollout that it was reckoned with; `None`: nothing was measured, ask."""
+    measured: str | None = None
+    """Where that figure comes from, in words: `mean of steps 3 to 12`; `None` where a person gave it."""
+    arithmetic: tuple[str, ...] = ()
+    """How each new value comes about, a line each."""
