@@ -40,7 +40,7 @@ _ORCHESTRATOR = (
     Knob(
         "orchestrator.batch_size", "int", _O,
         "Rollouts (sampled answers) per step; more give a steadier gradient and a slower step.",
-        128, nullable=True, minimum=1, unit="rollouts",
+        128, nullable=True, minimum=1, unit="rollouts", control="doubling",
     ),
     Knob(
         "orchestrator.token_batch_size", "int", _O,
@@ -147,7 +147,7 @@ _INFERENCE = (
     Knob(
         "inference.gpu_memory_utilization", "float", _I,
         "Share of a GPU's memory that inference takes for itself; a trainer on the same GPU needs the rest.",
-        0.9, above=0.0, maximum=1.0,
+        0.9, above=0.0, maximum=1.0, control="fraction",
     ),
     Knob(
         "inference.max_num_seqs", "int", _I,
