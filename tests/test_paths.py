@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import os
+import socket
 import stat
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,13 @@ from rltui.errors import RltuiError
 
 @pytest.fixture
 def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    return tmp_path
+    """XDG_RUNTIME_DIR; the folders that stand in for it cannot be used."""
+    (tmp_path / "run").mkdir(mode=0o700)
+    (tmp_path / "no folder").touch()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "no folder"))
+    monkeypatch.setattr(paths, "LAST_RESORT", tmp_path / "no folder")
+    return tmp_path / "run"
 
 
 def test_folder_for_sockets_is_made_private(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,27 +41,59 @@ def test_folder_for_sockets_is_made_private(base: Path, monkeypatch: pytest.Monk
 def test_folder_that_is_open_to_others_is_refused(base: Path, mode: int) -> None:
     (base / "rltui").mkdir()
     (base / "rltui").chmod(mode)
-    with pytest.raises(RltuiError, match="not a private folder of yours") as caught:
-        paths.socket_path("x")
-    assert "chmod 700" in caught.value.hint
+    assert "not a private folder of yours" in refusal()
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="giving a folder away needs root")
 def test_folder_of_somebody_else_is_refused(base: Path) -> None:
     (base / "rltui").mkdir(mode=0o700)
     os.chown(base / "rltui", 65534, 65534)
-    with pytest.raises(RltuiError, match="not a private folder of yours"):
-        paths.runtime_dir()
+    assert "not a private folder of yours" in refusal()
+    os.chown(base, 65534, 65534)
+    assert f"{base} belongs to another user" in refusal()
 
 
 def test_link_to_a_private_folder_is_refused(base: Path) -> None:
     (base / "private").mkdir(mode=0o700)
     (base / "rltui").symlink_to("private")
-    with pytest.raises(RltuiError, match="not a private folder of yours"):
-        paths.runtime_dir()
+    assert "not a private folder of yours" in refusal()
 
 
 def test_file_in_its_place_is_refused(base: Path) -> None:
     (base / "rltui").touch()
-    with pytest.raises(RltuiError, match="cannot make the folder"):
-        paths.runtime_dir()
+    assert "cannot make the folder" in refusal()
+
+
+def test_a_folder_that_cannot_be_used_is_passed_over(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding H12: su keeps XDG_RUNTIME_DIR, which then is another user's."""
+    (base / "rltui").touch()
+    (base.parent / "tmp").mkdir()
+    monkeypatch.setattr(paths, "LAST_RESORT", base.parent / "tmp")
+    assert paths.runtime_dir() == base.parent / "tmp" / f"rltui-{os.getuid()}"
+    assert len(paths.passed_over()) == 2
+    assert str(base / "rltui") in paths.passed_over()[0]
+
+
+def test_a_path_that_is_too_long_for_a_socket_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finding F9."""
+    long = tmp_path / ("x" * 100)
+    long.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
+    with tempfile.TemporaryDirectory(prefix="rlt-") as short:
+        monkeypatch.setattr("tempfile.gettempdir", lambda: str(long))
+        monkeypatch.setattr(paths, "LAST_RESORT", Path(short))
+        path = paths.socket_path("x" * 48, "/out")
+        assert path.parent.parent == Path(short)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(path))
+        assert path in paths.socket_places("x" * 48, "/out"), "where clients look"
+    assert paths.socket_path("x", "/one").name != paths.socket_path("x", "/two").name
+
+
+def refusal() -> str:
+    with pytest.raises(RltuiError, match="no folder for sockets") as caught:
+        paths.socket_path("x", "/out")
+    assert "XDG_RUNTIME_DIR" in caught.value.hint
+    return str(caught.value)

@@ -52,3 +52,10 @@ def test_the_embedded_engine_uses_the_same_names() -> None:
     statistics.generated(17)
     activity = parse_activity(statistics.exposition("outputs/model", 0.5).encode())
     assert activity == InferenceActivity(running=3, waiting=2, generated_tokens=17, kv_usage_frac=0.25)
+
+
+def test_figures_that_cannot_be_are_no_reading() -> None:
+    text = b"vllm:num_requests_running 1e300\nvllm:generation_tokens_total 1e17\nvllm:num_requests_waiting 2"
+    activity = parse_activity(text)
+    assert activity is not None
+    assert (activity.running, activity.waiting, activity.generated_tokens) == (0, 2, None)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -31,6 +32,12 @@ KNOBS = (BATCH, LR, SHARE, EAGER, MODEL, MODE, SFT_BATCH, O_LEN, T_LEN)
         (EAGER, "true", True),
         (MODEL, "Qwen/Qwen3-0.6B", "Qwen/Qwen3-0.6B"),
         (MODEL, '"none"', "none"),
+        (MODEL, "default", "default"),
+        (MODEL, "unset", "unset"),
+        (replace(MODEL, nullable=True), "default", "default"),
+        (replace(MODEL, nullable=True), "null", "null"),
+        (replace(MODEL, nullable=True), "None", None),
+        (replace(MODEL, nullable=False), "none", "none"),
         (MODEL, "'a b'", "a b"),
         (MODEL, "64", "64"),
         (MODE, "none", "none"),
@@ -157,3 +164,11 @@ def test_a_short_name_means_the_main_knob() -> None:
     fake = Knob("trainer.data.fake.batch_size", "int", (), "", main=False)
     assert find_knob((fake, BATCH), "batch_size") is BATCH
     assert find_knob((fake, BATCH), "fake.batch_size") is fake
+
+
+def test_an_unknown_name_finds_what_is_meant() -> None:
+    """Finding C4."""
+    rate = Knob("trainer.optim.lr", "float", (), "Learning rate of the optimizer.")
+    with pytest.raises(ConfigError) as caught:
+        find_knob([rate, BATCH, MODEL], "learning_rate")
+    assert caught.value.hint == "is it trainer.optim.lr?"

@@ -104,3 +104,29 @@ def test_vllm_sample_keeps_its_text() -> None:
     shown = [parse_line(decode_line(line)) for line in lines]
     assert sum(line.level is Level.WARNING for line in shown) == 14
     assert any(line.text.endswith("█  version 0.32.0") for line in shown)
+
+
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        (
+            b'{"timestamp": "2026-08-21T12:00:01.5+00:00", "level": "INFO", "message": "Step 3 | Time: 1s"}',
+            "12:00:01    INFO Step 3 | Time: 1s",
+        ),
+        (
+            b'[rank0]:{"timestamp": "T12:00:01", "level": "ERROR", "message": "a", "exception": "b\\n  c"}',
+            "[rank0]:12:00:01   ERROR a ⏎ b ⏎ c",
+        ),
+        (
+            b'{"timestamp": "T09:08:07", "level": "INFO", "type": "progress", "desc": "Evaluating"}',
+            "09:08:07    INFO Evaluating",
+        ),
+        (b'{"level": "INFO", "message": 3}', '{"level": "INFO", "message": 3}'),
+        (b'{"level": "INFO", "message": "cut}', '{"level": "INFO", "message": "cut}'),
+        (b'saw {"level": "INFO", "message": "x"}', 'saw {"level": "INFO", "message": "x"}'),
+        (b'{"a": {"level": "INFO"}}', '{"a": {"level": "INFO"}}'),
+    ],
+)
+def test_records_of_json_logging_are_shown_as_lines(data: bytes, shown: str) -> None:
+    """Finding P11."""
+    assert decode_line(data) == shown

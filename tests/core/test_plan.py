@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from rltui.core.api import ComponentState as S
-from rltui.core.api import Orphan, Plan, Request
+from rltui.core.api import Lost, Orphan, Plan, Request
 from rltui.core.layout import ComponentSpec, Layout
 from rltui.core.lifecycle import Life
 from rltui.core.plan import Situation, make_plan
@@ -29,7 +30,12 @@ RUNNING = {"inference": S.READY, "orchestrator": S.READY, "trainer": S.READY}
 
 def situation(states: Mapping[str, S], **changes: Any) -> Situation:
     lives = {spec.id: Life(kind=spec.kind, state=states.get(spec.id, S.STOPPED)) for spec in LAYOUT.component}
-    defaults = {"completed_steps": 17, "resume_step": 10, "is_made": lambda name: name == "sft"}
+    defaults = {
+        "completed_steps": 17,
+        "resume_step": 10,
+        "is_made": lambda name: name == "sft",
+        "run_jobs": LAYOUT.run_jobs(()),
+    }
     return Situation(layout=LAYOUT, lives=lives, rules=RULES, **{**defaults, **changes})
 
 
@@ -138,6 +144,16 @@ def test_an_explicit_restart_runs_the_job_again() -> None:
     assert "sft" in plan("restart", {}, "sft").start
 
 
+def test_a_dependant_that_no_rule_knows_is_told_of_a_restart() -> None:  # G10
+    request = Request(action="restart", components=("inference",))
+    made = make_plan(request, replace(situation(RUNNING), rules=()), readers={})
+    assert made.stop == ("inference",)
+    told = [reason for reason in made.reasons if "may fail of it" in reason]
+    assert [reason.partition(" ")[0] for reason in told] == ["orchestrator", "trainer"]
+    both = Request(action="restart", components=("inference", "orchestrator", "trainer"))
+    assert "may fail" not in str(make_plan(both, replace(situation(RUNNING), rules=()), readers={}).reasons)
+
+
 def test_stop_takes_dependents_along_in_reverse_order() -> None:
     made = plan("stop", RUNNING, "inference")
     assert made.stop == ("trainer", "orchestrator", "inference")
@@ -152,6 +168,16 @@ def test_edit_that_nothing_running_reads_restarts_nothing() -> None:
     assert "next start" in made.reasons[0]
 
 
+def test_more_steps_start_a_finished_run_again() -> None:
+    """Finding P11."""
+    done = {"inference": S.READY, "orchestrator": S.EXITED, "trainer": S.EXITED}
+    readers: dict[str, tuple[str, ...]] = {"max_steps": ("orchestrator", "trainer")}
+    request = Request(action="set")
+    more = make_plan(request, situation(done, max_steps=18), readers=readers)
+    assert (more.stop, more.start) == ((), ("orchestrator", "trainer"))
+    assert make_plan(request, situation(done, max_steps=17), readers=readers).start == ()
+
+
 def test_a_failed_reader_is_started_again_with_its_partner() -> None:
     oom = {"inference": S.READY, "orchestrator": S.READY, "trainer": S.FAILED}
     made = plan("set", oom, readers={"seq_len": ("trainer",)})
@@ -163,6 +189,41 @@ def test_from_scratch_loses_everything() -> None:
     made = make_plan(request, situation(RUNNING, resume_step=None), readers={})
     assert made.lost.steps == 17
     assert made.lost.resume_step is None
+
+
+SIDE_JOBS = Layout(
+    component=(
+        *LAYOUT.component,
+        ComponentSpec(id="eval", command=("eval",), after=("inference",)),
+        ComponentSpec(id="notes", command=("sleep", "600")),
+    )
+)
+
+
+def test_jobs_beside_the_run_are_not_part_of_it() -> None:
+    """Finding A2: the framework's roles tell, unless the layout says so itself."""
+    assert SIDE_JOBS.run_jobs({"orchestrator", "trainer"}) == {"orchestrator", "trainer"}
+    assert SIDE_JOBS.run_jobs(()) == {"orchestrator", "trainer", "eval", "notes"}, "who could tell"
+    spoken = (ComponentSpec(id="a", command=("a",), part_of_run=False), ComponentSpec(id="b", command=("b",)))
+    assert Layout(component=spoken).run_jobs(()) == {"b"}
+    launcher = ComponentSpec(id="rl", command=("rl",), launches=("inference", "trainer"))
+    assert Layout(component=(launcher, *spoken)).run_jobs({"trainer"}) == {"rl"}
+    named = ComponentSpec(id="train-2", command=("t",), part_of_run=True)
+    assert Layout(component=(launcher, named)).run_jobs({"trainer"}) == {"rl", "train-2"}
+
+
+@pytest.mark.parametrize("action", ["restart", "stop"])
+def test_a_job_beside_the_run_loses_nothing_of_it(action: str) -> None:
+    """Finding A3."""
+    states = {**RUNNING, "eval": S.READY}
+    lives = {
+        spec.id: Life(kind=spec.kind, state=states.get(spec.id, S.STOPPED)) for spec in SIDE_JOBS.component
+    }
+    jobs = SIDE_JOBS.run_jobs({"orchestrator", "trainer"})
+    now = replace(situation({}), layout=SIDE_JOBS, lives=lives, run_jobs=jobs, rollouts=12)
+    assert make_plan(Request(action=action, components=("eval",)), now, readers={}).lost == Lost()
+    made = make_plan(Request(action=action, components=("orchestrator", "trainer")), now, readers={})
+    assert made.lost == Lost(steps=7, resume_step=10, rollouts=12)
 
 
 LEFT = (Orphan(pid=1, start=1, component="trainer"), Orphan(pid=2, start=1, component="inference"))

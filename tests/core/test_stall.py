@@ -212,3 +212,14 @@ def test_a_clock_that_jumps_or_a_machine_that_slept_is_no_silence(jump_s: float)
         now += LOOK_S
         evidence = pulse.look(Signs(pid=7, log_bytes=1), clock.read(now))
     assert evidence is not None
+
+
+def test_a_server_that_answers_no_more_is_a_stall_though_it_last_said_that_nothing_runs() -> None:  # G9
+    pulse = Pulse(StallRule(silence_s=300, factor=10, output_suffices=False))
+    pulse.answered(InferenceActivity(running=0, waiting=0, generated_tokens=7), 0)
+    assert pulse.look(Signs(log_bytes=100), 0) is None
+    pulse.answered(None, 10)
+    assert pulse.look(Signs(log_bytes=100), 300) is None
+    assert (
+        pulse.look(Signs(log_bytes=100), 320) == "no output for 5m20s, no answer about its requests for 5m10s"
+    )

@@ -181,3 +181,19 @@ def test_split_key_reads_quotes() -> None:
     for wrong in ("", "a.", "a..b", ".a"):
         with pytest.raises(ConfigError):
             split_key(wrong)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("[a]\n# of a\n# too\n\n[b]\n", "[a]\n# of a\n# too\nnew = 1\n\n[b]\n"),
+        ("[a]\n# of a\n", "[a]\n# of a\nnew = 1\n"),
+        ("[a]\n# of a", "[a]\n# of a\nnew = 1"),
+        ("[a]\n# of b\n[b]\n", "[a]\nnew = 1\n# of b\n[b]\n"),
+        ("[a] # x\n\n# of b\n[b]\n", "[a] # x\nnew = 1\n\n# of b\n[b]\n"),
+        ("[a]\r\n# of a\r\n\r\n[b]\r\n", "[a]\r\n# of a\r\nnew = 1\r\n\r\n[b]\r\n"),
+    ],
+)
+def test_a_new_key_comes_below_the_tables_own_comment(before: str, after: str) -> None:
+    """Finding C4."""
+    assert tomldoc.edit(before, {"a.new": 1}) == after

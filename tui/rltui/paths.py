@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+import zlib
 from pathlib import Path
 
 from rltui.errors import RltuiError
 
 STATE_FOLDER = ".rltui"
 """rltui's own folder inside an output folder."""
+LONGEST_SOCKET = 107
+"""Bytes in the path of a socket; Linux takes no more (unix(7))."""
+LAST_RESORT = Path("/tmp")  # noqa: S108 - a private folder in it
 
 
 def shipped_dir(name: str) -> Path:
@@ -29,26 +33,75 @@ def runtime_dir() -> Path:
     """A folder for sockets, 0700 and owned by the user, never on a network file system.
 
     Raises:
-        RltuiError: if it belongs to somebody else or is open to others.
+        RltuiError: if there is none that can be used, with the reasons.
     """
-    base = os.environ.get("XDG_RUNTIME_DIR")
-    folder = Path(base) / "rltui" if base else Path(tempfile.gettempdir()) / f"rltui-{os.getuid()}"
+    return _usable_dir("")[0]
+
+
+def socket_path(experiment: str, output_dir: str) -> Path:
+    """Where the supervisor of an experiment is to listen.
+
+    Raises:
+        RltuiError: as `runtime_dir`.
+    """
+    name = _socket_name(experiment, output_dir)
+    return _usable_dir(name)[0] / name
+
+
+def socket_places(experiment: str, output_dir: str) -> list[Path]:
+    """Where it may listen: started from a shell with other variables, or after a folder had vanished."""
+    of_session = Path(f"/run/user/{os.getuid()}/rltui")  # XDG_RUNTIME_DIR of those who logged in
+    name = _socket_name(experiment, output_dir)
+    return [folder / name for folder in dict.fromkeys((*_runtime_dirs(), of_session))]
+
+
+def passed_over() -> list[str]:
+    """Why folders for sockets that would be taken before `runtime_dir` cannot be used."""
+    return _usable_dir("")[1]
+
+
+def _runtime_dirs() -> list[Path]:
+    """The best first. XDG_RUNTIME_DIR may be gone, another user's after `su`, or too long for a socket."""
+    base = os.environ.get("XDG_RUNTIME_DIR", "")
+    own = f"rltui-{os.getuid()}"
+    folders = [Path(tempfile.gettempdir()) / own, LAST_RESORT / own]
+    return list(dict.fromkeys([Path(base) / "rltui", *folders] if base.startswith("/") else folders))
+
+
+def _usable_dir(socket_name: str) -> tuple[Path, list[str]]:
+    """The first that can be used for a socket of that name, and why those before it cannot."""
+    reasons: list[str] = []
+    for folder in _runtime_dirs():
+        if len(os.fsencode(folder / socket_name)) > LONGEST_SOCKET:
+            reasons.append(f"{folder} is too long for the path of a socket")
+        elif (reason := _why_unusable(folder)) is None:
+            return folder, reasons
+        else:
+            reasons.append(reason)
+    raise RltuiError(
+        "there is no folder for sockets",
+        details=reasons,
+        hint="set XDG_RUNTIME_DIR to a short folder of your own with mode 700",
+    )
+
+
+def _why_unusable(folder: Path) -> str | None:
+    """In words; `None` where it can be used. It is made where it is missing."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        info = folder.lstat()
+        info, owner = folder.lstat(), folder.parent.stat().st_uid
     except OSError as error:
-        raise RltuiError(f"cannot make the folder for sockets {folder}: {error.strerror}") from error
-    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o077:
-        raise RltuiError(
-            f"the folder for sockets {folder} is not a private folder of yours",
-            hint=f"set XDG_RUNTIME_DIR to a folder of your own, or: chmod 700 {folder}",
-        )
-    return folder
+        return f"cannot make the folder {folder}: {error.strerror}"
+    if owner not in (os.getuid(), 0):
+        return f"{folder.parent} belongs to another user"
+    if stat.S_ISDIR(info.st_mode) and info.st_uid == os.getuid() and not info.st_mode & 0o077:
+        return None
+    return f"{folder} is not a private folder of yours (a folder, not a link, with mode 700)"
 
 
-def socket_path(experiment: str) -> Path:
-    """The socket of an experiment's supervisor."""
-    return runtime_dir() / f"{experiment}.sock"
+def _socket_name(experiment: str, output_dir: str) -> str:
+    """Users of several state folders may have one name twice, never the same name and folder."""
+    return f"{experiment}-{zlib.crc32(os.fsencode(output_dir)):08x}.sock"
 
 
 def tmux_socket() -> str:

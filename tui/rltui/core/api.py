@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, computed_field
 
 from rltui.core.config_report import DerivedValue, FileConflict, KnobTable, PendingKnob, Problem
 from rltui.core.gpu.report import GpuReport, MemoryVerdict, OutOfMemory, Remedy
@@ -42,6 +42,10 @@ ALIVE_STATES = frozenset({ComponentState.STARTING, ComponentState.READY, Compone
 """States in which a process exists."""
 
 
+_URGENT = (ComponentState.FAILED, ComponentState.BACKOFF)
+_ON_THE_WAY = (ComponentState.STOPPING, ComponentState.STARTING, ComponentState.WAITING)
+
+
 class ComponentStatus(Value):
     """One component, as the supervisor sees it now."""
 
@@ -67,6 +71,8 @@ class ComponentStatus(Value):
     started_at: float | None = None
     uptime_s: float | None = None
     log: str | None = None
+    log_end: int | None = None
+    """Of one that was not ready in time: bytes of its log by then. Behind it stands how it was stopped."""
     """Path of the newest attempt's output file."""
     port: int | None = None
     gpus: tuple[int, ...] = ()
@@ -130,6 +136,15 @@ ORPHAN_EVIDENCE = {
 """How a process was told to belong to an attempt, or that it belongs to none, for people."""
 
 
+class Concern(Value):
+    """A reason to look at a run that goes on: it may not learn any more."""
+
+    word: str
+    """Such as `reward collapsed`."""
+    text: str
+    """The figures, and what to do."""
+
+
 class Progress(Value):
     """The headline figures of a run, read from its metrics."""
 
@@ -144,6 +159,8 @@ class Progress(Value):
     step_time_s: float | None = None
     """Median of the recent steps."""
     eta_s: float | None = None
+    concerns: tuple[Concern, ...] = ()
+    """Empty: it seems to be well."""
 
 
 class RollbackOffer(Value):
@@ -154,6 +171,20 @@ class RollbackOffer(Value):
     component: str
     reason: str
     """Why that ended."""
+
+
+class Down(Value):
+    """An end that somebody asked for with `rltui down`: nobody else's client starts a supervisor after it."""
+
+    by: str
+    """Who, in words: user, process, terminal."""
+    at: float
+    complete: bool = False
+    """Everything is ended that can be."""
+    left: tuple[str, ...] = ()
+    """Processes that could not be ended, and why, in words."""
+    unseen: tuple[str, ...] = ()
+    """What ran on other machines, of which nobody here knows whether it has ended, in words."""
 
 
 class Status(Value):
@@ -183,10 +214,37 @@ class Status(Value):
     """Log files that no component here prints."""
     transaction: str | None = None
     """The plan that is being carried out, until all its starts have begun."""
+    down: Down | None = None
+    """It is being taken down, or was, since its last start."""
     rollback: RollbackOffer | None = None
     """An edit that was applied and that a component did not survive."""
     orphans: tuple[Orphan, ...] = ()
     """Processes that outlived their attempt. A start of their component waits until they are gone."""
+
+    @computed_field  # type: ignore[prop-decorator]  # as pydantic documents it
+    @property
+    def word(self) -> str:
+        """What most needs a person's eye: `done`, `stalled`, a component's state, a concern, else `state`."""
+        states = [component.state for component in self.components]
+        if self.done:
+            return "done"
+        urgent = next((state for state in _URGENT if state in states), None)
+        if urgent is not None:
+            return urgent.value
+        if any(component.stalled for component in self.components):
+            return "stalled"
+        on_the_way = next((state for state in _ON_THE_WAY if state in states), None)
+        if on_the_way is not None:
+            return on_the_way.value
+        if self.state == "running" and self.progress.concerns:
+            return self.progress.concerns[0].word
+        return self.state
+
+    @computed_field  # type: ignore[prop-decorator]  # as pydantic documents it
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Components that ended with an error or never became ready, while `state` may well be `running`."""
+        return tuple(each.id for each in self.components if each.state is ComponentState.FAILED)
 
 
 class OrphanReport(Value):
@@ -243,6 +301,8 @@ class Request(Value):
     """For `stop`: end the whole tree at once, without grace."""
     resume: Literal["latest", "scratch"] = "latest"
     """Whether restarted trainers continue from the newest complete checkpoint or from the beginning."""
+    resume_step: int | None = None
+    """The complete checkpoint that they continue from instead."""
 
 
 EDITS = frozenset({"set", "write", "undo", "redo"})
@@ -272,6 +332,11 @@ class Plan(Value):
     """Alive now and left alone."""
     reasons: tuple[str, ...] = ()
     lost: Lost = Lost()
+    resume_from: int | None = None
+    """The checkpoint that the request or the config asks for, 0 for the beginning; `None`: as the request
+    says, the newest or the beginning."""
+    checkpoints: tuple[int, ...] = ()
+    """Complete ones, ascending, where the jobs of the run begin again."""
     free: tuple[Orphan, ...] = ()
     """Processes of dead attempts that are ended."""
     estimate_s: float | None = None

@@ -5,16 +5,21 @@ With `core/api.py`, these models document every `--json` shape.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Collection
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from rltui.core.gpu.report import MemoryVerdict
+from rltui.core.secrets import MASK, OTHER_MASK, masked
 from rltui.core.values import Value
 
 KnobValue = bool | int | float | str | None | list[Any]
 """What a knob can hold: a plain value, or a list of values without tables, which are edited in the file.
 `None` stands for "not in the file"."""
+
+
+_NEAREST = ": nearest valid "
 
 
 class Problem(Value):
@@ -28,6 +33,17 @@ class Problem(Value):
     file: str | None = None
     line: int | None = None
     column: int | None = None
+    instead: dict[str, str] = Field(default_factory=dict)
+    """Further knobs that could be changed instead of `key` → their nearest valid values, in words."""
+
+    def after_edit(self, keys: Collection[str]) -> Problem:
+        """For who has just edited `keys`: values for these come first."""
+        edited = next((key for key in keys if self.instead.get(key)), None)
+        what, _, advice = self.message.partition(_NEAREST)
+        if edited is None or not advice or self.key in keys:
+            return self
+        first = f"{edited.rpartition('.')[2]} is {self.instead[edited]}"
+        return self.model_copy(update={"message": f"{what}{_NEAREST}{first}, or {advice}"})
 
     @property
     def text(self) -> str:
@@ -36,7 +52,27 @@ class Problem(Value):
         return f"{place}: {self.message}" if place else self.message
 
 
-class KnobInfo(Value):
+class _Told(Value):
+    """Of a key: its secret values are masked, whoever makes this."""
+
+    _VALUES: ClassVar = ("value", "default", "running", "before", "after", "base", "theirs", "yours")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _mask(cls, data: Any) -> Any:  # noqa: ANN401  (as pydantic has it)
+        if not isinstance(data, dict) or not isinstance(data.get("key"), str):
+            return data
+        key, told = data["key"], dict(data)
+        first = next((data[name] for name in cls._VALUES if isinstance(data.get(name), str)), None)
+        for name in cls._VALUES:
+            if name in data and data[name] != OTHER_MASK:
+                told[name] = masked(key, data[name])
+                if told[name] == MASK and data[name] != first:
+                    told[name] = OTHER_MASK
+        return told
+
+
+class KnobInfo(_Told):
     """One row of the knob table."""
 
     key: str
@@ -45,7 +81,11 @@ class KnobInfo(Value):
     """What the file holds, or the default where the file does not set it."""
     default: Any = None
     running: Any = None
-    """What the living readers were started with; `None` also when nothing runs: see `is_running`."""
+    """What the living readers got, from the file or in place of it; `None` also when nothing runs: see
+    `is_running`."""
+    overridden: bool = False
+    """rltui passed `running` in place of what the file says, and would again: a busy port's stand-in, the
+    checkpoint to resume from, the run's own folder."""
     is_set: bool = False
     """The file sets it (else `value` is the default)."""
     is_running: bool = False
@@ -70,8 +110,8 @@ class KnobInfo(Value):
 
     @property
     def changed(self) -> bool:
-        """The file differs from what runs."""
-        return self.is_running and self.running != self.value
+        """The file differs from what runs, and a restart would change that."""
+        return self.is_running and self.running != self.value and not self.overridden
 
 
 class DerivedValue(Value):
@@ -104,7 +144,7 @@ class KnobTable(Value):
     one."""
 
 
-class KeyConflict(Value):
+class KeyConflict(_Told):
     """A key that somebody else changed since the person looked, and that the edit changes too."""
 
     key: str
@@ -127,7 +167,7 @@ class FileConflict(Value):
     """Keys that both sides changed, to different values. Empty: the edit fits onto the new file."""
 
 
-class KeyDifference(Value):
+class KeyDifference(_Told):
     """A key with two values."""
 
     key: str
@@ -137,6 +177,8 @@ class KeyDifference(Value):
     after: Any = None
     readers: tuple[str, ...] = ()
     """Who reads it, as far as known."""
+    overridden: bool = False
+    """rltui passed the first in place of what the file says, and would again."""
 
 
 class ConfigDiff(Value):
@@ -151,7 +193,7 @@ class ConfigDiff(Value):
     """Unified diff of the files."""
 
 
-class PendingKnob(Value):
+class PendingKnob(_Told):
     """A knob whose value in the file is not the one that runs."""
 
     key: str
@@ -165,6 +207,8 @@ class Check(Value):
     """`rltui check --json`."""
 
     valid: bool
+    startable: bool = True
+    """With this layout; the problems say what stands in the way."""
     framework: str
     layout: str = ""
     problems: tuple[Problem, ...] = ()

@@ -71,9 +71,9 @@ def forecast(folder: str, free_bytes: int, checkpoints: Checkpoints, max_steps: 
     fitting = free_bytes // size if size else None
     wished = 1 if checkpoints.pruned else WISHED_CHECKPOINTS
     needed = wished if left is None else min(wished, left)
-    state = f"{folder}: {_size(free_bytes)} free"
+    state = f"{folder}: {size_text(free_bytes)} free"
     if size is not None:
-        state += f", a checkpoint takes {_size(size)}"
+        state += f", a checkpoint takes {size_text(size)}"
     if left is not None:
         state += f", {left} more to come" if left else ", no more to come"
     if size is not None and fitting == 0 and needed:
@@ -109,6 +109,6 @@ def _advice(folder: str) -> str:
     )
 
 
-def _size(size_bytes: int) -> str:
+def size_text(size_bytes: int) -> str:
     """`3.2 GiB`, or MiB below one."""
     return f"{gib(size_bytes)} GiB" if size_bytes >= GIB else f"{size_bytes / (1 << 20):.0f} MiB"

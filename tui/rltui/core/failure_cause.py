@@ -13,8 +13,15 @@ from rltui.core.gpu.report import OutOfMemory
 LONGEST_TEXT = 240
 """Characters of a cause; it is shown on one line."""
 
+LONGEST_LINE = 4096
+"""Characters of a line that patterns see. What a program prints must not keep rltui busy."""
+
 SHUTDOWN = re.compile(r"\[shutdown\] API server: shutdown triggered")
 """What vLLM says of its engine behind this line is no failure: it was told to stop."""
+_RANK = re.compile(r"(?:\[rank\d{1,6}\]: ?|\[[A-Za-z_]{1,40}\d{1,6}\]:){1,3}")
+"""torch's own and torchrun's names of who prints; the lines behind them are as programs print them alone."""
+_CHILD_FAILED = re.compile(r"^E\d{4} [^\n]*\bdistributed/elastic/[^\n]*\] failed \(exitcode", re.MULTILINE)
+"""Here torchrun begins to tell of a rank that failed. What the rank itself said stands before."""
 
 
 class Weight(IntEnum):
@@ -50,13 +57,19 @@ class FailurePattern:
 
     name: str
     regex: str
-    """Searched in the whole output at once, so that it may span lines; `^` and `$` mean those of a line."""
+    """Searched in the whole output at once, so that it may span lines; `^` and `$` mean those of a line.
+
+    Its work grows with the output's length, not with the square of it: two repeats that accept the same
+    characters do not stand side by side, and what begins with a repeat has a bound.
+    """
     text: str | Callable[[Groups], str]
     """What to say: a template of the named groups, or a function of them."""
     hopeless: bool = False
     weight: Weight = Weight.EXACT
     memory: Callable[[Groups], OutOfMemory] | None = None
     """What the groups say of device memory."""
+    ends_well: bool = False
+    """Not of a failure: what a job that ends with code 0 left to others, so that nothing is done yet."""
 
     @property
     def compiled(self) -> re.Pattern[str]:
@@ -81,14 +94,26 @@ class FailurePattern:
         return {name: (value or "?").strip() for name, value in match.groupdict().items()}
 
 
-def find_cause(lines: Sequence[str], patterns: Iterable[FailurePattern]) -> Cause | None:
+def find_cause(
+    lines: Sequence[str], patterns: Iterable[FailurePattern], *, ends_well: bool = False
+) -> Cause | None:
     """The cause of a failure from the last lines of its output (sanitised, oldest first).
 
     Of texts that name a cause, the first is the root and the later ones are its echo in other processes. Of
     generic ones, the first of `patterns` that occurs is told, by its last match. Figures of device memory are
-    also taken from the other texts about it.
+    also taken from the other texts about it. A launcher's report of its children is asked last. `ends_well`:
+    of patterns that are not about failures.
     """
-    output = "\n".join(lines)
+    output, table = (
+        "\n".join(_seen(line) for line in lines).rstrip(),
+        [each for each in patterns if each.ends_well is ends_well],
+    )
+    report = _CHILD_FAILED.search(output)
+    told = _find(output[: report.start()].rstrip(), table) if report else None
+    return told or _find(output, table)
+
+
+def _find(output: str, patterns: Sequence[FailurePattern]) -> Cause | None:
     matches: list[tuple[Weight, int, int, FailurePattern, re.Match[str]]] = []
     stopped = SHUTDOWN.search(output)
     for order, pattern in enumerate(patterns):
@@ -109,6 +134,12 @@ def find_cause(lines: Sequence[str], patterns: Iterable[FailurePattern]) -> Caus
         if cause.memory is not None and figures is not None:
             cause = replace(cause, memory=completed(cause.memory, figures))
     return cause
+
+
+def _seen(line: str) -> str:
+    text = line[:LONGEST_LINE]
+    rank = _RANK.match(text)
+    return text[rank.end() :] if rank else text
 
 
 def _last(regex: re.Pattern[str], output: str, stop: int) -> re.Match[str] | None:

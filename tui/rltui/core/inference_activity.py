@@ -5,7 +5,6 @@ Names by version: `kv_cache_usage_perc` since vLLM 0.10, `gpu_cache_usage_perc` 
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 
@@ -15,6 +14,8 @@ _SAMPLE = re.compile(
     re.MULTILINE,
 )
 """Whole names only: `_created` series and `num_requests_waiting_by_reason` do not match."""
+_LARGEST = 2.0**53
+"""What is more, or no number at all, is no reading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ def parse_activity(exposition: bytes) -> InferenceActivity | None:
             value = float(text)
         except ValueError:
             continue
-        if math.isfinite(value):
+        if abs(value) <= _LARGEST:
             values.setdefault(name, []).append(value)
     if not values:
         return None

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from rltui.core.config_report import KnobValue
+from rltui.core.knob_matches import rank
 from rltui.core.knobs import Knob, TomlValue, shown
+from rltui.core.secrets import MASK, OTHER_MASK, is_secret, masked
 from rltui.core.suggest import did_you_mean
 from rltui.core.toml_values import parse_value as parse_toml
 from rltui.errors import ConfigError, UsageError
 
+_MOST_GUESSES = 3
 _UNSET = frozenset({"none", "null", "unset", "default"})
 
 
@@ -60,8 +65,19 @@ def find_knob(
             names = _listed([knob.name for knob in chosen])
             raise ConfigError(f"{name} could be {names}", hint="write the whole name")
     said = next((text for key, text in renamed.items() if f".{key}".endswith(f".{wanted}")), "")
-    hint = said or did_you_mean(name, [*named, *(known.rpartition(".")[2] for known in named)])
+    guess = did_you_mean(name, [*named, *(known.rpartition(".")[2] for known in named)])
+    hint = said or guess or _by_meaning(name, knobs)
     raise UnknownKnobError(f"unknown knob {name}", hint=hint or "rltui knobs --all lists all there are")
+
+
+def _by_meaning(name: str, knobs: Sequence[Knob]) -> str:
+    """As `rltui knobs` finds them: `learning_rate` is what `optim.lr` means."""
+    words = re.split(r"[._-]+", name)
+    ranked = [
+        (found, knob.name) for knob in knobs if (found := rank(words, knob.name, knob.help)) is not None
+    ]
+    likeliest = [known for _, known in sorted(ranked)[:_MOST_GUESSES]]
+    return f"is it {_listed(likeliest) if len(likeliest) > 1 else likeliest[0]}?" if likeliest else ""
 
 
 class UnknownKnobError(ConfigError):
@@ -69,12 +85,16 @@ class UnknownKnobError(ConfigError):
 
 
 def parse_value(knob: Knob, text: str) -> KnobValue:
-    """A typed value: TOML syntax, text also without quotes; `unset` (or `none`) removes the key.
+    """A typed value: TOML syntax, text also without quotes.
+
+    `none` removes a key that may be absent. So do `null`, `unset` and `default`, where they can be no value:
+    of a text, and among the choices, each of these words is a value like any other.
 
     Raises:
         ConfigError: if the type or a bound is wrong; the message names the knob and what it takes.
     """
-    if text.lower() in _UNSET and text not in knob.choices:
+    is_none = knob.kind == "str" and knob.nullable and text.lower() == "none"
+    if is_none or (knob.kind != "str" and text.lower() in _UNSET and text not in knob.choices):
         return None
     return checked(knob, _literal(knob, text))
 
@@ -87,6 +107,8 @@ def checked(knob: Knob, value: TomlValue) -> KnobValue:
     """
     if value is None:
         return None
+    if is_secret(knob.key) and isinstance(value, str) and (MASK in value or OTHER_MASK in value):
+        raise ConfigError(f"{knob.name} is a secret, which is not shown", hint="type the value itself")
     if fault := knob.fault(value):
         raise ConfigError(fault)
     if knob.kind == "float":
@@ -105,7 +127,7 @@ def resolve_edits(
     """Names and values as clients send them, checked. Text is read like typed text.
 
     `others` are keys of the files that are no knobs. `add` makes a knob of a name that nothing has, and its
-    value; `None`: it is refused.
+    value, and lets any text pass for a choice; `None`: both are refused.
 
     Raises:
         ConfigError: for an unknown or ambiguous name, a wrong value, or one knob set twice.
@@ -121,7 +143,8 @@ def resolve_edits(
             knob = add(name, value)
         if knob in resolved:
             raise ConfigError(f"{knob.name} is set twice", hint="give each knob once")
-        resolved[knob] = _resolved(knob, value, is_known=knob in knobs)
+        taker = replace(knob, kind="str") if add is not None and knob.kind == "enum" else knob
+        resolved[knob] = _resolved(taker, value, is_known=knob in knobs)
     return resolved
 
 
@@ -159,7 +182,7 @@ def _literal(knob: Knob, text: str) -> TomlValue:
         return parse_toml(text)
     except tomllib.TOMLDecodeError as error:
         hint = 'write it like ["a", "b"] or [1, 2]' if knob.kind == "list" else ""
-        message = f"{knob.name} must be {knob.expected}, not {shown(text)}"
+        message = f"{knob.name} must be {knob.expected}, not {shown(masked(knob.key, text))}"
         raise ConfigError(message, hint=hint) from error
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from rltui.core.secrets import masked
+
 KnobKind = Literal["int", "float", "bool", "str", "enum", "list"]
 Control = Literal["", "fraction", "doubling"]
 TomlValue = Any
@@ -71,7 +73,7 @@ class Knob:
     def fault(self, value: TomlValue) -> str | None:
         """What is wrong with a value from a config file, in words; `None` if nothing is."""
         if not self._has_type(value):
-            return f"{self.name} must be {self.expected}, not {shown(value)}"
+            return f"{self.name} must be {self.expected}, not {shown(masked(self.key, value))}"
         if self.kind in ("int", "float") and not self._in_bounds(value):
             return f"{self.name} must be {self.expected}, not {shown(value)}{self._nearest(value)}"
         return None

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import re
 import signal
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 ComponentId = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
+
+
+def address_fault(name: str, text: str) -> str | None:
+    """What is wrong with the filled-in `http`, `metrics` or `tcp`, and what to do; `None`: nothing."""
+    is_url = name != "tcp"
+    try:
+        parts = urlsplit(text if is_url else f"tcp://{text}")
+        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        if known if is_url else parts.port:
+            return None
+    except ValueError:  # no port number
+        pass
+    example = "a URL such as http://127.0.0.1:8000/health" if is_url else "host:port, such as 127.0.0.1:8000"
+    return f"{name} is {text!r}; use {example}"
 
 
 class Section(BaseModel):
@@ -21,7 +37,7 @@ class Ready(Section):
     """When a component counts as ready. Without a probe: as soon as its process runs."""
 
     http: str | None = None
-    """A URL that answers with status 200."""
+    """A URL, http or https, that answers with status 200."""
     tcp: str | None = None
     """`host:port` that accepts connections."""
     log: str | None = None
@@ -37,7 +53,20 @@ class Ready(Section):
         if len(probes) != 1:
             named = ", ".join(probes) or "none"
             raise ValueError(f"set exactly one of http, tcp, log, file (set: {named})")
+        for name in ("http", "tcp"):
+            text = getattr(self, name)
+            if text is not None and "{" not in text and (fault := address_fault(name, text)):
+                raise ValueError(fault)
         return self
+
+    @field_validator("log")
+    @classmethod
+    def _is_pattern(cls, text: str | None) -> str | None:
+        try:
+            re.compile((text or "").encode())
+        except re.error as error:
+            raise ValueError(f"{text!r} is no regular expression: {error}") from error
+        return text
 
 
 class Stop(Section):
@@ -128,12 +157,49 @@ class ComponentSpec(Section):
     """URL of its Prometheus metrics, such as vLLM's `/metrics`; shows whether requests make progress."""
     after: tuple[ComponentId, ...] = ()
     """Waits until these services are ready and these jobs are done."""
+    reads: tuple[str, ...] | None = None
+    """What of the config it reads, for frameworks that do not say (`generic`): names of config files, as in
+    `{config.NAME}`, or keys and tables such as `trainer` and `trainer.lr`. An edit restarts only its readers.
+    Left out: the files that its own values name, or all where no component names any."""
+    progress: tuple[str, ...] = ()
+    """Regular expressions for lines of its output, for the framework `generic`. `(?P<step>…)` is the step
+    that the line reports on, `reward`, `loss`, `tokens_per_s` and `step_time` are the headline figures, any
+    other group is a metric under its own name."""
     creates: str = ""
     """A path this job makes. Where it exists already, the job is not run."""
+    part_of_run: bool | None = None
+    """Whether this job writes the run: ends with it, resumes from its checkpoints, is why files move aside.
+    Left out: those jobs that the framework knows by their ids; where it knows none of them, every job."""
     ready: Ready | None = None
     stop: Stop = Stop()
     restart: Restart = Restart()
     stall: Stall = Stall()
+
+    @field_validator("progress")
+    @classmethod
+    def _tell_steps(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in patterns:
+            try:
+                groups = re.compile(pattern).groupindex
+            except re.error as error:
+                raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+            if "step" not in groups:
+                raise ValueError(f"{pattern!r} has no group (?P<step>…)")
+        return patterns
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """Its values that may hold placeholders."""
+        ready = () if self.ready is None else (self.ready.http, self.ready.tcp, self.ready.file)
+        single = (self.cwd, self.gpus, self.port, self.gpu_memory, self.metrics, self.creates)
+        return (*self.command, *self.env.values(), *single, *filter(None, ready))
+
+    @field_validator("metrics")
+    @classmethod
+    def _is_address(cls, text: str) -> str:
+        if text and "{" not in text and (fault := address_fault("metrics", text)):
+            raise ValueError(fault)
+        return text
 
 
 class LogSpec(Section):
@@ -249,6 +315,16 @@ class Layout(Section):
         """What it waits for, at first or second hand."""
         after = self[component_id].after
         return frozenset(after).union(*(self.needs(name) for name in after))
+
+    def run_jobs(self, roles: Collection[str]) -> frozenset[str]:
+        """Jobs that write the run. `roles`: ids that the framework knows such programs by.
+
+        A job that only makes something the others need is never one.
+        """
+        jobs = [spec for spec in self.component if spec.kind == "job" and not spec.creates]
+        undecided = {spec.id: {spec.id, *spec.launches} for spec in jobs if spec.part_of_run is None}
+        known = {name for name, programs in undecided.items() if not programs.isdisjoint(roles)}
+        return frozenset({spec.id for spec in jobs if spec.part_of_run} | (known or undecided.keys()))
 
     @property
     def launched(self) -> Mapping[str, str]:

@@ -43,7 +43,7 @@ _EXCEPTION = re.compile(
     rf"{_RANK}{_PROCESS}\s*(?:Traceback \(most recent call last\)"
     r"|(?:[A-Za-z_]\w*\.)*[A-Za-z_]*(?:Error|Exception|Interrupt|ExitGroup)(?:: |:?$))"
 )
-_PYTHON_WARNING = re.compile(r"\S+:\d+: [A-Za-z]*Warning: ")
+_PYTHON_WARNING = re.compile(r"\S:\d{1,9}: [A-Za-z]{0,60}Warning: ")
 
 
 def detect_level(text: str) -> Level | None:

@@ -141,7 +141,17 @@ class StartFailed:
     reason: str
 
 
-LifeEvent = StartRequested | Held | Spawned | ProbeSucceeded | StopRequested | MainEnded | Ended | StartFailed
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """Not even SIGKILL ends it: what is left of it counts as a leftover from now on."""
+
+    epoch: int
+    reason: str
+
+
+LifeEvent = (
+    StartRequested | Held | Spawned | ProbeSucceeded | StopRequested | MainEnded | Ended | StartFailed | Stuck
+)
 
 
 def advance(life: Life, event: LifeEvent) -> Life:
@@ -184,6 +194,10 @@ def advance(life: Life, event: LifeEvent) -> Life:
             if life.alive or not life.expected:
                 return life
             return replace(life, state=ComponentState.FAILED, reason=reason, retry_at=None)
+        case Stuck(reason=reason):
+            if not life.alive:
+                return life
+            return replace(life, state=ComponentState.FAILED, reason=reason, epoch=life.epoch + 1)
         case _:
             assert_never(event)
 
@@ -220,7 +234,7 @@ def _end(life: Life, exit_info: ExitInfo, at: float) -> Life:
         return replace(
             again, state=ComponentState.BACKOFF, reason="exited 0", retry_at=at + life.restart.backoff_s[0]
         )
-    return replace(life, state=ComponentState.EXITED, exit=exit_info, reason=None)
+    return replace(life, state=ComponentState.EXITED, exit=exit_info, reason=exit_info.cause)
 
 
 def _fail(life: Life, exit_info: ExitInfo, reason: str, at: float) -> Life:

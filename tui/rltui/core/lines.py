@@ -7,21 +7,24 @@ character is dropped, so that nothing a log contains can act on the terminal or 
 from __future__ import annotations
 
 import codecs
+import json
 import re
 from dataclasses import dataclass
 
 from rltui.core.levels import Level, detect_level
 from rltui.core.sgr import PLAIN, SgrStyle, apply_sgr
+from rltui.core.terminal_text import INVISIBLE
 
 TAB_COLUMNS = 8
+_RANK = re.compile(r"(?:\[[A-Za-z_]{1,40}\d{1,6}\]:\s?)?")
+"""What torchrun puts before a line."""
+_CLOCK = re.compile(r"\d\d:\d\d:\d\d")
+_NEWLINES = re.compile(r"\s*[\r\n]\s*")
+LINE_BREAK = " ⏎ "
+"""Stands for one inside a message of JSON logging, such as of a traceback."""
 
-_INVISIBLE = (
-    "\x00-\x08\x0a-\x1f\x7f-\x9f"  # C0 without the tab, DEL, C1
-    "\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
-    "\ufe00-\ufe0f\ufeff\ufff9-\ufffb\ud800-\udfff"
-    "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e01ef"
-)
-"""Categories Cc, Cf, Zl, Zp and Cs, and the variation selectors, whose width terminals disagree on."""
+_INVISIBLE = f"{INVISIBLE}\ufe00-\ufe0f"
+"""With the variation selectors, whose width terminals disagree on."""
 
 _DIRTY = re.compile(f"[\t{_INVISIBLE}]")
 _TOKEN = re.compile(
@@ -70,11 +73,14 @@ def plain_text(raw: str) -> str:
 def decode_line(data: bytes, *, complete: bool = True) -> str:
     """Decode one line, with U+FFFD for invalid UTF-8, and fold carriage returns.
 
-    Of a progress bar redrawn with carriage returns, only the last state that shows something is returned.
+    Of a progress bar redrawn with carriage returns, only the last state that shows something is returned. A
+    record of JSON logging becomes the line that it stands for: time, level and message.
     `complete=False` says that `data` may end inside a character, whose bytes are then left out.
     """
     text, _ = codecs.utf_8_decode(data, "replace", complete)
-    return fold_redraws(text) if "\r" in text else text
+    if "\r" in text:
+        text = fold_redraws(text)
+    return _as_line(text) if text.endswith("}") and '"level"' in text else text
 
 
 def fold_redraws(text: str) -> str:
@@ -83,6 +89,25 @@ def fold_redraws(text: str) -> str:
         if plain_text(piece).strip():
             return piece
     return ""
+
+
+def _as_line(text: str) -> str:
+    """What a record of JSON logging says, behind torchrun's rank; any other text as it is."""
+    start = text.find("{")
+    try:
+        record = json.loads(text[start:]) if _RANK.fullmatch(text[:start]) else None
+    except (ValueError, RecursionError):
+        return text
+    if not isinstance(record, dict):
+        return text
+    level, message = record.get("level"), record.get("message", record.get("desc"))
+    if not isinstance(level, str) or not isinstance(message, str):
+        return text
+    time = _CLOCK.search(str(record.get("timestamp", "")))
+    trace = record.get("exception") or record.get("traceback")
+    said = message if not isinstance(trace, str) else f"{message}\n{trace}"
+    whole = _NEWLINES.sub(LINE_BREAK, said.strip())
+    return f"{text[:start]}{time[0] if time else ''} {level:>7} {whole}".lstrip()
 
 
 def _sanitise(raw: str) -> tuple[str, tuple[Span, ...]]:

@@ -9,9 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rltui.core.api import Progress
+from rltui.core.run_health import collapse, dead_entropy, held_level, no_signal
 
 HISTORY = 200
 """Steps kept for the sparkline."""
+LONGEST_RUN_S = 1e10
+"""Some 300 years: no estimate."""
+LARGEST_STEP = 2**53
+"""What is more is no step."""
 RECENT = 10
 """Steps that the step time and the time left are estimated from."""
 
@@ -27,6 +32,8 @@ class MetricNames:
     step_time: str = "time/step"
     rollouts: str = "progress/rollouts"
     """Rollouts of a step: how much its means weigh."""
+    entropy: str = "entropy/all/mean"
+    gradient: str = "optim/grad_norm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +54,18 @@ class Measured:
 def numbers(row: Mapping[str, Any]) -> dict[str, float]:
     """The metrics in a row: its numbers, finite or not, without step and time."""
     return {
-        key: float(value)
+        key: _number(value)
         for key, value in row.items()
         if key not in ("step", "time") and isinstance(value, (int, float)) and not isinstance(value, bool)
     }
+
+
+def _number(value: float) -> float:
+    """An integer that is too large for a float is as good as infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 @dataclass(slots=True)
@@ -67,6 +82,8 @@ class MetricSeries:
     """By number, counted from 1 whatever the framework does."""
     completed: int = 0
     """Steps that the trainer has completed."""
+    best_reward: float | None = None
+    """The highest level that the reward has held, also before the steps that are kept."""
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Take in one row. Rows without a step, and values that are no finite numbers, are ignored.
@@ -74,7 +91,7 @@ class MetricSeries:
         A step whose loss is not finite is completed all the same.
         """
         number = row.get("step")
-        if not isinstance(number, int):
+        if not isinstance(number, int) or abs(number) > LARGEST_STEP:
             return
         step = number - self.first_step + 1
         found = numbers(row)
@@ -84,6 +101,8 @@ class MetricSeries:
                 self.rewind(step)
             self.completed = step
         self.steps.setdefault(step, {}).update(values)
+        if self.names.reward in values and (level := held_level(self._values(self.names.reward))) is not None:
+            self.best_reward = max(level, self.best_reward or level)
         for old in sorted(self.steps)[:-HISTORY]:
             del self.steps[old]
 
@@ -92,6 +111,9 @@ class MetricSeries:
         self.completed = min(self.completed, step)
         for later in [known for known in self.steps if known > step + 1]:
             del self.steps[later]
+        levels = self._values(self.names.reward)
+        held = [level for end in range(len(levels)) if (level := held_level(levels[: end + 1])) is not None]
+        self.best_reward = max(held, default=None)
 
     def newest(self, key: str) -> float | None:
         """Value of the highest step that has it."""
@@ -127,10 +149,15 @@ class MetricSeries:
     def progress(self, max_steps: int | None) -> Progress:
         """The headline figures as of now."""
         head = self.names
-        ordered = [self.steps[step] for step in sorted(self.steps)]
-        rewards = tuple(row[head.reward] for row in ordered if head.reward in row)
+        rewards = self._values(head.reward)
+        found = (
+            collapse(rewards, self.best_reward),
+            dead_entropy(self._values(head.entropy), rewards, self.best_reward),
+            no_signal(self._values(head.gradient)),
+        )
         step_time = self.step_time_s
-        left = max(0, max_steps - self.completed) if max_steps is not None else None
+        left = min(max(0, max_steps - self.completed), LARGEST_STEP) if max_steps is not None else None
+        eta_s = left * step_time if left is not None and step_time is not None else None
         return Progress(
             step=self.completed,
             max_steps=max_steps,
@@ -138,5 +165,10 @@ class MetricSeries:
             rewards=rewards,
             tokens_per_s=self.newest(head.tokens_per_s),
             step_time_s=step_time,
-            eta_s=left * step_time if left is not None and step_time is not None else None,
+            eta_s=eta_s if eta_s is not None and 0 <= eta_s < LONGEST_RUN_S else None,
+            concerns=tuple(concern for concern in found if concern is not None),
         )
+
+    def _values(self, key: str) -> tuple[float, ...]:
+        """Of the steps that have it, oldest first."""
+        return tuple(self.steps[step][key] for step in sorted(self.steps) if key in self.steps[step])

@@ -13,6 +13,8 @@ from rltui.core.metrics import numbers
 MOST_NAMED = 3
 """Metrics named in one alert; a diverged run has dozens at once."""
 
+ADVICE = "What is trained from now on is likely lost: restart from a checkpoint, with a lower learning rate"
+
 
 @dataclass(frozen=True, slots=True)
 class NonFinite:
@@ -69,8 +71,5 @@ def _alert(component: str | None, items: Sequence[NonFinite]) -> Alert:
     text = ", ".join(map(str, items[:MOST_NAMED]))
     if len(items) > MOST_NAMED:
         text += f" and {len(items) - MOST_NAMED} more"
-    advice = (
-        "What is trained from now on is likely lost: restart from a checkpoint, with a lower learning rate"
-    )
     title = "a metric is not finite" if len(items) == 1 else f"{len(items)} metrics are not finite"
-    return Alert(kind="metric", severity="error", title=title, text=f"{text}. {advice}", component=component)
+    return Alert(kind="metric", severity="error", title=title, text=f"{text}. {ADVICE}", component=component)

@@ -23,11 +23,15 @@ class Situation:
     rules: Sequence[RestartRule]
     completed_steps: int
     resume_step: int | None
-    """Newest complete checkpoint, `None` where there is none or the start is from scratch."""
+    """Checkpoint that the jobs of the run would continue from; `None`: the beginning."""
+    run_jobs: Collection[str]
+    """Components that write the run; `Layout.run_jobs`."""
     is_made: Callable[[str], bool]
     """Whether what this job creates exists already."""
     fresh_rules: Sequence[RestartRule] = ()
     """Hold besides where the run begins anew although steps were done."""
+    max_steps: int | None = None
+    """Steps of the run, as the config says once the request is carried out."""
     rollouts: int | None = None
     """Requests that the inference servers work on now; `None` where nobody counts them."""
     orphans: Sequence[Orphan] = ()
@@ -41,6 +45,19 @@ class Situation:
         """Those that hold for where the run goes on."""
         begins_anew = self.resume_step is None and self.completed_steps > 0
         return (*self.rules, *self.fresh_rules) if begins_anew else self.rules
+
+    def begins(self, stop: Collection[str], start: Collection[str]) -> bool:
+        """The jobs of the run resume anew: one starts, and none of them goes on."""
+        jobs = set(self.run_jobs)
+        return not jobs.isdisjoint(start) and not any(map(self.busy, jobs.difference(stop)))
+
+    def starts_again(self, component: str) -> bool:
+        """An edit gives it another chance: it failed, or the run that it had finished has more steps now."""
+        has_more = self.max_steps is not None and self.completed_steps < self.max_steps
+        finished = has_more and component in self.run_jobs
+        return self.lives[component].state in (
+            (ComponentState.FAILED, ComponentState.EXITED) if finished else (ComponentState.FAILED,)
+        )
 
     def busy(self, component: str) -> bool:
         """It runs, or is about to."""
@@ -77,8 +94,7 @@ def _readers_to_restart(
         concerned = [
             name
             for name in components
-            if name in situation.lives
-            and (situation.expected(name) or situation.lives[name].state is ComponentState.FAILED)
+            if name in situation.lives and (situation.expected(name) or situation.starts_again(name))
         ]
         wanted.extend(concerned)
         if concerned:
@@ -101,6 +117,7 @@ def _plan_restart(request: Request, wanted: list[str], reasons: list[str], situa
     chosen = set(wanted)
     _pull_in_partners(chosen, reasons, situation, verb="start" if request.action == "start" else "restart")
     _pull_in_dependencies(chosen, reasons, situation)
+    reasons.extend(_left_behind(chosen, situation))
     for name in sorted(chosen):
         if situation.is_made(name) and not (request.action == "restart" and name in request.components):
             chosen.discard(name)
@@ -135,6 +152,19 @@ def _partners_reason(hit: Sequence[str], new: Sequence[str], why: str, verb: str
     """`trainer cannot restart alone: orchestrator restarts with it, because their steps must agree`."""
     they = f"{_and(new)} {verb if len(new) > 1 else f'{verb}s'}"
     return f"{_and(hit)} cannot {verb} alone: {they} with {'it' if len(hit) == 1 else 'them'}, because {why}"
+
+
+def _left_behind(chosen: Collection[str], situation: Situation) -> Iterable[str]:
+    """What goes on although a service that it needs restarts, where the framework says nothing of it."""
+    known = {name for causes, effects, _ in situation.rules for name in (*causes, *effects)}
+    for name in situation.layout.start_order():
+        needed = [
+            other
+            for other in situation.layout[name].after
+            if other in chosen and situation.layout[other].kind == "service" and situation.busy(other)
+        ]
+        if needed and name not in chosen and name not in known and situation.busy(name):
+            yield f"{name} goes on while {_and(needed)} restarts, and may fail of it: name both if both shall"
 
 
 def _pull_in_dependencies(chosen: set[str], reasons: list[str], situation: Situation) -> None:
@@ -197,22 +227,22 @@ def _ordered(
         start=starts,
         keep=tuple(keep),
         reasons=tuple(reasons),
-        lost=_lost(request, stop, start, situation),
+        lost=_lost(stop, start, situation),
         free=tuple(orphan for orphan in situation.orphans if orphan.component in start),
         estimate_s=estimate(stops, starts, situation.layout, situation.times),
     )
 
 
-def _lost(request: Request, stop: Collection[str], start: Collection[str], situation: Situation) -> Lost:
-    """Steps are lost only where a job of the run is ended or begun again."""
-    jobs = {spec.id for spec in situation.layout.component if spec.kind == "job" and not spec.creates}
-    rollouts = situation.rollouts if stop else None
-    if not jobs & (set(stop) | set(start)):
+def _lost(stop: Collection[str], start: Collection[str], situation: Situation) -> Lost:
+    """Steps are lost only where the run ends or begins again, rollouts also where their server ends."""
+    jobs = set(situation.run_jobs)
+    servers = {spec.id for spec in situation.layout.component if spec.kind == "service"}
+    rollouts = None if (jobs | servers).isdisjoint(stop) else situation.rollouts
+    if not (situation.begins(stop, start) if start else jobs & set(stop)):
         return Lost(rollouts=rollouts)
-    resume = situation.resume_step if request.resume == "latest" else None
     return Lost(
-        steps=max(0, situation.completed_steps - (resume or 0)),
-        resume_step=resume,
+        steps=max(0, situation.completed_steps - (situation.resume_step or 0)),
+        resume_step=situation.resume_step,
         rollouts=rollouts,
     )
 

@@ -21,26 +21,26 @@ class StepSample:
     seconds: float
     size: float | None
     """What it worked through, in the unit of the step to come; `None`: not known."""
-    is_same: bool
-    """The config was the one of the step to come."""
 
 
 def estimate_step(samples: Sequence[StepSample], *, size: float | None, unit: str) -> DerivedValue | None:
-    """The time of a step of `size` units: as with the same config, else at the pace of the others.
+    """The time of a step of `size` units, at the pace of the steps that were measured last, all of one size.
 
-    `samples`: oldest first. `None` where they do not tell.
+    `samples`: oldest first. `None` where they do not tell. One way for every config: what does not change
+    the size does not change the estimate.
     """
-    same = [sample for sample in samples if sample.is_same]
-    if same:
-        seconds = statistics.median(sample.seconds for sample in same)
-        return _figure(seconds, f"median of {_steps(same)}, with this config")
-    known = [(sample, sample.size) for sample in samples if sample.size]
-    total_s = sum(sample.seconds for sample, _ in known)
-    if not size or total_s <= 0:
+    last = [sample for sample in samples if sample.size == samples[-1].size]
+    if not last:
         return None
-    pace = sum(worth for _, worth in known) / total_s
-    measured = f"{grouped(pace)} {unit} per s in {_steps([sample for sample, _ in known])}"
-    return _figure(size / pace, f"{grouped(size)} {unit} per step / {measured}, with another config")
+    then, seconds = last[-1].size, statistics.median(sample.seconds for sample in last)
+    if seconds <= 0:
+        return None
+    if size == then:
+        return _figure(seconds, f"median of {_steps(last)}")
+    if not size or not then:
+        return None
+    pace = f"{grouped(then)} in {seconds:.3g} s, the median of {_steps(last)}"
+    return _figure(size * seconds / then, f"{grouped(size)} {unit} per step at the pace of {pace}")
 
 
 def _figure(seconds: float, text: str) -> DerivedValue:

@@ -11,6 +11,10 @@ from rltui.errors import ConfigError
 
 _LEADING_COMMENT = re.compile(r"(?:[ \t]*#[^\n]*\n)+[ \t]*\r?\n")
 """A comment that opens a file, set off by a blank line."""
+_OWN_COMMENT = re.compile(r"[^\n]*\n(?:[ \t]*#[^\n]*\n)*[ \t]*#[^\n]*(?=\n[ \t]*\r?(?:\n|\Z)|\Z)")
+"""From behind a header: its line, and the comment right below it where a blank line or the end follows. What
+stands right above the next header belongs to that.
+"""
 
 
 def insert(text: str, sections: list[Section], path: KeyPath, value: TomlValue) -> str:
@@ -85,7 +89,8 @@ def _into_section(text: str, section: Section, path: KeyPath, value: TomlValue) 
         return _after_entry(text, own[-1], path[-1:], value)
     line = f"{format_key(path[-1:])} = {format_value(value)}"
     if section.path:
-        return _insert_line(text, section.end, line)
+        own_comment = _OWN_COMMENT.match(text, section.end)
+        return _insert_line(text, own_comment.end() - 1 if own_comment else section.end, line)
     opening = _LEADING_COMMENT.match(text, section.end)
     at = opening.end() if opening else section.end
     newline = _newline(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import tomllib
 from dataclasses import dataclass, field
@@ -55,8 +56,9 @@ class Section:
     """In the order of the text; entries of an inline table come before the entry that holds them."""
 
 
+@functools.lru_cache(maxsize=4)
 def scan(text: str) -> list[Section]:
-    """The sections of a valid TOML text, root first."""
+    """The sections of a valid TOML text, root first. Not to be changed: many ask for one text."""
     return _Scanner(text).sections()
 
 

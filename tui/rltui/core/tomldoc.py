@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rltui.core.knobs import TomlValue
+from rltui.core.secrets import masked_text
 from rltui.core.toml_arrays import Item, replace_list
 from rltui.core.toml_insert import insert
 from rltui.core.toml_scan import BOM, Entry, KeyPath, Section, line_and_column, scan
@@ -38,7 +39,7 @@ def parse(text: str, path: str) -> dict[str, Any]:
     plain = text.removeprefix(BOM)
     try:
         return tomllib.loads(plain)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # also of a number with thousands of digits
         message = str(error)
     except RecursionError:
         message = "values are nested too deeply (at end of document)"
@@ -163,7 +164,12 @@ def _offset(sections: list[Section], path: KeyPath) -> int | None:
 
 
 def _pointed(source: str, line: int, column: int) -> list[str]:
-    """A line of the file with a caret below, cut to what fits, free of control characters."""
+    """A line of the file with a caret below, cut to what fits, free of control characters. One that holds
+    a secret has none: the mask is of another length.
+    """
+    told = masked_text(source)
+    if told != source:
+        return [f"{line} | {''.join(c if c.isprintable() else ' ' for c in told[:_SHOWN_COLUMNS])}"]
     cut = max(0, column - _SHOWN_COLUMNS // 2) if len(source) > _SHOWN_COLUMNS else 0
     shown = "".join(c if c.isprintable() else " " for c in source[cut : cut + _SHOWN_COLUMNS])
     margin = f"{line} | "

@@ -8,7 +8,7 @@ from rltui.core.gpu.report import OutOfMemory
 from rltui.core.units import GIB, gib
 
 _UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": GIB, "TiB": 1 << 40}
-_SIZE = re.compile(r"([\d.]+) ?(bytes|KiB|MiB|GiB|TiB)")
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?) ?(bytes|KiB|MiB|GiB|TiB)")
 _SMALL_BYTES = GIB // 10
 """Below this, `gib` would say 0.0."""
 

@@ -1,0 +1,80 @@
+"""Findings H4, H16: which keys hold secrets, and how they are told."""
+
+from __future__ import annotations
+
+import pytest
+
+from rltui.core.config_report import KeyConflict, KeyDifference, KnobInfo, PendingKnob
+from rltui.core.secrets import MASK, OTHER_MASK, is_secret, masked, masked_text
+
+SECRETS = """
+token api_key key secret password wandb.api_key orchestrator.client.api_key hf_token HF_TOKEN
+env.WANDB_API_KEY env.AWS_SECRET_ACCESS_KEY hub_token push_to_hub_token access_token authToken
+apiKey inference.api-key client_secret secrets.mine credentials.user ssh_key private_key
+headers.Authorization slack_webhook ssl_keyfile_password api_keys api_keys.0 auth_tokens.1
+"secret".x env."A.B_TOKEN" db_passwd passphrase
+"""
+PLAIN = """
+max_tokens tokenizer tokenizer.name num_key_value_heads token_batch_size
+orchestrator.token_batch_size min_tokens max_completion_tokens tokenizer_mode tokenizer_revision
+skip_tokenizer_init eos_token pad_token bos_token unk_token stop_token image_token token_mask_low
+enable_token_export use_token_client api_key_var key_path token_file secret_name prompt_key
+answer_key question_key reward_key input_key env_key keys resume_keys stop_token_ids
+extra_special_tokens special_tokens tokens max_num_batched_tokens fused_lm_head_token_chunk_size
+keyboard monkey cache_key author authority mean_tokens deepep_token_chunk_size token_exports
+num_total_tokens detokenize per_token_loss seq_len served_model_name ssl_keyfile
+encoder_cudagraph_token_budgets passes compass
+"""
+
+
+@pytest.mark.parametrize("key", SECRETS.split())
+def test_keys_of_secrets(key: str) -> None:
+    assert is_secret(key)
+
+
+@pytest.mark.parametrize("key", PLAIN.split())
+def test_keys_of_no_secrets(key: str) -> None:
+    assert not is_secret(key)
+
+
+def test_only_text_is_a_secret() -> None:
+    assert [masked("token", value) for value in (5, True, None, 1.5, "abc", ["a", 2])] == [
+        5, True, None, 1.5, MASK, [MASK, 2],
+    ]  # fmt: skip
+    assert masked("env", {"HF_TOKEN": "abc", "HOME": "/root"}) == {"HF_TOKEN": MASK, "HOME": "/root"}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('api_key = "sk-1" # mine\n', 'api_key = "(hidden)" # mine\n'),
+        ("max_tokens = 5\ntoken = 'x'\n", 'max_tokens = 5\ntoken = "(hidden)"\n'),
+        ('e = { HF_TOKEN = "x", N = "y" }\n', 'e = { HF_TOKEN = "(hidden)", N = "y" }\n'),
+        ('[a.secrets]\nx = "y"\n[b]\nx = "y"', '[a.secrets]\nx = "(hidden)"\n[b]\nx = "y"'),
+        ('api_keys = [\n  "a",\n  "b", # c\n]\n', 'api_keys = [\n  "(hidden)",\n  "(hidden)", # c\n]\n'),
+        ('token = """one\ntwo\nthree"""\nx = 1\n', 'token = "(hidden)"\n\n\nx = 1\n'),
+        ('# token = "old"\nx = 1\n', '# token = "(hidden)"\nx = 1\n'),
+        ('api_key = "half\nx = 1\n', 'api_key = "(hidden)"\nx = 1\n'),
+        ("api_key = sk-1\n[[", 'api_key = "(hidden)"\n[['),
+        ("token = true\nkey = 3\n", "token = true\nkey = 3\n"),
+        ("", ""),
+    ],
+)
+def test_texts_are_told_without_secrets_line_by_line(text: str, told: str) -> None:
+    assert masked_text(text) == told
+    assert masked_text(text).count("\n") == text.count("\n")
+
+
+def test_what_is_told_of_keys_is_masked_wherever_it_is_made() -> None:
+    knob = KnobInfo(key="wandb.api_key", file="rl.toml", value="a", running="b", is_running=True)
+    assert (knob.value, knob.running, knob.changed) == (MASK, OTHER_MASK, True)
+    same = KnobInfo(key="wandb.api_key", file="rl.toml", value="a", running="a", is_running=True)
+    assert (same.value, same.running, same.changed) == (MASK, MASK, False)
+    assert KnobInfo.model_validate_json(knob.model_dump_json()) == knob
+    told = (
+        KeyConflict(key="token", base="a", theirs="b", yours="c"),
+        KeyDifference(key="token", file="rl.toml", before="a", after="b"),
+        PendingKnob(key="token", running="a", value="b"),
+    )
+    assert all(f'"{letter}"' not in each.model_dump_json() for each in told for letter in "abc")
+    assert KeyDifference(key="token_batch_size", file="x", before="a").before == "a"

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rltui.core.lines import decode_line, plain_text
+from rltui.core.start_phase import phase_of
+
+REAL = Path(__file__).parents[1] / "data" / "vllm-0.32-cpu-startup.log"
+
+
+def test_a_real_start_goes_through_its_phases() -> None:
+    lines = [plain_text(decode_line(line)) for line in REAL.read_bytes().split(b"\n")]
+    told = dict.fromkeys(phase_of(lines[:end]) for end in range(1, len(lines)))
+    assert list(told) == [
+        None,
+        "reads its arguments",
+        "reads the model's config",
+        "starts its engine",
+        "loads the model",
+        *[phase for phase in told if phase and phase.startswith("loads weights")],
+        "weights loaded",
+        *[phase for phase in told if phase in ("compiles", "compiled")],
+        "KV cache made",
+        "engine ready",
+        "opens its port",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "phase"),
+    [
+        ("Loading safetensors checkpoint shards:  50% Completed | 1/2 [00:01<00:01]", "loads weights 50 %"),
+        ("Capturing CUDA graphs (decode, FULL):  25%|██▌  | 1/4", "captures CUDA graphs 25 %"),
+        (
+            "(EngineCore_DP0 pid=7) INFO 11-20 23:33:00 [x.py:1] Model loading took 1.1201 GiB memory",
+            "model loaded",
+        ),
+        ("step 3", None),
+        ("7" * 65_000, None),
+    ],
+)
+def test_phases_of_a_gpu(line: str, phase: str | None) -> None:
+    assert phase_of([line]) == phase

@@ -1,0 +1,129 @@
+"""Values that are nobody's business: what a key must be called, and how such a value is told. Pure.
+
+They are in the config files and the copies of these, and nowhere else: not in diffs, plans, events,
+the journal or alerts.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any
+
+from rltui.core.toml_scan import scan
+from rltui.errors import ConfigError
+
+MASK = "(hidden)"
+OTHER_MASK = "(hidden, another)"
+"""Beside `MASK`, where the two differ."""
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(word.lower() for word in _WORD.findall(name))
+
+
+_ALWAYS = _words(
+    "secret secrets password passwords passwd passphrase credential credentials apikey apikeys authorization "
+    "bearer webhook"
+)
+_ABOUT = _words("var vars env name names file files path dir id ids type mode field column length")
+"""Last words that tell of something else than the secret: `api_key_var` names a variable."""
+_PLAIN_KEYS = _words(
+    "answer cache chat column completion config data dataset env example field filter foreign group hash id "
+    "image images info input join kv label labels lookup map message messages metric metrics model name "
+    "output param partition primary problem prompt public query question response reward routing score "
+    "shuffle solution sort split state system target task text value video weight"
+)
+"""What makes a key the name of a field: `prompt_key`."""
+_PLAIN_TOKENS = _words(
+    "assistant audio bad begin bos boundary cls end eos extra fim first image img last mask max min new "
+    "newline next num pad per placeholder reserved sep special start stop system think tool unk user "
+    "video"
+)
+"""What makes a token one of a model's: `eos_token`."""
+_HOLDERS = _words("access admin api auth hf hub private refresh ssh wandb")
+"""Of several: `api_keys`, `hf_tokens`; other keys and tokens are no secrets."""
+_PART = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'|[^."\']+')
+_ASSIGNMENT = re.compile(
+    r"""(?<![\w.-])(?P<key>(?:[\w.-]|"[^"\n]*"|'[^'\n]*')+)(?P<equals>[ \t]*=[ \t]*)"""
+    r"""(?P<value>"(?:[^"\\\n]|\\.)*"?|'[^'\n]*'?|[^\s#,}\]]+)"""
+)
+_LOOKED_AT = 4096
+_NUMBER_OR_BOOL = re.compile(r"true|false|[+-]?(?:[\d_.]+(?:e[+-]?\d+)?|inf|nan)", re.IGNORECASE)
+
+
+@functools.lru_cache(maxsize=4096)
+def is_secret(key: str) -> bool:
+    """Whether text at a dotted key is a secret, by the key's words: `wandb.api_key`, `env.HF_TOKEN`."""
+    parts = [part.strip("\"'") for part in _PART.findall(key)]
+    named = [part for part in parts if not part.isdecimal()]
+    if not named:
+        return False
+    return _is_secret_name(named[-1]) or any(_ALWAYS & _words(part) for part in named[:-1])
+
+
+def masked(key: str, value: Any) -> Any:  # noqa: ANN401  (whatever TOML can hold)
+    """`value` as it may be told; numbers, truth values and what is not set are no secrets."""
+    match value:
+        case str() if is_secret(key):
+            return MASK
+        case list():
+            return [masked(key, item) for item in value]
+        case dict():
+            return {name: masked(f"{key}.{name}", item) for name, item in value.items()}
+    return value
+
+
+def masked_text(text: str) -> str:
+    """A TOML text, or what was to become one, as it may be told: with its lines as they are.
+
+    In a comment, and in a text that is no TOML, what looks like `key = value` counts.
+    """
+    return "\n".join(map(_masked_line, _without_strings(text).split("\n")))
+
+
+def _is_secret_name(name: str) -> bool:
+    words = [word.lower() for word in _WORD.findall(name)]
+    if not words or words[-1] in _ABOUT:
+        return False
+    before = frozenset(words[:-1])
+    match words[-1]:
+        case "key":
+            return not before & _PLAIN_KEYS
+        case "token":
+            return not before & _PLAIN_TOKENS
+        case "keys" | "tokens" if before & _HOLDERS:
+            return True
+    return bool(_ALWAYS.intersection(words))
+
+
+def _without_strings(text: str) -> str:
+    """Secret strings of a valid TOML text masked, wherever they stand; other texts as they are."""
+    try:
+        sections = scan(text)
+    except (IndexError, ValueError, ConfigError, RecursionError):  # no TOML
+        return text
+    found = {
+        (entry.value_start, entry.value_end)
+        for section in sections
+        for entry in section.entries
+        if text[entry.value_start : entry.value_start + 1] in ("'", '"') and is_secret(".".join(entry.path))
+    }
+    for start, end in sorted(found, reverse=True):
+        lines = text.count("\n", start, end)
+        text = f'{text[:start]}"{MASK}"' + "\n" * lines + text[end:]
+    return text
+
+
+def _masked_line(line: str) -> str:
+    """Long ones only at their beginning: they hold data, and take long."""
+    return _ASSIGNMENT.sub(_masked_assignment, line[:_LOOKED_AT]) + line[_LOOKED_AT:]
+
+
+def _masked_assignment(found: re.Match[str]) -> str:
+    value = found["value"]
+    if not is_secret(found["key"]) or _NUMBER_OR_BOOL.fullmatch(value) or value[0] in "[{":
+        return found[0]
+    return f'{found["key"]}{found["equals"]}"{MASK}"'
