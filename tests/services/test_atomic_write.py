@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from rltui.errors import RltuiError
-from rltui.services import atomic_write
-from rltui.services.atomic_write import SUFFIX, replace_files
+from rltui.services import atomic_write, file_exchange
+from rltui.services.atomic_write import SUFFIX, Change, replace_files
 
 CALLS = (
     "access",
@@ -34,7 +34,7 @@ OLD, NEW = b"old = 1\n", b"new = 2\n"
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from rltui.services.atomic_write import replace_files
+from rltui.services.atomic_write import Change, replace_files
 step, count = int(sys.argv[1]), 0
 def counted(call):
     def wrapper(*args, **kwargs):
@@ -46,7 +46,7 @@ def counted(call):
     return wrapper
 for name in sys.argv[2].split(","):
     setattr(os, name, counted(getattr(os, name)))
-replace_files({Path(path): b"new = 2\\n" for path in sys.argv[3:]})
+replace_files({Path(path): Change(b"old = 1\\n", b"new = 2\\n") for path in sys.argv[3:]})
 """
 
 
@@ -57,6 +57,10 @@ def files(tmp_path: Path) -> list[Path]:
         path.parent.mkdir()
         path.write_bytes(OLD)
     return paths
+
+
+def changes(files: list[Path], content: bytes = NEW) -> dict[Path, Change]:
+    return {path: Change(path.read_bytes(), content) for path in files}
 
 
 def left_behind(files: list[Path]) -> list[str]:
@@ -70,12 +74,15 @@ class Failing:
         self.count, self.failed, self._at = 0, "", at
         for name in CALLS:
             monkeypatch.setattr(os, name, self._wrapped(name, getattr(os, name)))
+        monkeypatch.setattr(file_exchange, "_rename", self._wrapped("exchange", file_exchange._rename))
 
     def _wrapped(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             self.count += 1
             if self.count == self._at:
                 self.failed = name
+                if name == "close":
+                    call(*args)  # Linux closes whatever it says
                 raise OSError(5, "Input/output error")
             return call(*args, **kwargs)
 
@@ -84,7 +91,7 @@ class Failing:
 
 def refusal(files: list[Path]) -> RltuiError | None:
     try:
-        replace_files(dict.fromkeys(files, NEW))
+        replace_files(changes(files))
     except RltuiError as error:
         return error
     return None
@@ -108,7 +115,7 @@ def test_every_failing_call_leaves_all_files_old(files: list[Path], monkeypatch:
             path.write_bytes(OLD)
     assert [path.read_bytes() for path in files] == [NEW, NEW]
     assert left_behind(files) == []
-    assert {"fchmod", "fsync", "replace"} <= failed
+    assert {"fchmod", "fsync", "replace", "exchange"} <= failed
     assert at > 25
 
 
@@ -118,39 +125,47 @@ def test_a_killed_process_leaves_each_file_old_or_new(files: list[Path], step: i
     done = subprocess.run(arguments, check=False, capture_output=True, text=True)
     assert done.returncode in (-9, 0), done.stderr
     assert {path.read_bytes() for path in files} <= {OLD, NEW}
-    replace_files(dict.fromkeys(files, b"next = 3\n"))
+    replace_files(changes(files, b"next = 3\n"))
     assert left_behind(files) == [], "what it left is swept"
 
 
 def test_a_file_that_cannot_be_put_back_is_named(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    real, calls = os.replace, []
+    real, calls = file_exchange._rename, []
 
-    def fails_from_the_second(source: Any, target: Any) -> None:
+    def fails_from_the_second(source: Path, target: Path, flags: int) -> None:
         calls.append(target)
         if len(calls) > 1:
             raise OSError(30, "Read-only file system")
-        real(source, target)
+        real(source, target, flags)
 
-    monkeypatch.setattr(os, "replace", fails_from_the_second)
+    monkeypatch.setattr(file_exchange, "_rename", fails_from_the_second)
     with pytest.raises(RltuiError, match="Read-only") as caught:
-        replace_files(dict.fromkeys(files, NEW))
+        replace_files(changes(files))
     assert caught.value.details == (f"changed all the same: {files[0]}",)
     assert [path.read_bytes() for path in files] == [NEW, OLD]
 
 
-def test_without_hard_links_a_copy_is_kept(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    def link(source: Any, target: Any) -> None:
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
+def test_without_exchange_two_renames_do(
+    files: list[Path], monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    def no_rename(one: Path, other: Path, flags: int) -> None:
+        raise OSError(22, "Invalid argument")
+
+    def no_link(source: Any, target: Any) -> None:
         raise PermissionError(1, "Operation not permitted")
 
     def no_sync(folder: Path) -> None:
         if folder == files[1].parent:
             raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(os, "link", link)
-    replace_files({files[0]: NEW})
+    monkeypatch.setattr(file_exchange, "_rename", no_rename)
+    if not links:
+        monkeypatch.setattr(os, "link", no_link)
+    replace_files(changes(files[:1]))
     monkeypatch.setattr(atomic_write, "_sync_folder", no_sync)
     with pytest.raises(RltuiError, match="Input/output"):
-        replace_files(dict.fromkeys(files, b"next = 3\n"))
+        replace_files(changes(files, b"next = 3\n"))
     assert [path.read_bytes() for path in files] == [NEW, OLD]
     assert left_behind(files) == []
 
@@ -158,5 +173,5 @@ def test_without_hard_links_a_copy_is_kept(files: list[Path], monkeypatch: pytes
 def test_others_hidden_files_stay(files: list[Path]) -> None:
     mine = files[0].parent / f".other.toml.x{SUFFIX}"
     mine.write_bytes(b"")
-    replace_files({files[0]: NEW})
+    replace_files(changes(files[:1]))
     assert mine.exists()

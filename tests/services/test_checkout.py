@@ -11,6 +11,8 @@ from rltui.errors import ConfigError
 from rltui.frameworks.prime_rl.checkout import CHECKOUT
 from rltui.services.checkout import find, generation_of, installed_generation, interpreter, run_prefix
 
+_CONFIGS = "packages/prime-rl-configs/src/prime_rl/configs"
+
 
 def make_checkout(folder: Path, *trees: str) -> Path:
     folder.mkdir(parents=True)
@@ -40,6 +42,14 @@ def test_find_prefers_the_workspace_then_the_variable_then_what_is_above_the_con
     assert find(CHECKOUT, workspace=tmp_path, config_files=[tmp_path / "rl.toml"], environment={}) is None
 
 
+def test_find_looks_into_a_project_that_contains_one(tmp_path: Path) -> None:
+    """Finding C5: med-lm-train has it as a submodule."""
+    checkout = make_checkout(tmp_path / "med" / "prime-rl")
+    config = tmp_path / "med/configs/rl.toml"
+    assert find(CHECKOUT, workspace=tmp_path, config_files=[config], environment={}) == checkout
+    assert find(CHECKOUT, workspace=tmp_path / "med", config_files=[], environment={}) == checkout
+
+
 def test_find_looks_above_the_workspace_too(tmp_path: Path) -> None:
     checkout = make_checkout(tmp_path / "prime")
     assert find(CHECKOUT, workspace=checkout / "work", config_files=[], environment={}) == checkout
@@ -56,7 +66,9 @@ def test_variable_that_names_something_else_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("trees", "generation"),
     [
-        (("packages/prime-rl-configs", "src/prime_rl/entrypoints"), "prime-rl"),
+        ((f"{_CONFIGS}/monitors.py", "src/prime_rl/entrypoints"), "prime-rl"),
+        ((f"{_CONFIGS}/eval.py", "src/prime_rl/entrypoints"), "prime-rl"),
+        ((f"{_CONFIGS}/rl.py", "src/prime_rl/entrypoints"), "prime-rl-merged"),
         (("src/prime_rl/entrypoints",), "prime-rl-merged"),
         (("src/prime_rl/configs",), "prime-rl-merged"),
         (("src/prime_rl/trainer",), "prime-rl-split"),

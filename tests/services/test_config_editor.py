@@ -125,7 +125,7 @@ def test_a_new_edit_clears_redo(desk: Desk) -> None:
 
 
 def test_undo_keeps_what_others_changed(desk: Desk) -> None:
-    desk.set(max_steps=30, name="unset")
+    desk.set(max_steps=30, name=None)
     desk.path.write_text(desk.text.replace("128", "64") + "# mine\n")
     desk.undo()
     assert desk.text == TEXT.replace('name = "a"\n', "").replace("128", "64").replace(
@@ -152,8 +152,9 @@ def test_undo_without_the_backup_goes_key_by_key(desk: Desk, monkeypatch: pytest
     desk.set(max_steps=30)
     desk.set(name="b")
     backups = list((desk.folder / "out/.rltui/backups").iterdir())
-    assert len(backups) == 1
-    backups[0].write_text("damaged")
+    assert {path.stat().st_mode & 0o777 for path in backups} == {0o600}, "finding H3"
+    for path in backups:
+        path.write_text("damaged")
     desk.reopen()
     desk.undo()
     desk.undo()
@@ -354,3 +355,43 @@ def test_undo_restores_the_bytes_of_ten_thousand_edits(
     tmp_path_factory: pytest.TempPathFactory, steps: list[TomlValue]
 ) -> None:
     walk(Desk(tmp_path_factory.mktemp("desk")), steps)
+
+
+def test_secrets_are_in_no_record_and_come_back_all_the_same(desk: Desk) -> None:
+    """Finding H4."""
+    desk.path.write_text(TEXT + '[wandb]\napi_key = "old-secret"\n# token = "a-third"\n')
+    before = desk.text
+    desk.set(wandb__api_key="new-secret", max_steps=30)
+    assert desk.words() == ('max_steps 20 → 30, wandb.api_key "(hidden)" → "(hidden)"', None)
+    preview = desk.editor.preview(Request(action="undo"))
+    journal = (desk.folder / "out/.rltui/journal.jsonl").read_text()
+    told = [journal, preview.diff, repr(preview.changes), desk.editor.knob_table({}).model_dump_json()]
+    assert not any(word in each for each in told for word in ("old-secret", "new-secret", "a-third"))
+    assert '-api_key = "(hidden)"\n+api_key = "(hidden)"\n' in preview.diff
+    desk.path.write_text(desk.text + "# mine\n")
+    desk.reopen()
+    desk.undo()
+    assert desk.text == before + "# mine\n"
+    with pytest.raises(ConfigError, match="is a secret, which is not shown"):
+        desk.set(wandb__api_key="(hidden)")
+    base = desk.store.base()
+    desk.path.write_text(desk.text.replace("old-secret", "their-secret"))
+    request = Request(action="set", edits={"wandb.api_key": "new-secret"}, base=base)
+    with pytest.raises(ConflictError) as caught:
+        desk.do(request)
+    assert "-secret" not in str(caught.value)
+    desk.path.write_text('max_steps = 20\ntoken = "a-secret\n')
+    with pytest.raises(ConfigError) as broken:
+        desk.store.load()
+    assert "a-secret" not in str(broken.value)
+
+
+def test_a_secret_that_was_not_kept_is_set_by_hand(desk: Desk) -> None:
+    desk.path.write_text(TEXT + 'token = "old"\n')
+    desk.set(env__1__token="new")
+    desk.path.write_text(desk.text + "# mine\n")
+    desk.reopen()
+    for path in (desk.folder / "out/.rltui/backups").iterdir():
+        path.unlink()
+    with pytest.raises(ConfigError, match=r"the value of env\.1\.token, a secret, was not kept"):
+        desk.undo()

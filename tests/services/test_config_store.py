@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import difflib
 import os
+import socket
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rltui.core.config_report import KnobInfo, KnobTable
+from rltui.core.toml_scan import scan
 from rltui.errors import ConfigError, ConflictError, RltuiError
+from rltui.frameworks import registry
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services import config_files
@@ -24,6 +29,7 @@ rollouts_per_example = 16
 [trainer.optim]
 lr = 3e-6
 """
+DATA = Path(__file__).parents[1] / "data" / "prime_rl"
 SFT = "[data]\nbatch_size = 32\nmicro_batch_size = 8\n"
 
 
@@ -76,6 +82,15 @@ def test_set_reaches_every_file_at_once(store: ConfigStore, rl: Path) -> None:
     assert "b/sft.toml" in preview.diff
 
 
+def test_a_learning_rate_far_from_the_last_one_is_a_warning(store: ConfigStore) -> None:  # B1
+    far = store.preview({"trainer.optim.lr": 0.6})
+    assert [
+        (problem.severity, problem.message) for problem in far.problems if problem.severity == "warning"
+    ] == [("warning", "trainer.optim.lr: 0.6 is 200,000 times higher than 3e-06: is that meant?")]
+    assert not far.blocked
+    assert not store.preview({"trainer.optim.lr": 1e-5}).problems
+
+
 def test_preview_without_a_change_is_empty(store: ConfigStore) -> None:
     preview = store.preview({"orchestrator.batch_size": 128, "trainer.optim.lr": "3e-6"})
     assert (preview.diff, dict(preview.readers)) == ("", {})
@@ -88,6 +103,33 @@ def test_preview_counts_what_runs_as_a_change(store: ConfigStore, tmp_path: Path
     assert store.preview({"orchestrator.batch_size": 64}, running=running).changed == (
         "orchestrator.batch_size",
     )
+
+
+def test_what_runs_is_what_the_process_got(store: ConfigStore, rl: Path, tmp_path: Path) -> None:
+    """Finding A7: a port of rltui's choice, the checkpoint, the folder of the run."""
+    store.snapshot(tmp_path / "snap")
+    config_files.write_passed(
+        tmp_path / "snap", {"rl": {"inference.server.port": 8001, "ckpt.resume_step": 500}}
+    )
+    got = load_snapshot(tmp_path / "snap", TINYRL)
+    running = {"inference": got, "orchestrator": got, "trainer": got}
+    table = store.knob_table(running)
+    port, step = row(table, "inference.server.port"), row(table, "ckpt.resume_step")
+    assert (port.value, port.running, port.overridden, port.changed) == (8000, 8001, True, False)
+    assert (step.value, step.running, step.overridden, step.changed) == (None, 500, True, False)
+    assert store.pending(running) == (), "no restart would change that"
+    batch = row(table, "orchestrator.batch_size")
+    assert (batch.running, batch.overridden) == (128, False)
+
+    store.apply(store.preview({"inference.server.port": 8005, "ckpt.resume_step": 420}))
+    table = store.knob_table(running)
+    port = row(table, "inference.server.port")
+    assert (port.value, port.running, port.overridden, port.changed) == (8005, 8001, False, True)
+    pending = {each.key: each.running for each in store.pending(running)}
+    assert pending["inference.server.port"] == 8001
+    assert pending["ckpt.resume_step"] == 500
+    again = store.preview({"ckpt.resume_step": 420}, running=running)
+    assert again.readers == {"ckpt.resume_step": ("orchestrator", "trainer")}, "it may be asked for again"
 
 
 def test_removing_a_key_brings_back_the_default(store: ConfigStore, rl: Path) -> None:
@@ -108,6 +150,29 @@ def test_a_broken_rule_is_previewed_but_not_written(store: ConfigStore, rl: Path
     assert rl.read_text() == RL
 
 
+def test_what_the_framework_takes_or_a_person_forces_is_written(store: ConfigStore, rl: Path) -> None:
+    edit = {"orchestrator.batch_size": 100}
+    refused = store.preview(edit)
+    assert refused.blocked
+    assert not store.preview(edit, force=True).blocked
+    store.accept(refused.after)
+    taken = store.preview(edit)
+    assert any("itself takes it" in problem.message for problem in taken.problems)
+    store.apply(taken)
+    assert "batch_size = 100" in rl.read_text()
+    assert store.preview({"orchestrator.batch_size": 101}).blocked, "of those contents alone"
+
+
+def test_a_choice_that_nobody_knows_can_be_forced(tmp_path: Path) -> None:
+    rl = tmp_path / "rl.toml"
+    rl.write_text((DATA / "era_c" / "rl.toml").read_text())
+    store = ConfigStore([rl], registry.get("prime-rl"))
+    with pytest.raises(ConfigError, match="must be one of"):
+        store.preview({"trainer.optim.type": "lion"})
+    store.apply(store.preview({"trainer.optim.type": "lion"}, force=True))
+    assert 'type = "lion"' in rl.read_text()
+
+
 def test_a_change_since_the_preview_is_a_conflict(store: ConfigStore, rl: Path) -> None:
     preview = store.preview({"orchestrator.batch_size": 64})
     rl.write_text(RL + "# mine\n")
@@ -115,7 +180,7 @@ def test_a_change_since_the_preview_is_a_conflict(store: ConfigStore, rl: Path) 
         store.apply(preview)
     assert rl.read_text() == RL + "# mine\n"
     rl.unlink()
-    with pytest.raises(ConflictError, match="cannot be read any more"):
+    with pytest.raises(ConflictError, match="there is no such file"):
         store.apply(preview)
 
 
@@ -189,6 +254,8 @@ def test_snapshot_can_be_read_again(store: ConfigStore, rl: Path, tmp_path: Path
     assert Path(copies["rl"].path).read_text() == RL
     assert load_snapshot(tmp_path / "attempt" / "config", TINYRL) == copies
     assert load_snapshot(tmp_path / "nothing", TINYRL) == {}
+    modes = [path.stat().st_mode & 0o777 for path in (tmp_path / "attempt" / "config").rglob("*")]
+    assert set(modes) == {0o600}, "finding H3: they may hold secrets"
 
 
 def test_the_last_good_config_stays(store: ConfigStore, rl: Path) -> None:
@@ -265,3 +332,64 @@ def test_the_diff_applies_with_patch(store: ConfigStore, rl: Path, tmp_path: Pat
     store.apply(preview)
     subprocess.run(["git", "apply", "-"], input=preview.diff.encode(), cwd=copy.parent, check=True)
     assert copy.read_bytes() == rl.read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "socket", "large"])
+def test_what_is_no_config_file_is_refused_at_once_and_in_words(
+    store: ConfigStore, rl: Path, kind: str
+) -> None:
+    """Findings H7 and H19: it became one while a supervisor lives."""
+    store.load()
+    preview = store.preview({"orchestrator.batch_size": 64})
+    rl.unlink()
+    words = "is no regular file"
+    match kind:
+        case "pipe":
+            os.mkfifo(rl)
+        case "device":
+            rl.symlink_to("/dev/zero")
+        case "folder":
+            rl.mkdir()
+            words = "is a folder"
+        case "socket":
+            socket.socket(socket.AF_UNIX).bind(os.path.relpath(rl))
+            words = "cannot be read"
+        case "large":
+            rl.write_text(RL + "# x\n" * 100_000)
+            words = "is larger than 256 KiB"
+    with pytest.raises(ConfigError, match=words):
+        store.load()
+    with pytest.raises(ConflictError, match=words):
+        store.apply(preview)
+
+
+@pytest.mark.parametrize("lines", ["key_{} = 1\n", "[t{}]\na = 1\n"])
+def test_work_grows_with_the_file_and_no_faster(
+    store: ConfigStore, rl: Path, lines: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finding H7: a file is scanned once, and few of its unknown keys are compared with all known ones."""
+    calls = []
+    real = difflib.get_close_matches
+
+    def counted(*arguments: Any, **options: Any) -> list[Any]:
+        calls.append(arguments)
+        return list(real(*arguments, **options))
+
+    monkeypatch.setattr(difflib, "get_close_matches", counted)
+    scan.cache_clear()
+    rl.write_text(RL + "".join(map(lines.format, range(300))))
+    table = store.knob_table({})
+    assert 50 <= len(table.problems) < 60
+    assert any("more than 50 unknown keys" in problem.message for problem in table.problems)
+    assert len(calls) < 120
+    assert scan.cache_info().misses == 1
+
+
+def test_advice_is_about_the_edited_knob_first(store: ConfigStore) -> None:
+    """Finding B7."""
+    (problem,) = store.preview({"orchestrator.rollouts_per_example": 48}).problems
+    assert problem.message.endswith(
+        "nearest valid rollouts_per_example is 32 or 64, or batch_size is 96 or 144"
+    )
+    (problem,) = store.preview({"orchestrator.batch_size": 100}).problems
+    assert problem.message.endswith("nearest valid batch_size is 96 or 112")

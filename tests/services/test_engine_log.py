@@ -102,3 +102,13 @@ def test_only_the_start_of_a_long_log_is_read(tmp_path: Path) -> None:
     late = b"Available KV cache memory: 3.00 GiB\n"
     log.write_bytes(b"Available KV cache memory: 5.00 GiB\n" + b"x" * 1000 + late)
     assert read_figures(log, limit_bytes=500) == EngineFigures(kv_cache_bytes=5 * GIB)
+
+
+def test_figures_without_end_are_none(tmp_path: Path) -> None:
+    nines = "9" * 65_000
+    log = tmp_path / "output.log"
+    log.write_text(
+        f"Available KV cache memory: {nines} GiB\nGPU KV cache size: {nines} tokens\n"
+        f"non-default args: {{{nines}\nInitializing a V1 LLM engine (v{nines}.1\n"
+    )
+    assert read_figures(log) is None

@@ -118,3 +118,10 @@ def test_what_tinyrl_itself_says_of_a_wrong_config(tmp_path: Path) -> None:
         assert found is not None, text
         assert found.text.startswith(f"config error: {what}")
         assert found.hopeless
+
+
+def test_lines_before_an_end(tmp_path: Path) -> None:
+    log = tmp_path / "output.log"
+    log.write_text("loading\nstill loading\nKeyboardInterrupt\n")
+    assert last_lines(log, end=22) == ["loading", "still loading", ""]
+    assert last_lines(log, end=1000) == last_lines(log)

@@ -14,7 +14,7 @@ import pytest
 from rltui.core.config_report import Problem
 from rltui.frameworks.base import Checkout, Framework, OwnValidation
 from rltui.frameworks.generic import GENERIC
-from rltui.services import own_validation, toml_source
+from rltui.services import own_validation, toml_source, trust
 from rltui.services.config_files import LoadedFiles
 from rltui.services.own_problems import OwnValidators
 from rltui.services.own_validation import NotAsked, ask
@@ -66,11 +66,15 @@ Checkouts = Callable[[str], tuple[str, ...]]
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Checkouts:
-    """Makes a checkout in `tmp_path/box` with these config classes, and returns its interpreter."""
+def checkout(tmp_path: Path, own_user: Path) -> Checkouts:
+    """Makes a checkout in `tmp_path/box` with these config classes, which is trusted, and returns its
+    interpreter.
+    """
+    assert own_user.is_dir()
 
     def make(source: str) -> tuple[str, ...]:
         root = tmp_path / "box"
+        trust.grant([root])
         package = root / "src/prime_rl/configs"
         package.mkdir(parents=True)
         (root / "pyproject.toml").write_text('[project]\nname = "prime-rl"\n')
@@ -94,6 +98,16 @@ def problems(
     tmp_path: Path, text: str, ours: tuple[Problem, ...] = (), own: Framework = FRAMEWORK
 ) -> list[Problem]:
     return list(OwnValidators(own, tmp_path / "box").problems(loaded(tmp_path, text), ours))
+
+
+def test_an_untrusted_checkout_is_not_run(tmp_path: Path, checkout: Checkouts) -> None:
+    """Finding H2."""
+    checkout(f"open({str(tmp_path / 'run')!r}, 'w')\n{MODEL}")
+    trust.revoke(tmp_path)
+    (problem,) = problems(tmp_path, "x = 1\n")
+    assert (problem.severity, f"rltui trust {tmp_path / 'box'}" in problem.message) == ("hint", True)
+    assert not OwnValidators(FRAMEWORK, tmp_path / "box").accepts(loaded(tmp_path, "x = 1\n"))
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_valid_file_says_nothing_and_leaves_nothing(tmp_path: Path, checkout: Checkouts) -> None:
@@ -178,6 +192,23 @@ def test_who_hangs_is_ended_with_all_it_started(tmp_path: Path, checkout: Checko
     for pid in map(int, pids.read_text().split()):
         state = Path(f"/proc/{pid}/stat")
         assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_one_who_computes_for_ever_is_ended(tmp_path: Path, checkout: Checkouts) -> None:
+    interpreter = checkout("while True:\n    pass\n")
+    answer = ask(interpreter, MODELS, {"rl": "max_steps = 1\n"}, folder=tmp_path, cpu_s=1)
+    assert answer == NotAsked("no answer within 1 s of processor time")
+
+
+def test_they_accept_what_they_find_valid_and_nothing_else(tmp_path: Path, checkout: Checkouts) -> None:
+    (tmp_path / "box").mkdir()
+    own = OwnValidators(FRAMEWORK, tmp_path / "box")
+    assert not own.accepts(loaded(tmp_path, "max_steps = 3\n")), "there is nobody to ask"
+    (tmp_path / "box/rl.toml").unlink()
+    (tmp_path / "box").rmdir()
+    checkout(MODEL)
+    assert own.accepts(loaded(tmp_path, "max_steps = 3\n"))
+    assert not own.accepts(loaded(tmp_path, "no_such_key = 3\n"))
 
 
 def test_it_sees_no_gpu_and_no_hub(tmp_path: Path, checkout: Checkouts) -> None:

@@ -98,3 +98,18 @@ async def test_log_pattern_behind_a_flood(tmp_path: Path) -> None:
     log = tmp_path / "output.log"
     log.write_bytes(b"x" * (2 * LOG_CHUNK) + b"\n" + b"line\n" * LOG_CHUNK + b"ready\n")
     assert await asked(Ready(log="^ready$|\nready"), log)
+
+
+async def test_log_pattern_sees_the_beginning_of_a_long_line_only(tmp_path: Path) -> None:
+    log = tmp_path / "output.log"
+    log.write_text("7" * 65_000 + " ready\n")
+    assert not await asked(Ready(log="ready"), log), "H13: a pattern could be busy with it for minutes"
+    log.write_text("  5%\r" * 65_000 + "ready\n")
+    assert await asked(Ready(log="^ready"), log)
+
+
+async def test_an_address_that_is_none_is_not_ready_and_says_so() -> None:
+    filled = Ready(http="http://{host}").model_copy(update={"http": "http://h:nonsense/"})
+    probe = Probe(filled, Path("x"))
+    assert not await probe.succeeded()
+    assert "nonsense" in str(probe)

@@ -57,6 +57,7 @@ def test_outputs_are_kept_with_the_real_folders_and_nothing_else(tmp_path: Path)
     assert tomllib.loads(trainer.read_text()) == {"steps": 3, "dir": "/real/here"}
     assert json.loads(env.read_text()) == {"dir": "/real", "none": None}
     assert set(made.files) == {"trainer", "env.Math"}
+    assert {path.stat().st_mode & 0o777 for path in (trainer, env)} == {0o600}, "finding H3"
     assert not scratch_folders(tmp_path)
 
 
@@ -117,8 +118,9 @@ def test_command_that_never_ends_is_ended_with_its_children(tmp_path: Path) -> N
 
 def test_missing_output_is_an_error_unless_it_is_optional(tmp_path: Path) -> None:
     resolution = replace(RESOLUTION, outputs={**RESOLUTION.outputs, "inference": "out/inference.toml"})
-    with pytest.raises(ConfigError, match="the config of inference was not written"):
-        make(tmp_path, program(tmp_path, MAKES), resolution)
+    with pytest.raises(ConfigError, match="the config of inference was not written") as caught:
+        make(tmp_path, program(tmp_path, MAKES), replace(resolution, unsupported="take another layout"))
+    assert caught.value.hint == "take another layout"
     assert (
         "inference"
         not in make(

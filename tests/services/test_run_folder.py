@@ -45,6 +45,20 @@ def test_from_the_beginning_nothing_is_lost(folder: RunFolder) -> None:
     assert (aside / "checkpoints" / "step_10" / "STABLE").exists()
 
 
+def test_what_a_person_keeps_beside_the_steps_is_neither_offered_nor_moved(folder: RunFolder) -> None:
+    """Finding A8."""
+    for name in ("best_step_400", "step_0400", "step_12_before_collapse"):
+        (folder.path / "checkpoints" / name).mkdir()
+        (folder.path / "checkpoints" / name / "STABLE").touch()
+    (folder.path / "checkpoints" / "step_500").write_text("a note")
+    mine = {"best_step_400", "step_0400", "step_12_before_collapse", "step_500"}
+    assert folder.checkpoints() == [5, 10]
+    folder.move_stale_aside(5)
+    assert {path.name for path in (folder.path / "checkpoints").iterdir()} >= mine
+    folder.move_stale_aside(None)
+    assert {path.name for path in (folder.path / "checkpoints").iterdir()} == mine
+
+
 def test_two_archives_in_one_second_do_not_meet(folder: RunFolder) -> None:
     first = folder.move_stale_aside(None)
     (folder.path / "metrics.jsonl").write_text("again")

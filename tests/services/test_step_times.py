@@ -58,12 +58,26 @@ def test_the_same_config_takes_as_long_and_twice_the_batch_twice_as_long(box: Bo
         box.step(step, 4.0)
     found = box.estimate()
     assert found is not None
-    assert (found.value, found.text) == (4.0, "median of steps 1 to 5, with this config")
+    assert (found.value, found.text) == (4.0, "median of steps 1 to 5")
     box.write("batch_size = 256")
     found = box.estimate()
     assert found is not None
     assert found.value == 8.0
-    assert found.text.startswith("256 rollouts per step / 32 rollouts per s in steps 1 to 5")
+    assert found.text.startswith("256 rollouts per step at the pace of 128 in 4 s, the median of steps")
+
+
+@pytest.mark.parametrize("edit", ["max_steps = 7", "[inference]\ngpu_memory_utilization = 0.4"])
+def test_what_does_not_move_a_step_does_not_move_its_estimate(box: Box, edit: str) -> None:
+    """Finding B3: the two sides of an edit came from two estimators."""
+    box.write("batch_size = 128")
+    box.start(1)
+    for step, seconds in enumerate((9.0, 4.0, 5.0, 4.5), start=1):
+        box.step(step, seconds)
+    before = box.estimate()
+    assert before is not None
+    text = box.config.read_text()
+    box.config.write_text(f"{edit}\n{text}" if "[" not in edit else text.replace("[inference]", edit))
+    assert box.estimate() == before
 
 
 def test_steps_count_for_the_config_they_ran_with(box: Box) -> None:
@@ -76,11 +90,11 @@ def test_steps_count_for_the_config_they_ran_with(box: Box) -> None:
     found = box.estimate()
     assert found is not None
     assert found.value == 8.0
-    assert found.text == "12,800 tokens per step / 1,600 tokens per s in step 1, with another config"
+    assert found.text == "12,800 tokens per step at the pace of 6,400 in 4 s, the median of step 1"
     box.step(2, 7.0, tokens=50.0)
     found = box.estimate()
     assert found is not None
-    assert (found.value, found.text) == (7.0, "median of step 2, with this config")
+    assert (found.value, found.text) == (7.0, "median of step 2")
 
 
 def test_a_broken_value_estimates_nothing(box: Box) -> None:

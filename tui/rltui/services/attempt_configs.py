@@ -6,9 +6,11 @@ from collections.abc import Mapping
 
 from rltui.core.config_merge import changed_keys, deep_leaves
 from rltui.core.config_report import ConfigDiff, KeyDifference
+from rltui.core.suggest import unknown
 from rltui.core.toml_scan import BOM
 from rltui.errors import UsageError
 from rltui.frameworks.base import Framework
+from rltui.frameworks.config_data import as_passed
 from rltui.services.config_files import LoadedFiles, read_snapshot
 from rltui.services.experiment_files import ControlFolder
 from rltui.services.file_diff import text_diff
@@ -27,11 +29,10 @@ def of_attempt(name: str, control: ControlFolder, framework: Framework) -> Loade
     wanted = int(number) if number.isdecimal() else None if number else numbers[-1] if numbers else None
     if wanted not in numbers:
         started = ", ".join(f"{component}#{each}" for each in numbers)
-        known = ", ".join(folder.parent.name for folder in control.newest_attempts())
-        raise UsageError(
-            f"there is no attempt {name}",
-            hint=f"there are: {started}" if started else f"started were: {known or 'none'}",
-        )
+        if not started:
+            known = (folder.parent.name for folder in control.newest_attempts())
+            raise unknown("started component", component, known)
+        raise UsageError(f"there is no attempt {name}", hint=f"there are: {started}")
     return read_snapshot(control.attempt_dir(component, wanted) / "config", framework)
 
 
@@ -41,7 +42,7 @@ def config_diff(before: LoadedFiles, after: LoadedFiles, names: tuple[str, str])
     keys, texts = [], []
     for role in roles:
         old, new = _source(before, role), _source(after, role)
-        for key, (left, right) in changed_keys(_leaves(old), _leaves(new)).items():
+        for key, (left, right) in changed_keys(_leaves(before, role), _leaves(after, role)).items():
             keys.append(KeyDifference(key=key, file=f"{role}.toml", before=left, after=right))
         texts.append(text_diff(_text(old), _text(new), f"{role}.toml"))
     return ConfigDiff(before=names[0], after=names[1], keys=tuple(keys), text="".join(texts))
@@ -51,8 +52,9 @@ def _source(loaded: LoadedFiles, role: str) -> Source | None:
     return loaded.sources.get(role)
 
 
-def _leaves(source: Source | None) -> Mapping[str, object]:
-    return {} if source is None else deep_leaves(source.data)
+def _leaves(loaded: LoadedFiles, role: str) -> Mapping[str, object]:
+    """What a component got, or what the files say now."""
+    return deep_leaves(as_passed(loaded.files)[role].data) if role in loaded.sources else {}
 
 
 def _text(source: Source | None) -> str:

@@ -25,7 +25,7 @@ def find(
     """The checkout's folder; `None` where there is none.
 
     Looked for in the workspace, where the environment variable points to, then from the config files and the
-    workspace upward.
+    workspace upward, and there in a folder of the project's name, as in projects that contain one.
 
     Raises:
         ConfigError: if the environment variable names a folder that is no such checkout.
@@ -40,7 +40,12 @@ def find(
             f"{checkout.variable} names {folder}, which is no checkout of {checkout.project}",
             hint=f"let it name the folder with {checkout.project}'s pyproject.toml, or unset it",
         )
-    nearby = (folder for start in (*config_files, workspace) for folder in _upward(start))
+    nearby = (
+        folder
+        for start in (*config_files, workspace / "any")
+        for above in _upward(start)
+        for folder in (above, above / checkout.project)
+    )
     return next((folder for folder in nearby if is_checkout(folder, checkout)), None)
 
 
@@ -48,7 +53,7 @@ def is_checkout(folder: Path, checkout: Checkout) -> bool:
     """Whether the folder is the root of one, by the project name in its `pyproject.toml`."""
     try:
         data = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     project = data.get("project")
     return isinstance(project, dict) and project.get("name") == checkout.project

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 from rltui.core.api import EDITS, Request
 from rltui.core.config_merge import key_conflicts
 from rltui.core.config_report import FileConflict, KnobTable
 from rltui.core.edit_log import EditRecord, FileEdit, describe
 from rltui.core.knobs import TomlValue
+from rltui.core.secrets import MASK
 from rltui.core.toml_values import format_value, parse_value, same_value
 from rltui.errors import ConfigError
 from rltui.frameworks.config_data import value_at
+from rltui.services import toml_source
 from rltui.services.config_conflicts import conflict_error, find_conflicts
 from rltui.services.config_store import ConfigStore
 from rltui.services.edit_history import EditHistory
+from rltui.services.edit_intent import EditIntent, Journal
 from rltui.services.edit_preview import EditPreview
 from rltui.services.edited_source import edited
 from rltui.services.experiment_files import ControlFolder
@@ -27,29 +31,23 @@ _LONGEST_DIFF = 100_000
 """Characters of a diff that the journal takes."""
 
 
-class Journal(Protocol):
-    """Where edits are recorded."""
-
-    def add(
-        self,
-        kind: str,
-        text: str,
-        *,
-        component: str | None = None,
-        attempt: int | None = None,
-        **data: object,
-    ) -> object:
-        """Record an event that happened now."""
-        ...
-
-
 class ConfigEditor:
-    """Edits the files of `store`. Blocking, for one thread; others may edit the same files elsewhere."""
+    """Edits the files of `store`. Blocking. For one thread, but `apply`, which waits for others that
+    write and for the disk, may be called from another. Others may edit the same files elsewhere.
+    """
 
     def __init__(self, store: ConfigStore, control: ControlFolder, journal: Journal) -> None:
         self._store = store
         self._history = EditHistory(control.journal_file, control.path / "backups")
-        self._journal = journal
+        self._intent = EditIntent(control.path / "edit.json", self._history, journal)
+
+    def settle(self) -> None:
+        """Finish what a killed rltui had begun to write. To be called before the first look at the history.
+
+        Raises:
+            RltuiError: as `EditIntent.settle`.
+        """
+        self._intent.settle()
 
     def knob_table(self, running: Running) -> KnobTable:
         """As `ConfigStore.knob_table`, with what can be undone and redone."""
@@ -95,28 +93,32 @@ class ConfigEditor:
                 else "the same edit fits onto what is there now: look again, and repeat it"
             )
             raise conflict_error(preview.conflicts, again=again)
+        if preview.blocked or not preview.roles:
+            self._store.apply(preview)
+            return None
+        self._history.keep(
+            loaded.sources[role] for role in preview.roles for loaded in (preview.before, preview.after)
+        )
         written: list[EditRecord] = []
-        if preview.roles and not preview.blocked:
-            self._history.keep(preview.before.sources[role] for role in preview.roles)
-        self._store.apply(preview, record=lambda: written.append(self._record(request, preview)))
-        return written[0] if written else None
+
+        @contextmanager
+        def recorded() -> Iterator[None]:
+            written.append(self._record(request, preview))
+            with self._intent.carried_out(*_told(written[0], preview)):
+                yield
+
+        self._store.apply(preview, recorded=recorded)
+        return written[0]
 
     def _record(self, request: Request, preview: EditPreview) -> EditRecord:
         changes = {key: pair for role in preview.roles for key, pair in preview.changes[role].items()}
-        record = EditRecord(
+        return EditRecord(
             number=self._history.now().next_number,
             action=request.action,
             words=preview.words or describe(changes),
             files=tuple(_file_edit(preview, role) for role in preview.roles),
             takes_back=preview.takes_back,
         )
-        text = f"{request.action}: {record.words}" if preview.words else record.words
-        diff = preview.diff
-        if len(diff) > _LONGEST_DIFF:
-            diff = f"{diff[:_LONGEST_DIFF]}\n… {len(diff) - _LONGEST_DIFF} more characters\n"
-        edits = {key: _toml(new) for key, (_, new) in changes.items()}
-        self._journal.add("edit", text, **record.model_dump(mode="json"), edits=edits, diff=diff)
-        return record
 
     def _content(self, sha: str) -> bytes | None:
         return self._store.remembered(sha) or self._history.content(sha)
@@ -139,7 +141,7 @@ class ConfigEditor:
                 contents[Path(file.path)] = restored
         preview = self._store.preview_contents({} if conflicts else contents, running=running)
         wanted = {
-            role: {key: _value(before) for key, (before, _) in file.keys.items()}
+            role: self._values(file, file.before)
             for file in record.files
             for role, source in preview.before.sources.items()
             if str(source.path) == file.path
@@ -158,8 +160,7 @@ class ConfigEditor:
         content = self._content(file.before)
         if source.sha == file.after and content is not None:
             return content
-        after = {key: _value(text) for key, (_, text) in file.keys.items()}
-        before = {key: _value(text) for key, (text, _) in file.keys.items()}
+        before, after = self._values(file, file.before), self._values(file, file.after)
         theirs = {key: value_at(source.data, key) for key in after}
         if clashes := key_conflicts(after, theirs, before):
             return FileConflict(file=file.path, keys=clashes)
@@ -167,6 +168,33 @@ class ConfigEditor:
             if not same_value(theirs[key], value):
                 source = edited(source, key, value)
         return source.content
+
+    def _values(self, file: FileEdit, sha: str) -> dict[str, TomlValue]:
+        """The changed keys as the content of that SHA-256, which is one of the edit's two, has them; where
+        it is not kept any more, as the record says, which does not hold secrets.
+
+        Raises:
+            ConfigError: if a secret is not known.
+        """
+        content = self._content(sha)
+        if content is not None:
+            data = toml_source.parse(Path(file.path), content).data
+            return {key: value_at(data, key) for key in file.keys}
+        texts = {key: pair[sha == file.after] for key, pair in file.keys.items()}
+        for key, text in texts.items():
+            if text is not None and MASK in text:
+                raise ConfigError(f"the value of {key}, a secret, was not kept", hint="set it by hand")
+        return {key: None if text is None else parse_value(text) for key, text in texts.items()}
+
+
+def _told(record: EditRecord, preview: EditPreview) -> tuple[str, dict[str, Any]]:
+    """Text and data of its journal entry."""
+    text = f"{record.action}: {record.words}" if preview.words else record.words
+    diff = preview.diff
+    if len(diff) > _LONGEST_DIFF:
+        diff = f"{diff[:_LONGEST_DIFF]}\n… {len(diff) - _LONGEST_DIFF} more characters\n"
+    edits = {key: after for file in record.files for key, (_, after) in file.keys.items()}
+    return text, {**record.model_dump(mode="json"), "edits": edits, "diff": diff}
 
 
 def _file_edit(preview: EditPreview, role: str) -> FileEdit:
@@ -182,7 +210,3 @@ def _file_edit(preview: EditPreview, role: str) -> FileEdit:
 
 def _toml(value: TomlValue) -> str | None:
     return None if value is None else format_value(value)
-
-
-def _value(text: str | None) -> TomlValue:
-    return None if text is None else parse_value(text)

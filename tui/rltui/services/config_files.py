@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rltui.core.toml_scan import BOM
-from rltui.errors import ConfigError, RltuiError
+from rltui.errors import ConfigError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
 from rltui.services import checkout, toml_source
+from rltui.services.experiment_files import make_folder, write_atomically
 from rltui.services.toml_source import Source
+
+_PASSED = "passed.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +24,15 @@ class LoadedFiles:
     """The config files of an experiment as they were read, by role."""
 
     sources: Mapping[str, Source]
+    passed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By role, of copies: what a component got in place of what they say."""
 
     @property
     def files(self) -> ConfigFiles:
         """What framework modules take."""
         return {
-            role: ConfigFile(role, str(source.path), source.data) for role, source in self.sources.items()
+            role: ConfigFile(role, str(source.path), source.data, self.passed.get(role, {}))
+            for role, source in self.sources.items()
         }
 
 
@@ -40,12 +48,13 @@ def detect(paths: Sequence[Path], *, workspace: Path) -> Framework:
         return registry.detect(parsed)
     except registry.AmbiguousConfigError as error:
         checkouts = {registry.get(name).checkout for name in error.candidates} - {None}
+        likely = registry.likely(error, parsed)
     found = (
         checkout.installed_generation(known, workspace=workspace, config_files=paths)
         for known in checkouts
         if known is not None
     )
-    return registry.detect(parsed, installed=next((name for name in found if name is not None), None))
+    return registry.detect(parsed, installed=next((name for name in found if name is not None), likely))
 
 
 def named(paths: Sequence[Path]) -> tuple[Path, ...]:
@@ -80,7 +89,8 @@ def load(paths: Sequence[Path], framework: Framework) -> LoadedFiles:
         if role in sources:
             raise ConfigError(
                 f"{path} and {sources[role].path} are both the {role!r} file of {framework.title}",
-                hint="give one of them",
+                hint="give one of them; what `@ base.toml @ overlay.toml` merges, write into one file: "
+                "a copy of the base with the tables of the overlay",
             )
         sources[role] = source
     _require(framework, sources)
@@ -97,30 +107,29 @@ def _require(framework: Framework, sources: Mapping[str, Source]) -> None:
     given = ", ".join(str(source.path) for source in sources.values()) or "no file"
     beside = " and ".join(framework.companions.values())
     missing = sorted(framework.required[0] - sources.keys())
+    alone = f"; {given} is for {next(iter(sources))} alone" if len(sources) == 1 else f"; given: {given}"
     raise ConfigError(
-        f"{framework.title} needs its {' and '.join(f'{role}.toml' for role in missing)}; given: {given}",
-        hint=f"name that file; {beside} beside it is found by itself" if beside else "name that file too",
+        f"{framework.title} needs its {' and '.join(f'{role}.toml' for role in missing)}{alone}",
+        hint=f"name that file; {beside} beside it is found by itself"
+        if beside
+        else "name that file too; one program alone is run by a layout of your own, with framework = "
+        '"generic" and its command',
     )
 
 
 def write_snapshot(loaded: LoadedFiles, folder: Path) -> ConfigFiles:
-    """Copy the files as `<role>.toml` into `folder`. A byte order mark is left out: few programs take one.
+    """Copy the files as `<role>.toml` into `folder`, for nobody else to read: they may hold secrets. A byte
+    order mark is left out: few programs take one.
 
     Raises:
         RltuiError: if they cannot be written.
     """
     copies: dict[str, ConfigFile] = {}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for role, source in loaded.sources.items():
-            copy = folder.absolute() / f"{role}.toml"
-            copy.write_bytes(source.text.removeprefix(BOM).encode())
-            copies[role] = ConfigFile(role, str(copy), source.data)
-    except OSError as error:
-        raise RltuiError(
-            f"cannot copy the config to {folder}: {error.strerror}",
-            hint="make room, or choose another output folder",
-        ) from error
+    make_folder(folder, mode=0o700)
+    for role, source in loaded.sources.items():
+        copy = folder.absolute() / f"{role}.toml"
+        write_atomically(copy, source.text.removeprefix(BOM).encode())
+        copies[role] = ConfigFile(role, str(copy), source.data)
     return copies
 
 
@@ -132,4 +141,22 @@ def read_snapshot(folder: Path, framework: Framework) -> LoadedFiles:
     """
     sources = [toml_source.read(path) for path in sorted(folder.glob("*.toml"))]
     roles = (framework.roles(str(source.path), source.data) or source.path.stem for source in sources)
-    return LoadedFiles(dict(zip(roles, sources, strict=True)))
+    return LoadedFiles(dict(zip(roles, sources, strict=True)), _read_passed(folder))
+
+
+def write_passed(folder: Path, passed: Mapping[str, Mapping[str, Any]]) -> None:
+    """Keep beside a snapshot what its component gets in place of what the files say.
+
+    Raises:
+        RltuiError: if it cannot be written.
+    """
+    write_atomically(folder / _PASSED, json.dumps(passed).encode())
+
+
+def _read_passed(folder: Path) -> Mapping[str, Mapping[str, Any]]:
+    """Nothing where nobody wrote it down, such as an earlier rltui."""
+    try:
+        found = json.loads((folder / _PASSED).read_text())
+    except (OSError, ValueError):
+        return {}
+    return {role: values for role, values in found.items() if isinstance(values, dict)}

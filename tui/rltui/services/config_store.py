@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,18 +13,19 @@ from types import MappingProxyType
 from rltui.core.config_report import DerivedValue, KnobInfo, KnobTable, KnobValue, PendingKnob, Problem
 from rltui.core.knob_values import resolve_edits
 from rltui.core.knobs import Knob, TomlValue
+from rltui.core.run_health import large_step
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.frameworks.config_data import effective
+from rltui.frameworks.config_data import as_passed, effective
 from rltui.frameworks.conversion import other_way
 from rltui.frameworks.other_keys import above, added_knob
 from rltui.services import config_files, toml_source
-from rltui.services.atomic_write import replace_files
+from rltui.services.atomic_write import Change, ForeignSaveError, replace_files
 from rltui.services.config_files import LoadedFiles
 from rltui.services.config_lock import config_lock
 from rltui.services.config_problems import located
 from rltui.services.edit_preview import EditPreview
-from rltui.services.edited_source import edited, require_unchanged
+from rltui.services.edited_source import changed_meanwhile, edited, require_unchanged
 from rltui.services.knob_catalog import KnobCatalog
 from rltui.services.knob_rows import Running, knob_rows, pending_knobs
 from rltui.services.toml_source import Source
@@ -32,7 +35,9 @@ _TEXTS = 32
 
 
 class ConfigStore:
-    """The config files `paths` of one experiment. Blocking, for one thread; reads only when asked to."""
+    """The config files `paths` of one experiment. Blocking; reads only when asked to. For one thread,
+    but `apply` may be called from another.
+    """
 
     def __init__(
         self,
@@ -42,20 +47,25 @@ class ConfigStore:
         components: Sequence[str] = (),
         launched: Mapping[str, str] = MappingProxyType({}),
         derive: Callable[[ConfigFiles], tuple[DerivedValue, ...]] | None = None,
+        forced: bool = False,
     ) -> None:
         """`components`: ids of the layout, who read the knobs of which nobody knows the readers.
 
         `launched`: reader that is none of them → the one that starts it.
 
-        `derive` gives the figures that follow from a config; `None`: the framework does.
+        `derive` gives the figures that follow from a config; `None`: the framework does. `forced`: no rule
+        of ours refuses anything, all are warnings.
         """
         self._paths = tuple(paths)
         self._framework = framework
         self._derive = derive or framework.derive
         self._catalog = KnobCatalog(framework, components=components, launched=launched)
+        self._forced = forced
+        self._accepted: tuple[str, ...] | None = None
         self._loaded: LoadedFiles | None = None
         self._texts: dict[str, bytes] = {}
         """By SHA-256, the newest last."""
+        self._lock = threading.Lock()
 
     @property
     def files(self) -> ConfigFiles:
@@ -87,8 +97,11 @@ class ConfigStore:
 
     def problems(self) -> tuple[Problem, ...]:
         """What is wrong with the files as last loaded, with lines and columns."""
-        loaded = self._last()
-        return located(self._framework.check(loaded.files), loaded)
+        return self._problems(self._last())
+
+    def accept(self, loaded: LoadedFiles) -> None:
+        """The framework itself finds these contents valid: what our rules say against them is a warning."""
+        self._accepted = _shas(loaded)
 
     def knob_table(self, running: Running) -> KnobTable:
         """Every knob and every other key, from the files as they are now.
@@ -146,8 +159,8 @@ class ConfigStore:
     ) -> EditPreview:
         """What setting knobs would do to the files as they are now; `None` or `unset` removes the key.
 
-        A knob also counts as changed if a living reader has another value. `force` adds keys that nobody
-        knows.
+        A knob also counts as changed if a living reader has another value. `force` adds keys and takes
+        choices that nobody knows, and lets our rules only warn.
 
         Raises:
             ConfigError: if a file cannot be read, a knob is unknown, or a value has a wrong type or bound.
@@ -168,7 +181,8 @@ class ConfigStore:
             sources[knob.file] = edited(sources[knob.file], knob.key, value)
             wanted.setdefault(knob.file, {})[knob.key] = value
         preview = self._preview(before, LoadedFiles(sources), list(found), running or {})
-        return replace(preview, wanted=wanted)
+        problems = _as_warnings(preview.problems, "forced") if force else preview.problems
+        return replace(preview, wanted=wanted, problems=problems)
 
     def preview_contents(
         self, contents: Mapping[Path, bytes], *, running: Running | None = None
@@ -187,9 +201,11 @@ class ConfigStore:
             sources[role] = toml_source.parse(path, content)
         return self._preview(before, LoadedFiles(sources), [], running or {})
 
-    def apply(self, preview: EditPreview, *, record: Callable[[], None] | None = None) -> None:
-        """Write what was previewed: all files or none. `record` is called then, before anybody else of
-        rltui can write these files again.
+    def apply(
+        self, preview: EditPreview, *, recorded: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
+        """Write what was previewed: all files or none. `recorded` is entered around the write, before anybody
+        else of rltui can write these files.
 
         Raises:
             ConfigError: if the result breaks a rule; nothing was written.
@@ -200,14 +216,16 @@ class ConfigStore:
         if preview.blocked:
             errors = [problem.message for problem in preview.problems if problem.severity == "error"]
             raise ConfigError(errors[0], details=errors[1:], hint="nothing was written")
-        changed = {preview.after.sources[role].path: preview.after.sources[role] for role in preview.roles}
-        if changed:
-            with config_lock(changed):
-                for source in preview.before.sources.values():
+        before, after = preview.before.sources, preview.after.sources
+        changes = {
+            before[role].path: Change(before[role].content, after[role].content) for role in preview.roles
+        }
+        if changes:
+            with config_lock(changes):
+                for source in before.values():
                     require_unchanged(source)
-                replace_files({path: source.content for path, source in changed.items()})
-                if record is not None:
-                    record()
+                with recorded():
+                    _replace(changes, before.values())
         self._keep(preview.after)
 
     def snapshot(self, folder: Path) -> ConfigFiles:
@@ -222,11 +240,12 @@ class ConfigStore:
         return self.load_sources() if self._loaded is None else self._loaded
 
     def _keep(self, loaded: LoadedFiles) -> None:
-        self._loaded = loaded
-        for source in loaded.sources.values():
-            self._texts[source.sha] = self._texts.pop(source.sha, source.content)
-        while len(self._texts) > _TEXTS:
-            del self._texts[next(iter(self._texts))]
+        with self._lock:
+            self._loaded = loaded
+            for source in loaded.sources.values():
+                self._texts[source.sha] = self._texts.pop(source.sha, source.content)
+            while len(self._texts) > _TEXTS:
+                del self._texts[next(iter(self._texts))]
 
     def _preview(
         self, before: LoadedFiles, after: LoadedFiles, asked: Sequence[Knob], running: Running
@@ -237,13 +256,34 @@ class ConfigStore:
             before=before,
             after=after,
             readers={},
-            problems=located(self._framework.check(after.files), after),
+            problems=tuple(
+                problem.after_edit([knob.name for knob in asked]) for problem in self._problems(after)
+            ),
             derived=tuple(figure for figure in new if figure not in old),
         )
         touched = {knob.name: self._catalog.with_known_readers(knob) for knob in asked}
         touched |= {knob.name: knob for knob in self._touched(preview)}
         changed = self._changed(list(touched.values()), preview, running)
-        return replace(preview, readers={knob.name: knob.readers for knob in changed})
+        return replace(
+            preview,
+            readers={knob.name: knob.readers for knob in changed},
+            problems=(*preview.problems, *self._large_steps(changed, preview)),
+        )
+
+    def _large_steps(self, changed: Sequence[Knob], preview: EditPreview) -> Iterable[Problem]:
+        """New values that no rule forbids and that are seldom meant."""
+        old = self._values(changed, preview.before.files)
+        new = self._values(changed, preview.after.files)
+        for knob in changed:
+            if (what := large_step(knob.key, old[knob.name], new[knob.name])) is not None:
+                file = str(preview.after.sources[knob.file].path)
+                yield Problem(severity="warning", key=knob.name, message=f"{knob.name}: {what}", file=file)
+
+    def _problems(self, loaded: LoadedFiles) -> tuple[Problem, ...]:
+        problems = located(self._framework.check(loaded.files), loaded)
+        if self._accepted == _shas(loaded):
+            return _as_warnings(problems, "the framework itself takes it")
+        return _as_warnings(problems, "forced") if self._forced else problems
 
     def _touched(self, preview: EditPreview) -> list[Knob]:
         """Knobs and other keys that the files set to something else than before, or that lie around such."""
@@ -255,10 +295,19 @@ class ConfigStore:
         return [knob for place, knob in knobs.items() if place in changed]
 
     def _changed(self, touched: list[Knob], preview: EditPreview, running: Running) -> list[Knob]:
-        """Knobs whose new value is not what the file held, or not what a living reader has."""
+        """Knobs whose new value is not what the file held, or not what a living reader has.
+
+        A step to resume from may be asked for again: what counts is the one that the reader got.
+        """
         new = self._values(touched, preview.after.files)
         old = self._values(touched, preview.before.files)
-        living = {component: self._values(touched, files) for component, files in running.items()}
+        living: dict[str, Mapping[str, TomlValue]] = {
+            component: self._values(touched, files) for component, files in running.items()
+        }
+        for component, files in running.items():
+            got = self._values(touched, as_passed(files))
+            resumed = {knob.name for knob in touched if knob.key in self._framework.resume_keys}
+            living[component] = {**living[component], **{name: got[name] for name in resumed}}
         return [
             knob
             for knob in touched
@@ -270,6 +319,28 @@ class ConfigStore:
 
     def _values(self, knobs: Sequence[Knob], files: ConfigFiles) -> Mapping[str, TomlValue]:
         return effective(knobs, files, self._framework.defaults(files))
+
+
+def _replace(changes: Mapping[Path, Change], sources: Iterable[Source]) -> None:
+    """As `replace_files`, a foreign save in words."""
+    try:
+        replace_files(changes)
+    except ForeignSaveError as error:
+        source = next(each for each in sources if each.path == error.path)
+        raise changed_meanwhile(source, error.content) from error
+
+
+def _as_warnings(problems: tuple[Problem, ...], why: str) -> tuple[Problem, ...]:
+    return tuple(
+        problem.model_copy(update={"severity": "warning", "message": f"{problem.message} ({why})"})
+        if problem.severity == "error"
+        else problem
+        for problem in problems
+    )
+
+
+def _shas(loaded: LoadedFiles) -> tuple[str, ...]:
+    return tuple(source.sha for source in loaded.sources.values())
 
 
 def load_snapshot(folder: Path, framework: Framework) -> ConfigFiles:

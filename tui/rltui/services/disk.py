@@ -39,6 +39,10 @@ class DiskMeter:
         """Of the newest complete checkpoint; one look at their folder."""
         return self._folder.latest_checkpoint()
 
+    def archived(self) -> tuple[Path, int]:
+        """What restarts moved aside, and its size."""
+        return self._folder.archive, size_of(self._folder.archive)
+
     def read(self) -> DiskReading:
         """Free space and checkpoints as of now.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -27,9 +28,14 @@ class EditHistory:
         self._feed = MetricsFeed(journal)
         self._backups = backups
         self._log = EditLog()
+        self._lock = threading.Lock()
 
     def now(self) -> EditLog:
-        """What can be undone and redone now."""
+        """What can be undone and redone now. From any thread."""
+        with self._lock:
+            return self._read()
+
+    def _read(self) -> EditLog:
         rows = list(self._feed.read())
         if self._feed.restarted:
             self._log = EditLog()

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from rltui.core.config_merge import changed_keys, deep_leaves
 from rltui.core.config_report import DerivedValue, FileConflict, Problem
 from rltui.core.knobs import TomlValue
+from rltui.core.secrets import masked
 from rltui.services.config_files import LoadedFiles
 from rltui.services.file_diff import unified_diff
 
@@ -56,6 +58,11 @@ class EditPreview:
             if source.content != self.before.sources[role].content
         )
 
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The same files, on the disk."""
+        return tuple(self.after.sources[role].path for role in self.roles)
+
     @cached_property
     def diff(self) -> str:
         """Unified diff of all files, empty where nothing changes."""
@@ -63,10 +70,13 @@ class EditPreview:
 
     @cached_property
     def changes(self) -> Mapping[str, Changes]:
-        """By role, of each file that changes."""
+        """By role, of each file that changes, with secrets masked."""
         return {
-            role: changed_keys(
-                deep_leaves(self.before.sources[role].data), deep_leaves(self.after.sources[role].data)
-            )
+            role: {
+                key: (masked(key, old), masked(key, new))
+                for key, (old, new) in changed_keys(
+                    deep_leaves(self.before.sources[role].data), deep_leaves(self.after.sources[role].data)
+                ).items()
+            }
             for role in self.roles
         }

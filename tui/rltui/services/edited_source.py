@@ -66,15 +66,18 @@ def require_unchanged(source: Source) -> None:
         ConflictError: if it does not; the details are the difference.
     """
     try:
-        current = source.path.read_bytes()
-    except OSError as error:
-        raise ConflictError(
-            f"{source.path} cannot be read any more: {error.strerror}", hint="nothing was written"
-        ) from error
+        current = toml_source.content_of(source.path)
+    except ConfigError as error:
+        raise ConflictError(error.title, hint="nothing was written") from error
     if current != source.content:
-        theirs = text_diff(source.text, current.decode(errors="replace"), source.path.name)
-        raise ConflictError(
-            f"{source.path} was changed by somebody else meanwhile",
-            details=theirs.splitlines(),
-            hint="nothing was written; look at the file and try again",
-        )
+        raise changed_meanwhile(source, current)
+
+
+def changed_meanwhile(source: Source, current: bytes | None) -> ConflictError:
+    """`source` is not what the file holds any more, but `current`; `None`: nobody knows."""
+    theirs = "" if current is None else current.decode(errors="replace")
+    return ConflictError(
+        f"{source.path} was changed by somebody else meanwhile",
+        details=text_diff(source.text, theirs, source.path.name).splitlines() if current is not None else (),
+        hint="nothing was written; look at the file and try again",
+    )

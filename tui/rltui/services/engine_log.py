@@ -9,26 +9,28 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from rltui.core.failure_cause import LONGEST_LINE
 from rltui.core.gpu.memory_user import EngineFigures
 from rltui.core.units import GIB
 
 LIMIT_BYTES = 4 << 20
 """Read of a log; a start of eight ranks with progress bars takes some hundred kB."""
 
+_N = r"\d{1,15}(?:\.\d{1,15})?"
 _VERSION = re.compile(
     r"(?:Initializing a V1 LLM engine \(v|vLLM API server version |vLLM server version )"
-    r"(\d+)\.(\d+)(?!\d|\.dev)"
+    r"(\d{1,9})\.(\d{1,9})(?!\d|\.dev)"
 )
 """Not that of a build from a source tree without tags, 0.1.dev…, which says nothing."""
-_UTILIZATION = re.compile(r"non-default args: \{.*?'gpu_memory_utilization': (\d+(?:\.\d+)?)")
-_UTILIZATION_NOW = re.compile(r"The current --gpu-memory-utilization=(\d+(?:\.\d+)?) is equivalent to")
-_LOADED = re.compile(r"Model loading took (-?\d+(?:\.\d+)?) GiB(?: memory)? and [\d.]+ seconds")
-_KV_MEMORY = re.compile(r"Available KV cache memory: (-?\d+(?:\.\d+)?) GiB")
-_KV_SIZE = re.compile(r"GPU KV cache size: (\d[\d,]*) tokens")
-_GRAPHS = re.compile(r"Graph capturing finished in \d+ secs, took (-?\d+(?:\.\d+)?) GiB")
+_UTILIZATION = re.compile(rf"non-default args: \{{.*?'gpu_memory_utilization': ({_N})")
+_UTILIZATION_NOW = re.compile(rf"The current --gpu-memory-utilization=({_N}) is equivalent to")
+_LOADED = re.compile(rf"Model loading took (-?{_N}) GiB(?: memory)? and [\d.]+ seconds")
+_KV_MEMORY = re.compile(rf"Available KV cache memory: (-?{_N}) GiB")
+_KV_SIZE = re.compile(r"GPU KV cache size: (\d[\d,]{0,20}) tokens")
+_GRAPHS = re.compile(rf"Graph capturing finished in \d+ secs, took (-?{_N}) GiB")
 _SUMMARY = re.compile(
     r"Free memory on device \([\d.]+/[\d.]+ GiB\) on startup\. Desired GPU memory utilization is "
-    r"\((\d+(?:\.\d+)?), (\d+(?:\.\d+)?) GiB\)"
+    rf"\(({_N}), ({_N}) GiB\)"
 )
 
 
@@ -40,9 +42,10 @@ def read_figures(log: Path, *, limit_bytes: int = LIMIT_BYTES) -> EngineFigures 
     """
     try:
         with log.open("rb") as file:
-            text = file.read(limit_bytes).decode(errors="replace")
+            lines = file.read(limit_bytes).decode(errors="replace").split("\n")
     except OSError:
         return None
+    text = "\n".join(line[:LONGEST_LINE] for line in lines)
     summary = _SUMMARY.findall(text)
     used = [float(share) for share, _ in summary]
     used += [float(share) for pattern in (_UTILIZATION_NOW, _UTILIZATION) for share in pattern.findall(text)]

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import time
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from itertools import chain, count
 from pathlib import Path
+from typing import Any
 
 from rltui import paths
 from rltui.errors import ConfigError, ConflictError, RltuiError
+from rltui.services.own_files import open_own, read_own, why_folder_is_foreign
 
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")
 _USUAL = frozenset({"rl", "sft"})
 """Names of files that tell nothing of what is in them."""
-_ATTEMPT = re.compile(r"attempt-(\d+)$")
+_ATTEMPT = re.compile(r"attempt-(\d{1,9})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class ExperimentRecord:
     """The folder that the framework writes the run into. Left out: the output folder."""
     instances: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What `each` in the layout means for this experiment, as its framework said when it was created."""
+    forced: bool = False
+    """No rule of ours refuses its config: what we know against it are warnings."""
     observed: bool = False
     """Somebody else runs it: only its files are looked at, and nothing can be started or stopped."""
 
@@ -61,6 +66,8 @@ class ControlFolder:
         self.record_file = self.path / "experiment.toml"
         self.journal_file = self.path / "journal.jsonl"
         self.intent_file = self.path / "intent.json"
+        self.archive = self.path / "archive"
+        """What restarts moved aside: never removed by rltui, since checkpoints may be among it."""
         self.run_id_file = self.path / "run_id"
         """Names the run, from its beginning on over all resumes."""
         self.lock_file = self.path / "supervisor.lock"
@@ -70,14 +77,20 @@ class ControlFolder:
 
     def attempts(self, component: str) -> list[int]:
         """Numbers of its attempts, ascending."""
-        folder = self.path / "components" / component
+        folder = self.component_dir(component)
         if not folder.is_dir():
             return []
-        return sorted(int(match[1]) for entry in folder.iterdir() if (match := _ATTEMPT.search(entry.name)))
+        return sorted(
+            int(match[1]) for entry in folder.iterdir() if (match := _ATTEMPT.fullmatch(entry.name))
+        )
+
+    def component_dir(self, component: str) -> Path:
+        """Folder of all its starts."""
+        return self.path / "components" / component
 
     def attempt_dir(self, component: str, attempt: int) -> Path:
         """Folder of one start."""
-        return self.path / "components" / component / f"attempt-{attempt}"
+        return self.component_dir(component) / f"attempt-{attempt}"
 
     def newest_attempts(self) -> list[Path]:
         """Folder of the newest attempt of each component that was ever started."""
@@ -100,74 +113,231 @@ class ControlFolder:
         return number
 
     def write_record(self, record: ExperimentRecord) -> None:
-        """Write `experiment.toml` and put the experiment on the user's list.
+        """Write `experiment.toml` and put the experiment on the user's list, with a copy of it.
 
         Raises:
             RltuiError: if a folder or file cannot be written.
+            ConflictError: if what lies there is not the user's own.
         """
         import tomlkit  # takes 30 ms, which `status` need not pay
 
-        make_folder(self.path)
-        write_atomically(self.record_file, tomlkit.dumps(asdict(record)).encode())
+        content = tomlkit.dumps(asdict(record)).encode()
+        self.make()
+        if self.record_file.is_dir() and not self.record_file.is_symlink():
+            _make_way(self.record_file)
+        write_atomically(self.record_file, content)
         listed = _list_dir() / record.name
         make_folder(listed.parent)
-        write_atomically(listed, record.output_dir.encode())
+        write_atomically(listed, content)
+
+    def make(self) -> None:
+        """Make the folder, for the user alone.
+
+        Raises:
+            RltuiError: if it cannot be made.
+            ConflictError: if what lies there is not the user's own.
+        """
+        self.refuse_foreign()
+        make_folder(self.path.parent)
+        make_folder(self.path, mode=0o700)
+        self.refuse_foreign()
+        with contextlib.suppress(
+            OSError
+        ):  # older versions let others look in; some file systems have no modes
+            self.path.chmod(0o700)
+
+    def refuse_foreign(self) -> None:
+        """Before anything in it is believed, written or run.
+
+        Raises:
+            ConflictError: if the folder is a link, another user's, or one that others may write to.
+        """
+        if reason := why_folder_is_foreign(self.path):
+            raise ConflictError(
+                f"{self.path} is not trusted: {reason}",
+                hint="choose another folder with -o OUTPUT_DIR; "
+                f"if all in it is yours: chmod -R go-w {self.path}",
+            )
 
     def read_record(self) -> ExperimentRecord | None:
-        """The record, `None` where there is none.
+        """The record, `None` where there is none. Keys that a newer version wrote are passed over.
 
         Raises:
             ConfigError: if it is damaged or cannot be read.
+            ConflictError: if the folder is not the user's own.
         """
+        self.refuse_foreign()
         try:
-            data = tomllib.loads(self.record_file.read_text())
-            return ExperimentRecord(
-                **{
-                    **data,
-                    "config_files": tuple(data["config_files"]),
-                    "instances": {key: tuple(names) for key, names in data.get("instances", {}).items()},
-                }
-            )
+            return _record(read_own(self.record_file))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise ConfigError(
                 f"cannot read {self.record_file}: {error.strerror}", hint="whose folder is it?"
             ) from error
-        except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError) as error:
+        except ValueError as error:
             raise ConfigError(
                 f"{self.record_file} is damaged: {error}", hint="remove it and run `up` again"
             ) from error
 
 
-def known_experiments() -> list[ExperimentRecord]:
-    """All experiments on the user's list whose folder is still theirs, newest first."""
+@dataclass(frozen=True, slots=True)
+class BrokenExperiment:
+    """One on the user's list of which nothing can be said but why."""
+
+    name: str
+    output_dir: str | None
+    problem: RltuiError
+
+
+def listed_experiments() -> list[ExperimentRecord | BrokenExperiment]:
+    """The user's list without those whose folder is another's by now: broken ones, then the newest first."""
     folder = _list_dir()
-    names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
-    records = [record for name in names if (record := find_experiment(name)) is not None]
-    return sorted(records, key=lambda record: record.created_at, reverse=True)
+    names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+    lives = _living_check()
+    found = [_listed(name, lives) for name in names if NAME_PATTERN.fullmatch(name)]
+    broken = [one for one in found if isinstance(one, BrokenExperiment)]
+    records = [one for one in found if isinstance(one, ExperimentRecord)]
+    return [*broken, *sorted(records, key=lambda record: record.created_at, reverse=True)]
+
+
+def known_experiments() -> list[ExperimentRecord]:
+    """All experiments on the user's list whose record can be read, newest first."""
+    return [one for one in listed_experiments() if isinstance(one, ExperimentRecord)]
 
 
 def find_experiment(name: str) -> ExperimentRecord | None:
-    """The experiment of that name, if it is on the list and its folder is still its own."""
-    if not NAME_PATTERN.fullmatch(name):
-        return None
+    """The experiment of that name, if it is on the list and its folder is still its own.
+
+    Raises:
+        RltuiError: if it is, and cannot be read.
+    """
+    found = _listed(name, _living_check()) if NAME_PATTERN.fullmatch(name) else None
+    if isinstance(found, BrokenExperiment):
+        raise found.problem
+    return found
+
+
+def _listed(name: str, lives: Callable[[str], bool]) -> ExperimentRecord | BrokenExperiment | None:
+    """What the list and the folder say together.
+
+    The copy on the list stands in for a damaged record; for a deleted one only while something of the
+    experiment lives, since a deleted folder is how people forget an experiment.
+    """
+    listed, output_dir = _list_dir() / name, None
     try:
-        output_dir = (_list_dir() / name).read_text()
+        content = read_own(listed)
+        copy = _copied(content)
+        output_dir = copy.output_dir if copy is not None else content.decode()
+        record = _believed(ControlFolder(Path(output_dir)), copy)
     except FileNotFoundError:
         return None
-    record = ControlFolder(Path(output_dir)).read_record()
+    except RltuiError as error:
+        return BrokenExperiment(name, output_dir, error)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        return BrokenExperiment(name, output_dir, ConfigError(f"cannot read {listed}: {reason}"))
+    if record is None and copy is not None and lives(copy.output_dir):
+        record = copy
     return record if record is not None and record.name == name else None
+
+
+def _believed(control: ControlFolder, copy: ExperimentRecord | None) -> ExperimentRecord | None:
+    try:
+        return control.read_record()
+    except ConfigError:
+        if copy is None:
+            raise
+        return copy
+
+
+def _copied(content: bytes) -> ExperimentRecord | None:
+    """The record in an entry of the list; `None` for an older version's, which is the folder's path."""
+    if content.startswith(b"/"):
+        return None
+    return _record(content)
+
+
+def _living_check() -> Callable[[str], bool]:
+    """Whether anything of the experiment in this folder runs. Looks at the processes when first asked."""
+
+    @functools.cache
+    def folders() -> frozenset[str]:
+        from rltui.services.processes import living_output_dirs  # not needed where all is in place
+
+        return living_output_dirs()
+
+    return lambda output_dir: output_dir in folders()
+
+
+def _record(content: bytes) -> ExperimentRecord:
+    """Raises ValueError, saying what is wrong, where it is not one."""
+    try:
+        data = tomllib.loads(content.decode())
+    except RecursionError:
+        raise ValueError("its values are nested too deeply") from None
+    missing = [item.name for item in fields(ExperimentRecord) if item.name in _REQUIRED - data.keys()]
+    if missing:
+        raise ValueError(f"it lacks {', '.join(missing)}")
+    for key, (kind, word) in _KINDS.items():
+        if key in data and not kind(data[key]):
+            raise ValueError(f"{key} is {data[key]!r}, not {word}")
+    known: dict[str, Any] = {key: value for key, value in data.items() if key in _KINDS}
+    known["config_files"] = tuple(known["config_files"])
+    known["instances"] = {key: tuple(names) for key, names in known.get("instances", {}).items()}
+    return ExperimentRecord(**known)
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _is_options(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(item, int | str) for item in value.values())
+
+
+def _is_instances(value: object) -> bool:
+    return isinstance(value, dict) and all(map(_is_texts, value.values()))
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, str) and value.startswith("/") and "\0" not in value
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and abs(value) < 1e12  # a time; NaN is not below anything
+
+
+_KINDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "name": (lambda value: isinstance(value, str) and bool(NAME_PATTERN.fullmatch(value)), "a name"),
+    "output_dir": (_is_path, "an absolute path"),
+    "workspace": (_is_path, "an absolute path"),
+    "config_files": (_is_texts, "a list of texts"),
+    "layout_file": (_is_text, "a text"),
+    "framework": (_is_text, "a text"),
+    "created_at": (_is_number, "a time"),
+    "overrides": (_is_options, "a table of numbers and texts"),
+    "overridden": (_is_options, "a table of numbers and texts"),
+    "run_dir": (_is_text, "a text"),
+    "instances": (_is_instances, "a table of lists of texts"),
+    "observed": (lambda value: isinstance(value, bool), "true or false"),
+}
+"""By key of a record: what its value must be, and that in words."""
+_REQUIRED = frozenset(list(_KINDS)[:7])
 
 
 def forget(record: ExperimentRecord) -> None:
     """Take an experiment off the user's list, where it stands there with this folder. Its files stay."""
     listed = _list_dir() / record.name
-    try:
-        if same_folder(listed.read_text(), record.output_dir):
+    with contextlib.suppress(FileNotFoundError):
+        content = read_own(listed)
+        copy = _copied(content)
+        if same_folder(copy.output_dir if copy is not None else content.decode(), record.output_dir):
             listed.unlink()
-    except FileNotFoundError:
-        return
 
 
 def same_folder(one: str, other: str) -> bool:
@@ -185,6 +355,7 @@ def new_record(
     framework: str,
     run_dir: str = "",
     instances: Mapping[str, tuple[str, ...]] | None = None,
+    forced: bool = False,
 ) -> ExperimentRecord:
     """A record for a new experiment. `run_dir` is relative to the output folder.
 
@@ -202,6 +373,7 @@ def new_record(
         created_at=time.time(),
         run_dir=str(output_dir / run_dir),
         instances=dict(instances or {}),
+        forced=forced,
     )
 
 
@@ -241,37 +413,46 @@ def default_output_dir(config_files: Sequence[Path]) -> str:
 
 def free_name(name: str, output_dir: Path) -> str:
     """`name`, or `name-2` and so on where an experiment in another folder has that already."""
+    lives = _living_check()
     candidates = chain([name], (f"{name}-{number}" for number in count(2)))
     return next(
         candidate
         for candidate in candidates
-        if (other := find_experiment(candidate)) is None or same_folder(other.output_dir, str(output_dir))
+        if (other := _listed(candidate, lives)) is None
+        or (other.output_dir is not None and same_folder(other.output_dir, str(output_dir)))
     )
 
 
-def make_folder(folder: Path) -> None:
-    """Make a folder and its parents.
+def make_folder(folder: Path, *, mode: int = 0o777) -> None:
+    """Make a folder, with `mode` less the umask, and its parents.
 
     Raises:
         RltuiError: naming the folder and what the system said.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=mode, parents=True, exist_ok=True)
     except OSError as error:
         raise RltuiError(
             f"cannot make the folder {folder}: {error.strerror}", hint="choose another with -o OUTPUT_DIR"
         ) from error
 
 
+def _make_way(folder: Path) -> None:
+    """Move a folder aside that lies where a file belongs, and cannot be replaced by one."""
+    with contextlib.suppress(OSError):  # the write that follows says why
+        folder.rename(folder.with_name(f"{folder.name}.{time.time_ns()}"))
+
+
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file of rltui's own as a whole.
+    """Replace a file of rltui's own as a whole. Nobody else may read it.
 
     Raises:
         RltuiError: naming the file and what the system said; the old content is still there.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        temporary.write_bytes(content)
+        with open(open_own(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:  # noqa: PTH123
+            file.write(content)
         temporary.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):  # a folder that is read-only or gone

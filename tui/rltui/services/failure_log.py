@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rltui.core.failure_cause import Cause, FailurePattern, find_cause
-from rltui.core.lines import decode_line, plain_text
+from rltui.core.lines import LINE_BREAK, decode_line, plain_text
 from rltui.frameworks.failures import CHILD_KILLED
 
 TAIL_BYTES = 64 * 1024
@@ -52,19 +52,23 @@ def cause_of_end(
     return cause
 
 
-def last_lines(log: Path) -> list[str]:
-    """The lines within the last `TAIL_BYTES`, sanitised, oldest first; one cut at its start is left out."""
+def last_lines(log: Path, *, end: int | None = None) -> list[str]:
+    """The lines within the last `TAIL_BYTES`, sanitised, oldest first; one cut at its start is left out.
+
+    `end`: where the file is taken to end.
+    """
     try:
         with log.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
+            size = size if end is None else min(size, end)
             file.seek(max(0, size - TAIL_BYTES))
-            data = file.read(TAIL_BYTES)
+            data = file.read(min(size, TAIL_BYTES))
     except OSError:
         return []
     lines = data.split(b"\n")
     if size > TAIL_BYTES and len(lines) > 1:
         lines = lines[1:]
-    return [plain_text(decode_line(line)) for line in lines]
+    return [piece for line in lines for piece in plain_text(decode_line(line)).split(LINE_BREAK)]
 
 
 def _usage_error(output: str) -> Cause:

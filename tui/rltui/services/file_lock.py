@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from rltui.errors import RltuiError
+from rltui.services.own_files import open_own
 
 
 class FileLock:
@@ -25,7 +26,7 @@ class FileLock:
         if self.is_held():
             return True
         try:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = open_own(self.path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise RltuiError(f"cannot open the lock {self.path}: {error.strerror}") from error
         try:

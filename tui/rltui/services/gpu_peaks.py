@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rltui.services.experiment_files import ControlFolder, write_atomically
+from rltui.services.own_files import read_own
 
 _FILE = "gpu.json"
 
@@ -23,9 +24,9 @@ def write_peaks(folder: Path, peak_bytes: Mapping[str, int]) -> None:
 def read_peaks(folder: Path) -> dict[str, int]:
     """What was kept of an attempt; empty where there is nothing, or nothing that can be understood."""
     try:
-        values = json.loads((folder / _FILE).read_bytes())["peak_bytes"]
+        values = json.loads(read_own(folder / _FILE))["peak_bytes"]
         return {str(device): int(size) for device, size in values.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return {}
 
 

@@ -12,10 +12,11 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from rltui.core.api import Plan, Request, RollbackOffer
+from rltui.core.api import Down, Plan, Request, RollbackOffer
 from rltui.core.lifecycle import Life
 from rltui.errors import RltuiError
 from rltui.services.experiment_files import write_atomically
+from rltui.services.own_files import read_own
 from rltui.services.processes import boot_identity
 
 logger = logging.getLogger(__name__)
@@ -62,6 +63,8 @@ class Intent(BaseModel):
     """Failures that count, in seconds since the epoch, oldest first."""
     transaction: Pending | None = None
     rollback: AppliedEdit | None = None
+    down: Down | None = None
+    """Set from the moment it is asked to be taken down. The next supervisor finishes that, or begins anew."""
 
     @property
     def is_unfinished(self) -> bool:
@@ -69,7 +72,12 @@ class Intent(BaseModel):
         return bool(self.transaction or self.waiting or self.backoff)
 
 
-def intent_of(lives: Mapping[str, Life], transaction: Pending | None, rollback: AppliedEdit | None) -> Intent:
+def intent_of(
+    lives: Mapping[str, Life],
+    transaction: Pending | None,
+    rollback: AppliedEdit | None,
+    down: Down | None,
+) -> Intent:
     """What there is in hand now."""
     from_monotonic = time.time() - time.monotonic()
     return Intent(
@@ -84,6 +92,7 @@ def intent_of(lives: Mapping[str, Life], transaction: Pending | None, rollback: 
         },
         transaction=transaction,
         rollback=rollback,
+        down=down,
     )
 
 
@@ -101,12 +110,16 @@ class IntentFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._written: Intent | None = None
+        self._stamp: tuple[int, int, int] | None = None
+        """Of the file as it was written."""
+        self._problem = ""
+        """Told last."""
 
     def read(self) -> Intent:
         """What an earlier supervisor had in hand; nothing where there is no sound file of this boot."""
         try:
-            intent = Intent.model_validate_json(self._path.read_bytes())
-        except FileNotFoundError:
+            intent = Intent.model_validate_json(read_own(self._path))
+        except (FileNotFoundError, NotADirectoryError):
             return Intent()
         except (OSError, ValidationError) as error:
             logger.error("%s cannot be read: %s", self._path, error)
@@ -114,12 +127,21 @@ class IntentFile:
         return intent if intent.boot == boot_identity() else Intent()
 
     def write(self, intent: Intent) -> None:
-        """Keep it. A full disk costs only that, should the supervisor die now."""
-        if intent == self._written:
+        """Keep it; again where the file was damaged. A full disk costs only that, should we die now."""
+        if intent == self._written and self._stamp == self._file_stamp():
             return
         try:
             write_atomically(self._path, intent.model_dump_json().encode())
         except RltuiError as error:
-            logger.error("%s", error)
+            if str(error) != self._problem:
+                logger.error("%s", error)
+            self._problem = str(error)
         else:
-            self._written = intent
+            self._written, self._stamp, self._problem = intent, self._file_stamp(), ""
+
+    def _file_stamp(self) -> tuple[int, int, int] | None:
+        try:
+            info = self._path.lstat()
+        except OSError:
+            return None
+        return info.st_ino, info.st_size, info.st_mtime_ns

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from rltui.core.config_report import KnobInfo, PendingKnob
 from rltui.core.knobs import Knob, TomlValue
 from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.frameworks.config_data import effective, value_at
+from rltui.frameworks.config_data import as_passed, effective, value_at
 
 Running = Mapping[str, ConfigFiles]
 """Living component → the files it was started with."""
@@ -19,10 +19,12 @@ def knob_rows(
     """A row per knob, in the order given. `known`: they are of the framework's knob table."""
     defaults = framework.defaults(files)
     values = effective(knobs, files, defaults)
-    living = _living(knobs, running, framework)
+    in_copies = _living(knobs, running, framework)
+    got = _living(knobs, {name: as_passed(each) for name, each in running.items()}, framework)
     rows = []
     for knob in knobs:
-        held = [living[reader][knob.name] for reader in knob.readers if reader in living]
+        held = [got[reader][knob.name] for reader in knob.readers if reader in got]
+        started_with = [in_copies[reader][knob.name] for reader in knob.readers if reader in in_copies]
         rows.append(
             KnobInfo(
                 key=knob.name,
@@ -31,6 +33,8 @@ def knob_rows(
                 default=defaults.get(knob.name, knob.default),
                 running=_most_telling(held, values[knob.name]),
                 is_set=value_at(files[knob.file].data, knob.key) is not None,
+                overridden=any(each != values[knob.name] for each in held)
+                and all(each == values[knob.name] for each in started_with),
                 is_running=bool(held),
                 kind=knob.kind,
                 control=knob.control,
@@ -50,15 +54,16 @@ def knob_rows(
 def pending_knobs(
     knobs: Sequence[Knob], files: ConfigFiles, running: Running, framework: Framework
 ) -> tuple[PendingKnob, ...]:
-    """Knobs that `files` set to something else than a living reader was started with."""
+    """Knobs that `files` set to something else than in the copy that a living reader was started with."""
     values = effective(knobs, files, framework.defaults(files))
     living = _living(knobs, running, framework)
+    got = _living(knobs, {name: as_passed(each) for name, each in running.items()}, framework)
     pending = []
     for knob in knobs:
         value = values[knob.name]
         readers = [name for name in knob.readers if name in living and living[name][knob.name] != value]
         if readers:
-            started_with = living[readers[0]][knob.name]
+            started_with = got[readers[0]][knob.name]
             pending.append(
                 PendingKnob(key=knob.name, running=started_with, value=value, readers=tuple(readers))
             )

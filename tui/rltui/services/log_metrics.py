@@ -15,7 +15,7 @@ READ_BYTES = 8 * 1024 * 1024
 BACKLOG_BYTES = 64 * 1024 * 1024
 """What lies further back in a log that is found, or that grows faster than it is read, is passed over."""
 LINE_BYTES = 64 * 1024
-"""Longest unfinished line that is kept for the next look."""
+"""Of a line, what is kept of it while it is unfinished, and what is read of it at most."""
 
 Row = Mapping[str, Any]
 
@@ -70,7 +70,11 @@ class LogMetrics:
         data = followed.read()
         self.restarted |= followed.restarted
         for line in _marked(data, self._mark):
-            if (row := self._log_row(component, plain_text(decode_line(line)))) is not None:
+            try:
+                row = self._log_row(component, plain_text(decode_line(line[:LINE_BYTES])))
+            except ValueError:  # a number with more digits than Python reads
+                continue
+            if row is not None:
                 yield row
 
 

@@ -20,18 +20,23 @@ CHUNK_BYTES = 1024 * 1024
 FOLLOW_INTERVAL_S = 0.1
 
 
-def tail_lines(path: Path, count: int, line_filter: LineFilter | None = None) -> list[str]:
-    """Return the last `count` lines that pass, oldest first, sanitised and without colour.
+def tail_lines(path: Path, count: int | None = None, line_filter: LineFilter | None = None) -> Iterator[str]:
+    """Yield the last `count` lines that pass, or all of them, oldest first, sanitised and without colour.
 
-    Without a filter the cost depends on `count`, with one the whole file is read.
+    Without a filter the cost depends on `count`, with one the whole file is read. All lines come as they are
+    read, in memory that does not depend on the file.
 
     Raises:
         RltuiError: The file does not exist or cannot be read.
     """
     with closing(_LineStream(path, count, line_filter or LineFilter())) as stream:
-        lines = deque(stream.drain(), maxlen=count)
-        lines.extend(stream.finish())
-    return list(lines)
+        if count is None:
+            yield from stream.drain()
+            yield from stream.finish()
+        else:
+            lines = deque(stream.drain(), maxlen=count)
+            lines.extend(stream.finish())
+            yield from lines
 
 
 def follow_lines(path: Path, count: int, stop: Event, line_filter: LineFilter | None = None) -> Iterator[str]:
@@ -53,12 +58,12 @@ def follow_lines(path: Path, count: int, stop: Event, line_filter: LineFilter | 
 class _LineStream:
     """Lines of a growing file in order, beginning early enough to yield `count` of them."""
 
-    def __init__(self, path: Path, count: int, line_filter: LineFilter) -> None:
+    def __init__(self, path: Path, count: int | None, line_filter: LineFilter) -> None:
         self._file = GrowingFile(path)
         if self._file.problem or not path.exists():
             raise RltuiError(f"cannot read {path}", details=(self._file.problem or "no such file",))
         self._filter = line_filter
-        self._offset = _offset_from_end(path, count) if line_filter.is_open else 0
+        self._offset = _offset_from_end(path, count) if count is not None and line_filter.is_open else 0
         self._rest = b""
 
     def drain(self) -> Iterator[str]:

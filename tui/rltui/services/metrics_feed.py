@@ -6,11 +6,14 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 import orjson
 
 _NON_FINITE = (b"NaN", b"Infinity")
+READ_BYTES = 16 * 1024 * 1024
+"""Most that is read of a file at a time, and longest line."""
 
 
 class MetricsFeed:
@@ -41,28 +44,46 @@ class MetricsFeed:
             self._inode, self._offset = stat.st_ino, 0
         if stat.st_size == self._offset:
             return
+        if not S_ISREG(stat.st_mode):  # a pipe would be waited for
+            return
+        while data := self._lines():
+            for line in data.splitlines():
+                row = _parse(line)
+                if isinstance(row, dict):
+                    yield row
+
+    def _lines(self) -> bytes:
+        """The next whole lines, at most `READ_BYTES`; of a line that is longer, nothing."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self._offset)
-                data = file.read()
+                data = file.read(READ_BYTES)
         except OSError:  # another person's, not for us to read; or gone since
-            return
+            return b""
         end = data.rfind(b"\n") + 1
+        if end == 0 and len(data) == READ_BYTES:
+            self._offset += len(data)
+            return b"\n"
         self._offset += end
-        for line in data[:end].splitlines():
-            row = _parse(line)
-            if isinstance(row, dict):
-                yield row
+        return data[:end]
+
+
+def _integer(digits: str) -> int | float:
+    number = float(digits)
+    return int(digits) if abs(number) < 2.0**63 else number
 
 
 def _parse(line: bytes) -> object:
-    """The value of a line, `None` where it is no JSON. NaN is none either, but Python's `json` writes it."""
+    """The value of a line, `None` where it is no JSON. NaN is none either, but Python's `json` writes it.
+
+    No integer in it is longer than 64 bits: `orjson` makes floats of those, and so does this.
+    """
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError:
         if not any(word in line for word in _NON_FINITE):
             return None
     try:
-        return json.loads(line)
+        return json.loads(line, parse_int=_integer)
     except (ValueError, RecursionError):
         return None

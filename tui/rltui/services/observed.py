@@ -12,7 +12,8 @@ from rltui.core.layout import Layout
 from rltui.errors import UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
-from rltui.frameworks.generic import GENERIC
+from rltui.frameworks.generic import GENERIC, fitted
+from rltui.services import layout_files
 from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.written_steps import written_max_steps
 
@@ -21,7 +22,7 @@ def framework_of(record: ExperimentRecord) -> Framework:
     """The framework of an experiment. Of an observed one, only what its files mean: it has no config here."""
     framework = registry.get(record.framework)
     if not record.observed:
-        return framework
+        return framework if framework.id != GENERIC.id else fitted(framework, layout_files.load_for(record))
     return replace(
         GENERIC,
         id=framework.id,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from rltui.core.api import Orphan
@@ -10,7 +11,7 @@ from rltui.core.command_text import short_command
 from rltui.core.gpu.report import GpuReport
 from rltui.services import processes
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.processes import AttemptRecord, Leftover, ProcessId
+from rltui.services.processes import Leftover, ProcessId
 
 NEWEST_ATTEMPTS = 20
 """Attempts of a component whose records are searched. Older ones are found by their tag alone."""
@@ -62,18 +63,19 @@ def find_leftovers(
     `living` names main processes that are looked after without a shim. Processes of other experiments and
     other people are never among them. Reads all of `/proc`: some 15 µs per process of the box.
     """
-    records = [found for name in components for found in _newest_records(control, name)]
+    traces = processes.Traces()
+    folders = [folder for name in components for folder in _newest_attempts(control, name)]
+    attempts = (traces.attempt(folder, record.tag) for folder in folders)
+    records = [attempt for attempt in attempts if attempt is not None]
     kept = [leftover for found in records for leftover in processes.kept(found)]
     known = {leftover.id for leftover in kept}
     strays = processes.leftovers(record.tag, records, exclude=living)
     return [*kept, *(leftover for leftover in strays if leftover.id not in known)]
 
 
-def _newest_records(control: ControlFolder, component: str) -> Iterable[AttemptRecord]:
-    for attempt in control.attempts(component)[-NEWEST_ATTEMPTS:]:
-        found = processes.read_attempt(control.attempt_dir(component, attempt))
-        if found is not None:
-            yield found
+def _newest_attempts(control: ControlFolder, component: str) -> list[Path]:
+    numbers = control.attempts(component)[-NEWEST_ATTEMPTS:]
+    return [control.attempt_dir(component, number) for number in numbers]
 
 
 def described(leftovers: Sequence[Leftover], gpus: GpuReport) -> tuple[Orphan, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from rltui.core.config_report import Problem
 from rltui.core.toml_values import format_key
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework
-from rltui.services import checkout, own_validation
+from rltui.services import checkout, own_validation, trust
 from rltui.services.config_files import LoadedFiles
 from rltui.services.config_problems import located
 from rltui.services.own_validation import Answers, NotAsked
@@ -31,15 +32,11 @@ class OwnValidators:
     def problems(self, loaded: LoadedFiles, ours: Sequence[Problem] = ()) -> tuple[Problem, ...]:
         """What they say of the files besides `ours`; blocks for seconds. Empty where there is no checkout."""
         framework = self._framework
-        if framework.own_validation is None or framework.checkout is None:
+        if framework.checkout is None:
             return ()
         name = framework.checkout.project
         try:
-            interpreter = checkout.interpreter(
-                framework.checkout,
-                workspace=self._workspace,
-                config_files=[source.path for source in loaded.sources.values()],
-            )
+            interpreter = self._interpreter(loaded)
         except ConfigError as error:
             return (_not_asked(name, error.title),)
         if interpreter is None:
@@ -54,6 +51,33 @@ class OwnValidators:
             for problem in _of_file(name, answer, loaded.sources[role], spaces.get(role))
         ]
         return located(_news(found, ours), loaded)
+
+    def accepts(self, loaded: LoadedFiles) -> bool:
+        """Whether they were asked and find every file valid; blocks for seconds.
+
+        Then a rule of ours that says otherwise is of another release.
+        """
+        try:
+            interpreter = self._interpreter(loaded)
+        except ConfigError:
+            return False
+        answers = self._answers(interpreter, loaded) if interpreter is not None else {}
+        if isinstance(answers, NotAsked):
+            return False
+        return bool(answers) and all("valid" in answers.get(role, {}) for role in loaded.sources)
+
+    def _interpreter(self, loaded: LoadedFiles) -> tuple[str, ...] | None:
+        framework = self._framework
+        if framework.own_validation is None or framework.checkout is None:
+            return None
+        paths = [source.path for source in loaded.sources.values()]
+        found = checkout.interpreter(framework.checkout, workspace=self._workspace, config_files=paths)
+        if found is not None:
+            folder, named = Path(found[0]).parents[2], os.environ.get(framework.checkout.variable)
+            is_named = named is not None and folder == Path(named).expanduser().absolute()
+            if not is_named and not trust.is_trusted(folder):
+                raise ConfigError(trust.refusal(folder))
+        return found
 
     def _answers(self, interpreter: tuple[str, ...], loaded: LoadedFiles) -> Answers | NotAsked:
         validation = self._framework.own_validation

@@ -21,7 +21,11 @@ from rltui.frameworks.base import OwnValidation
 from rltui.services import own_validation_script
 from rltui.services.outside_command import failure_text, outside_environment
 
-TIMEOUT_S = 20.0
+CPU_S = 60
+"""Seconds of processor time that they get, whatever else the box does: prime-rl's took 17 where nothing was
+compiled yet."""
+TIMEOUT_S = 180.0
+"""The longest that anybody waits for them, such as for one who sleeps."""
 QUIET = {
     "CUDA_VISIBLE_DEVICES": "",
     "HF_HUB_OFFLINE": "1",
@@ -50,8 +54,11 @@ def ask(
     *,
     folder: Path,
     timeout_s: float = TIMEOUT_S,
+    cpu_s: int = CPU_S,
 ) -> Answers | NotAsked:
     """What the classes of `validation` say of TOML texts by role; blocks for `timeout_s` at most.
+
+    One that takes more than `cpu_s` of processor time is ended.
 
     `interpreter` is what runs python with the framework's packages, `folder` where relative paths in the
     config begin.
@@ -63,7 +70,7 @@ def ask(
     }
     if not jobs:
         return {}
-    command = [*interpreter, "-P", own_validation_script.__file__]
+    command = [*interpreter, "-P", own_validation_script.__file__, str(cpu_s)]
     with tempfile.TemporaryFile() as errors:
         try:
             process = subprocess.Popen(
@@ -83,6 +90,8 @@ def ask(
             return NotAsked(f"no answer within {timeout_s:g} s")
         finally:
             _end(process)
+        if process.returncode == -signal.SIGXCPU:
+            return NotAsked(f"no answer within {cpu_s} s of processor time")
         return _understood(out, process.returncode, _end_of(errors.fileno()))
 
 
@@ -104,7 +113,7 @@ def _end_of(file: int) -> bytes:
 def _understood(out: bytes, code: int, errors: bytes) -> Answers | NotAsked:
     try:
         answers = json.loads(out)
-    except ValueError:
+    except (ValueError, RecursionError):
         answers = None
     if isinstance(answers, dict) and all(isinstance(answer, dict) for answer in answers.values()):
         return answers

@@ -1,5 +1,6 @@
 """Run by the framework's interpreter, never imported: asks its config classes whether files are valid.
 
+Its argument is how many seconds of processor time it may take.
 stdin: `{role: {"text": TOML, "models": ["module:Class", …]}}`. stdout: `{role: answer}`, where an answer has
 one of `valid`, `errors` (place and message each), `missing` (a package that the config itself asks for),
 `failed`, `unavailable` (none of the classes could be imported). Only the standard library; what other code
@@ -11,6 +12,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import resource
 import sys
 import tomllib
 from typing import Any
@@ -18,6 +20,8 @@ from typing import Any
 
 def main() -> None:
     """Answer, once."""
+    limit_s = int(sys.argv[1])
+    resource.setrlimit(resource.RLIMIT_CPU, (limit_s, limit_s + 1))
     channel = os.dup(1)
     os.dup2(2, 1)
     jobs = json.load(sys.stdin)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
+import json
 import os
 import re
 from pathlib import Path
-from urllib.parse import urlsplit
 
+from rltui.core.failure_cause import LONGEST_LINE
 from rltui.core.layout import Ready
+from rltui.services.http_call import get
 
 PROBE_TIMEOUT_S = 5.0
 """One HTTP or TCP probe gives up after this."""
 LOG_CHUNK = 1 << 20
 """Bytes of log read at a time."""
+_LINE_ENDS = re.compile(rb"[\r\n]")
 
 
 class Probe:
@@ -24,25 +26,34 @@ class Probe:
         self._ready = ready
         self._log = log
         self._log_offset = 0
+        self._problem = ""
 
     async def succeeded(self) -> bool:
         """Whether the component is ready now. Never raises for a component that is not."""
-        if self._ready.http is not None:
-            return await asyncio.to_thread(_http_ok, self._ready.http)
-        if self._ready.tcp is not None:
-            return await _tcp_open(self._ready.tcp)
-        if self._ready.file is not None:
-            return await asyncio.to_thread(Path(self._ready.file).exists)
-        return await asyncio.to_thread(self._log_matches)
+        self._problem = ""
+        try:
+            if self._ready.http is not None:
+                await asyncio.to_thread(get, self._ready.http, timeout_s=PROBE_TIMEOUT_S)
+                return True
+            if self._ready.tcp is not None:
+                await _try_tcp(self._ready.tcp)
+                return True
+            if self._ready.file is not None:
+                return await asyncio.to_thread(Path(self._ready.file).exists)
+            return await asyncio.to_thread(self._log_matches)
+        except OSError as error:
+            self._problem = f": {error.strerror or str(error) or type(error).__name__}"
+            return False
 
     def __str__(self) -> str:
+        """What it asks for, and why that failed the last time."""
         for name in ("http", "tcp", "file", "log"):
             if (value := getattr(self._ready, name)) is not None:
-                return f"{name} {value}"
+                return f"{name} {value}{self._problem}"
         return "nothing"
 
     def _log_matches(self) -> bool:
-        """Search what was written since the last look; an unfinished line is searched again.
+        """Search the lines that were written since the last look; an unfinished one is searched again.
 
         A log that was cut off or replaced by a shorter one is read from its beginning.
         """
@@ -53,7 +64,7 @@ class Probe:
                     self._log_offset = 0
                 file.seek(self._log_offset)
                 while data := file.read(LOG_CHUNK):
-                    if pattern.search(data):
+                    if any(pattern.search(line[:LONGEST_LINE]) for line in _LINE_ENDS.split(data)):
                         return True
                     seen = data.rfind(b"\n") + 1 or (len(data) if len(data) == LOG_CHUNK else 0)
                     self._log_offset += seen
@@ -65,26 +76,21 @@ class Probe:
         return False
 
 
-def _http_ok(url: str) -> bool:
-    parts = urlsplit(url)
-    connection = http.client.HTTPConnection(
-        parts.hostname or "127.0.0.1", parts.port or 80, timeout=PROBE_TIMEOUT_S
-    )
+def served_model(port: int) -> str | None:
+    """The model that an OpenAI-compatible server on this machine's `port` serves, `None` without one."""
     try:
-        connection.request("GET", parts.path or "/")
-        return connection.getresponse().status == http.client.OK
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
+        answer = json.loads(get(f"http://127.0.0.1:{port}/v1/models", timeout_s=1.0, limit_bytes=1 << 16))
+        name = answer["data"][0]["id"]
+    except (OSError, ValueError, KeyError, IndexError, TypeError):
+        return None
+    return name if isinstance(name, str) else None
 
 
-async def _tcp_open(address: str) -> bool:
+async def _try_tcp(address: str) -> None:
     host, _, port = address.rpartition(":")
     try:
         async with asyncio.timeout(PROBE_TIMEOUT_S):
-            _, writer = await asyncio.open_connection(host or "127.0.0.1", int(port))
-    except (OSError, TimeoutError, ValueError):
-        return False
+            _, writer = await asyncio.open_connection(host.strip("[]") or "127.0.0.1", int(port))
+    except ValueError as error:
+        raise OSError(str(error)) from error
     writer.close()
-    return True

@@ -9,14 +9,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
+from rltui.core.config_copy import edited
+from rltui.core.config_merge import changed_keys, deep_leaves
+from rltui.core.config_report import KnobValue
 from rltui.core.gpu.choice import GpuChoice
 from rltui.core.gpu.engine import EngineMemory
 from rltui.core.gpu.report import GpuDevice
-from rltui.core.layout import GpuSourceSpec, Layout, Ready
+from rltui.core.layout import GpuSourceSpec, Layout, Ready, address_fault
 from rltui.core.template import Missing, TemplateValue, placeholders, render, render_arguments
 from rltui.errors import ConfigError
 from rltui.frameworks import overrides
 from rltui.frameworks.base import ConfigFiles, Framework, Resolution, RunContext, ServiceCall
+from rltui.frameworks.config_data import effective
+from rltui.frameworks.generic import CONFIG
 from rltui.frameworks.resolutions import needed
 from rltui.services.checkout import run_prefix
 from rltui.services.cuda_devices import (
@@ -31,9 +36,6 @@ from rltui.services.cuda_devices import (
 )
 from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.of_files import OfFiles
-
-CONFIG = "config."
-"""Placeholders of config files begin so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ class Recipe:
             env=self._environment(component, files, start),
             ready=_filled(spec.ready, values, where) if spec.ready is not None else None,
             port=port_number(port, where) if port else None,
-            metrics=render(spec.metrics, values, where=where) or None,
+            metrics=_address("metrics", render(spec.metrics, values, where=where), where) or None,
             gpus=self.gpus(component, files),
             gpu_memory=self._gpu_memory(component, files),
         )
@@ -126,6 +128,45 @@ class Recipe:
         wanted = [name.removeprefix(CONFIG) for name in names if name.startswith(CONFIG)]
         context = self._context(files, _Start(resume_step, run_id))
         return needed(self._framework.resolutions(files, context), wanted)
+
+    def passed(
+        self, component: str, files: ConfigFiles, *, resume_step: int | None, run_id: str
+    ) -> Mapping[str, Mapping[str, KnobValue]]:
+        """Role → dotted key → value that `component` gets in place of what `files` say; `None`: without it.
+
+        By options on its command line, or in the copies of the config that are made for it.
+        """
+        context = self._context(files, _Start(resume_step, run_id))
+        found: dict[str, dict[str, KnobValue]] = {}
+        for name in placeholders(self._layout[component].command):
+            for role, values in self._framework.passed(name, files, context).items():
+                found.setdefault(role, {}).update(values)
+        wanted = self.resolutions(component, files, resume_step=resume_step, run_id=run_id)
+        places = [each for each in self._framework.resolutions(files, context) if "launcher" in each.outputs]
+        for resolution in (*wanted, *(places if wanted else ())):  # only the launcher's has the real folders
+            for role, values in resolution.edits.items():
+                found.setdefault(role, {}).update(values)
+        return {role: self._differing(role, values, files) for role, values in found.items() if role in files}
+
+    def _differing(
+        self, role: str, values: Mapping[str, KnobValue], files: ConfigFiles
+    ) -> Mapping[str, KnobValue]:
+        """Without what is as the file or the default says, if with a whole path."""
+        knobs = {knob.key: knob for knob in self._framework.knobs if knob.file == role}
+        known = effective(tuple(knobs.values()), files, self._framework.defaults(files))
+        data = files[role].data
+        real = {key: value for key, value in values.items() if "{scratch}" not in str(value)}
+        changes = changed_keys(deep_leaves(data), deep_leaves(edited(data, real)))
+        differing = {}
+        for key, (held, value) in changes.items():
+            meant = known[knobs[key].name] if held is None and key in knobs else held
+            if meant is None and key == "output_dir":
+                meant = self._framework.output_dir(files)
+            if isinstance(value, str) and isinstance(meant, str) and value.startswith("/"):
+                meant = os.path.normpath(Path(self._record.workspace) / meant)
+            if meant != value:
+                differing[key] = value
+        return differing
 
     def service_calls(self, files: ConfigFiles, *, resume_step: int | None) -> Sequence[ServiceCall]:
         """What living services must be told before jobs start against them."""
@@ -240,7 +281,22 @@ class Recipe:
 def _filled(ready: Ready, values: Mapping[str, TemplateValue], where: str) -> Ready:
     """The probe with its placeholders filled. A log pattern is a regular expression and stays as it is."""
     texts = {name: text for name in ("http", "tcp", "file") if (text := getattr(ready, name)) is not None}
-    return ready.model_copy(update={name: render(text, values, where=where) for name, text in texts.items()})
+    filled = {name: render(text, values, where=where) for name, text in texts.items()}
+    return ready.model_copy(
+        update={name: _address(f"ready.{name}", text, where) for name, text in filled.items()}
+    )
+
+
+def _address(key: str, text: str, where: str) -> str:
+    """`text` as it is.
+
+    Raises:
+        ConfigError: If it is to be an address, and is none.
+    """
+    name = key.rpartition(".")[2]
+    if text and name != "file" and (fault := address_fault(name, text)):
+        raise ConfigError(f"{where}: {key.removesuffix(name)}{fault}")
+    return text
 
 
 def _fraction(text: str, where: str) -> float | None:

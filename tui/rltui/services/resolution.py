@@ -119,7 +119,7 @@ class Resolver:
                     raise ConfigError(run.reason, hint=run.hint)
                 await self._run(resolution, run, names)
             made = scratch / _MADE
-            made.mkdir()
+            made.mkdir(mode=0o700)
             _collect(resolution, scratch, made)
             made.rename(kept)
         finally:
@@ -215,12 +215,14 @@ def _collect(resolution: Resolution, scratch: Path, made: Path) -> None:
             raise ConfigError(
                 f"the config of {name} was not written",
                 details=[f"{pattern} is not among what was made"],
-                hint="does this layout suit the config?",
+                hint=resolution.unsupported or "does this layout suit the config?",
             )
         for full_name, path in found:
             data = replaced(_read(path), texts)
             text = json.dumps(data, indent=2) if path.suffix == ".json" else _toml(data)
-            (made / f"{full_name}{path.suffix}").write_text(text, encoding="utf-8")
+            output = made / f"{full_name}{path.suffix}"
+            output.touch(mode=0o600)  # it may hold secrets
+            output.write_text(text, encoding="utf-8")
 
 
 def _outputs(name: str, pattern: str, scratch: Path) -> Iterator[tuple[str, Path]]:
@@ -234,7 +236,7 @@ def _read(path: Path) -> TomlValue:
 
 
 def _copied(kept: Path, into: Path) -> dict[str, str]:
-    into.mkdir(parents=True, exist_ok=True)
+    into.mkdir(mode=0o700, parents=True, exist_ok=True)
     return {path.stem: str(shutil.copy(path, into.absolute())) for path in sorted(kept.iterdir())}
 
 

@@ -7,11 +7,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from rltui import paths
 from rltui.errors import RltuiError
 from rltui.frameworks.base import RunFiles
+from rltui.services.experiment_files import ControlFolder
 
-_STEP = re.compile(r"step_(\d+)$")
+_STEP = re.compile(r"step_(0|[1-9]\d{0,14})")
+"""The whole name of a folder that a framework makes: `best_step_400` and `step_0400` are a person's."""
 
 
 class RunFolder:
@@ -23,7 +24,7 @@ class RunFolder:
     def __init__(self, path: Path, files: RunFiles, output_dir: Path | None = None) -> None:
         self.path = path
         self._files = files
-        self._output_dir = path if output_dir is None else output_dir
+        self.archive = ControlFolder(path if output_dir is None else output_dir).archive
 
     @property
     def metrics(self) -> Path:
@@ -55,14 +56,14 @@ class RunFolder:
         """Before a start: move files that the resumed processes must not see.
 
         Resuming: `step_<N>` entries beyond the step, or all of them, in the folders that the framework names.
-        From the beginning: everything an earlier run left. Returns the folder they went to, or `None` where
-        there was nothing.
+        From the beginning: everything an earlier run left. What a person laid beside the `step_<N>` folders
+        stays. Returns the folder they went to, or `None` where there was nothing.
 
         Raises:
             RltuiError: if they cannot be moved.
         """
         if resume_step is None:
-            stale = [self.path / name for name in self.artifacts()]
+            stale = [entry for name in self.artifacts() for entry in self._left_in(name)]
         else:
             files, last_done = self._files, resume_step - 1 + self._files.first_step
             kept = {
@@ -88,14 +89,21 @@ class RunFolder:
                 raise RltuiError(f"cannot move {entry} aside: {error.strerror}") from error
         return aside
 
+    def _left_in(self, name: str) -> list[Path]:
+        """An artifact as a whole, or only its steps where a person keeps something beside them."""
+        artifact = self.path / name
+        if name not in (self._files.checkpoints, *self._files.stale_after_resume) or not artifact.is_dir():
+            return [artifact]
+        steps = [entry for _, entry in _steps(artifact)]
+        return steps if len(steps) < len(list(artifact.iterdir())) else [artifact]
+
     def _new_archive(self) -> Path:
         stamp = time.strftime("%Y%m%d-%H%M%S")
-        folder = self._output_dir / paths.STATE_FOLDER / "archive"
         for number in range(1, 1000):
-            candidate = folder / (stamp if number == 1 else f"{stamp}-{number}")
+            candidate = self.archive / (stamp if number == 1 else f"{stamp}-{number}")
             if not candidate.exists():
                 return candidate
-        raise RltuiError(f"too many archived runs in {folder}", hint="remove the ones you do not need")
+        raise RltuiError(f"too many archived runs in {self.archive}", hint="remove the ones you do not need")
 
 
 def next_free(path: Path) -> Path:
@@ -110,5 +118,5 @@ def _steps(folder: Path) -> Iterator[tuple[int, Path]]:
     if not folder.is_dir():
         return
     for entry in folder.iterdir():
-        if match := _STEP.search(entry.name):
+        if (match := _STEP.fullmatch(entry.name)) and entry.is_dir():
             yield int(match[1]), entry

@@ -45,12 +45,13 @@ class StepTimes:
         series = self._series()
         mean = self._mean_tokens(series)
         size, unit = self._size(files, figures, mean)
+        if size is None and self._batch_values(files) is not None:
+            return figures  # the batch cannot be read
         samples = [
             StepSample(
                 step=step + series.first_step - 1,
                 seconds=values[self._framework.metrics.step_time],
                 size=self._size_then(self._configs.get(step, {}), unit, mean),
-                is_same=_is_same(self._configs.get(step, {}), files),
             )
             for step, values in series.recent(self._framework.metrics.step_time)
         ]
@@ -106,12 +107,6 @@ class StepTimes:
             return None
         values: Mapping[str, Any] = effective(self._framework.knobs, files, self._framework.defaults(files))
         return _number(values[names.token_batch_size]), _number(values[names.batch_size])
-
-
-def _is_same(files: ConfigFiles, others: ConfigFiles) -> bool:
-    return files.keys() == others.keys() and all(
-        file.data == others[role].data for role, file in files.items()
-    )
 
 
 def _number(value: object) -> float | None:

@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from rltui.core.api import Orphan
 from rltui.core.gpu.report import GpuProcess, GpuReport
 from rltui.services import processes
-from rltui.services.experiment_files import ControlFolder, known_experiments
+from rltui.services.experiment_files import BrokenExperiment, ControlFolder, listed_experiments
 from rltui.services.process_origin import origin, read_trace
 from rltui.services.processes import AttemptRecord, ProcessId
 from rltui.services.processes.identity import read_stat
@@ -71,9 +71,12 @@ def _may_be_ended(process: ProcessId, unshimmed: Sequence[AttemptRecord]) -> boo
 
 def _attempts_without_shim() -> Iterator[AttemptRecord]:
     """Those that live although their shim was killed: ancestors do not tell all of their processes."""
-    for experiment in known_experiments():
+    traces = processes.Traces()
+    for experiment in listed_experiments():
+        if isinstance(experiment, BrokenExperiment):
+            raise experiment.problem
         for folder in ControlFolder(Path(experiment.output_dir)).newest_attempts():
-            record = processes.read_attempt(folder)
+            record = traces.attempt(folder, experiment.tag)
             if record is not None and record.living_main is not None and not record.is_supervised:
                 yield record
 

@@ -11,9 +11,14 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import signal
+import socket
+import struct
 import textwrap
+import time
 from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import NamedTuple
 
 import libtmux
@@ -21,8 +26,13 @@ from libtmux.common import get_version, get_version_str, has_lt_version
 from libtmux.exc import LibTmuxException, TmuxCommandNotFound
 
 from rltui.errors import ConflictError, RltuiError
+from rltui.services import processes
 from rltui.services.outside_command import OUTER_VARIABLES
 
+CALL_BACK_S = 2.0
+"""For a server to make its socket anew."""
+_UCRED = struct.Struct("3i")
+"""`struct ucred` of unix(7): pid, uid, gid."""
 MINIMUM_VERSION = "3.2"
 """First with `new-window -e`, `list-panes -f` and exact `=` targets as used here."""
 SUPERVISOR_WINDOW = "supervisor"
@@ -37,13 +47,23 @@ SERVER_OPTIONS: tuple[tuple[str, ...], ...] = (
     ("-g", "history-limit", "5000"),
     ("-g", "update-environment", ""),
     ("-g", "status-left", ""),
-    ("-g", "status-right", " #{session_name} · ctrl+b d leaves, nothing stops "),
+    ("-g", "status-right", " #{session_name} · q leaves, nothing stops "),
     ("-g", "status-right-length", "80"),
     ("-wg", "allow-rename", "off"),
     ("-wg", "automatic-rename", "off"),
     ("-wg", "remain-on-exit", "on"),
 )
 """Set before every new session, on the private server only."""
+
+SERVER_KEYS: tuple[tuple[str, ...], ...] = (
+    ("-n", "q", "detach-client"),
+    (
+        *("-n", "C-c", "display-message", "-d", "5000"),
+        "ctrl+c stops nothing here: rltui stop #{window_name} does; q leaves",
+    ),
+)
+"""Set with the options. No pane here reads keys, and the prefix is taken by a tmux of the person's own around
+this one."""
 
 SERVER_VARIABLES = frozenset(
     {
@@ -85,6 +105,8 @@ class TmuxHost:
     def __init__(self, socket_name: str) -> None:
         self.socket_name = socket_name
         self._server = libtmux.Server(socket_name=socket_name, config_file="/dev/null")
+        folder = os.environ.get("TMUX_TMPDIR", "/tmp")  # noqa: S108  (where tmux itself puts it)
+        self._socket_path = Path(folder) / f"tmux-{os.getuid()}" / socket_name
 
     def check(self) -> None:
         """Raises `RltuiError` where tmux is missing or too old."""
@@ -103,6 +125,19 @@ class TmuxHost:
                 f"tmux {get_version_str()} is too old, {MINIMUM_VERSION} or newer is needed",
                 hint=INSTALL_HINT,
             )
+
+    def call_back(self) -> None:
+        """Have the server that this process runs in listen again, where its socket was deleted (tmux(1))."""
+        place, _, rest = os.environ.get("TMUX", "").partition(",")
+        pid = rest.partition(",")[0]
+        if Path(place) != self._socket_path or self._socket_path.exists() or pid != str(os.getppid()):
+            return
+        with suppress(OSError):  # where the folder cannot be made, the server cannot listen there either
+            self._socket_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.kill(int(pid), signal.SIGUSR1)
+        deadline = time.monotonic() + CALL_BACK_S
+        while not self._socket_path.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
 
     def start_supervisor(
         self, session: str, argv: Sequence[str], *, cwd: str, env: Mapping[str, str]
@@ -208,6 +243,7 @@ class TmuxHost:
         self._start_server()
         try:
             self._run(*(("set-option", *option) for option in SERVER_OPTIONS))
+            self._run(*(("bind-key", *key) for key in SERVER_KEYS))
             for command in ahead:
                 self._run(command)
             lines = self._run(
@@ -240,6 +276,24 @@ class TmuxHost:
                 return []
             raise
 
+    def _refuse_stopped(self) -> None:
+        """A server that is stopped takes every command, and answers none."""
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(1.0)
+            try:
+                probe.connect(str(self._socket_path))
+            except TimeoutError:
+                raise RltuiError(f"the tmux server -L {self.socket_name} does not answer") from None
+            except OSError:  # there is none
+                return
+            pid = int(_UCRED.unpack(probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))[0])
+        server = processes.read_process_id(pid)
+        if server is not None and processes.is_stopped(server):
+            raise RltuiError(
+                f"the tmux server -L {self.socket_name}, pid {pid}, is stopped",
+                hint=f"let it go on: kill -CONT {pid}",
+            )
+
     def _run(
         self,
         *commands: Sequence[str],
@@ -250,6 +304,7 @@ class TmuxHost:
 
         The client gets this process's environment, of it only `variables` where given, and `env`.
         """
+        self._refuse_stopped()
         words = [word for command in commands for word in (*map(_escaped, command), ";")][:-1]
         try:
             with _client_environment(variables, env or {}):

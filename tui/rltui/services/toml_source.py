@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +12,9 @@ from typing import Any
 
 from rltui.core import tomldoc
 from rltui.errors import ConfigError
+
+LARGEST_BYTES = 256 * 1024
+"""Of a config or layout file. Those of prime-rl have 12 kB at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +45,43 @@ def read(path: Path) -> Source:
     """One file, parsed.
 
     Raises:
-        ConfigError: if it is missing, cannot be read, is no UTF-8 text or no TOML.
+        ConfigError: if it is missing, cannot be read, is too large, no UTF-8 text or no TOML.
     """
     absolute = path.expanduser().absolute()
+    return parse(absolute, content_of(absolute, called=path))
+
+
+def content_of(path: Path, *, called: Path | None = None) -> bytes:
+    """The bytes of a config or layout file, `called` so in messages. Never waits and never reads on and on:
+    a path may come to mean a pipe or a device.
+
+    Raises:
+        ConfigError: if it is missing, no regular file, cannot be read, or is too large.
+    """
+    name = called or path
     try:
-        content = absolute.read_bytes()
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:  # noqa: PTH123  (of a descriptor)
+            kind = os.fstat(descriptor).st_mode
+            if stat.S_ISDIR(kind):
+                raise IsADirectoryError
+            if not stat.S_ISREG(kind):
+                raise ConfigError(f"{name} is no regular file", hint="name a TOML file")
+            content = file.read(LARGEST_BYTES + 1)
     except FileNotFoundError:
         raise ConfigError(
-            f"{path}: there is no such file", hint="check the path; nothing is guessed"
+            f"{name}: there is no such file", hint="check the path; nothing is guessed"
         ) from None
     except IsADirectoryError:
-        raise ConfigError(f"{path} is a folder", hint=f"name a file in it: {path / 'rl.toml'}") from None
+        raise ConfigError(f"{name} is a folder", hint=f"name a file in it: {name / 'rl.toml'}") from None
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    return parse(absolute, content)
+        raise ConfigError(f"{name}: cannot be read: {error.strerror}") from error
+    if len(content) > LARGEST_BYTES:
+        raise ConfigError(
+            f"{name} is larger than {LARGEST_BYTES // 1024} KiB, too large for a config file",
+            hint="is it the right file? keep data in files of their own",
+        )
+    return content
 
 
 def parse(path: Path, content: bytes) -> Source:

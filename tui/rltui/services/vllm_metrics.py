@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
-from urllib.parse import urlsplit
 
 from rltui.core.inference_activity import InferenceActivity, parse_activity
+from rltui.services.http_call import get
 
 TIMEOUT_S = 5.0
 """A vLLM under load answers late: its API server shares a thread with thousands of requests."""
@@ -21,18 +20,7 @@ async def read_activity(url: str) -> InferenceActivity | None:
 
 
 def _get(url: str) -> bytes | None:
-    parts = urlsplit(url)
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     try:
-        connection = kind(parts.hostname or "127.0.0.1", parts.port, timeout=TIMEOUT_S)
-    except (ValueError, http.client.HTTPException):  # no port number
+        return get(url, timeout_s=TIMEOUT_S, limit_bytes=LONGEST_ANSWER)
+    except OSError:
         return None
-    try:
-        target = parts.path or "/"
-        connection.request("GET", f"{target}?{parts.query}" if parts.query else target)
-        answer = connection.getresponse()
-        return answer.read(LONGEST_ANSWER) if answer.status == http.client.OK else None
-    except (OSError, http.client.HTTPException):
-        return None
-    finally:
-        connection.close()

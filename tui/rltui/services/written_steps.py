@@ -8,6 +8,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from rltui.core.metrics import LARGEST_STEP
+from rltui.errors import ConfigError
+from rltui.services.toml_source import content_of
+
 _FILES: tuple[tuple[str, Callable[[str], Any]], ...] = (
     ("configs/trainer.json", json.loads),
     ("configs/sft.json", json.loads),
@@ -23,10 +27,10 @@ def written_max_steps(run_dir: Path) -> int | None:
     """`max_steps` of the first of those files that has one; `None` where it is not written down."""
     for name, parse in _FILES:
         try:
-            data = parse((run_dir / name).read_text(encoding="utf-8"))
-        except (OSError, ValueError):  # none, not for us to read, or half written
+            data = parse(content_of(run_dir / name).decode())
+        except (OSError, ValueError, RecursionError, ConfigError):  # none, not ours to read, or half written
             continue
         steps = data.get("max_steps") if isinstance(data, Mapping) else None
-        if isinstance(steps, int) and not isinstance(steps, bool):
+        if isinstance(steps, int) and not isinstance(steps, bool) and abs(steps) <= LARGEST_STEP:
             return steps
     return None

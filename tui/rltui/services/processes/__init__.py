@@ -20,8 +20,9 @@ from rltui.services.processes.details import (
     is_stopped,
     owner_name,
     uid,
+    why_it_lives,
 )
-from rltui.services.processes.ending import end_processes, wait_for_exit
+from rltui.services.processes.ending import end_all, end_processes, wait_for_exit
 from rltui.services.processes.exit_status import wait_for_exit_status
 from rltui.services.processes.identity import (
     ProcessId,
@@ -34,12 +35,14 @@ from rltui.services.processes.identity import (
     send_signal,
 )
 from rltui.services.processes.ports import PortHolder, listening_ports, port_holder, port_holders
+from rltui.services.processes.traces import Traces, living_output_dirs
 
 __all__ = [
     "AttemptRecord",
     "Leftover",
     "PortHolder",
     "ProcessId",
+    "Traces",
     "age_s",
     "ancestors",
     "attempt_tags",
@@ -47,6 +50,7 @@ __all__ = [
     "command_line",
     "command_name",
     "descendants",
+    "end_all",
     "end_processes",
     "in_initial_pid_namespace",
     "is_alive",
@@ -54,6 +58,7 @@ __all__ = [
     "kept",
     "leftovers",
     "listening_ports",
+    "living_output_dirs",
     "owner_name",
     "port_holder",
     "port_holders",
@@ -63,4 +68,5 @@ __all__ = [
     "uid",
     "wait_for_exit",
     "wait_for_exit_status",
+    "why_it_lives",
 ]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from rltui.services.own_files import read_own
 from rltui.services.processes.identity import (
     PROC,
     ProcessId,
@@ -75,8 +76,9 @@ class AttemptRecord:
 def read_attempt(folder: Path) -> AttemptRecord | None:
     """None where there is no record yet, or none that can be understood."""
     try:
-        return _parse(json.loads((folder / "attempt.json").read_bytes()))
-    except (OSError, ValueError, KeyError, TypeError):  # no file, half a file, or another version's
+        return _parse(json.loads(read_own(folder / "attempt.json")))
+    except (OSError, ValueError, LookupError, TypeError, RecursionError, AttributeError, OverflowError):
+        # no file, half a file, or another version's
         return None
 
 

@@ -29,6 +29,30 @@ def is_stopped(process: ProcessId) -> bool:
     return stat is not None and stat.id == process and stat.state == "T"
 
 
+def why_it_lives(process: ProcessId) -> str:
+    """Why a process that was killed still lives, as far as the kernel tells: `pid 7 dd is in …`."""
+    name = f"pid {process.pid} {command_name(process.pid)}".rstrip()
+    stat = read_stat(process.pid)
+    if stat is None or stat.id != process or stat.is_dead:
+        return f"{name} has ended meanwhile"
+    owner = uid(process.pid)
+    if os.getuid() not in (0, owner):
+        return f"{name} belongs to {owner_name(process.pid)}"
+    if stat.state != "D":
+        return f"{name} is in state {stat.state} and goes on ending"
+    where = _where_it_sleeps(process.pid)
+    return f"{name} is in an uninterruptible sleep (D){where}, which SIGKILL must wait for"
+
+
+def _where_it_sleeps(pid: int) -> str:
+    """` in nfs_wait_bit_killable`, where the kernel says."""
+    try:
+        place = (PROC / str(pid) / "wchan").read_text(errors="replace").strip("\0 \n")
+    except OSError:  # gone, or hidden
+        return ""
+    return f" in {place}" if place not in ("", "0") else ""
+
+
 def command_name(pid: int) -> str:
     """First word of the command line without its folder, `""` where nothing can be read.
 

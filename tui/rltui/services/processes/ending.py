@@ -6,7 +6,8 @@ import asyncio
 import errno
 import os
 import signal
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 
 from rltui.services.processes.identity import (
@@ -69,6 +70,53 @@ async def end_processes(processes: Iterable[ProcessId], *, grace_s: float) -> tu
         if not remaining:
             break
     return tuple(sorted(remaining))
+
+
+async def end_all(find: Callable[[], Collection[ProcessId]], *, grace_s: float) -> tuple[ProcessId, ...]:
+    """End whatever `find` finds, also of a program that keeps forking, until it has found nothing twice.
+
+    SIGTERM, also to those born meanwhile; after `grace_s` all are stopped, so that none forks any more, and
+    killed. `find` is called in a thread.
+
+    Returns the ones that still live: another user's, or stuck in the kernel.
+    """
+    deadline, asked = time.monotonic() + grace_s, set[ProcessId]()
+    while time.monotonic() < deadline:
+        living = await _found(find)
+        if not living:
+            return ()
+        _send(living - asked, signal.SIGTERM, signal.SIGCONT)
+        asked |= living
+        await _wait_for_exits(living, min(POLL_S, deadline - time.monotonic()))
+    deadline, frozen = time.monotonic() + AFTER_KILL_S, set[ProcessId]()
+    while living := await _found(find):
+        fresh, late = living - frozen, time.monotonic() > deadline
+        _send(fresh, signal.SIGSTOP)
+        frozen |= living
+        if not fresh or late:
+            _send(living, signal.SIGKILL)
+            await _wait_for_exits(living, POLL_S)
+        if late:
+            return tuple(sorted(process for process in living if is_alive(process)))
+    return ()
+
+
+async def _found(find: Callable[[], Collection[ProcessId]]) -> set[ProcessId]:
+    """A process that forks and ends may be missed by one look, and its child born after it; not by two."""
+    return set(await asyncio.to_thread(find)) or set(await asyncio.to_thread(find))
+
+
+def _send(targets: Iterable[ProcessId], *numbers: signal.Signals) -> None:
+    for process in targets:
+        for number in numbers:
+            with suppress(PermissionError):  # another user's
+                send_signal(process, number)
+
+
+async def _wait_for_exits(targets: Iterable[ProcessId], patience_s: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(max(0.0, patience_s)):
+            await asyncio.gather(*(wait_for_exit(process) for process in targets))
 
 
 async def end_session(session: int, *, grace_s: float) -> None:

@@ -1,0 +1,63 @@
+"""A program that keeps forking is ended as a whole (finding F8)."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.daemon.shim_harness import attempt
+from tests.waiting import retry_until
+
+from rltui.services.processes import ProcessId, end_all
+from rltui.services.processes.identity import living_processes
+
+STORM = """\
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+print("begun", flush=True)
+while True:  # each has one child and ends: no process is there for long
+    if os.fork() != 0:
+        time.sleep(0.02)
+        os._exit(0)
+    time.sleep(0.02)
+"""
+
+
+def members(session: int) -> set[ProcessId]:
+    return {stat.id for stat in living_processes() if stat.session == session}
+
+
+def test_a_storm_of_forks_is_ended() -> None:
+    argv = [sys.executable, "-I", "-S", "-c", STORM]
+    with subprocess.Popen(argv, start_new_session=True, stdout=subprocess.PIPE) as storm:
+        assert storm.stdout is not None
+        storm.stdout.readline()
+        storm.kill()
+        storm.wait()
+        asyncio.run(end_all(lambda: members(storm.pid), grace_s=0.3))
+        assert not members(storm.pid)
+
+
+def test_a_shim_kills_a_storm_of_forks(tmp_path: Path) -> None:
+    argv = [sys.executable, "-I", "-S", "-c", STORM]
+    with attempt(tmp_path, argv, stop={"signal": "SIGTERM", "grace_s": 0.2}) as run:
+        run.start()
+        record = run.running()
+        retry_until(lambda: "begun" in run.log.read_text())
+        assert record.session is not None
+        run.signal(signal.SIGUSR1)
+        run.wait()
+        assert not members(record.session)
+
+
+def test_what_dies_of_the_first_signal_is_not_killed() -> None:
+    polite = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    try:
+        asyncio.run(end_all(lambda: members(polite.pid), grace_s=20))
+        assert polite.wait() == -signal.SIGTERM
+    finally:
+        polite.kill()

@@ -1,0 +1,90 @@
+"""rltui's own files, read with distrust: a folder that others may write to can hold anything."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+LARGEST = 16 << 20
+"""Of a file that is read as a whole, in bytes."""
+FOR_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+"""The right to write, of anybody but the owner."""
+
+
+def open_own(path: Path, flags: int) -> int:
+    """Open or make a file of rltui's own, 0600, and return its descriptor.
+
+    Raises:
+        OSError: as `os.open`; `EPERM` with the reason in words where it cannot be the user's own.
+    """
+    try:
+        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise _refused(path, "it is a symbolic link") from None
+        raise
+    info = os.fstat(descriptor)
+    reason = None if stat.S_ISREG(info.st_mode) else "it is no regular file"
+    if reason := reason or why_foreign(info, path.parent):
+        os.close(descriptor)
+        raise _refused(path, reason)
+    return descriptor
+
+
+def read_own(path: Path) -> bytes:
+    """The whole of a file of rltui's own.
+
+    Raises:
+        OSError: as `open_own`; `EFBIG` where it is too large to be one.
+    """
+    with open(open_own(path, os.O_RDONLY), "rb") as file:
+        content = file.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise OSError(errno.EFBIG, f"it is larger than {LARGEST >> 20} MiB", str(path))
+    return content
+
+
+def why_folder_is_foreign(folder: Path) -> str | None:
+    """Why a folder cannot be the user's own, in words; `None` where it is, or is not there yet."""
+    try:
+        info = folder.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        return f"it cannot be looked at: {error.strerror}"
+    if stat.S_ISLNK(info.st_mode):
+        return "it is a symbolic link"
+    if not stat.S_ISDIR(info.st_mode):
+        return "it is no folder"
+    return why_foreign(info, folder.parent)
+
+
+def why_foreign(info: os.stat_result, folder: Path) -> str | None:
+    """Why what has this `info` and lies in `folder` cannot be the user's own; `None` where it can.
+
+    Some file systems give every file one owner or mode (NFS with squashed users, FUSE): there, whatever a new
+    file of ours gets is ours.
+    """
+    if info.st_uid in (os.getuid(), 0) and not info.st_mode & FOR_OTHERS:
+        return None
+    usual = _of_a_new_file(folder)
+    if info.st_uid not in (os.getuid(), 0, usual.st_uid if usual else None):
+        return f"it belongs to another user, number {info.st_uid}"
+    if info.st_mode & FOR_OTHERS & ~(usual.st_mode if usual else 0):
+        return "others may write to it"
+    return None
+
+
+def _of_a_new_file(folder: Path) -> os.stat_result | None:
+    """What a private file made in `folder` gets."""
+    with suppress(OSError), tempfile.TemporaryFile(dir=folder) as file:
+        return os.fstat(file.fileno())
+    return None
+
+
+def _refused(path: Path, reason: str) -> PermissionError:
+    return PermissionError(errno.EPERM, reason, str(path))

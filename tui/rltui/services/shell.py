@@ -1,0 +1,83 @@
+"""The shell that an experiment was started from: limits, CPUs, umask and long variables of its components.
+
+A component is started by the tmux server, which has those of the shell that happened to start it. Variables
+travel over tmux's socket, which takes 16 KiB each; longer ones, which are hardly secrets, are kept here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+from pathlib import Path
+from typing import Any
+
+from rltui.errors import RltuiError
+from rltui.services.experiment_files import ControlFolder, write_atomically
+from rltui.services.outside_command import OUTER_VARIABLES
+from rltui.services.own_files import read_own
+
+_FILE = "shell.json"
+LONGEST_VARIABLE = 8000
+"""Bytes of a variable, with its name, that tmux surely passes on."""
+FEWEST_FILES = 128
+"""Open files that a supervisor, its tmux server and its clients need at least."""
+ENOUGH_FILES = 4096
+_FILES = {"NOFILE": resource.getrlimit(resource.RLIMIT_NOFILE)}
+"""As the shell has it; `make_room_for_files` may raise it in this process."""
+_UMASK = re.compile(r"^Umask:\s*([0-7]+)$", re.MULTILINE)
+
+
+def keep_shell(control: ControlFolder) -> None:
+    """Write down what this process has of its shell.
+
+    Raises:
+        RltuiError: if it cannot be written.
+    """
+    umask = _UMASK.search(Path("/proc/self/status").read_text(encoding="ascii", errors="replace"))
+    values = {
+        "limits": {name: resource.getrlimit(number) for name, number in _limits().items()} | _FILES,
+        "affinity": sorted(os.sched_getaffinity(0)),
+        "umask": int(umask[1], 8) if umask else None,
+        "nice": os.getpriority(os.PRIO_PROCESS, 0),
+        "environment": {
+            name: value
+            for name, value in os.environ.items()
+            if len(os.fsencode(name + value)) > LONGEST_VARIABLE and name not in OUTER_VARIABLES
+        },
+    }
+    write_atomically(control.path / _FILE, json.dumps(values).encode())
+
+
+def read_shell(control: ControlFolder) -> dict[str, Any]:
+    """What was written down; empty where nothing was, or nothing that can be understood."""
+    try:
+        values = json.loads(read_own(control.path / _FILE))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return values if isinstance(values, dict) else {}
+
+
+def make_room_for_files() -> None:
+    """Let this process, and the tmux server that it may start, open as many files as are needed.
+
+    Raises:
+        RltuiError: if that is not allowed here.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < FEWEST_FILES:
+        raise RltuiError(
+            f"only {hard} files may be open at once in this shell, and rltui needs {FEWEST_FILES}",
+            hint=f"start it from a shell with more; a container may need --ulimit nofile={ENOUGH_FILES}",
+        )
+    wanted = ENOUGH_FILES if hard == resource.RLIM_INFINITY else min(hard, ENOUGH_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _limits() -> dict[str, int]:
+    """By name without `RLIMIT_`: what this system has. `OFILE` is another name for `NOFILE`."""
+    prefix = "RLIMIT_"
+    names = [name for name in dir(resource) if name.startswith(prefix) and name != "RLIMIT_OFILE"]
+    return {name.removeprefix(prefix): getattr(resource, name) for name in names}
