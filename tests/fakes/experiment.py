@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Literal
 
-from rltui.client.protocol import ConfigText, Event
+from rltui.client.protocol import ConfigText, Event, TakenDownError
 from rltui.core.api import ComponentState, ComponentStatus, Lost, Orphan, Plan, Progress, Request, Status
 from rltui.core.config_report import Conversion, KnobInfo, KnobTable, Problem
 from rltui.core.gpu.report import (
@@ -327,6 +327,8 @@ class FakeExperiment:
         self.executed: list[Request] = []
         self.opened: list[str] = []
         self.connections = 0
+        self.down: TakenDownError | None = None
+        """Somebody has taken it down."""
         self.plan_delay_s = 0.0
         self.planner: Callable[[Request], Plan] = simple_plan
         self.error: RltuiError | None = None
@@ -351,11 +353,15 @@ class FakeExperiment:
         self._queue.put_nowait(None)
 
     async def events(self) -> AsyncIterator[Event]:
+        if self.down:
+            raise self.down
         self.connections += 1
         for event in self._first:
             yield event
         while (event := await self._queue.get()) is not None:  # type: ignore[assignment]
             yield event
+        if self.down:
+            raise self.down
 
     async def plan(self, request: Request) -> Plan:
         self.planned.append(request)

@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from rltui.core.failure_cause import find_cause
+from rltui.core import failure_cause
+from rltui.core.failure_cause import LONGEST_LINE, FailurePattern, find_cause
 from rltui.frameworks.failures import COMMON
+from rltui.frameworks.prime_rl.failures import FAILURES as PRIME_RL
 from rltui.frameworks.tinyrl.failures import FAILURES as TINYRL
 
 FREE = (
@@ -195,7 +199,34 @@ MAY_GO_BETTER = {
     ),
     "worker": (
         f"ERROR Worker proc VllmWorker-1 died unexpectedly (exit code: -9), shutting down.\n{START_UP_ECHO}",
-        "its worker VllmWorker-1 died (exit code -9)",
+        "its worker VllmWorker-1 was killed (exit code -9)",
+    ),
+    "worker-exception": (  # P8
+        (
+            "(Worker_TP0 pid=72) ERROR 11-20 23:32:46 [multiproc_executor.py:708] NotImplementedError: no kernel\n"
+            "(EngineCore pid=71) ERROR 11-20 23:32:47 [core.py:708] RuntimeError: cancelled\n"
+            f"ERROR Worker proc VllmWorker-0 died unexpectedly, shutting down executor.\n{START_UP_ECHO}"
+        ),
+        "NotImplementedError: no kernel",
+    ),
+    "worker-code": (
+        "ERROR Worker proc VllmWorker-0 died unexpectedly (exit code: 1), shutting down.",
+        "its worker VllmWorker-0 died; look above",
+    ),
+    "device-assert": (  # B5
+        "RuntimeError: CUDA error: device-side assert triggered\nCUDA kernel errors might be asynchronously",
+        "an index was out of range on the GPU; compare the tokenizer's",
+    ),
+    "device-assert-kernel": (
+        (
+            "../aten/src/ATen/native/cuda/Indexing.cu:1284: operator(): block: [3,0,0], thread: [64,0,0] Assertion"
+            " `srcIndex < srcSelectDimSize` failed.\nRuntimeError: CUDA error: device-side assert triggered"
+        ),
+        "an index was out of range on the GPU (srcIndex < srcSelectDimSize)",
+    ),
+    "no-driver": (
+        "RuntimeError: Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU",
+        "no GPU can be used: Found no NVIDIA driver",
     ),
     "init": (START_UP_ECHO, "the engine did not start"),
     "engine-error": (
@@ -265,15 +296,148 @@ def test_tinyrl_last_words_are_told() -> None:
     assert not cause.hopeless
 
 
-def test_the_whole_table_takes_no_time_on_64_kib_of_anything() -> None:
-    long_line = "a b:" * 4000
-    output = [
-        long_line,
-        "│ ─" * 4000,
-        "Error: " * 2000,
-        *["  -" * 40] * 100,
-        "1 validation error for XConfig" * 9,
-    ]
-    started = time.process_time()
-    find_cause(output, TINYRL)
-    assert time.process_time() - started < 2.0
+FRAME = 'Traceback (most recent call last):\n  File "/srv/env/web.py", line 7, in step\n    get(url)\n    ^^^^^^^^\n'
+NAMED_OTHERWISE = {  # G10
+    "http": (
+        f"{FRAME}http.client.RemoteDisconnected: Remote end closed",
+        "http.client.RemoteDisconnected: Remote",
+    ),
+    "httpx": (f"{FRAME}httpx.ReadTimeout", "httpx.ReadTimeout in web.py:7"),
+    "assert": (f"{FRAME}AssertionError", "AssertionError in web.py:7"),
+    "interrupted": (f"{FRAME}KeyError: 'a'\n{FRAME}KeyboardInterrupt", "KeyError: 'a'"),
+    "group": (
+        (
+            "  + Exception Group Traceback (most recent call last):\n  | ExceptionGroup: unhandled errors (1 sub-exception)\n"
+            '  +-+---------------- 1 ----------------\n    |   File "/srv/a.py", line 3, in f\n    |     g()\n'
+            "    | httpx.ConnectTimeout: no answer\n    +------------------------------------"
+        ),
+        "httpx.ConnectTimeout: no answer",
+    ),
+    "loguru": (
+        '> File "/srv/a.py", line 3, in f\n    g(x)\n    │ └ 3\n    └ <function g at 0x7f>\n\nzmq.Again: no frame',
+        "zmq.Again: no frame",
+    ),
+    "no-frame": ("Epoch: 3\nDone: all", None),
+}
+
+
+@pytest.mark.parametrize(("output", "text"), NAMED_OTHERWISE.values(), ids=NAMED_OTHERWISE)
+def test_what_stands_behind_a_traceback_is_an_exception_by_any_name(output: str, text: str | None) -> None:
+    cause = find_cause(output.splitlines(), COMMON)
+    assert (cause.text if cause else None) == text or (cause and text and cause.text.startswith(text))
+
+
+TORCHRUN = {  # P2; written by torchrun of torch 2.13 as prime-rl starts it
+    "assert": "AssertionError in prog.py:4",
+    "value": "ValueError: num_heads 3 does not divide 8",
+    "recorded": "ValueError: num_heads 3 does not divide 8",
+    "import": "ImportError: cannot import name 'nothing_there' from 'torch'",
+    "module": "No module named 'flash_attn_x'; install it where the framework runs",
+    "file": "FileNotFoundError: [Errno 2] No such file or directory: '/nope/checkpoints/step_3/trainer.pt'",
+    "timeout": "httpx.ReadTimeout in prog.py:14",
+    "chain": "RuntimeError: no rewards in the batch",
+    "killed": "rank 0 was killed by SIGKILL; if nobody did, look at the host's memory",
+}
+
+
+@pytest.mark.parametrize(("case", "text"), TORCHRUN.items(), ids=TORCHRUN)
+def test_the_rank_s_own_line_goes_before_torchrun_s_report(case: str, text: str) -> None:
+    log = Path(__file__).parents[1] / "data" / "torchrun" / f"{case}.log"
+    cause = find_cause(log.read_text().splitlines(), PRIME_RL)
+    assert cause is not None
+    assert cause.text.startswith(text)
+
+
+REPORT = (Path(__file__).parents[1] / "data" / "torchrun" / "value.log").read_text().partition("\nE1122")[2]
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        (
+            "[trainer0]:RuntimeError: Found no NVIDIA driver on your system. Please",
+            "no GPU can be used: Found no",
+        ),
+        (
+            (
+                "[trainer0]:[rank0]:[E1122 02:12:25.943 ProcessGroupNCCL.cpp:632] [Rank 0] Watchdog caught collective"
+                " operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000)"
+                " ran for 600014 milliseconds before timing out."
+            ),
+            "communication between GPUs timed out: ALLREDUCE waited 10m",
+        ),
+        (
+            "[trainer0]:[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate",
+            "out of GPU memory",
+        ),
+        ("12:00:00 INFO nothing to see", "rank 0 exited 1; its output is in its own file"),
+    ],
+    ids=["driver", "nccl", "memory", "silent"],
+)
+def test_ranks_say_it_behind_their_prefix(said: str, text: str) -> None:
+    cause = find_cause([said, *f"E1122{REPORT}".splitlines()], PRIME_RL)
+    assert cause is not None
+    assert cause.text.startswith(text)
+
+
+def _hostile(size: int) -> Iterator[str]:
+    """Texts that make careless patterns try again from every place."""
+    for unit in (
+        "7",
+        " ",
+        "a",
+        "[",
+        "([{",
+        "-",
+        "│ ",
+        "a:b: ",
+        "Error: ",
+        "a.B",
+        "\n",
+        " \n",
+        "│ \n",
+        "1.",
+        "/a",
+        '"',
+    ):
+        yield (unit * size)[:size]
+    for start in (
+        "1 validation error for XConfig\n",
+        "Free memory on device (1/1 GiB) on startup is less than desired GPU memory utilization ",
+        " in capture_model ",
+        "CUDA out of memory. Tried to allocate 1 GiB. GPU 1 has a total capacity of 1 GiB of which 1 GiB is free.",
+        "ModuleNotFoundError: ",
+        "╭─ Value error ─\n",
+        '  File "a", line 1\n',
+        "NCCL error\n",
+        "DefaultCPUAllocator: can't allocate memory",
+        "  traceback : Traceback \n",
+        "(EngineCore pid=1) ERROR ",
+        "rl.toml: ",
+        "x.cu:1: ",
+    ):
+        yield (start * size)[:size]
+        for unit in (" ", "7", "│ \n", "a", "    \n"):
+            yield start + (unit * size)[:size]
+
+
+def test_patterns_work_in_proportion_to_what_they_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        failure_cause, "LONGEST_LINE", 1 << 30
+    )  # cutting would hide what they do with long lines
+    table = (*TINYRL, *PRIME_RL)
+
+    def cost(text: str) -> float:
+        started = time.thread_time()
+        find_cause(text.split("\n"), table)
+        return time.thread_time() - started
+
+    for short, long in zip(_hostile(4_000), _hostile(32_000), strict=True):
+        assert cost(long) < 20 * cost(short) + 0.5, long[:120]  # a square would be 64 times as much
+
+
+def test_patterns_never_see_more_of_a_line() -> None:
+    whole = FailurePattern("F", r"^(?P<what>[^\n]+)$", lambda groups: str(len(groups["what"])))
+    cause = find_cause(["7" * 65_000], [whole])
+    assert cause is not None
+    assert cause.text == str(LONGEST_LINE)

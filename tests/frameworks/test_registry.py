@@ -44,6 +44,7 @@ def test_detect_tells_tinyrl_by_its_own_knobs() -> None:
         (parsed("era_b/sft.toml"), ("prime-rl", "prime-rl-merged", "prime-rl-split")),
         ([("rl.toml", {"orchestrator": {"batch_size": 8}, "trainer": {}})], ("prime-rl", "prime-rl-merged")),
     ],
+    ids=["sft of 2025", "sft of spring", "shared knobs"],
 )
 def test_detect_asks_where_nothing_tells(
     parsed_files: list[tuple[str, dict[str, object]]], candidates: tuple[str, ...]
@@ -55,12 +56,41 @@ def test_detect_asks_where_nothing_tells(
     assert registry.detect(parsed_files, installed="prime-rl-merged").id == "prime-rl-merged"
 
 
+def test_the_checkout_dates_a_file_of_summer_which_else_counts_as_new() -> None:
+    """Finding P1: group_size came in May 2026, run folders, which set generations apart, in August."""
+    files = [("rl.toml", {"orchestrator": {"group_size": 8}, "trainer": {}})]
+    with pytest.raises(registry.AmbiguousConfigError) as caught:
+        registry.detect(files)
+    assert registry.likely(caught.value, files) == "prime-rl"
+    assert registry.detect(files, installed="prime-rl-merged").id == "prime-rl-merged"
+    assert registry.detect(files, installed="prime-rl").id == "prime-rl"
+
+
 def test_detect_says_what_each_file_looks_like() -> None:
     with pytest.raises(ConfigError) as caught:
         registry.detect(parsed("era_c/rl.toml", "era_a/orch.toml"))
-    assert "rl file of prime-rl (summer 2026 on)" in caught.value.details[0]
+    assert "rl file of prime-rl (August 2026 on)" in caught.value.details[0]
     assert "orchestrator file of prime-rl, three files" in caught.value.details[1]
     assert caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"slurm": {"job_name": "x"}}, "an overlay, as in `rl @ base.toml @ overlay.toml`"),
+        ({"output_dir": "x", "slurm": {}}, "write its tables into a copy of the base"),
+        (
+            {"model": "m", "env": {"id": "x"}, "inference": {"args": {}}, "trainer": {"args": {}}},
+            "is for vf-rl of verifiers",
+        ),
+    ],
+    ids=["slim", "overlay", "vf-rl"],
+)
+def test_detect_says_what_a_file_is_that_cannot_be_run_alone(data: dict[str, object], words: str) -> None:
+    """Findings P9, C5."""
+    with pytest.raises(registry.UnknownConfigError) as caught:
+        registry.detect([("x.toml", data)])
+    assert words in caught.value.details[0]
 
 
 def test_detect_shows_what_it_saw() -> None:

@@ -102,6 +102,12 @@ def test_a_sound_config_has_no_problems() -> None:
             "inference.server.port (8000): use the same port in both"),
         ),
         (
+            'client.base_url = "http://gpu-7:9000/v1"',
+            ("orchestrator.client.base_url (http://gpu-7:9000/v1) is on another host, gpu-7: nothing here "
+            "asks the server at inference.server.port (8000). Use http://localhost:8000/v1, or leave the "
+            "inference server out"),
+        ),
+        (
             "batch_size = 0",
             "orchestrator.batch_size must be a whole number ≥ 1, not 0: the smallest allowed is 1",
         ),

@@ -27,6 +27,7 @@ _MARKS: dict[Name, tuple[str, ...]] = {
     "C": (
         "src/prime_rl/entrypoints/rl.py",
         "packages/prime-rl-configs/pyproject.toml",
+        "packages/prime-rl-configs/src/prime_rl/configs/monitors.py",
         "packages/prime-rl-configs/src/prime_rl/configs/rl.py",
     ),
 }

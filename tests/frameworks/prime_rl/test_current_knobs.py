@@ -151,3 +151,22 @@ def test_nothing_that_a_file_may_hold_breaks_the_check(role: str) -> None:
         derive(files)
         defaults(files)
         more_knobs(files)
+
+
+def test_lora_decides_what_server_and_orchestrator_get() -> None:
+    """Finding P10: as `auto_setup_lora` of prime-rl's own models."""
+    text = "[trainer.model.lora]\nrank = 12\n[orchestrator]\n[inference]\n[deployment]\nnum_infer_gpus = 2\n"
+    assert value("inference.vllm.enable_lora", text) is True
+    assert value("inference.vllm.max_lora_rank", text) == 16
+    assert value("orchestrator.model.lora.rank", text) == 12
+    assert value("inference.vllm.api_server_count", text) == 1
+    plain = text.partition("\n")[2].partition("\n")[2]
+    assert value("inference.vllm.enable_lora", plain) is False
+    assert value("inference.vllm.api_server_count", plain) == 2
+
+
+def test_what_is_off_has_no_values() -> None:
+    assert value("orchestrator.eval.interval", "[orchestrator]") is None
+    assert value("orchestrator.eval.interval", "[orchestrator.eval]") == 100
+    assert value("inference.router.type", '[inference]\nrouter = "None"') == "None"
+    assert value("inference.router.type", "[inference]") == "vllm-router"

@@ -260,7 +260,6 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
         "trainer.optim.momentum",
         'belongs to type sgd, but trainer.optim.type is "adamw"',
     ),
-    ("rl", {"trainer.optim.type": "lion"}, "trainer.optim.type", "one of adamw, sgd, muon, sign_sgd"),
     ("rl", {"ckpt": GONE, "trainer.ckpt": {}}, "trainer.ckpt", "one half"),
     ("rl", {"resume": {"step": 3, "dir": "x/step_3"}}, "resume.step", "both set"),
     ("rl", {"resume": {"dir": "x/latest"}}, "resume.dir", "step_<number>"),
@@ -295,20 +294,6 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
         "orchestrator.batch_sise",
         "did you mean orchestrator.batch_size?",
     ),
-    ("rl", {"wandb": {"project": "a"}}, "wandb", "it is [monitors.wandb] in this generation"),
-    (
-        "rl",
-        {"orchestrator.rollouts_per_example": 8},
-        "orchestrator.rollouts_per_example",
-        "it is called orchestrator.group_size",
-    ),
-    ("rl", {"orchestrator.env": [{"id": "a"}]}, "orchestrator.env", "[[orchestrator.train.source]]"),
-    (
-        "rl",
-        {"inference": {"gpu_memory_utilization": 0.5}},
-        "inference.gpu_memory_utilization",
-        "inference.vllm.gpu_memory_utilization",
-    ),
     (
         "sft",
         {"data.batch_size": 10, "data.micro_batch_size": 4},
@@ -342,7 +327,6 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     ("sft", {"weight_broadcast": {"type": "nixl"}}, "sft.weight_broadcast.type", "nccl or filesystem"),
     ("sft", {"eval.retrigger_on_resume": True}, "sft.eval.retrigger_on_resume", "filesystem"),
     ("sft", {"inference": {"vllm": {"model": "b/c"}}}, "sft.inference.vllm.model", "must be the same"),
-    ("sft", {"data.pack_function": "cat"}, "sft.data.pack_function", "it is gone"),
 ]
 
 
@@ -444,7 +428,36 @@ DOUBTFUL: list[tuple[str, dict[str, Any], str, str, str]] = [
         "no room for a prompt",
     ),
     ("sft", {"inference": GONE}, "hint", "sft.eval", "starts no server"),
+    ("rl", {"wandb": {"project": "a"}}, "warning", "wandb", "it is [monitors.wandb] in this generation"),
+    (
+        "rl",
+        {"orchestrator.rollouts_per_example": 8},
+        "warning",
+        "orchestrator.rollouts_per_example",
+        "it is called orchestrator.group_size",
+    ),
+    ("rl", {"inference": {"seed": 5}}, "warning", "inference.seed", "inference.vllm.seed"),
+    ("sft", {"data.pack_function": "cat"}, "warning", "sft.data.pack_function", "it is gone"),
+    ("rl", {"trainer.frob": {"nicate": 5}}, "warning", "trainer.frob.nicate", "as of 21 August 2026"),
+    ("rl", {"trainer.optim.type": "lion"}, "warning", "trainer.optim.type", "one of adamw, sgd, muon"),
+    ("rl", {"trainer.loss": {"type": "icepop"}}, "warning", "trainer.loss.type", "of 21 August 2026"),
+    (
+        "rl",
+        {"orchestrator.new": 1, "orchestrator.batch_size": 100},
+        "warning",
+        "orchestrator.batch_size",
+        "nearest valid batch_size is 96",
+    ),
 ]
+
+
+def test_a_file_of_a_later_generation_is_taken_and_told() -> None:
+    """Finding P1: whatever this generation does not know may be known to another."""
+    path = FIXTURES.parent / "era_d" / "rl.toml"
+    found = check({"rl": ConfigFile("rl", str(path), tomllib.loads(path.read_text()))})
+    assert [problem.text for problem in found if problem.severity == "error"] == []
+    told = {problem.key for problem in found if "as of 21 August 2026" in problem.message}
+    assert {"orchestrator.train.group_size", "orchestrator.constant_trainer_batch_size"} <= told
 
 
 @pytest.mark.parametrize(

@@ -98,3 +98,7 @@ def test_a_line_behind_an_unfinished_progress_bar() -> None:
     )
     assert row is not None
     assert row["step"] == 3
+
+
+def test_a_step_without_end_is_no_step() -> None:
+    assert log_row("trainer", f"12:00:00 SUCCESS Step {'7' * 65_000} | Time: 1.0s | Loss: 0.1") is None

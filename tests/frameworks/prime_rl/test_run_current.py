@@ -14,6 +14,17 @@ from rltui.frameworks.prime_rl.current import PRIME_RL, env_servers
 RUN = files("era_c", rl="rl.toml")
 SFT = files("era_c", sft="sft.toml")
 RL = "trainer = {}\norchestrator = {}\ninference = {}\n"
+SOURCES = """
+[trainer]
+[inference]
+[[orchestrator.train.source]]
+name = "a"
+[[orchestrator.train.source]]
+name = "b"
+serve.address = "tcp://node-2:5001"
+[[orchestrator.eval.source]]
+name = "c"
+"""
 
 
 def parts(text: str, context: RunContext = CONTEXT) -> Resolution:
@@ -49,7 +60,7 @@ def test_parts_are_resolved_in_an_empty_folder_and_never_cleaned() -> None:
     assert resolution.outputs["trainer"] == "out/run/configs/trainer.json"
     assert resolution.outputs["env.train"] == "out/run/configs/envs/train/*.json"
     assert resolution.replaced["{scratch}/out/run"] == "/w/out"
-    assert resolution.optional == {"inference", "env.eval"}
+    assert resolution.optional == {"env.eval"}
 
 
 def test_name_of_the_config_stays() -> None:
@@ -115,14 +126,45 @@ def test_engine_is_behind_the_router(inference: str, ports: tuple[str, str]) -> 
 
 
 def test_chosen_ports_reach_both_sides() -> None:
-    router, engine = PRIME_RL.ports(of_text(RL))
-    assert (router.port, engine.port) == (8000, 8100)
+    router, engine, *_ = PRIME_RL.ports(of_text(RL))
+    assert (router.port, router.more, engine.port) == (8000, (21_000,), 8100)
     edits = parts(RL, replace(CONTEXT, overrides={router.knob: 8001})).edits["rl"]
     assert edits["inference.server.port"] == 8001
     assert edits["inference.backend_port"] == 8100
     assert edits["orchestrator.model.client.base_url"] == "http://localhost:8001/v1"
     named = '[orchestrator.model.client]\nbase_url = "http://localhost:8000/v1"\n[inference]'
-    assert PRIME_RL.ports(of_text(named)) == ()
+    assert PRIME_RL.ports(of_text(named))[0] == router, "the address is edited too"
+    elsewhere = named.replace("localhost", "node-2")
+    assert router.knob not in {item.knob for item in PRIME_RL.ports(of_text(elsewhere))}
+
+
+def test_every_port_of_a_run_can_be_moved() -> None:
+    """Finding P3: environments, weights and batches have fixed ports too."""
+    configs = of_text(SOURCES)
+    found = {item.knob: (item.port, item.more) for item in PRIME_RL.ports(configs)}
+    assert found["orchestrator.env_server_base_port"] == (5000, (0, 2)), "the second is somebody else's"
+    assert found["weight_broadcast.port"] == (29501, ())
+    assert found["rollout_transport.port"] == (5555, (1, 2))
+    moved = {"orchestrator.env_server_base_port": 6000, "weight_broadcast.port": 29502}
+    context = replace(with_devices("0", "1"), overrides={**moved, "rollout_transport.port": 5565})
+    edits = parts(SOURCES, context).edits["rl"]
+    assert {**moved, "rollout_transport.port": 5565}.items() <= edits.items()
+    assert (edits["weight_broadcast.type"], edits["rollout_transport.type"]) == ("nccl", "zmq")
+    values = PRIME_RL.template_values(configs, context)
+    assert values["port.env.train.a"] == "6000"
+    assert values["port.env.eval.c"] == "6002"
+    assert (values["port.weights"], values["port.batches"]) == ("29502", "5565")
+    shared = parts(SOURCES, replace(context, devices=("0",))).edits["rl"]
+    assert "weight_broadcast.port" not in shared, "weights go through files there"
+
+
+def test_ports_that_both_halves_name_move_in_both() -> None:
+    halves = (f'[{part}.rollout_transport]\ntype = "zmq"\n' for part in ("trainer", "orchestrator"))
+    text = "[inference]\n" + "".join(halves)
+    (knob,) = (item for item in PRIME_RL.ports(of_text(text)) if "rollout" in item.knob)
+    edits = parts(text, replace(CONTEXT, overrides={knob.knob: 6555})).edits["rl"]
+    assert edits["trainer.rollout_transport.port"] == edits["orchestrator.rollout_transport.port"] == 6555
+    assert "rollout_transport.port" not in edits
 
 
 def test_environment_follows_the_launcher_and_the_config() -> None:

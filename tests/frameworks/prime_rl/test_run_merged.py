@@ -109,6 +109,34 @@ def test_chosen_port_reaches_both_sides() -> None:
     assert MERGED.ports(named) == ()
 
 
+AUGUST = """
+trainer = {}
+inference = {}
+[wandb]
+project = "x"
+[[orchestrator.train.source]]
+name = "reverse-text"
+"""
+"""As v0.8.0 has it."""
+
+
+def test_summer_has_env_servers_and_ports_for_them_for_weights_and_batches() -> None:
+    """Finding P1 and P3."""
+    configs, two = of_text(AUGUST), with_devices("0", "1")
+    filled = commands(MERGED, "prime-rl-merged", configs, two)
+    assert filled["env-train-reverse-text"] == "uv run env-server @ /m/env.train.reverse-text"
+    moved = {item.knob: item.port + 10 for item in MERGED.ports(configs)}
+    _, parts = MERGED.resolutions(configs, replace(two, overrides=moved))
+    edits = parts.edits["rl"]
+    assert edits["orchestrator.model.client.base_url"] == ["http://localhost:8010/v1"]
+    assert edits["orchestrator.env_server_base_port"] == 5010
+    assert (edits["weight_broadcast.type"], edits["weight_broadcast.port"]) == ("nccl", 29511)
+    assert edits["rollout_transport.port"] == 5565
+    assert "env.train" in parts.outputs
+    assert parts.optional == {"env.eval"}
+    assert "group" in MERGED.restart_rules(configs)[1][2], "weights go by NCCL where nothing is said"
+
+
 def test_server_joins_where_a_run_begins_anew() -> None:
     ((causes, effects, why),) = MERGED.fresh_rules(RUN)
     assert causes == {"orchestrator", "trainer"}

@@ -24,6 +24,9 @@ class ConfigFile:
     """What the file is to its framework: `rl`, `sft` …"""
     path: str
     data: Mapping[str, Any]
+    passed: Mapping[str, Any] = field(default_factory=dict)
+    """Of the copy that a component was started with: dotted key → value that it got in place of the file's;
+    `None` stands for a key that was taken out."""
 
 
 ConfigFiles = Mapping[str, ConfigFile]
@@ -74,7 +77,7 @@ class PortKnob:
     """A TCP port for which rltui may choose another, with an option on the command lines."""
 
     component: str
-    """Listens on it."""
+    """Listens on it; in words where several do."""
     knob: str
     """Name of the knob that holds it, which is also the name of the option."""
     port: int
@@ -83,6 +86,8 @@ class PortKnob:
     """Components whose command lines need the option."""
     by_option: bool = True
     """False: the framework's `resolutions` put it into the files that are made; no option is needed."""
+    more: tuple[int, ...] = ()
+    """Further ports that must be free and move with it, by how much they are above."""
 
 
 def figure(name: str, value: float | str | None, unit: str = "", text: str = "") -> DerivedValue:
@@ -117,7 +122,7 @@ class Resolution:
     notes: tuple[str, ...] = ()
     """What the edits change that a person may not expect, in words, for the journal."""
     unsupported: str = ""
-    """What to do where the checkout knows the options of no command."""
+    """What to do where the checkout knows the options of no command, or writes other files."""
     timeout_s: float = 180.0
 
 
@@ -280,6 +285,14 @@ def no_environment(component: str, files: ConfigFiles, context: RunContext) -> M
     return {}
 
 
+def nothing_passed(
+    placeholder: str, files: ConfigFiles, context: RunContext
+) -> Mapping[str, Mapping[str, KnobValue]]:
+    """A framework whose programs are told by edited copies of the config, or not at all."""
+    del placeholder, files, context
+    return {}
+
+
 def no_rows(component: str, line: str) -> None:
     """A framework that writes its metrics to a file."""
     del component, line
@@ -313,6 +326,13 @@ class Framework:
     """Whether the content of a file that has a role says that it is for this framework rather than for
     another with the same grammar. One such file among several is enough."""
     knobs: tuple[Knob, ...] = ()
+    run_roles: frozenset[str] = frozenset()
+    """Ids that the programs which write the run have in layouts. Others are not part of it, unless the layout
+    says so."""
+    resume_keys: tuple[str, ...] = ()
+    """Dotted keys, in whatever file, that name the checkpoint to continue from."""
+    resume_elsewhere: tuple[str, ...] = ()
+    """Dotted keys with which that is no checkpoint in the run's own folder."""
     main_knobs: tuple[str, ...] = ()
     """Names of those that are turned from day to day, most important first; empty: all of them are."""
     renamed: Mapping[str, str] = field(default_factory=dict)
@@ -347,6 +367,8 @@ class Framework:
     environment: Callable[[str, ConfigFiles, RunContext], Mapping[str, str]] = no_environment
     """By component id, environment variables that the framework's own launcher would set, or that the config
     names. The layout's go before them."""
+    passed: Callable[[str, ConfigFiles, RunContext], Mapping[str, Mapping[str, KnobValue]]] = nothing_passed
+    """Role → dotted key → value that goes before the config's where a command has this placeholder."""
     log_row: Callable[[str, str], Mapping[str, Any] | None] = no_rows
     """By component id and one line of its output without colours: a row for the metrics, as in a metrics
     file."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from rltui.frameworks.base import BatchKnobs
 from rltui.frameworks.rule_makers import Values, divisible, last, number
@@ -72,7 +73,7 @@ def _whole_groups(names: BatchKnobs) -> Rule:
     def fault(v: Values) -> str | None:
         return rule.fault(v) if v[names.token_batch_size] is None else None
 
-    return Rule(rule.key, (*rule.needs, names.token_batch_size), fault)
+    return replace(rule, needs=(*rule.needs, names.token_batch_size), fault=fault)
 
 
 def _factor_needs_batch(names: BatchKnobs, factor: str) -> Rule:
@@ -154,4 +155,4 @@ def micro_batches(batch: str, micro: str) -> Rule:
             f"{batch} ({v[batch]}) must be at least {micro} ({v[micro]}): lower {last(micro)} to {v[batch]}"
         )
 
-    return Rule(rule.key, rule.needs, fault)
+    return replace(rule, fault=fault)

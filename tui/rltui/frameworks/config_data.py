@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from rltui.core.config_copy import edited
 from rltui.core.knobs import Knob, TomlValue
 from rltui.core.toml_values import format_key, split_key
 from rltui.frameworks.base import ConfigFiles
@@ -42,6 +44,14 @@ def effective(knobs: Sequence[Knob], files: ConfigFiles, defaults: Mapping[str, 
         held = value_at(files[knob.file].data, knob.key) if knob.file in files else None
         values[knob.name] = held if held is not None else defaults.get(knob.name, knob.default)
     return values
+
+
+def as_passed(files: ConfigFiles) -> ConfigFiles:
+    """What a component got: its copies of the files with what was passed in place of their values."""
+    return {
+        role: replace(file, data=edited(file.data, file.passed)) if file.passed else file
+        for role, file in files.items()
+    }
 
 
 def tables(files: ConfigFiles, namespaces: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:

@@ -7,22 +7,25 @@ from __future__ import annotations
 
 from rltui.core.failure_cause import FailurePattern, Weight
 
-_REFUSED = r"\d+ validation error(?:\(s\)|s)? for \w*(?:Config|Args|Arguments|Settings)\b"
+_REFUSED = r"(?<!\d)\d{1,6} validation error(?:\(s\)|s)? for \w*(?:Config|Args|Arguments|Settings)\b"
 """pydantic's heading. Other models, such as an answer that was not as expected, are no configs."""
-_GAP = r"[^\w<]*"
+_GAP = r"[^\w<]{0,400}+"
 """Between two texts of a report: line ends, blanks, the sides of a box, the dashes of an option."""
-_END = r"(?: \[type=[^\n]*)?[ │]*$"
+_WHAT = r"(?P<what>[^\n│]+?)(?: \[type=|[│\n]|\Z)"
+"""A text up to pydantic's own remark, the side of a box, or the end of its line."""
+_MARGIN = r"^[^\w\n]{0,40}"
+"""Before a heading: the corner or the side of its box."""
 
 CONFIG: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_PYDANTIC_ROOT",
-        rf"{_REFUSED}{_GAP}(?:<root>{_GAP}(?:Value error, )?|Value error, )(?P<what>[^\n]+?){_END}",
+        rf"{_REFUSED}{_GAP}(?:<root>{_GAP}(?:Value error, )?|Value error, ){_WHAT}",
         "config error: {what}",
         hopeless=True,
     ),
     FailurePattern(
         "F_PYDANTIC",
-        rf"{_REFUSED}{_GAP}(?P<key>[^\n│]+?)[ │]*\n{_GAP}(?:Value error, )?(?P<what>[^\n]+?){_END}",
+        rf"{_REFUSED}{_GAP}(?P<key>[\w<][^\n│]*+)[^\n]*+\n{_GAP}(?:Value error, )?{_WHAT}",
         "config error: {key}: {what}",
         hopeless=True,
     ),
@@ -42,8 +45,8 @@ CONFIG: tuple[FailurePattern, ...] = (
     ),
     FailurePattern(
         "F_BOX",  # tyro's and prime-rl's rounded boxes
-        r"^\W*(?P<title>Config file error|Unrecognized options|Required options|Parsing error|Value error)"
-        rf" ─+[^\n]*\n{_GAP}(?P<what>[^\n│]+?){_END}",
+        rf"{_MARGIN}(?P<title>Config file error|Unrecognized options|Required options|Parsing error"
+        rf"|Value error) ─[^\n]*+\n{_GAP}{_WHAT}",
         "config error: {title}: {what}",
         hopeless=True,
         weight=Weight.BROAD,
@@ -57,8 +60,8 @@ CONFIG: tuple[FailurePattern, ...] = (
     ),
     FailurePattern(
         "F_CLICK",
-        r"^\W*(?:Error: )?(?P<what>(?:Invalid value for|No such option:|Missing argument|Missing option)"
-        r" [^\n│]+)",
+        rf"{_MARGIN}(?:Error: )?(?P<what>(?:Invalid value for|No such option:|Missing argument"
+        r"|Missing option) [^\n│]+)",
         "config error: {what}",
         hopeless=True,
     ),

@@ -2,9 +2,40 @@
 
 from __future__ import annotations
 
-from rltui.core.failure_cause import FailurePattern, Weight
+from rltui.core.durations import duration
+from rltui.core.failure_cause import FailurePattern, Groups, Weight
 from rltui.frameworks.config_failures import CONFIG
 from rltui.frameworks.memory_failures import MEMORY
+
+_INDEX = "an index was out of range on the GPU"
+_INDEX_REMEDY = (
+    "compare the tokenizer's and the model's vocabulary, and the sequence length with the model's;"
+    " CUDA_LAUNCH_BLOCKING=1 shows the line"
+)
+
+
+def _raised(groups: Groups) -> str:
+    """An exception; where it was raised, if it says nothing more of itself."""
+    what = groups["what"].rstrip(":")
+    return what if ":" in what or groups["frame"] == "?" else f"{what} in {groups['file']}:{groups['line']}"
+
+
+def _waited(groups: Groups) -> str:
+    return (
+        f"communication between GPUs timed out: {groups['what']} waited {duration(int(groups['ms']) / 1000)}"
+        " for another rank; look at the other ranks first"
+    )
+
+
+def _rank_ended(groups: Groups) -> str:
+    """What torchrun reports: of a rank that said nothing, or whose output is not shown."""
+    if groups["signal"] == "?":
+        return (
+            f"rank {groups['rank']} exited {groups['code']}; its output is in its own file,"
+            " below torchrun/ in the folder of logs"
+        )
+    return f"rank {groups['rank']} was killed by {groups['signal']}; if nobody did, look at the host's memory"
+
 
 _ENVIRONMENT: tuple[FailurePattern, ...] = (
     FailurePattern(
@@ -35,10 +66,35 @@ _ENVIRONMENT: tuple[FailurePattern, ...] = (
         "the inference server still holds the connection of an earlier trainer; restart both together",
     ),
     FailurePattern(
+        "F_INDEX",
+        r"\.cu:\d{1,6}: [^\n]{0,300}?Assertion `(?P<what>[^`\n]{1,200})` failed",
+        f"{_INDEX} ({{what}}); {_INDEX_REMEDY}",
+    ),
+    FailurePattern(
+        "F_INDEX_ANY",
+        r"(?:CUDA error: )?device-side assert triggered",
+        f"{_INDEX}; {_INDEX_REMEDY}",
+        weight=Weight.BROAD,
+    ),
+    FailurePattern(
+        "F_NO_GPU",
+        r"(?P<what>Found no NVIDIA driver on your system|No CUDA GPUs are available"
+        r"|Torch not compiled with CUDA enabled|Unexpected error from cudaGetDeviceCount\(\))",
+        "no GPU can be used: {what}; see nvidia-smi, and CUDA_VISIBLE_DEVICES",
+        weight=Weight.BROAD,
+    ),
+    FailurePattern(
         "F_CUDA",
         r"(?P<what>CUDA driver initialization failed|no CUDA-capable device is detected"
         r"|CUDA error: [\w ,-]+)",
         "the GPU or its driver failed: {what}; see nvidia-smi and dmesg",
+        weight=Weight.BROAD,
+    ),
+    FailurePattern(
+        "F_NCCL_TIMEOUT",
+        r"Watchdog caught collective operation timeout: WorkNCCL\([^\n]{0,200}?OpType=(?P<what>\w{1,40})"
+        r"[^\n]{0,300}? ran for (?P<ms>\d{1,12}) milliseconds",
+        _waited,
         weight=Weight.BROAD,
     ),
     FailurePattern(
@@ -56,11 +112,38 @@ CHILD_KILLED = (
 )
 """A child was killed, the program cannot know by whom: vLLM's, torchrun's and subprocess' words."""
 
+_ECHO = (
+    r"(?!(?:[\w.]*\.)?(?:KeyboardInterrupt|SystemExit|GeneratorExit|CancelledError|ChildFailedError"
+    r"|EngineDeadError|RuntimeError: (?:cancelled|Executor failed|Engine core initialization failed)"
+    r"|Exception: WorkerProc initialization failed)\b)"
+)
+"""Before the name of an exception: not one that only follows from the end of something else."""
+_PROCESS = r"(?:\(\w+ pid=\d+\) | {0,8}\| )?"
+"""vLLM's name of who prints, or the margin of an exception group."""
+_FRAME = (
+    r'(?P<frame>^[ >|]{2,10}File "(?:[^"\n]*/)?(?P<file>[^"/\n]*)", line (?P<line>\d+)[^\n]*\n'
+    r"(?:(?! *\| \S)[ |]{4}[^\n]*\n|\n)*+)?"
+)
+"""The innermost frame of a traceback. What stands behind it is an exception, whatever its name."""
+
 _GENERIC: tuple[FailurePattern, ...] = (
     FailurePattern(
+        "F_WORKER_KILLED",
+        r"Worker proc (?P<name>\S+) died unexpectedly \(exit code: (?P<code>-\d+)\)",
+        "its worker {name} was killed (exit code {code}); look at the host's memory, and above in the log",
+        weight=Weight.GENERIC,
+    ),
+    FailurePattern(
+        "F_ENGINE_ERROR",
+        r"^\((?:EngineCore|Worker)[\w-]* pid=\d+\) (?:ERROR [^\]\n]*\] )?"
+        rf"(?P<what>{_ECHO}[A-Za-z_][\w.]*(?:Error|Exception): [^\n]+)$",
+        "{what}",
+        weight=Weight.GENERIC,
+    ),
+    FailurePattern(
         "F_WORKER",
-        r"Worker proc (?P<name>\S+) died unexpectedly(?: \(exit code: (?P<code>[^)]+)\))?",
-        "its worker {name} died (exit code {code}); look above in the log, and at the host's memory",
+        r"Worker proc (?P<name>\S+) died unexpectedly",
+        "its worker {name} died; look above in the log, and at the host's memory",
         weight=Weight.GENERIC,
     ),
     FailurePattern(
@@ -71,16 +154,9 @@ _GENERIC: tuple[FailurePattern, ...] = (
     ),
     FailurePattern(
         "F_MODULE",
-        r"^(?:.*\s)?ModuleNotFoundError: (?P<what>[^\n]+)\s*\Z",
+        r"(?<!\S)ModuleNotFoundError: (?P<what>[^\n]+)\Z",
         "{what}; install it where the framework runs",
         hopeless=True,
-        weight=Weight.GENERIC,
-    ),
-    FailurePattern(
-        "F_ENGINE_ERROR",
-        r"^\((?:EngineCore|Worker)\w* pid=\d+\) (?:ERROR [^\]\n]*\] )?"
-        r"(?P<what>[A-Za-z_][\w.]*(?:Error|Exception): [^\n]+)$",
-        "{what}",
         weight=Weight.GENERIC,
     ),
     FailurePattern(
@@ -103,9 +179,22 @@ _GENERIC: tuple[FailurePattern, ...] = (
     ),
     FailurePattern(
         "F_EXCEPTION",
-        r"^(?:\(\w+ pid=\d+\) )?(?P<what>(?!KeyboardInterrupt|SystemExit)"
-        r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)(?::[^\n]*)?)$",
+        rf"{_FRAME}^{_PROCESS}(?P<what>{_ECHO}"
+        r"(?(frame)(?:[A-Za-z_]\w*\.)*[A-Z]\w*|[A-Za-z_][\w.]*(?:Error|Exception))(?::[^\n]*)?)$",
+        _raised,
+        weight=Weight.GENERIC,
+    ),
+    FailurePattern(
+        "F_TORCHRUN_ERROR",
+        r"^  traceback : Traceback [^\n]*\n(?:   [^\n]*\n)*+  (?P<what>[A-Za-z_][^\n]*)$",
         "{what}",
+        weight=Weight.GENERIC,
+    ),
+    FailurePattern(
+        "F_TORCHRUN",
+        r"^Root Cause \(first observed failure\):\n(?:[^\n]*\n){1,4}?  rank +: (?P<rank>\d+)[^\n]*\n"
+        r"  exitcode +: (?P<code>-?\d+)[^\n]*?(?:\((?P<signal>SIG\w+)\))?$",
+        _rank_ended,
         weight=Weight.GENERIC,
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Literal
 
 from rltui.core.config_report import Problem
@@ -12,11 +13,14 @@ from rltui.core.suggest import did_you_mean
 from rltui.core.toml_values import format_key
 from rltui.frameworks.base import ConfigFile
 
+_UNKNOWN = "unknown key "
 Severity = Literal["error", "warning", "hint"]
 Path = tuple[str, ...]
 
 ENTRY = "[]"
 """In a known key, stands for each entry of an array of tables: `env[].id`."""
+_MOST = 50
+"""Problems that are told of one file: each is compared with all known keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +43,28 @@ class Grammar:
     """Key, or `*.` and its last name → what to say of it instead of guessing, such as its name here."""
     dated: Mapping[str, str] = field(default_factory=dict)
     """Keys that only some releases know → what to say of them: a warning."""
+    as_of: str = ""
+    """When the keys were read, for a framework that others go on with: `August 2026`. A key that is unknown
+    here may then be known to another release: a warning, unless it looks like a slip of the pen."""
 
 
 def key_problems(file: ConfigFile, grammar: Grammar) -> Iterator[Problem]:
-    """Keys that are neither known, nor a table above a known one, nor below a free one; in file order."""
-    return _Walk(file, grammar).table(file.data, (), "")
+    """Keys that are neither known, nor a table above a known one, nor below a free one; in file order, the
+    first `_MOST`.
+    """
+    found = _Walk(file, grammar).table(file.data, (), "")
+    yield from islice(found, _MOST)
+    if next(found, None) is not None:
+        yield Problem(
+            severity="warning",
+            message=f"more than {_MOST} unknown keys: is it a config of {grammar.what}?",
+            file=file.path,
+        )
+
+
+def is_unknown_here(problem: Problem) -> bool:
+    """Of a key that another release than the one of `Grammar.as_of` knows, as far as one can tell."""
+    return problem.severity == "warning" and problem.message.startswith(_UNKNOWN)
 
 
 class _Walk:
@@ -63,7 +84,9 @@ class _Walk:
         if at in grammar.free:
             return
         if at in grammar.known:
-            if isinstance(value, Mapping) and value:
+            if isinstance(value, Mapping) and value and grammar.as_of:
+                yield from self._unknown(value, path, at)
+            elif isinstance(value, Mapping) and value:
                 yield self._problem(path, f"{self._prefix}{at} must be one value, not a table")
         elif at + ENTRY in self._tables:
             yield from self._entries(value, path, at)
@@ -97,10 +120,15 @@ class _Walk:
             yield self._problem(path, f"{name} is ignored without a word: {hint}", severity="warning")
             return
         known = [key for key in grammar.known if ENTRY not in key or key.startswith(at.partition(ENTRY)[0])]
-        hint = _said(at, grammar.renamed) or (_elsewhere(at, known) or did_you_mean(at, known)).replace(
-            ENTRY, ""
-        )
-        yield self._problem(path, f"unknown key {name}: {hint or f'{grammar.what} does not know it'}")
+        placed = _said(at, grammar.renamed) or _elsewhere(at, known)
+        slip = "" if placed else did_you_mean(at, known)
+        hint = (placed or slip).replace(ENTRY, "")
+        if grammar.as_of:
+            said = f"{hint or 'it may be newer, or older'} (rltui knows {grammar.what} as of {grammar.as_of})"
+            severity: Severity = "error" if slip else "warning"
+            yield self._problem(path, f"{_UNKNOWN}{name}: {said}", severity=severity)
+        else:
+            yield self._problem(path, f"{_UNKNOWN}{name}: {hint or f'{grammar.what} does not know it'}")
 
     def _problem(self, path: Path, message: str, severity: Severity = "error") -> Problem:
         name = self._prefix + format_key(path)

@@ -16,6 +16,8 @@ from rltui.frameworks.base import ConfigFiles
 
 _TRUE = frozenset({"1", "on", "t", "true", "y", "yes"})
 _FALSE = frozenset({"0", "off", "f", "false", "n", "no"})
+LONGEST_NUMBER = 100
+"""Characters; what is longer is no value of any knob."""
 _INT = re.compile(r"[+-]?\d+(?:_\d+)*(?:\.0+)?")
 
 
@@ -33,7 +35,8 @@ def _converted(kind: str, value: TomlValue) -> TomlValue:
         case "bool" if isinstance(value, int | float) and value in (0, 1):
             return bool(value)
         case "int" if text is not None:
-            return int(text.partition(".")[0]) if _INT.fullmatch(text) else None
+            is_one = len(text) < LONGEST_NUMBER and _INT.fullmatch(text)
+            return int(text.partition(".")[0]) if is_one else None
         case "int" if isinstance(value, float | bool):
             return int(value) if value - value == 0 and value == int(value) else None
         case "float" if isinstance(value, bool) or text is not None:

@@ -9,7 +9,7 @@ from rltui.core.failure_cause import FailurePattern, Groups, Weight
 from rltui.core.gpu.budget import passing_utilization
 from rltui.core.gpu.out_of_memory import size_text
 from rltui.frameworks import memory_figures as figures
-from rltui.frameworks.memory_figures import OF_A_PROCESS, SIZE
+from rltui.frameworks.memory_figures import COUNT, NUMBER, OF_A_PROCESS, SIZE
 
 _OOM = r"\b(?:CUDA|HIP|XPU|MPS backend) out of memory"
 _LONGEST_TRACEBACK = 20_000
@@ -53,18 +53,18 @@ MEMORY: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_FREE",
         # What is told has no number of the device: it counts inside CUDA_VISIBLE_DEVICES.
-        r"Free memory on device(?: (?P<dev>[\w:]+))? \((?P<free>[\d.]+)/(?P<total>[\d.]+) GiB\) on startup"
-        r" is less than (?:desired GPU memory utilization|the engine's budget)"
-        r".*?\((?P<util>[\d.]+), (?P<want>[\d.]+) GiB\)",
+        rf"Free memory on device(?: (?P<dev>[\w:]+))? \((?P<free>{NUMBER})/(?P<total>{NUMBER}) GiB\)"
+        r" on startup is less than (?:desired GPU memory utilization|the engine's budget)"
+        rf".*?\((?P<util>{NUMBER}), (?P<want>{NUMBER}) GiB\)",
         _too_little_free,
         hopeless=True,
         memory=figures.start_check,
     ),
     FailurePattern(
         "F_FREE_CPU",
-        r"Available memory on node (?P<node>\d+) \((?P<free>[\d.]+)/(?P<total>[\d.]+) GiB\) on"
+        rf"Available memory on node (?P<node>{COUNT}) \((?P<free>{NUMBER})/(?P<total>{NUMBER}) GiB\) on"
         r" (?:startup|kv cache allocation) is less than"
-        r"(?: desired CPU memory utilization \((?P<util>[\d.]+), (?P<want>[\d.]+) GiB\))?",
+        rf"(?: desired CPU memory utilization \((?P<util>{NUMBER}), (?P<want>{NUMBER}) GiB\))?",
         "out of memory: {free} of {total} GiB are free on node {node}, less than the server asks for;"
         " lower gpu_memory_utilization",
         hopeless=True,
@@ -80,18 +80,18 @@ MEMORY: tuple[FailurePattern, ...] = (
     ),
     FailurePattern(
         "F_KVSMALL",
-        r"To serve at least one request with the models?'s max seq len \((?P<len>\d+)\), \(?(?P<need>[\d.]+)"
-        r" GiB KV cache is needed, which is larger than the available KV cache memory"
-        r" \((?P<have>[\d.]+) GiB\)"
-        r"(?:.*?[Ee]stimated maximum model length is (?P<est>\d+))?",
+        rf"To serve at least one request with the models?'s max seq len \((?P<len>{COUNT})\),"
+        rf" \(?(?P<need>{NUMBER}) GiB KV cache is needed, which is larger than the available KV cache memory"
+        rf" \((?P<have>{NUMBER}) GiB\)"
+        rf"(?:.*?[Ee]stimated maximum model length is (?P<est>{COUNT}))?",
         _cache_too_small,
         hopeless=True,
         memory=figures.small_kv_cache,
     ),
     FailurePattern(
         "F_KVTOKENS",
-        r"max seq len \((?P<len>\d+)\) is larger than the maximum number of tokens that can be stored in"
-        r" KV cache \((?P<have>\d+)\)",
+        rf"max seq len \((?P<len>{COUNT})\) is larger than the maximum number of tokens that can be stored in"
+        rf" KV cache \((?P<have>{COUNT})\)",
         "out of GPU memory: max_model_len {len} is more than the {have} tokens that fit into the KV cache;"
         " lower it, or raise gpu_memory_utilization",
         hopeless=True,
@@ -106,7 +106,7 @@ MEMORY: tuple[FailurePattern, ...] = (
     ),
     FailurePattern(
         "F_WARM_OOM",
-        r"CUDA out of memory occurred when warming up (?:sampler|pooler) with (?P<n>\d+) dummy requests",
+        rf"CUDA out of memory occurred when warming up (?:sampler|pooler) with (?P<n>{COUNT}) dummy requests",
         "out of GPU memory in the warm-up with {n} requests; lower max_num_seqs or gpu_memory_utilization",
         hopeless=True,
         memory=figures.warm_up,
@@ -124,7 +124,7 @@ MEMORY: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_OOM",
         # torch 2.1 writes "capacty".
-        rf"{_OOM}\. Tried to allocate (?P<req>{SIZE})\. GPU (?P<gpu>\d+) has a total capaci?ty of"
+        rf"{_OOM}\. Tried to allocate (?P<req>{SIZE})\. GPU (?P<gpu>{COUNT}) has a total capaci?ty of"
         rf" (?P<total>{SIZE}) of which (?P<free>{SIZE}) is free\.(?P<processes>(?: *{OF_A_PROCESS})*)"
         rf"(?: *{SIZE} allowed;)?(?: *Of the allocated memory (?P<allocated>{SIZE}) is allocated by PyTorch"
         rf"[^\n]*? and (?P<cached>{SIZE}) is reserved)?",
@@ -135,8 +135,8 @@ MEMORY: tuple[FailurePattern, ...] = (
     ),
     FailurePattern(
         "F_OOM_BEFORE_TORCH_2_1",
-        rf"{_OOM}\. Tried to allocate (?P<req>{SIZE}) \(GPU (?P<gpu>\d+); (?P<total>{SIZE}) total capacity;"
-        rf"(?: (?P<allocated>{SIZE}) already allocated;)?.*? (?P<free>{SIZE}) free;"
+        rf"{_OOM}\. Tried to allocate (?P<req>{SIZE}) \(GPU (?P<gpu>{COUNT}); (?P<total>{SIZE}) total"
+        rf" capacity;(?: (?P<allocated>{SIZE}) already allocated;)?.*? (?P<free>{SIZE}) free;"
         rf"(?: (?P<reserved>{SIZE}) reserved)?",
         "out of GPU memory: {req} asked for, {free} of {total} free; " + _SMALLER,
         hopeless=True,
@@ -154,8 +154,8 @@ MEMORY: tuple[FailurePattern, ...] = (
     ),
     FailurePattern(
         "F_OOM_ASYNC",
-        r"CUDA error: out of memory|(?:CUDA error: )?CUBLAS_STATUS_ALLOC_FAILED|NCCL.*out of memory"
-        r"|(?:NCCL error(?:[^\n]*\n){1,6}?[^\n]*)?Cuda failure 2 'out of",
+        r"CUDA error: out of memory|(?:CUDA error: )?CUBLAS_STATUS_ALLOC_FAILED"
+        r"|NCCL[^\n]{0,300}?out of memory|(?:NCCL error(?:[^\n]*\n){1,6}?[^\n]*)?Cuda failure 2 'out of",
         "out of GPU memory, as CUDA itself reports; lower gpu_memory_utilization by 0.05,"
         " or the trainer's batch",
         hopeless=True,
@@ -164,27 +164,28 @@ MEMORY: tuple[FailurePattern, ...] = (
     ),
     FailurePattern(
         "F_PROFILE",
-        r"Error in memory profiling\. Initial free memory (?P<a>[\d.]+) GiB, "
-        r"current free memory (?P<b>[\d.]+)",
+        rf"Error in memory profiling\. Initial free memory (?P<a>{NUMBER}) GiB, "
+        rf"current free memory (?P<b>{NUMBER})",
         "another process gave GPU memory back while vLLM measured it ({a} GiB free, then {b} GiB);"
         " start it again",
     ),
     FailurePattern(
         "F_SHM",
-        r"DataLoader worker.*Bus error|out of shared memory",
+        r"DataLoader worker[^\n]{0,300}?Bus error|out of shared memory",
         "out of shared memory (/dev/shm); make it larger, or use fewer data loader workers",
         hopeless=True,
     ),
     FailurePattern(
         "F_HOST_OOM",
-        r"DefaultCPUAllocator: (?:can't allocate memory|not enough memory).*?(?P<req>\d+) bytes",
+        r"DefaultCPUAllocator: (?:can't allocate memory|not enough memory)[^\n]{0,300}?"
+        r"(?<!\d)(?P<req>\d{1,20}) bytes",
         "out of memory: the machine refused {req} bytes; use a smaller batch or model",
         hopeless=True,
         weight=Weight.BROAD,
     ),
     FailurePattern(
         "F_HOST_OOM_PYTHON",
-        r"^(?:.*\s)?(?:MemoryError\b|OSError: \[Errno 12\] Cannot allocate memory)"
+        r"(?<!\S)(?:MemoryError\b|OSError: \[Errno 12\] Cannot allocate memory)"
         r"|_ArrayMemoryError: Unable to allocate",
         "out of memory: the machine has no more to give; use a smaller batch or model",
         hopeless=True,

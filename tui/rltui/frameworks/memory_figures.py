@@ -8,11 +8,14 @@ from rltui.core.failure_cause import Groups
 from rltui.core.gpu.out_of_memory import size_bytes
 from rltui.core.gpu.report import OutOfMemory
 
-SIZE = r"[\d.]+ (?:bytes|[KMGT]iB)"
+COUNT = r"(?<!\d)\d{1,15}"
+NUMBER = rf"{COUNT}(?:\.\d{{1,15}})?"
+"""No longer than figures of memory are: what is cannot be reckoned with."""
+SIZE = rf"{NUMBER} (?:bytes|[KMGT]iB)"
 """As torch writes one."""
-OF_A_PROCESS = rf"(?:Process \d+|Including non-PyTorch memory, this process) has {SIZE} memory in use\."
+OF_A_PROCESS = rf"(?:Process {COUNT}|Including non-PyTorch memory, this process) has {SIZE} memory in use\."
 
-_HOLDER = re.compile(rf"(?P<pid>\d+|this process) has (?P<held>{SIZE})")
+_HOLDER = re.compile(rf"(?P<pid>{COUNT}|this process) has (?P<held>{SIZE})")
 _CONTEXT_BYTES = 2 << 30
 """A process holds at most about this much besides what torch has allocated: CUDA context, libraries, NCCL."""
 

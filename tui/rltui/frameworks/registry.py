@@ -9,6 +9,7 @@ from typing import Any
 from rltui.core.suggest import did_you_mean
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework
+from rltui.frameworks.prime_rl.detection import is_of_summer, not_alone
 
 _DEFINED: Mapping[str, tuple[str, str]] = {
     "tinyrl": ("rltui.frameworks.tinyrl", "TINYRL"),
@@ -82,6 +83,11 @@ def detect(parsed: Sequence[tuple[str, Mapping[str, Any]]], *, installed: str | 
     )
 
 
+def likely(error: AmbiguousConfigError, parsed: Sequence[tuple[str, Mapping[str, Any]]]) -> str | None:
+    """The candidate to take where no checkout is at hand: for files since summer 2026 the newest."""
+    return error.candidates[0] if any(is_of_summer(data) for _, data in parsed) else None
+
+
 def _detectable() -> tuple[Framework, ...]:
     return get("tinyrl"), *map(get, _OF_PRIME_RL)
 
@@ -109,4 +115,6 @@ def _shape(path: str, data: Mapping[str, Any]) -> str:
     for framework in _detectable():
         if framework.is_own(data) and (role := framework.roles(path, data)):
             return f"looks like the {role} file of {framework.title}"
+    if words := not_alone(data):
+        return words
     return f"has {', '.join(list(data)[:6])}" if data else "is empty"

@@ -5,6 +5,8 @@ A rule says nothing where a value that it compares is `None`: not set, and witho
 
 from __future__ import annotations
 
+import math
+import platform
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,6 +17,7 @@ from rltui.frameworks.grammar import Severity
 from rltui.frameworks.rules import Rule
 
 Values = Mapping[str, Any]
+_MOST_TRIED = 1 << 16
 
 
 def last(name: str) -> str:
@@ -39,6 +42,14 @@ def nearest_multiples(value: int, divisor: int) -> str:
     return f"{below} or {below + divisor}" if below else f"{divisor}"
 
 
+def nearest_divisors(value: int, divisor: int) -> str:
+    """The divisors of `value` next to `divisor`, in words: `4 or 8`. Both are at least 1."""
+    small = [number for number in range(1, min(math.isqrt(value), _MOST_TRIED) + 1) if value % number == 0]
+    found = sorted({*small, *(value // number for number in small)})
+    near = [*[each for each in found if each < divisor][-1:], *[each for each in found if each > divisor][:1]]
+    return " or ".join(map(str, near))
+
+
 def divisible(name: str, by: str, *, severity: Severity = "error") -> Rule:
     """A whole number of groups."""
 
@@ -51,7 +62,7 @@ def divisible(name: str, by: str, *, severity: Severity = "error") -> Rule:
             f"nearest valid {last(name)} is {nearest_multiples(value, divisor)}"
         )
 
-    return Rule(name, (name, by), fault, severity)
+    return Rule(name, (name, by), fault, severity, {by: lambda v: nearest_divisors(v[name], v[by])})
 
 
 def divisible_by(name: str, divisor: int, *, where: tuple[str, TomlValue]) -> Rule:
@@ -197,9 +208,17 @@ def same_port(url: str, port: str, *, severity: Severity = "error") -> Rule:
             return f"{url} ({address}) is no address: it should look like http://localhost:{v[port]}/v1"
         if named == v[port]:
             return None
+        if (host := urlsplit(address).hostname) not in _THIS_MACHINE:
+            return (
+                f"{url} ({address}) is on another host, {host}: nothing here asks the server at {port}"
+                f" ({v[port]}). Use http://localhost:{v[port]}/v1, or leave the inference server out"
+            )
         return f"{url} ({address}) must name the port of {port} ({v[port]}): use the same port in both"
 
     return Rule(url, (url, port), fault, severity)
+
+
+_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0", platform.node().lower()})  # noqa: S104
 
 
 def port_of(address: str) -> int | None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rltui.core.config_report import Problem
 from rltui.core.knobs import Knob, shown
 from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.config_data import effective, tables, value_at
-from rltui.frameworks.grammar import Grammar, Severity, key_problems
+from rltui.frameworks.grammar import Grammar, Severity, is_unknown_here, key_problems
 from rltui.frameworks.lax_values import as_read, plain
+
+_READ_AS = " is read as "
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,8 @@ class Rule:
     """Given every knob's effective value: what is wrong, with both knobs and the nearest valid values. Tables
     that are there are among the values, also empty ones; ask for them with `get`."""
     severity: Severity = "error"
+    instead: Mapping[str, Callable[[Mapping[str, Any]], str]] = field(default_factory=dict)
+    """Further knobs that could be changed instead of `key` → their nearest valid values, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +48,23 @@ class Checks:
     """With `lax`, text that stands for "no value", as `"None"` does in prime-rl."""
     none_at_top: bool = True
     """Whether it does so outside of tables too."""
+    as_of: str = ""
+    """As for a `Grammar`: a choice that is unknown here may be a newer one, and is a warning."""
 
     def __call__(self, files: ConfigFiles) -> tuple[Problem, ...]:
         """Keys, then types and bounds, then rules between knobs."""
         found: list[Problem] = []
-        for role, file in self._plain(files)[0].items():
+        for role, file in self.plain(files)[0].items():
             if grammar := self.grammars.get(role):
                 found.extend(key_problems(file, grammar))
         values_found = list(self._value_problems(files))
-        faulty = {problem.key for problem in values_found if problem.key and problem.severity == "error"}
-        return (*found, *values_found, *self._of_rules(files, self.values(files), faulty))
+        faulty = {problem.key for problem in values_found if problem.key and not _is_read(problem)}
+        rules = tuple(self._of_rules(files, self.values(files), faulty))
+        return (*found, *values_found, *rules_of_other_date(found, rules))
 
     def values(self, files: ConfigFiles) -> dict[str, Any]:
         """Every knob's effective value by name, and every table that is there."""
-        clean, empty = self._plain(files)
+        clean, empty = self.plain(files)
         namespaces = {role: grammar.namespace for role, grammar in self.grammars.items()}
         return {
             **tables(clean, namespaces),
@@ -70,13 +77,16 @@ class Checks:
         faults = (problem.severity == "error" for problem in self._value_problems(files))
         return None if any(faults) else self.values(files)
 
-    def _plain(self, files: ConfigFiles) -> tuple[ConfigFiles, frozenset[str]]:
+    def plain(self, files: ConfigFiles) -> tuple[ConfigFiles, frozenset[str]]:
+        """The files as the framework reads them, and the names of what stands for no value."""
         if not self.lax:
             return files, frozenset()
         return plain(files, self.knobs, self.none, at_top=self.none_at_top)
 
     def _value_problems(self, files: ConfigFiles) -> Iterator[Problem]:
-        return value_problems(self.knobs, files, lax=self.lax, none=self.none, none_at_top=self.none_at_top)
+        return value_problems(
+            self.knobs, files, lax=self.lax, none=self.none, none_at_top=self.none_at_top, as_of=self.as_of
+        )
 
     def _of_rules(
         self, files: ConfigFiles, values: Mapping[str, Any], faulty: Collection[str]
@@ -100,10 +110,12 @@ def value_problems(
     lax: bool = False,
     none: str | None = None,
     none_at_top: bool = True,
+    as_of: str = "",
 ) -> Iterator[Problem]:
     """Knobs with a wrong type or out of bounds. `lax`: a warning where the framework reads them anyhow.
 
-    `none` is the text for "no value", which is as good as no key where a knob may be absent.
+    `none` is the text for "no value", which is as good as no key where a knob may be absent. `as_of`: when
+    the choices were read; another text is a warning.
     """
     for knob in knobs:
         file = files.get(knob.file)
@@ -116,10 +128,29 @@ def value_problems(
                 yield Problem(key=knob.name, message=message, file=file.path)
         elif fault := knob.fault(value):
             if lax and (read := as_read(knob, value)) is not None:
-                message = f"{knob.name} is read as {shown(read)}: write it so"
+                message = f"{knob.name}{_READ_AS}{shown(read)}: write it so"
+                yield Problem(severity="warning", key=knob.name, message=message, file=file.path)
+            elif as_of and knob.kind == "enum" and isinstance(value, str):
+                message = f"{fault} (rltui knows the choices of {as_of})"
                 yield Problem(severity="warning", key=knob.name, message=message, file=file.path)
             else:
                 yield Problem(key=knob.name, message=fault, file=file.path)
+
+
+def rules_of_other_date(found: Iterable[Problem], rules: Iterable[Problem]) -> tuple[Problem, ...]:
+    """The problems `rules`, as warnings where `found` has keys of another release: its rules may differ."""
+    others = {problem.file for problem in found if is_unknown_here(problem)}
+    return tuple(
+        problem.model_copy(update={"severity": "warning"})
+        if problem.file in others and problem.severity == "error"
+        else problem
+        for problem in rules
+    )
+
+
+def _is_read(problem: Problem) -> bool:
+    """The value serves although it is written in another way."""
+    return problem.severity == "warning" and _READ_AS in problem.message
 
 
 def rule_problems(
@@ -130,4 +161,5 @@ def rule_problems(
         if faulty and not set(faulty).isdisjoint(rule.needs):
             continue
         if message := rule.fault(values):
-            yield Problem(severity=rule.severity, key=rule.key, message=message, file=path)
+            instead = {name: nearest(values) for name, nearest in rule.instead.items()}
+            yield Problem(severity=rule.severity, key=rule.key, message=message, file=path, instead=instead)

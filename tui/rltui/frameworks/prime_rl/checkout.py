@@ -10,10 +10,13 @@ CHECKOUT = Checkout(
     variable="RLTUI_PRIME_RL",
     programs=("rl", "inference", "orchestrator", "trainer", "sft", "torchrun"),
     generations=(
-        ("packages/prime-rl-configs", CURRENT),
+        ("packages/prime-rl-configs/src/prime_rl/configs/monitors.py", CURRENT),
+        ("packages/prime-rl-configs/src/prime_rl/configs/eval.py", CURRENT),
+        ("src/prime_rl/entrypoints/dashboard.py", CURRENT),
         ("src/prime_rl/entrypoints", MERGED),
         ("src/prime_rl/configs", MERGED),
         ("src/prime_rl", SPLIT),
     ),
 )
-"""All three generations call themselves the same; what lies in the tree tells them apart."""
+"""All three generations call themselves the same; what lies in the tree tells them apart. Today's has
+run folders, which came two days before `monitors.py` (2026-08-15, 9975d8868); the other two are of autumn."""

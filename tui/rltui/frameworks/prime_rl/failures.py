@@ -35,5 +35,17 @@ FAILURES: tuple[FailurePattern, ...] = (
         "{what}; install the environment's package into prime-rl's virtual environment",
         hopeless=True,
     ),
+    FailurePattern(
+        "F_PRIME_SUBMITTED",
+        r"Submitted batch job (?P<job>\d+)",
+        "submitted to SLURM as job {job}, and runs there: squeue -j {job}; its logs are in the run's folder",
+        ends_well=True,
+    ),
+    FailurePattern(
+        "F_PRIME_DRY",
+        r"Dry run complete",
+        "a dry run, as dry_run in the config asks: nothing was started",
+        ends_well=True,
+    ),
     *COMMON,
 )

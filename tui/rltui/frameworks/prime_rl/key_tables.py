@@ -41,6 +41,7 @@ def grammar(
     namespace: str = "",
     renamed: Mapping[str, str],
     dated: Mapping[str, str] | None = None,
+    as_of: str = "",
 ) -> Grammar:
     """The grammar of a file that has these tables."""
     known: list[str] = []
@@ -59,4 +60,5 @@ def grammar(
         unread=tuple(table.rstrip("?") for table in tables if table.endswith("?")),
         renamed=renamed,
         dated=dated or {},
+        as_of=as_of,
     )

@@ -11,13 +11,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rltui.core.lines import plain_text
+from rltui.core.lines import LINE_BREAK, plain_text
 
 TOKENS_PER_ROLLOUT = "train/agg/effective/agent/num_total_tokens/mean"
 """Mean tokens of a rollout in the batch of a step: of one trace, as `batch_size` counts them."""
 
 _AGENT = "train/agg/effective/agent"
 _N = r"-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|nan|inf)"
+_COUNT = r"\d{1,12}"
 _TIME = r"(?:\d+(?:\.\d+)?(?:ms|[dhms]) ?){1,2}"
 """A duration for people: `850ms`, `12.3s`, `2m 5s`, `1h 3m`, `2d 4h`."""
 
@@ -30,12 +31,12 @@ _HEAD = re.compile(r"\d{2}:\d{2}:\d{2} +[A-Z]+ +(?:\[[^\]]*\] )?")
 """Time, level, and the tag that some loggers have. A rank, or an unfinished progress bar, may come before."""
 _SOURCE = re.compile(r" \[[^\[\]\s]+\.py::\d+\]$")
 """Where the line was printed; there where the process logs at DEBUG."""
-_STEP = re.compile(r"Step (\d+) \|\s+")
+_STEP = re.compile(rf"Step ({_COUNT}) \|\s+")
 _FIELD = re.compile(rf"(?P<name>[A-Za-z][A-Za-z. -]*?):? (?P<value>{_N}).*")
 _FIRST_TIME = re.compile(rf"(?:Time: (?P<s>{_N})s|(?P<words>{_TIME}))\s*\|")
-_VALIDATION = re.compile(rf"Validation \| Step (\d+) \| Loss:? ({_N})$")
+_VALIDATION = re.compile(rf"Validation \| Step ({_COUNT}) \| Loss:? ({_N})$")
 _EVALUATION = re.compile(
-    rf"Evaluated (\S+) \(Step (\d+)\) \| (?:Policy v(\d+) \| )?\s*{_TIME} \| Reward ({_N})"
+    rf"Evaluated (\S+) \(Step ({_COUNT})\) \| (?:Policy v({_COUNT}) \| )?\s*{_TIME} \| Reward ({_N})"
 )
 _TRAINABLE = re.compile(rf"Trainable \d+/\d+ \(({_N})%\)")
 _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -87,7 +88,7 @@ def log_row(component: str, line: str) -> Mapping[str, Any] | None:
 
 
 def _message(line: str) -> str:
-    text = plain_text(line)
+    text = plain_text(line).partition(LINE_BREAK)[0]
     if json_line := _JSON.match(text):
         return _json_message(text[json_line.end() :])
     head = _HEAD.search(text)

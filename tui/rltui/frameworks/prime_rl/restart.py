@@ -12,6 +12,8 @@ from rltui.core.plan import RestartRule
 
 PAIR = frozenset({"orchestrator", "trainer"})
 INFERENCE = frozenset({"inference"})
+RUN_ROLES = PAIR | {"sft"}
+"""Who writes the run, by themselves or started by a launcher."""
 
 STEPS = "each counts the steps for itself, and the counters must agree"
 HANDSHAKE = (

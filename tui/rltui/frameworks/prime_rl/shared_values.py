@@ -13,6 +13,7 @@ from rltui.frameworks import generic
 from rltui.frameworks.base import ConfigFiles, RunContext
 from rltui.frameworks.prime_rl import urls
 from rltui.frameworks.prime_rl.config_values import is_table
+from rltui.frameworks.prime_rl.current.env_servers import sources
 from rltui.frameworks.prime_rl.gpu_split import GpuSplit
 
 MADE_AT_START = Missing("it is made as the component starts")
@@ -20,16 +21,21 @@ NO_INFERENCE = Missing(
     "the config has no [inference] table, so there is no server to start",
     hint="add [inference], or use --layout prime-rl-single beside a server of your own",
 )
-FILE_BROADCAST: Mapping[str, KnobValue] = {
+_FILE_BROADCAST: Mapping[str, KnobValue] = {
     "weight_broadcast": None,
     "trainer.weight_broadcast": None,
     "orchestrator.weight_broadcast": None,
     "inference.weight_broadcast": None,
     "weight_broadcast.type": "filesystem",
 }
-"""Edits for one shared GPU: NCCL would need a device for each side."""
 BROADCAST_NOTE = "one GPU for inference and trainer: weights go through files, since NCCL needs two GPUs"
 SINGLE = "--layout prime-rl-single runs it with prime-rl's own launcher"
+
+
+def through_files(edits: Mapping[str, KnobValue]) -> dict[str, KnobValue]:
+    """The edits for one shared GPU: NCCL would need a device for each side."""
+    kept = {key: value for key, value in edits.items() if "weight_broadcast." not in key}
+    return {**kept, **_FILE_BROADCAST}
 
 
 def values(
@@ -71,16 +77,26 @@ def places(
     }
 
 
-def merged_parts(data: Mapping[str, Any]) -> Mapping[str, Missing | None]:
+def merged_parts(files: ConfigFiles, data: Mapping[str, Any]) -> Mapping[str, Missing | None]:
     """`made` of `values`, for a merged config."""
     fault = not_by_parts(data)
     no_inference = None if is_table(data, "inference") else NO_INFERENCE
-    return {"launcher": None, "inference": fault or no_inference, "orchestrator": fault, "trainer": fault}
+    return {
+        "launcher": None,
+        "inference": fault or no_inference,
+        **dict.fromkeys(("orchestrator", "trainer"), fault),
+        **{f"env.{source.split}.{source.name}": fault for source in sources(files)},
+    }
 
 
 def not_by_parts(data: Mapping[str, Any]) -> Missing | None:
-    """Why rltui cannot start the processes of a merged config itself."""
+    """Why rltui cannot start the processes of a merged config itself, or should not."""
     deployment = data.get("deployment")
+    if is_table(data, "slurm"):
+        return Missing(
+            "the config asks for a cluster with [slurm], and its parts would run on this machine",
+            hint=f"{SINGLE}, which submits it; to run it here, remove [slurm]",
+        )
     if isinstance(deployment, Mapping) and deployment.get("type", "single_node") != "single_node":
         return Missing("the config is for several nodes, whose processes SLURM starts", hint=SINGLE)
     if is_table(data, "teacher_inference") or (

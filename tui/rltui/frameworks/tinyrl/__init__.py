@@ -9,7 +9,7 @@ from rltui.core.plan import RestartRule
 from rltui.frameworks.base import ConfigFiles, Fact, Framework, RunFiles
 from rltui.frameworks.config_data import value_at
 from rltui.frameworks.tinyrl.check import check
-from rltui.frameworks.tinyrl.commands import engine_memory, ports, template_values
+from rltui.frameworks.tinyrl.commands import engine_memory, passed, ports, template_values
 from rltui.frameworks.tinyrl.derive import derive
 from rltui.frameworks.tinyrl.failures import FAILURES
 from rltui.frameworks.tinyrl.knobs import BY_NAME, KNOBS, defaults
@@ -72,6 +72,8 @@ TINYRL = Framework(
     template_values=template_values,
     knobs=KNOBS,
     defaults=defaults,
+    run_roles=_PAIR,
+    resume_keys=("ckpt.resume_step",),
     required=(frozenset({"rl"}),),
     check=check,
     derive=derive,
@@ -82,6 +84,7 @@ TINYRL = Framework(
     max_steps=max_steps,
     batch_knobs=BATCH,
     engine_memory=engine_memory,
+    passed=passed,
     files=RunFiles(stale_after_resume=("checkpoints", "rollouts", "broadcasts", "weights")),
     facts=(
         Fact("orchestrator", "time/step", "{:.1f} s/step"),

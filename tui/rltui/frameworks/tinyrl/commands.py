@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePath
 
+from rltui.core.config_report import KnobValue
 from rltui.core.gpu.engine import EngineMemory
 from rltui.core.knobs import TomlValue
 from rltui.core.template import Missing, TemplateValue
@@ -25,12 +26,12 @@ def template_values(files: ConfigFiles, context: RunContext) -> Mapping[str, Tem
     Every program of the engine computes on the first device that torch sees, and the orchestrator on none.
     """
     values = {**effective(KNOBS, files, defaults(files)), **context.overrides}
-    resume = () if context.resume_step is None else ("--ckpt.resume-step", str(context.resume_step))
+    resume = _resume(values["ckpt.resume_step"], context)
     return {
         "python": context.python,
         "workspace": context.workspace,
         "output_dir": context.output_dir,
-        "resume": resume,
+        "resume": () if resume is None else ("--ckpt.resume-step", str(resume)),
         "overrides": tuple(
             word for name, value in context.overrides.items() for word in (f"--{name}", str(value))
         ),
@@ -43,6 +44,26 @@ def template_values(files: ConfigFiles, context: RunContext) -> Mapping[str, Tem
         "config.rl": files["rl"].path,
         "config.sft": _sft_config(files),
     }
+
+
+def passed(
+    placeholder: str, files: ConfigFiles, context: RunContext
+) -> Mapping[str, Mapping[str, KnobValue]]:
+    """What the options behind a placeholder set in `rl.toml`."""
+    named = effective(KNOBS, files, defaults(files))["ckpt.resume_step"]
+    values: Mapping[str, Mapping[str, KnobValue]] = {
+        "output_dir": {"output_dir": context.output_dir},
+        "overrides": context.overrides,
+        "resume": {"ckpt.resume_step": _resume(named, context)},
+    }
+    return {"rl": values[placeholder]} if placeholder in values and "rl" in files else {}
+
+
+def _resume(named: TomlValue, context: RunContext) -> int | None:
+    """The checkpoint to continue from; a step that the config names is only overruled by another, or by 0."""
+    if context.resume_step is None and named is not None:
+        return 0
+    return context.resume_step
 
 
 def engine_memory(files: ConfigFiles) -> EngineMemory | None:

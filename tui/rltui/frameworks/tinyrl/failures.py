@@ -18,7 +18,7 @@ _CONFIG = (
 
 _LAST_WORDS = FailurePattern(
     "F_TINYRL",
-    r"^(?!\d\d:\d\d:\d\d |usage: |\(\w+ pid=|(?:DEBUG|INFO|WARNING|ERROR)\b)(?P<what>\S[^\n]*)\s*\Z",
+    r"^(?!\d\d:\d\d:\d\d |usage: |\(\w+ pid=|(?:DEBUG|INFO|WARNING|ERROR)\b)(?P<what>\S[^\n]*)\Z",
     "{what}",
     weight=Weight.GENERIC,
 )

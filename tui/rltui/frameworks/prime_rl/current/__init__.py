@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rltui.frameworks.base import Framework, OwnValidation
-from rltui.frameworks.prime_rl import facts
+from rltui.frameworks.prime_rl import facts, restart
 from rltui.frameworks.prime_rl.checkout import CHECKOUT
 from rltui.frameworks.prime_rl.config_values import max_steps
 from rltui.frameworks.prime_rl.current import renamed, run
@@ -13,7 +13,7 @@ from rltui.frameworks.prime_rl.current.env_servers import instances
 from rltui.frameworks.prime_rl.current.environment import environment
 from rltui.frameworks.prime_rl.current.knobs import KNOBS, defaults, more_knobs
 from rltui.frameworks.prime_rl.current.knobs_orchestrator import BATCH
-from rltui.frameworks.prime_rl.current.resolve import resolutions
+from rltui.frameworks.prime_rl.current.resolve import RESUME_STEPS, resolutions
 from rltui.frameworks.prime_rl.detection import CURRENT, role_in
 from rltui.frameworks.prime_rl.failures import FAILURES
 from rltui.frameworks.prime_rl.log_lines import MARK, log_row
@@ -22,10 +22,13 @@ from rltui.frameworks.prime_rl.own_files import CURRENT_RL
 
 PRIME_RL = Framework(
     id=CURRENT,
-    title="prime-rl (summer 2026 on)",
+    title="prime-rl (August 2026 on)",
     layouts={"rl": "prime-rl", "sft": "prime-rl-sft"},
     roles=role_in(CURRENT),
     template_values=run.template_values,
+    run_roles=restart.RUN_ROLES,
+    resume_keys=RESUME_STEPS,
+    resume_elsewhere=("ckpt.output_dir", "resume.dir"),
     knobs=KNOBS,
     main_knobs=MAIN,
     renamed=renamed.RL,

@@ -26,12 +26,14 @@ from rltui.frameworks.prime_rl.current.source_rules import source_problems
 from rltui.frameworks.prime_rl.current.sources import sources
 from rltui.frameworks.prime_rl.current.spelling import spelled, switches
 from rltui.frameworks.prime_rl.current.vllm_arguments import argument_hints
-from rltui.frameworks.rules import Checks, value_problems
+from rltui.frameworks.rules import Checks, rules_of_other_date, value_problems
 
 _NAMESPACES = {"rl": "", "sft": "sft"}
 _RENAMED = {"rl": renamed.RL, "sft": renamed.SFT}
 NO_TENSOR_PARALLEL = {"sft.model.tp": 1}
 """A knob of earlier generations; the trainers of this one share layers by FSDP alone."""
+AS_OF = "21 August 2026"
+"""The commit whose models these tables are: 559b44772."""
 _ANYTHING = ".*"
 """Below a table whose keys are not all known."""
 
@@ -58,11 +60,18 @@ def _grammar(role: str) -> Grammar:
         free=tuple(free),
         tables=tuple(key for key, kind in found if kind == "table" and key not in free),
         renamed=_RENAMED[role],
+        as_of=AS_OF,
     )
 
 
 CHECKS = _Checks(
-    {role: _grammar(role) for role in SHAPES}, KNOBS, defaults, (*RL_RULES, *SFT_RULES), lax=True, none=NONE
+    {role: _grammar(role) for role in SHAPES},
+    KNOBS,
+    defaults,
+    (*RL_RULES, *SFT_RULES),
+    lax=True,
+    none=NONE,
+    as_of=AS_OF,
 )
 
 
@@ -71,26 +80,26 @@ def check(files: ConfigFiles) -> tuple[Problem, ...]:
     plain = spelled(files)
     found = [*CHECKS(plain)]
     of_sources = more_knobs(files)
-    found.extend(value_problems(of_sources, plain, lax=True, none=NONE))
+    found.extend(value_problems(of_sources, plain, lax=True, none=NONE, as_of=AS_OF))
     told = {problem.key for problem in found if problem.severity == "error"}
-    found.extend(problem for problem in _shapes(files) if problem.key not in told)
+    rules = [problem for problem in _shapes(files) if problem.key not in told]
     for role, file in plain.items():
         if role in SHAPES:
-            found.extend(part_problems(file, _NAMESPACES[role]))
-            found.extend(argument_hints(file, _NAMESPACES[role]))
+            rules.extend(part_problems(file, _NAMESPACES[role]))
+            rules.extend(argument_hints(file, _NAMESPACES[role]))
     if "rl" in files:
-        found.extend(conflict_problems(files["rl"]))
-    if not any(problem.severity == "error" for problem in found):
-        found.extend(_of_values(plain, of_sources))
+        rules.extend(conflict_problems(files["rl"]))
+    if not any(problem.severity == "error" for problem in (*found, *rules)):
+        rules.extend(_of_values(plain, of_sources))
     else:
-        found.extend(source_problems(plain, {}))
-    return tuple(found)
+        rules.extend(source_problems(plain, {}))
+    return (*found, *rules_of_other_date(found, rules))
 
 
 def _shapes(files: ConfigFiles) -> Iterator[Problem]:
     for role, file in files.items():
         if role in SHAPES:
-            yield from shape_problems(file, SHAPES[role], _NAMESPACES[role])
+            yield from shape_problems(file, SHAPES[role], _NAMESPACES[role], as_of=AS_OF)
 
 
 def _of_values(files: ConfigFiles, of_sources: tuple[Knob, ...]) -> Iterator[Problem]:

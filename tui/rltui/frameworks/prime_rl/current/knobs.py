@@ -13,6 +13,7 @@ from rltui.frameworks.prime_rl.current.conflicts import SHARED as SHARED_KEYS
 from rltui.frameworks.prime_rl.current.knobs_orchestrator import BATCH
 from rltui.frameworks.prime_rl.current.knobs_shared import SHARED
 from rltui.frameworks.prime_rl.current.knobs_trainer import TRAINER_KNOBS, WHEN_THERE
+from rltui.frameworks.prime_rl.current.shape import NONE
 from rltui.frameworks.prime_rl.current.sources import source_defaults, source_knobs
 from rltui.frameworks.prime_rl.current.spelling import spelled, switches
 from rltui.frameworks.prime_rl.knob_tables import Follows, given
@@ -41,6 +42,13 @@ FOLLOWS = Follows(
 DEFAULT_BATCH = 128
 """Rollouts, where the file says neither how many nor how many tokens."""
 _ENGINE_ABOVE_ROUTER = 100
+_OFF = {
+    "rl": ("orchestrator.eval", "orchestrator.heartbeat", "trainer.heartbeat", "trainer.metrics_server"),
+    "sft": ("eval",),
+}
+"""Tables that are off unless the file has them: what lies in them has no value then."""
+_LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
+"""vLLM takes no others; prime-rl rounds up to them (`VALID_VLLM_LORA_RANKS`)."""
 _MUON_BETAS2 = 0.95
 
 
@@ -52,6 +60,10 @@ def defaults(files: ConfigFiles) -> Mapping[str, Any]:
         for name in BY_NAME if name.startswith(f"{table}.")
     }  # fmt: skip
     files = spelled(files)
+    for role, prefix in (("rl", ""), ("sft", "sft.")):
+        if role in files:
+            off = tuple(f"{prefix}{table}." for table in _OFF[role] if not is_there(files[role].data, table))
+            found |= dict.fromkeys((name for name in BY_NAME if name.startswith(off)), None)
     found |= FOLLOWS.defaults(files, BY_NAME)
 
     def value(name: str) -> TomlValue:
@@ -64,6 +76,8 @@ def defaults(files: ConfigFiles) -> Mapping[str, Any]:
     for role, at in (("rl", ""), ("sft", "sft.")):
         if role in files and is_there(files[role].data, "inference"):
             found |= _of_inference(at, value)
+            if value_at(files[role].data, "inference.router") == NONE:
+                found[f"{at}inference.router.type"] = NONE
     if "sft" in files and is_there(files["sft"].data, "eval"):
         found["sft.weight_broadcast.type"] = _broadcast(files["sft"].data, "model.lora")
     for role, optim in (("rl", "trainer.optim"), ("sft", "sft.optim")):
@@ -95,6 +109,14 @@ def _of_rl(data: Mapping[str, Any], value: Lookup) -> dict[str, TomlValue]:
     found["orchestrator.pad_to_multiple_of"] = shared
     found["weight_broadcast.type"] = _broadcast(data, "trainer.model.lora")
     found["rollout_transport.type"] = value("trainer.rollout_transport.type")
+    if is_there(data, "trainer.model.lora"):
+        rank = value("trainer.model.lora.rank")
+        found["orchestrator.model.lora.rank"] = rank
+        found["orchestrator.model.lora.alpha"] = value("trainer.model.lora.alpha")
+        if is_there(data, "inference"):
+            fitting = (each for each in _LORA_RANKS if isinstance(rank, int) and each >= rank)
+            found["inference.vllm.enable_lora"] = True
+            found["inference.vllm.max_lora_rank"] = next(fitting, rank)
     return found
 
 
@@ -111,5 +133,7 @@ def _of_inference(at: str, value: Lookup) -> dict[str, TomlValue]:
     return {
         f"{at}inference.backend_port": value(f"{at}inference.server.port") + _ENGINE_ABOVE_ROUTER,
         f"{at}inference.vllm.data_parallel_size": copies,
-        f"{at}inference.vllm.api_server_count": max(1, copies),
+        f"{at}inference.vllm.api_server_count": 1
+        if value(f"{at}inference.vllm.enable_lora")
+        else max(1, copies),
     }

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rltui.core.config_report import Problem
+from rltui.frameworks.prime_rl.current.run import ROUTER_METRICS_ABOVE
 from rltui.frameworks.prime_rl.current.shape import NONE
 
-_PROMETHEUS_ABOVE_ROUTER = 21_000
 _READY_ABOVE_BATCHES = 1
 
 
@@ -27,7 +27,7 @@ def _ports(v: Mapping[str, Any], *, servers: int, router: object) -> Iterator[tu
         port = v["inference.server.port"]
         yield "inference.server.port", port, "requests"
         if router != NONE:
-            yield "inference.server.port", port + _PROMETHEUS_ABOVE_ROUTER, "metrics of the router"
+            yield "inference.server.port", port + ROUTER_METRICS_ABOVE, "metrics of the router"
             yield "inference.backend_port", v["inference.backend_port"], "engine"
         if v["inference.vllm.data_parallel_size"] > 1:
             rpc = "inference.vllm.data_parallel_rpc_port"

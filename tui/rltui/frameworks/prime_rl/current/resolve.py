@@ -19,14 +19,17 @@ from rltui.frameworks.prime_rl.current.run import (
     PORT,
     broadcast,
     effective_ports,
+    has_inference,
     has_router,
     split_gpus,
 )
+from rltui.frameworks.prime_rl.ports import port_edits
 
 _OUT = "{scratch}/out"
 _RUN = "run"
 _PARTS = ("trainer", "orchestrator", "inference")
 _RESUME = ("resume", "trainer.resume", "orchestrator.resume")
+RESUME_STEPS = tuple(f"{table}.step" for table in _RESUME)
 _DERIVED = ("trainer.output_dir", "orchestrator.output_dir", "run.dir")
 """The launcher works these out from the run's folder, and refuses other values."""
 
@@ -50,7 +53,7 @@ def resolutions(files: ConfigFiles, context: RunContext) -> Sequence[Resolution]
     through_files = split_gpus(data, context.devices).is_shared and broadcast(data) == "nccl"
     edits = {**common, "output_dir": _OUT, "run.dir": _RUN, "slurm": None, "inference.slurm": None}
     if through_files:
-        edits |= shared_values.FILE_BROADCAST
+        edits = shared_values.through_files(edits)
     configs = f"out/{_RUN}/configs"
     servers = instances(files)
     parts = Resolution(
@@ -61,11 +64,14 @@ def resolutions(files: ConfigFiles, context: RunContext) -> Sequence[Resolution]
         },
         commands=(("rl", "@", "{input.rl}", "--dry-run"),),
         optional=frozenset(
-            {"inference", *(f"env.{split}" for split in SPLITS if not servers[f"env_servers.{split}"])}
+            (
+                *(() if has_inference(data) else ("inference",)),
+                *(f"env.{split}" for split in SPLITS if not servers[f"env_servers.{split}"]),
+            )
         ),
         replaced={f"{_OUT}/{_RUN}": context.run_folder, _OUT: context.output_dir},
         notes=(shared_values.BROADCAST_NOTE,) if through_files else (),
-        unsupported=f"is this checkout older than the config? {shared_values.SINGLE}",
+        unsupported=f"is this checkout older or newer than what rltui knows? {shared_values.SINGLE}",
     )
     return (launcher, parts)
 
@@ -83,8 +89,9 @@ def _resume_edits(data: Mapping[str, Any], context: RunContext) -> dict[str, Kno
 
 def _port_edits(data: Mapping[str, Any], context: RunContext) -> dict[str, KnobValue]:
     """The ports that rltui chose, on both sides."""
-    if not {PORT, ENGINE_PORT} & context.overrides.keys():
-        return {}
-    port, engine_port = effective_ports(data, context.overrides)
-    edits: dict[str, KnobValue] = {PORT: port, BASE_URL: f"http://localhost:{port}/v1"}
-    return {**edits, ENGINE_PORT: engine_port} if has_router(data) else edits
+    edits = port_edits(context)
+    if {PORT, ENGINE_PORT} & context.overrides.keys():
+        port, engine_port = effective_ports(data, context.overrides)
+        edits |= {PORT: port, BASE_URL: f"http://localhost:{port}/v1"}
+        edits |= {ENGINE_PORT: engine_port} if has_router(data) else {}
+    return edits

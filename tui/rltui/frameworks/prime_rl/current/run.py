@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -13,11 +13,15 @@ from rltui.frameworks.base import ConfigFiles, PortKnob, RunContext, RunFiles, S
 from rltui.frameworks.config_data import value_at
 from rltui.frameworks.prime_rl import gpu_split, own_files, restart, shared_values, urls
 from rltui.frameworks.prime_rl.config_values import count, data_of, is_table, numbers, optional_count, text
+from rltui.frameworks.prime_rl.current.env_servers import sources
+from rltui.frameworks.prime_rl.ports import fixed_ports, fixed_values
 from rltui.frameworks.prime_rl.resume_call import resume_call
 from rltui.frameworks.prime_rl.vllm_memory import engine
 
 PORT = "inference.server.port"
 ENGINE_PORT = "inference.backend_port"
+ROUTER_METRICS_ABOVE = 21_000
+"""The router's own metrics are so far above the port of the router."""
 ENGINE_ABOVE = 100
 """The engine behind the router listens so far above the router, unless the config says where."""
 BASE_URL = "orchestrator.model.client.base_url"
@@ -67,7 +71,7 @@ def template_values(files: ConfigFiles, context: RunContext) -> Mapping[str, Tem
     port, engine_port = effective_ports(data, context.overrides)
     all_gpus = ",".join(dict.fromkeys((*split.inference, *split.trainer)))
     return {
-        **shared_values.values(files, context, shared_values.merged_parts(data)),
+        **shared_values.values(files, context, shared_values.merged_parts(files, data)),
         **shared_values.places(
             split,
             host=value_at(data, "inference.server.host"),
@@ -76,6 +80,8 @@ def template_values(files: ConfigFiles, context: RunContext) -> Mapping[str, Tem
             workers=max(1, count(data, "deployment.num_train_gpus", 1)),
             memory=engine_memory(files),
         ),
+        **fixed_values(_fixed_ports(files), sources(files), context),
+        **({"port.weights": ""} if split.is_shared else {}),
         "gpus.launcher": all_gpus,
         "gpus.sft": all_gpus,
         "ranks.trainer": ",".join(map(str, numbers(data, "trainer.log.ranks_filter") or (0,))),
@@ -83,16 +89,26 @@ def template_values(files: ConfigFiles, context: RunContext) -> Mapping[str, Tem
 
 
 def ports(files: ConfigFiles) -> tuple[PortKnob, ...]:
-    """Router and engine, unless the config gives the server's address a second time."""
+    """Of everything that listens; router and engine not where the orchestrator is sent elsewhere."""
     data = data_of(files, "rl")
-    if not has_inference(data) or value_at(data, BASE_URL) is not None:
-        return ()
+    return (*_server_ports(data), *_fixed_ports(files))
+
+
+def _server_ports(data: Mapping[str, Any]) -> Iterator[PortKnob]:
     port, engine_port = effective_ports(data, {})
+    if not has_inference(data) or not urls.is_here(value_at(data, BASE_URL), port):
+        return
     readers = ("inference", "orchestrator")
-    found = (PortKnob("inference", PORT, port, readers, by_option=False),)
-    if engine_port == port or value_at(data, "orchestrator.model.client.admin_base_url") is not None:
-        return found
-    return (*found, PortKnob("inference", ENGINE_PORT, engine_port, readers, by_option=False))
+    router = (ROUTER_METRICS_ABOVE,) if has_router(data) and port + ROUTER_METRICS_ABOVE < 65536 else ()
+    yield PortKnob("inference", PORT, port, readers, by_option=False, more=router)
+    if engine_port != port and value_at(data, "orchestrator.model.client.admin_base_url") is None:
+        yield PortKnob("inference", ENGINE_PORT, engine_port, readers, by_option=False)
+
+
+def _fixed_ports(files: ConfigFiles) -> Iterator[PortKnob]:
+    data = data_of(files, "rl")
+    if "rl" in files:
+        yield from fixed_ports(data, sources(files), weights=broadcast(data), batches="zmq")
 
 
 def engine_memory(files: ConfigFiles) -> EngineMemory | None:

@@ -11,14 +11,24 @@ from rltui.core.toml_values import format_key
 from rltui.frameworks.base import ConfigFile
 from rltui.frameworks.prime_rl.current.schema_table import Table, Union, keys
 
+_ONE_OF = "must be one of "
 NONE = "None"
 """Text that means: no value."""
 
 
-def shape_problems(file: ConfigFile, shape: Table, namespace: str = "") -> Iterator[Problem]:
-    """In the order of the shape; unknown keys and tables that are none are told elsewhere."""
+def shape_problems(file: ConfigFile, shape: Table, namespace: str = "", *, as_of: str) -> Iterator[Problem]:
+    """In the order of the shape; unknown keys and tables that are none are told elsewhere.
+
+    `as_of`: when the members of the unions were read. A member that is unknown here is a warning.
+    """
     for path, message in _table(file.data, shape, (namespace,) if namespace else ()):
-        yield Problem(key=format_key(path), message=f"{format_key(path)} {message}", file=file.path)
+        key, is_new = format_key(path), message.startswith(_ONE_OF)
+        yield Problem(
+            severity="warning" if is_new else "error",
+            key=key,
+            message=f"{key} {message}" + (f" (rltui knows those of {as_of})" if is_new else ""),
+            file=file.path,
+        )
 
 
 Found = Iterator[tuple[tuple[str, ...], str]]
@@ -56,7 +66,7 @@ def _member(value: Mapping[str, Any], shape: Union, path: tuple[str, ...]) -> Fo
         yield (*path, shape.tag), f"is missing: one of {names}"
         return
     if not isinstance(tag, str) or tag not in shape.members:
-        yield (*path, shape.tag), f"must be one of {names}, not {shown(tag)}"
+        yield (*path, shape.tag), f"{_ONE_OF}{names}, not {shown(tag)}"
         return
     member = shape.members[tag]
     for name in value:

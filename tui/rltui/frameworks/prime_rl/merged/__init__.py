@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from rltui.frameworks.base import Framework, OwnValidation
-from rltui.frameworks.prime_rl import facts
+from rltui.frameworks.prime_rl import facts, restart
 from rltui.frameworks.prime_rl.checkout import CHECKOUT
 from rltui.frameworks.prime_rl.config_values import max_steps
+from rltui.frameworks.prime_rl.current.env_servers import instances
 from rltui.frameworks.prime_rl.detection import MERGED, role_in
 from rltui.frameworks.prime_rl.failures import FAILURES
 from rltui.frameworks.prime_rl.log_lines import MARK, log_row
@@ -15,16 +16,19 @@ from rltui.frameworks.prime_rl.merged.check import check
 from rltui.frameworks.prime_rl.merged.derive import derive
 from rltui.frameworks.prime_rl.merged.keys import ELSEWHERE
 from rltui.frameworks.prime_rl.merged.knobs import KNOBS, defaults
-from rltui.frameworks.prime_rl.merged.resolve import resolutions
+from rltui.frameworks.prime_rl.merged.resolve import RESUME_STEPS, resolutions
 from rltui.frameworks.prime_rl.merged.rules import BATCH
 from rltui.frameworks.prime_rl.own_files import MERGED_RL
 
 PRIME_RL_MERGED = Framework(
     id=MERGED,
-    title="prime-rl, one file (winter and spring 2026)",
+    title="prime-rl, one file (until August 2026)",
     layouts={"rl": "prime-rl-merged", "sft": "prime-rl-sft"},
     roles=role_in(MERGED),
     template_values=run.template_values,
+    run_roles=restart.RUN_ROLES,
+    resume_keys=RESUME_STEPS,
+    resume_elsewhere=("ckpt.output_dir",),
     knobs=KNOBS,
     main_knobs=MAIN,
     renamed=ELSEWHERE,
@@ -38,6 +42,7 @@ PRIME_RL_MERGED = Framework(
     output_dir=run.output_dir,
     max_steps=max_steps,
     resolutions=resolutions,
+    instances=instances,
     service_calls=run.service_calls,
     environment=run.environment,
     log_row=log_row,

@@ -190,17 +190,16 @@ _SFT: KeyTables = {
 }
 
 ELSEWHERE = {
-    "orchestrator.group_size": "it came in May 2026; this generation calls it rollouts_per_example",
-    "orchestrator.concurrency": "it came in August 2026; here it is orchestrator.max_inflight_rollouts",
-    "orchestrator.train.source": "it came in July 2026; here it is [[orchestrator.train.env]]",
-    "inference.vllm": "it came in August 2026; here it is inference.model, inference.parallel, "
+    "orchestrator.concurrency": "it came in August 2026; before, it was orchestrator.max_inflight_rollouts",
+    "orchestrator.train.source": "it came in July 2026; before, it was [[orchestrator.train.env]]",
+    "inference.vllm": "it came in August 2026; before, it was inference.model, inference.parallel, "
     "inference.gpu_memory_utilization and inference.vllm_extra",
-    "inference.router": "it came in July 2026; this generation has none",
-    "inference.backend_port": "it came in July 2026; here the engine listens on inference.server.port",
+    "inference.router": "it came in July 2026",
+    "inference.backend_port": "it came in July 2026; before, the engine listened on inference.server.port",
     "monitors": "it came in August 2026; here it is [wandb]",
     "run": "it came in August 2026; here output_dir names the run",
     "resume": "it came in August 2026; here it is ckpt.resume_step",
-    "rollout_transport": "it came in summer 2026; here it is trainer.rollout_transport and "
+    "rollout_transport": "it came in summer 2026; before, it was trainer.rollout_transport and "
     "orchestrator.rollout_transport",
     "deployment.num_eval_gpus": "it came in August 2026; this generation has deployment.num_gpus",
     "orchestrator.micro_batch_size": "it went away in October 2025: packing decides now",
@@ -217,10 +216,12 @@ _SFT_ELSEWHERE = {
     "run": ELSEWHERE["run"],
     "resume": ELSEWHERE["resume"],
 }
-_WHAT = "prime-rl of winter and spring 2026"
+AS_OF = "May 2026"
+"""What came until mid-August, while one folder was one run, is partly known: `detection` has its signs."""
+_WHAT = "this generation of prime-rl"
 
 GRAMMARS = {
-    "rl": grammar(_WHAT, _RL, renamed=ELSEWHERE),
-    "sft": grammar(_WHAT, _SFT, namespace="sft", renamed=_SFT_ELSEWHERE),
+    "rl": grammar(_WHAT, _RL, renamed=ELSEWHERE, as_of=AS_OF),
+    "sft": grammar(_WHAT, _SFT, namespace="sft", renamed=_SFT_ELSEWHERE, as_of=AS_OF),
 }
 """By role."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rltui.core.config_report import KnobValue
@@ -13,12 +13,28 @@ from rltui.frameworks.base import ConfigFiles, PortKnob, RunContext, RunFiles, S
 from rltui.frameworks.config_data import value_at
 from rltui.frameworks.prime_rl import environment as env
 from rltui.frameworks.prime_rl import gpu_split, own_files, restart, shared_values, urls
-from rltui.frameworks.prime_rl.config_values import count, data_of, is_table, numbers, optional_count, text
+from rltui.frameworks.prime_rl.config_values import (
+    count,
+    data_of,
+    is_table,
+    numbers,
+    optional_count,
+    rows,
+    text,
+)
+from rltui.frameworks.prime_rl.current.env_servers import sources
+from rltui.frameworks.prime_rl.detection import is_of_summer
+from rltui.frameworks.prime_rl.ports import fixed_ports, fixed_values
+from rltui.frameworks.prime_rl.ports import port_edits as fixed_port_edits
 from rltui.frameworks.prime_rl.resume_call import resume_call
 from rltui.frameworks.prime_rl.vllm_memory import engine
 
 PORT = "inference.server.port"
-BASE_URL = "orchestrator.client.base_url"
+_BASE_URLS = (
+    "orchestrator.client.base_url",
+    "orchestrator.student.client.base_url",
+    "orchestrator.model.client.base_url",
+)
 UTILIZATION = "inference.gpu_memory_utilization"
 VLLM = (0, 16)
 PARTS = ("inference", "orchestrator", "trainer")
@@ -47,7 +63,7 @@ def template_values(files: ConfigFiles, context: RunContext) -> Mapping[str, Tem
     port = urls.port(context.overrides.get(PORT, value_at(data, PORT)))
     sft_gpus = max(1, count(data_of(files, "sft"), "deployment.num_gpus", 1))
     return {
-        **shared_values.values(files, context, shared_values.merged_parts(data)),
+        **shared_values.values(files, context, shared_values.merged_parts(files, data)),
         **shared_values.places(
             split,
             host=value_at(data, "inference.server.host"),
@@ -56,25 +72,54 @@ def template_values(files: ConfigFiles, context: RunContext) -> Mapping[str, Tem
             workers=trainers(data),
             memory=engine_memory(files),
         ),
+        **fixed_values(_fixed_ports(files), sources(files), context),
+        **({"port.weights": ""} if split.is_shared else {}),
         "gpus.launcher": ",".join(dict.fromkeys((*split.inference, *split.trainer))),
         "gpus.sft": ",".join(context.devices[:sft_gpus]),
     }
 
 
+def broadcast(data: Mapping[str, Any]) -> str:
+    """How weights go to the server. Since July 2026 the launcher chooses NCCL where nothing forbids it."""
+    named = text(data, "weight_broadcast.type", "trainer.weight_broadcast.type")
+    if named is not None:
+        return named
+    may = is_of_summer(data) and is_table(data, "inference") and not is_table(data, "trainer.model.lora")
+    return "nccl" if may else "filesystem"
+
+
 def ports(files: ConfigFiles) -> tuple[PortKnob, ...]:
-    """The server's port, unless the config gives its address a second time."""
+    """Of everything that listens; the server's not where the orchestrator is sent elsewhere."""
     data = data_of(files, "rl")
-    if not is_table(data, "inference") or value_at(data, BASE_URL) is not None:
-        return ()
+    fixed = tuple(_fixed_ports(files))
     port = urls.port(value_at(data, PORT))
-    return (PortKnob("inference", PORT, port, ("inference", "orchestrator"), by_option=False),)
+    addresses = (value_at(data, key) for key in _BASE_URLS)
+    if not is_table(data, "inference") or not all(urls.is_here(each, port) for each in addresses):
+        return fixed
+    return (PortKnob("inference", PORT, port, ("inference", "orchestrator"), by_option=False), *fixed)
 
 
-def port_edits(context: RunContext) -> dict[str, KnobValue]:
-    """The port that rltui chose, on both sides."""
-    if (port := context.overrides.get(PORT)) is None:
-        return {}
-    return {PORT: port, BASE_URL: [f"http://localhost:{port}/v1"]}
+def _fixed_ports(files: ConfigFiles) -> Iterator[PortKnob]:
+    data = data_of(files, "rl")
+    if "rl" in files:
+        batches = "zmq" if rows(data, "orchestrator.train.source") else "filesystem"
+        yield from fixed_ports(data, sources(files), weights=broadcast(data), batches=batches)
+
+
+def port_edits(data: Mapping[str, Any], context: RunContext) -> dict[str, KnobValue]:
+    """The ports that rltui chose, on both sides."""
+    edits = fixed_port_edits(context)
+    if (port := context.overrides.get(PORT)) is not None:
+        edits |= {PORT: port, _base_url(data): [f"http://localhost:{port}/v1"]}
+    return edits
+
+
+def _base_url(data: Mapping[str, Any]) -> str:
+    """Where the orchestrator's half of the server's address stands: it moved in June and July 2026."""
+    early, june, july = _BASE_URLS
+    if not is_of_summer(data):
+        return early
+    return june if is_table(data, "orchestrator.student") else july
 
 
 def environment(component: str, files: ConfigFiles, context: RunContext) -> Mapping[str, str]:
@@ -125,9 +170,7 @@ def run_files(files: ConfigFiles) -> RunFiles:
 
 def restart_rules(files: ConfigFiles) -> Sequence[RestartRule]:
     """By the transport of the weights."""
-    data = data_of(files, "rl")
-    kind = text(data, "weight_broadcast.type", "trainer.weight_broadcast.type")
-    return restart.rules(in_memory=kind == "nccl")
+    return restart.rules(in_memory=broadcast(data_of(files, "rl")) == "nccl")
 
 
 def fresh_rules(files: ConfigFiles) -> Sequence[RestartRule]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rltui.frameworks.base import Framework, OwnValidation
-from rltui.frameworks.prime_rl import facts
+from rltui.frameworks.prime_rl import facts, restart
 from rltui.frameworks.prime_rl.checkout import CHECKOUT
 from rltui.frameworks.prime_rl.config_values import max_steps
 from rltui.frameworks.prime_rl.detection import SPLIT, role_in
@@ -23,6 +23,8 @@ PRIME_RL_SPLIT = Framework(
     layouts={"orchestrator": "prime-rl-split", "sft": "prime-rl-sft"},
     roles=role_in(SPLIT),
     template_values=run.template_values,
+    run_roles=restart.RUN_ROLES,
+    resume_keys=("ckpt.resume_step",),
     knobs=KNOBS,
     main_knobs=MAIN_OF_SPLIT_FILES,
     renamed=LATER,

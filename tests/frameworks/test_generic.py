@@ -1,0 +1,93 @@
+"""What a layout says of readers, ports and progress, where no framework does (G7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rltui.core.layout import Layout
+from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework, RunContext
+from rltui.frameworks.generic import COMPLETED, FIRST_PORT, GENERIC, fitted
+
+FILES: ConfigFiles = {"run": ConfigFile("run", "run.toml", {"lr": 1e-3, "serve": {"len": 8, "tp": 1}}, {})}
+
+
+def generic(*components: dict[str, Any]) -> Framework:
+    known = [{"command": ["x"], **each} for each in components]
+    return fitted(GENERIC, Layout.model_validate({"component": known}))
+
+
+def readers(framework: Framework) -> dict[str, tuple[str, ...]]:
+    return {knob.name: knob.readers for knob in framework.more_knobs(FILES)}
+
+
+def test_without_a_word_every_component_reads_all() -> None:
+    found = readers(generic({"id": "serve"}, {"id": "train"}))
+    assert set(found.values()) == {("serve", "train")}
+
+
+def test_the_file_that_a_command_names_tells_who_reads_it() -> None:
+    found = readers(generic({"id": "serve"}, {"id": "train", "command": ["t", "{config.run}"]}))
+    assert set(found.values()) == {("train",)}
+
+
+def test_reads_names_tables_and_keys() -> None:
+    framework = generic(
+        {"id": "serve", "reads": ["serve"], "command": ["s", "{config.run}"]},
+        {"id": "train", "reads": ["lr", "serve.len"]},
+        {"id": "eval", "reads": []},
+        {"id": "all", "reads": ["run"]},
+    )
+    assert readers(framework) == {
+        "lr": ("train", "all"),
+        "serve.len": ("serve", "train", "all"),
+        "serve.tp": ("serve", "all"),
+    }
+
+
+def test_every_port_that_is_named_gets_a_number() -> None:
+    framework = generic(
+        {"id": "serve", "command": ["s", "--port", "{port.serve}"], "port": "{port.serve}"},
+        {"id": "train", "env": {"URL": "http://{host.serve}:{port.serve}", "STORE": "{port.store}"}},
+    )
+    context = RunContext("/w", "/o", "/o", "one", "python", overrides={"port.store": 9000})
+    values = framework.template_values(FILES, context)
+    assert (values["port.serve"], values["port.store"]) == (str(FIRST_PORT), "9000")
+    assert values["host.serve"] == "127.0.0.1"
+    assert [item.knob for item in framework.ports(FILES)] == ["port.serve", "port.store"]
+
+
+def test_lines_become_rows() -> None:
+    framework = generic(
+        {"id": "roll", "progress": [r"step (?P<step>\d+): reward (?P<reward>\S+)"]},
+        {"id": "train", "progress": [r"^done (?P<step>\d+) loss=(?P<loss>\S+)(?: norm=(?P<norm>\S+))?"]},
+    )
+    assert framework.log_row("roll", "step 3: reward 0.5") == {"step": 3, framework.metrics.reward: 0.5}
+    assert framework.log_row("train", "done 3 loss=0.25") == {"step": 3, COMPLETED: 3, "loss/mean": 0.25}
+    row = framework.log_row("train", "done 3 loss=nan norm=1.5")
+    assert row is not None
+    assert row["norm"] == 1.5
+    for line in ("other", "done x", f"done {'7' * 65_000} loss=1", "x" * 65_000 + "done 3 loss=1"):
+        assert framework.log_row("train", line) is None
+    assert framework.log_row("other", "done 3 loss=0.25") is None
+    assert {(fact.component, fact.template) for fact in framework.facts} == {
+        ("train", "step {:.0f}"),
+        ("train", "loss {:.3f}"),
+        ("roll", "reward {:.3f}"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fault"),
+    [("(", "is no regular expression"), ("step", "has no group")],
+    ids=["broken", "step"],
+)
+def test_patterns_that_tell_no_step_are_refused(pattern: str, fault: str) -> None:
+    with pytest.raises(ValueError, match=fault):
+        generic({"id": "roll", "progress": [pattern]})
+
+
+def test_other_frameworks_know_better() -> None:
+    other = Framework("x", "x", {}, lambda *_: None, lambda *_: {})
+    assert fitted(other, Layout.model_validate({"component": [{"id": "a", "command": ["x"]}]})) is other
