@@ -50,6 +50,8 @@ class FakeSupervisor:
         self.teller = SimpleNamespace(broadcast=Broadcast())
         self.progress = SimpleNamespace(poll=lambda: None)
         self.executed: list[Request] = []
+        self.downs: list[tuple[str, bool]] = []
+        self.down = asyncio.Event()
         self.title = ""
 
     def status(self) -> Status:
@@ -62,8 +64,9 @@ class FakeSupervisor:
         self.executed.append(request)
         return await self.plan(request)
 
-    async def shut_down(self) -> None:
-        raise AssertionError("nobody asked for it")
+    async def shut_down(self, by: str, *, only_idle: bool = False) -> None:
+        self.downs.append((by, only_idle))
+        await self.down.wait()
 
     def current_state(self) -> list[Message]:
         return [("status", self.status().model_dump_json().encode())]
@@ -199,12 +202,47 @@ async def test_another_user_is_hung_up_on(place: Place) -> None:
 async def test_too_many_clients_are_refused_in_words(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api_server, "MAX_CLIENTS", 3)
     taken = [await place.greet() for _ in range(3)]
+    for client in taken:
+        client.say("subscribe")
+        assert (await client.hear())["event"] == "status"
     refused = await place.connect()
     assert "3 clients already" in (await refused.hear())["error"]["title"]
     assert await refused.hear() is None
     taken[0].writer.close()
     await until(lambda: len(place.server._connections) == 2)
     assert "result" in await (await place.greet()).ask("status")
+
+
+async def test_idle_clients_lock_nobody_out(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding H22: 256 idle connections, and `down` was refused."""
+    monkeypatch.setattr(api_server, "MAX_CLIENTS", 3)
+    subscriber, oldest, newer = [await place.greet() for _ in range(3)]
+    subscriber.say("subscribe")
+    assert (await subscriber.hear())["event"] == "status"
+    assert "result" in await newer.ask("status")
+    assert "result" in await (await place.greet()).ask("status")
+    assert await oldest.hear() is None
+    assert "result" in await newer.ask("status")
+
+
+async def test_all_who_ask_for_the_end_are_answered_and_subscribers_hear_the_last(place: Place) -> None:
+    """Finding H22: of three `down` at once, two said that the supervisor died."""
+    asking = [await place.greet() for _ in range(3)]
+    subscriber, idle = await place.greet(), await place.greet()
+    subscriber.say("subscribe")
+    assert (await subscriber.hear())["event"] == "status"
+    for number, client in enumerate(asking):
+        client.say("shutdown", by=f"client {number}\x1b", only_idle=number == 2)
+    await until(lambda: len(place.supervisor.downs) == 3)
+    assert place.supervisor.downs == [("client 0?", False), ("client 1?", False), ("client 2?", True)]
+    place.supervisor.publish("the last")
+    place.supervisor.down.set()
+    await place.server.close()
+    for client in asking:
+        assert (await client.hear())["result"]["experiment"] == "x"
+    assert (await subscriber.hear())["data"]["text"] == "the last"
+    for client in (*asking, subscriber, idle):
+        assert await client.hear() is None
 
 
 async def test_subscriber_gets_the_state_and_then_changes(place: Place) -> None:
@@ -301,3 +339,58 @@ async def test_a_conversion_takes_a_way_and_a_number(place: Place) -> None:
     )
     for wrong in wrongs:
         assert (await client.ask("convert", **wrong))["error"]["exit_code"] == 2
+
+
+DEEP = b"[" * 100_000
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"null",
+        b"7",
+        b'"text"',
+        b"[1]",
+        b"{",
+        b"\xff\xfe",
+        DEEP,
+        b'{"id":1,"method":"status","params":%b}' % DEEP,
+        b'{"id":NaN,"method":"status"}',
+        b'{"id":1e999,"method":"status"}',
+        b'{"id":[1],"method":"status"}',
+        b'{"id":{"a":1},"method":"status"}',
+        b'{"id":1}',
+        b'{"id":1,"method":null}',
+        b'{"id":1,"method":["status"]}',
+        b'{"id":1,"method":"none"}',
+        b'{"id":1,"method":"status","params":"text"}',
+        b'{"id":1,"method":"status","params":[1]}',
+        b'{"id":1,"method":"plan","params":{"action":7}}',
+        b'{"id":1,"method":"plan","params":{"action":"start","components":"trainer"}}',
+        b'{"id":1,"method":"plan","params":{"action":"set","edits":[1]}}',
+        b'{"id":1,"method":"plan","params":{"action":"set","edits":{"a\\u0000":1}}}',
+        b'{"id":1,"method":"plan","params":{"action":"set","edits":{"a":"\\ud800"}}}',
+        b'{"id":1,"method":"execute","params":{"action":"free","pids":["x"]}}',
+        b'{"id":1,"method":"convert","params":{"to":"coins"}}',
+        b'{"id":1,"method":"convert","params":{"mean_tokens":NaN}}',
+        b'{"id":1,"method":"shutdown","params":{"only_idle":"yes"}}',
+        b'{"id":1,"method":"shutdown","params":{"by":7}}',
+        b'{"id":1,"method":"%b"}' % (b"x" * 10_000),
+    ],
+    ids=range(30),
+)
+async def test_a_malformed_request_is_refused_in_words(
+    place: Place, line: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Finding H10."""
+    client = await place.greet()
+    client.writer.write(line + b"\n")
+    reply = await client.hear()
+    assert reply["error"]["exit_code"] == 2
+    assert len(reply["error"]["title"]) < 300
+    assert reply["id"] in (1, None)
+    assert "Traceback" not in caplog.text
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+    assert "result" in await client.ask("status"), "the connection goes on"
+    assert not place.supervisor.downs

@@ -99,7 +99,7 @@ def test_a_broken_file_is_told_once_and_changes_nothing(box: Box) -> None:
 
 def test_with_a_broken_file_there_are_no_other_machines_and_the_usual_files(box: Box) -> None:
     box.config.write_text(BROKEN)
-    assert box.desk.gpu_sources() == ()
+    assert box.desk.gpu_sources() == ((), None)
     assert len(box.alerts()) == 1
     assert box.desk.run_files() == TINYRL.files
     with pytest.raises(ConfigError):

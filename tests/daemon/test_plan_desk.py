@@ -21,14 +21,20 @@ class Box:
 
     def __init__(self, plan: Plan, *, edits: bool = False) -> None:
         edit = SimpleNamespace(after=SimpleNamespace(files=NEW)) if edits else None
-        self.made = Planned(plan, cast(Any, edit))
+        self.made = Planned(plan, cast(Any, edit), 40)
         self.requests: list[Request] = []
         self.rehearsed: list[object] = []
         self.read: list[str] = []
         self.refusal: ConfigError | None = None
-        planner = SimpleNamespace(planned=self._planned, resume_step=lambda _: 40)
+        planner = SimpleNamespace(planned=self._planned)
         store = SimpleNamespace(files=OLD, load_sources=lambda: OLD)
-        own = SimpleNamespace(problems=lambda loaded, ours: (Problem(message=f"theirs of {loaded}"),))
+        self.accepted: list[object] = []
+        self.accepts = False
+        store.accept = self.accepted.append
+        own = SimpleNamespace(
+            problems=lambda loaded, ours: (Problem(message=f"theirs of {loaded}"),),
+            accepts=lambda loaded: self.accepts,
+        )
         self.desk = PlanDesk(
             cast(Any, planner),
             cast(Any, store),
@@ -56,16 +62,16 @@ class Box:
 
 async def test_a_restart_is_rehearsed_and_planned_anew() -> None:
     box, request = Box(RESTART), Request(action="restart")
-    assert (await box.desk.rehearsed(request)).plan == RESTART
+    assert await box.desk.rehearsed(request) == request
     assert box.rehearsed == [(("trainer",), OLD, 40)]
-    assert box.requests == [request, request]
+    assert (await box.desk.planned(request)).plan == RESTART
 
 
 async def test_an_edit_is_rehearsed_as_it_would_be_and_pinned_to_what_it_was_planned_on() -> None:
     box = Box(RESTART.model_copy(update={"action": "set"}), edits=True)
-    await box.desk.rehearsed(Request(action="set", restart=True))
+    pinned = await box.desk.rehearsed(Request(action="set", restart=True))
     assert box.rehearsed == [(("trainer",), NEW, 40)]
-    assert [request.base for request in box.requests] == [{}, RESTART.base]
+    assert pinned.base == RESTART.base
 
 
 @pytest.mark.parametrize(
@@ -98,6 +104,16 @@ async def test_only_a_thorough_plan_asks_the_frameworks_own_validators() -> None
     assert (await box.desk.plan(Request(action="restart"))).problems == ()
     (problem,) = (await box.desk.plan(Request(action="restart", thorough=True))).problems
     assert problem.message == f"theirs of {OLD}"
+
+
+@pytest.mark.parametrize("accepts", [True, False])
+async def test_what_our_rules_refuse_and_the_framework_takes_is_planned_again(accepts: bool) -> None:
+    refused = RESTART.model_copy(update={"problems": (Problem(message="no", file="/rl.toml"),)})
+    box = Box(refused, edits=True)
+    box.accepts = accepts
+    await box.desk.plan(Request(action="set"))
+    assert box.accepted == ([box.made.edit.after] if accepts and box.made.edit else [])
+    assert len(box.requests) == (2 if accepts else 1)
 
 
 async def test_processes_are_freed_by_a_fresh_reading_once_leftovers_are_known() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -179,3 +180,50 @@ def test_a_limit_on_file_size_does_not_end_supervision(tmp_path: Path) -> None:
         assert run.process is not None
         assert run.process.wait(20) == 0
     assert not (tmp_path / "attempt.json").exists()
+
+
+@pytest.mark.parametrize("damage", [b"", b'{"half"', b"\xff"], ids=["empty", "half", "bytes"])
+def test_a_damaged_record_is_written_anew(tmp_path: Path, damage: bytes) -> None:
+    """Finding F2."""
+    with attempt(tmp_path, ["sleep", "1000"]) as run:
+        run.start()
+        before = retry_until(lambda: run.record if run.record.descendants else None)
+        (tmp_path / "attempt.json").write_bytes(damage)
+        assert run.record == before
+
+
+def test_records_are_for_their_user_alone(tmp_path: Path) -> None:
+    with attempt(tmp_path, ["sleep", "1000"]) as run:
+        run.start()
+        run.running()
+        retry_until((tmp_path / "attempt.reserve").exists)
+        for name in ("attempt.json", "attempt.reserve"):
+            assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
+
+
+def as_link(spec: Path) -> None:
+    spec.rename(spec.with_name("real.json"))
+    spec.symlink_to("real.json")
+
+
+def as_anybodys(spec: Path) -> None:
+    spec.chmod(0o666)
+
+
+def as_another_users(spec: Path) -> None:
+    if os.getuid() != 0:
+        pytest.skip("needs root to give a file away")
+    os.chown(spec, 12345, 12345)
+
+
+@pytest.mark.parametrize("harm", [as_link, as_anybodys, as_another_users])
+def test_a_spec_that_is_not_the_users_own_is_not_run(tmp_path: Path, harm: Callable[[Path], None]) -> None:
+    """Finding H15."""
+    with attempt(tmp_path, ["touch", str(tmp_path / "was run")]) as run:
+        harm(tmp_path / "spec.json")
+        run.start(stderr=subprocess.PIPE)
+        assert run.process is not None
+        _, words = run.process.communicate(timeout=20)
+        assert run.process.returncode == 2
+    assert b"spec.json" in words
+    assert not (tmp_path / "was run").exists()

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
+import os
 import signal
 import subprocess
 import sys
@@ -17,6 +19,7 @@ from rltui.core.api import ComponentState
 from rltui.core.inference_activity import InferenceActivity
 from rltui.core.layout import ComponentSpec, Stall
 from rltui.core.lifecycle import Life
+from rltui.core.stall import WatchClock
 from rltui.daemon import stalls
 from rltui.daemon.progress import ProgressTracker
 from rltui.daemon.stalls import StallWatch, rule_of
@@ -168,6 +171,37 @@ def test_metric_rows_count_for_their_writer_only(host: Host) -> None:
     assert ("orchestrator", "no output for 22s") in host.stalls
     looks(watch, now, 30.0)
     assert ("trainer", "no metric row for 22s (usually every 2.0s), no output for 1m18s") in host.stalls
+
+
+def test_a_frozen_engine_is_told_although_its_server_answers_that_nothing_runs(host: Host) -> None:  # G9
+    runner = host.add(spec("inference", dump=False), metrics="http://127.0.0.1:1/metrics")
+    program = (
+        "import subprocess, time\nprint(subprocess.Popen(['sleep', '60']).pid, flush=True)\ntime.sleep(60)"
+    )
+    server = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    engine = int(server.stdout.readline())
+    try:
+        runner.record = record_of(server, runner)
+        watched = stalls._Watched(runner, host, WatchClock())
+        watched._asked_at = math.inf  # it is not asked here
+        watched._pulse.answered(InferenceActivity(running=0, waiting=0, generated_tokens=7), 0.0)
+        watched.look(2.0)
+        assert host.stalls == []
+        os.kill(engine, signal.SIGSTOP)
+        retry_until(lambda: is_stopped(engine))
+        watched.look(14.0)
+        told = f"pid {engine} is stopped by a signal; go on with: kill -CONT {engine}"
+        assert host.stalls == [("inference", told)]
+        os.kill(engine, signal.SIGCONT)
+        retry_until(lambda: not is_stopped(engine))
+        watched.look(16.0)
+        assert host.stalls[1:] == [("inference", None)]
+    finally:
+        for pid in (engine, server.pid):
+            os.kill(pid, signal.SIGKILL)
+        server.wait()
+        server.stdout.close()
 
 
 def is_stopped(pid: int) -> bool:

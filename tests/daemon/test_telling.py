@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import pytest
 
 from rltui.core.api import Alert, ComponentState, JournalEntry
 from rltui.core.estimate import Times, times_from
@@ -17,6 +20,7 @@ from rltui.core.lifecycle import (
     StopRequested,
     advance,
 )
+from rltui.daemon import telling
 from rltui.daemon.telling import OUTBOX, Teller
 from rltui.errors import ConfigError
 from rltui.services.journal_file import read_journal
@@ -186,3 +190,55 @@ def test_a_full_outbox_drops_the_oldest(tmp_path: Path) -> None:
         told.teller.alert(Alert(severity="error", title=f"number {number}", text=""))
     titles = [alert.title for alert in told.alerts()]
     assert (len(titles), titles[0], titles[-1]) == (OUTBOX, "number 5", f"number {OUTBOX + 4}")
+
+
+class Pair:
+    """An orchestrator that needs an inference server, under one teller."""
+
+    def __init__(self, folder: Path) -> None:
+        needs = {"orchestrator": ("inference",), "inference": ()}
+        self.teller = Teller(folder / "journal.jsonl", monotonic=lambda: 1000.0, needs=needs.__getitem__)
+        self.parts = {
+            name: Told(folder, ComponentSpec(id=name, command=("x",), kind=kind))
+            for name, kind in (("inference", "service"), ("orchestrator", "job"))
+        }
+        for part in self.parts.values():
+            part.teller = self.teller
+            part.run()
+
+    def fails(self, name: str) -> None:
+        self.parts[name].end(1)
+
+    @property
+    def alerts(self) -> list[str]:
+        return [
+            entry.text.partition(":")[0] for entry in self.parts["inference"].journal if entry.kind == "alert"
+        ]
+
+
+async def test_the_failure_of_what_is_needed_is_told_before_what_follows_from_it(
+    tmp_path: Path,
+) -> None:  # G10
+    pair = Pair(tmp_path)
+    pair.fails("orchestrator")
+    assert pair.alerts == []
+    pair.fails("inference")
+    assert pair.alerts == ["inference failed", "orchestrator failed"]
+
+
+async def test_a_failure_of_its_own_is_told_when_nothing_else_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(telling, "CAUSE_S", 0.01)
+    pair = Pair(tmp_path)
+    pair.fails("orchestrator")
+    async with asyncio.timeout(10):
+        told = await pair.teller.outbox.get()
+    assert told.title == "orchestrator failed"
+
+
+async def test_what_fails_shortly_after_what_it_needs_is_told_at_once(tmp_path: Path) -> None:
+    pair = Pair(tmp_path)
+    pair.fails("inference")
+    pair.fails("orchestrator")
+    assert pair.alerts == ["inference failed", "orchestrator failed"]

@@ -324,3 +324,17 @@ def test_calls_from_within_the_users_tmux_do_not_see_it(
     host.kill_session("s")
     assert "TMUX" not in (tmp_path / "seen").read_text()
     assert os.environ["TMUX"] == "/tmp/users-own,1,0"
+
+
+def test_a_stopped_server_is_named_and_not_waited_for(host: TmuxHost) -> None:
+    """Finding H22: a start was `waiting`, without a reason or a limit."""
+    host.start_supervisor("s", ["sleep", "1000"], cwd="/", env={})
+    (line,) = host._run(("display-message", "-p", "#{pid}"))
+    os.kill(int(line), signal.SIGSTOP)
+    try:
+        with pytest.raises(RltuiError, match=rf"pid {line}, is stopped") as caught:
+            host.start_window("s", "trainer", ["sleep", "1000"], cwd="/")
+        assert caught.value.hint == f"let it go on: kill -CONT {line}"
+    finally:
+        os.kill(int(line), signal.SIGCONT)
+    assert host.start_window("s", "trainer", ["sleep", "1000"], cwd="/").name == "trainer"

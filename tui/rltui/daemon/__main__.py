@@ -28,6 +28,7 @@ from rltui.daemon.socket_guard import guard_socket
 from rltui.daemon.stalls import watch_stalls
 from rltui.daemon.start_watch import watch_starts
 from rltui.daemon.supervisor import Supervisor
+from rltui.daemon.tasks import go_on
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.file_lock import FileLock
@@ -42,8 +43,12 @@ THREADS = 3
 
 def main() -> int:
     """Run until told to shut down. What ends it is logged as CRITICAL, which a waiting client looks for."""
-    output_dir = Path(sys.argv[1])
-    control = ControlFolder(output_dir)
+    control = ControlFolder(Path(sys.argv[1]))
+    try:
+        control.refuse_foreign()
+    except ConflictError as error:
+        print(error, file=sys.stderr)
+        return int(error.exit_code)
     logging.basicConfig(
         handlers=[logging.handlers.WatchedFileHandler(control.supervisor_log)],  # it may be deleted
         level=logging.INFO,
@@ -85,8 +90,8 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
     leave = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, leave.set)
     print(f"supervisor of {record.name}: pid {os.getpid()}, {record.output_dir}", flush=True)
-    loops = [
-        asyncio.create_task(work(supervisor), name=work.__name__)
+    watching = {
+        work.__name__: partial(work, supervisor)
         for work in (
             follow_metrics,
             follow_logs,
@@ -98,23 +103,25 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
             watch_disk,
             deliver_alerts,
         )
+    }
+    watching["guard_folder"] = partial(guard_folder, supervisor, lock)
+    watching["guard_socket"] = partial(guard_socket, server)
+    loops = [
+        asyncio.create_task(go_on(work, name, supervisor.teller.trouble), name=name)
+        for name, work in watching.items()
     ]
-    loops.append(asyncio.create_task(guard_folder(supervisor, lock), name="guard_folder"))
-    loops.append(asyncio.create_task(guard_socket(server), name="guard_socket"))
     ends = [
-        asyncio.create_task(server.shutdown_requested.wait(), name="shutdown"),
+        asyncio.create_task(supervisor.ended.wait(), name="ended"),
         asyncio.create_task(leave.wait(), name="SIGTERM"),
     ]
     try:
-        done, _ = await asyncio.wait([*ends, *loops], return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()  # a loop never returns: this raises what it died of
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in (*loops, *ends):
             task.cancel()
-        await server.close()
-    if server.shutdown_requested.is_set():
-        await supervisor.close_terminal()
+        if supervisor.ended.is_set():
+            await supervisor.close_terminal()
+        await server.close()  # last: clients take it for the end
 
 
 if __name__ == "__main__":

@@ -14,14 +14,21 @@ import logging
 import os
 import socket
 import struct
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from rltui.core.api import PROTOCOL_VERSION, ErrorReply, Request
 from rltui.core.values import Value
+from rltui.daemon.api_requests import (
+    ConvertParams,
+    Nothing,
+    ShutdownParams,
+    id_of,
+    parse_call,
+    parse_params,
+)
 from rltui.daemon.bounded_writer import BoundedWriter, SlowClientError
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ExitCode, RltuiError, UsageError
@@ -31,9 +38,14 @@ logger = logging.getLogger(__name__)
 LINE_LIMIT = 1 << 20
 """Longest request, in bytes. A longer one is refused and its connection closed."""
 MAX_CLIENTS = 256
-"""Connections at a time; more are refused in words."""
+"""Connections at a time. One more takes the place of the one that has been idle for longest; where none is
+idle, it is refused in words."""
+FAREWELL_S = 2.0
+"""At the end, for clients to read what they were sent."""
 _UCRED = struct.Struct("3i")
 """`struct ucred` of unix(7): pid, uid, gid."""
+LONGEST_NAME = 200
+"""Of who asks for something, in characters."""
 LOOKING = frozenset({"status", "knobs", "gpus", "gpu_history", "plan", "convert"})
 """Methods that change nothing, all that a read-only client may use."""
 
@@ -48,17 +60,16 @@ class ApiServer:
         self._path = path()
         self._inode: int | None = None
         self._server: asyncio.Server | None = None
-        self._connections: set[asyncio.Task[None]] = set()
-        self.shutdown_requested = asyncio.Event()
-        self._methods: dict[str, Callable[[dict[str, Any]], Awaitable[Value]]] = {
-            "status": self._status,
-            "knobs": self._knobs,
-            "gpus": self._gpus,
-            "gpu_history": self._gpu_history,
-            "plan": self._plan,
-            "convert": self._convert,
-            "execute": self._execute,
-            "shutdown": self._shutdown,
+        self._connections: dict[asyncio.Task[None], _Client] = {}
+        self._methods: dict[str, tuple[type[Value], Callable[[Any], Awaitable[Value]]]] = {
+            "status": (Nothing, self._status),
+            "knobs": (Nothing, self._knobs),
+            "gpus": (Nothing, self._gpus),
+            "gpu_history": (Nothing, self._gpu_history),
+            "plan": (Request, self._plan),
+            "convert": (ConvertParams, self._convert),
+            "execute": (Request, self._execute),
+            "shutdown": (ShutdownParams, self._shutdown),
         }
 
     async def open(self) -> None:
@@ -85,51 +96,69 @@ class ApiServer:
             return False
 
     async def close(self) -> None:
-        """Hang up on everybody and remove the socket."""
+        """Remove the socket, and hang up on everybody once they have what they were to be told."""
         if self._server is not None:
             self._server.close()
-        for task in self._connections:
-            task.cancel()
-        if self._connections:
-            await asyncio.wait(self._connections, timeout=2.0)
         self._path.unlink(missing_ok=True)
+        self._supervisor.teller.broadcast.close()
+        for task, client in self._connections.items():
+            if client.idle_since is not None:
+                task.cancel()
+        for patience_s in (FAREWELL_S, FAREWELL_S):
+            if self._connections:
+                await asyncio.wait(self._connections, timeout=patience_s)
+            for task in self._connections:
+                task.cancel()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         if task is None or _peer_uid(writer) != os.getuid():
             writer.close()
             return
-        self._connections.add(task)
+        client = _Client(self, reader, writer)
+        is_full = len(self._connections) >= MAX_CLIENTS and not self._drop_idle()
+        self._connections[task] = client
         try:
-            if len(self._connections) > MAX_CLIENTS:
-                await _Client(self, reader, writer).turn_away(
+            if is_full:
+                await client.turn_away(
                     f"the supervisor has {MAX_CLIENTS} clients already", "close some, or end hung ones"
                 )
             else:
-                await _Client(self, reader, writer).serve()
+                await client.serve()
         except (ConnectionError, SlowClientError) as error:
             logger.info("a client was dropped: %s", error)
         except asyncio.CancelledError:
             logger.debug("hung up on a client")  # by `close`; nobody else has this task
         finally:
-            self._connections.discard(task)
+            self._connections.pop(task, None)
             writer.close()
 
-    async def answer(self, method: str, params: dict[str, Any]) -> Value:
+    def _drop_idle(self) -> bool:
+        """Hang up on the client that has asked for nothing for longest; false where none is idle."""
+        idle = [(c.idle_since, task) for task, c in self._connections.items() if c.idle_since is not None]
+        if not idle:
+            return False
+        _, task = min(idle, key=lambda each: each[0])
+        self._connections.pop(task)
+        task.cancel()
+        return True
+
+    async def answer(self, method: str, params: dict[str, Any] | None) -> Value:
         """Carry out one request.
 
         Raises:
             RltuiError: if it is refused.
         """
-        handler = self._methods.get(method)
-        if handler is None:
+        if method not in self._methods:
             raise UsageError(
-                f"this supervisor knows no method {method!r}", hint="it may be of an older version"
+                f"this supervisor knows no method {method[:LONGEST_NAME]!r}",
+                hint="it may be of an older version",
             )
-        return await handler(params)
+        model, handler = self._methods[method]
+        return await handler(parse_params(model, params))
 
     async def stream(self, send: Callable[[bytes], Awaitable[None]]) -> None:
-        """Send the current state, then every change, until `send` fails."""
+        """Send the current state, then every change, until the server closes or `send` fails."""
         subscription = self._supervisor.teller.broadcast.subscribe(self._supervisor.current_state())
         try:
             async for kind, data in subscription:
@@ -137,43 +166,35 @@ class ApiServer:
         finally:
             self._supervisor.teller.broadcast.unsubscribe(subscription)
 
-    async def _status(self, params: dict[str, Any]) -> Value:
+    async def _status(self, params: Nothing) -> Value:
         del params
         self._supervisor.progress.poll()
         return self._supervisor.status()
 
-    async def _knobs(self, params: dict[str, Any]) -> Value:
+    async def _knobs(self, params: Nothing) -> Value:
         del params
         return self._supervisor.config.knobs()
 
-    async def _gpus(self, params: dict[str, Any]) -> Value:
+    async def _gpus(self, params: Nothing) -> Value:
         del params
         return await self._supervisor.gpu_readings.first()
 
-    async def _gpu_history(self, params: dict[str, Any]) -> Value:
+    async def _gpu_history(self, params: Nothing) -> Value:
         del params
         return self._supervisor.gpu_picture.histories()
 
-    async def _plan(self, params: dict[str, Any]) -> Value:
-        return await self._supervisor.plan(_request(params))
+    async def _plan(self, params: Request) -> Value:
+        return await self._supervisor.plan(params)
 
-    async def _convert(self, params: dict[str, Any]) -> Value:
-        to, mean_tokens = params.get("to"), params.get("mean_tokens")
-        if to not in ("tokens", "rollouts", None):
-            raise UsageError(f"convert to tokens or rollouts, not to {to!r}")
-        if mean_tokens is not None and (
-            isinstance(mean_tokens, bool) or not isinstance(mean_tokens, int | float)
-        ):
-            raise UsageError(f"mean_tokens is {mean_tokens!r}; it must be a number")
-        return self._supervisor.config.convert(to, mean_tokens)
+    async def _convert(self, params: ConvertParams) -> Value:
+        return self._supervisor.config.convert(params.to, params.mean_tokens)
 
-    async def _execute(self, params: dict[str, Any]) -> Value:
-        return await self._supervisor.execute(_request(params))
+    async def _execute(self, params: Request) -> Value:
+        return await self._supervisor.execute(params)
 
-    async def _shutdown(self, params: dict[str, Any]) -> Value:
-        del params
-        await self._supervisor.shut_down()
-        self.shutdown_requested.set()
+    async def _shutdown(self, params: ShutdownParams) -> Value:
+        by = "".join(letter if letter.isprintable() else "?" for letter in params.by)[:LONGEST_NAME]
+        await self._supervisor.shut_down(by, only_idle=params.only_idle)
         return self._supervisor.status()
 
 
@@ -186,6 +207,8 @@ class _Client:
         self._out = BoundedWriter(writer)
         self._readonly = False
         self._streaming: asyncio.Task[None] | None = None
+        self.idle_since: float | None = time.monotonic()
+        """`None` while it is being answered, or is subscribed."""
 
     async def turn_away(self, title: str, hint: str) -> None:
         """Say why, instead of hello."""
@@ -198,7 +221,10 @@ class _Client:
         await self._out.send(json.dumps(hello).encode() + b"\n")
         try:
             while line := await self._next_line():
+                self.idle_since = None
                 await self._handle(line)
+                if self._streaming is None:
+                    self.idle_since = time.monotonic()
         finally:
             if self._streaming is not None:
                 self._streaming.cancel()
@@ -213,21 +239,22 @@ class _Client:
             return b""
 
     async def _handle(self, line: bytes) -> None:
-        request_id: object = None
+        request_id: int | str | None = None
         try:
-            message = json.loads(line)
-            request_id, method = message["id"], message["method"]
-            if method == "subscribe":
+            try:
+                call = parse_call(line)
+            except UsageError:
+                request_id = id_of(line)
+                raise
+            request_id = call.id
+            if call.method == "subscribe":
                 self._subscribe()
                 return
-            result = await self._answer(method, message.get("params") or {})
+            result = await self._answer(call.method, call.params)
         except RltuiError as error:
             reply = ErrorReply(
                 exit_code=int(error.exit_code), title=error.title, details=error.details, hint=error.hint
             )
-            await self._reply(request_id, "error", reply)
-        except (ValueError, KeyError, TypeError, ValidationError) as error:
-            reply = ErrorReply(exit_code=2, title=f"a request that cannot be understood: {error}")
             await self._reply(request_id, "error", reply)
         except (ConnectionError, SlowClientError):
             raise
@@ -238,7 +265,7 @@ class _Client:
         else:
             await self._reply(request_id, "result", result)
 
-    async def _answer(self, method: str, params: dict[str, Any]) -> Value:
+    async def _answer(self, method: str, params: dict[str, Any] | None) -> Value:
         if method == "readonly":
             self._readonly = True
             return Value()
@@ -258,23 +285,17 @@ class _Client:
         """Without its events the connection is of no use: hanging up lets the client come again."""
         try:
             await self._server.stream(self._out.send)
+            self._out.close()
         except (ConnectionError, SlowClientError) as error:
             logger.info("a subscriber was dropped: %s", error)
-        finally:
             self._out.hang_up()
+        except BaseException:
+            self._out.hang_up()
+            raise
 
-    async def _reply(self, request_id: object, kind: str, value: Value) -> None:
+    async def _reply(self, request_id: int | str | None, kind: str, value: Value) -> None:
         head = f'{{"id":{json.dumps(request_id)},"{kind}":'
         await self._out.send(head.encode() + value.model_dump_json().encode() + b"}\n")
-
-
-def _request(params: dict[str, Any]) -> Request:
-    try:
-        return Request.model_validate(params)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"request: {where}: {first['msg']}") from error
 
 
 def _peer_uid(writer: asyncio.StreamWriter) -> int:

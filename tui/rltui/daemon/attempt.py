@@ -14,6 +14,7 @@ from rltui.errors import RltuiError
 from rltui.services import processes
 from rltui.services.experiment_files import ControlFolder
 from rltui.services.recipe import Launch
+from rltui.services.shell import read_shell
 
 SPAWN_TIMEOUT_S = 20.0
 """From the tmux window to a running process; includes the start of the shim's interpreter."""
@@ -32,7 +33,7 @@ class Attempt:
         """What it was started with; `None` until that is written."""
         self.record = processes.read_attempt(self.folder)
         """What its shim last wrote; `None` before that."""
-        self._tag = tag
+        self._tag, self._control = tag, control
 
     # --- its files ----------------------------------------------------------------------------------------
 
@@ -43,11 +44,23 @@ class Attempt:
             RltuiError: if that cannot be written.
         """
         self.launch = launch
-        write_spec(self.folder, launch, spec=self.spec, tag=self._tag, attempt=self.number, log=self.log)
+        write_spec(
+            self.folder,
+            launch,
+            spec=self.spec,
+            tag=self._tag,
+            attempt=self.number,
+            log=self.log,
+            shell=read_shell(self._control),
+        )
 
     def refresh(self) -> None:
         """Read again what the shim wrote. An unreadable record leaves the one known."""
         self.record = processes.read_attempt(self.folder) or self.record
+
+    def recover(self, traces: processes.Traces) -> None:
+        """Where its record is gone or damaged, take what its living processes tell for it."""
+        self.record = traces.attempt(self.folder, self._tag)
 
     @property
     def launch_age_s(self) -> float | None:
@@ -116,11 +129,12 @@ class Attempt:
         self.record = record
 
     async def signal(self, number: signal.Signals) -> None:
-        """Tell its shim, or end its processes from here where there is none."""
+        """Tell its shim, also a stopped one, or end its processes from here where there is none."""
         if (shim := self.shim) is not None:
             processes.send_signal(shim, number)
+            processes.send_signal(shim, signal.SIGCONT)
         else:
-            await self.end_leftovers()
+            await self.end_leftovers(grace_s=self.spec.stop.grace_s)
 
     async def kill(self) -> None:
         """End it and return when nothing is left of it."""
@@ -129,9 +143,24 @@ class Attempt:
             await processes.wait_for_exit(shim)
         self.refresh()
 
-    async def end_leftovers(self) -> None:
-        """End what no shim looks after, with the grace that the layout gives."""
+    async def end_tree(self, *, grace_s: float) -> tuple[processes.ProcessId, ...]:
+        """End all of it from here, also below a living shim that does not do it, and that shim.
+
+        Returns what still lives: stuck in the kernel, or another user's.
+        """
+        self.refresh()
+        if (shim := self.shim) is not None:
+            await processes.end_all(lambda: processes.descendants(shim.pid), grace_s=grace_s)
+            await processes.end_processes([shim], grace_s=0.0)
+        return await self.end_leftovers(grace_s=0.0 if shim is not None else grace_s)
+
+    async def end_leftovers(self, *, grace_s: float) -> tuple[processes.ProcessId, ...]:
+        """End what no shim looks after. Returns what still lives."""
+        return await processes.end_all(self._leftovers, grace_s=grace_s)
+
+    def _leftovers(self) -> set[processes.ProcessId]:
+        """With all that descends from them, whatever session and environment that has."""
         records = [self.record] if self.record is not None else []
-        found = await asyncio.to_thread(processes.leftovers, self._tag, records)
-        own = [leftover.id for leftover in found if leftover.component == self.spec.id]
-        await processes.end_processes(own, grace_s=self.spec.stop.grace_s)
+        found = processes.leftovers(self._tag, records)
+        own = {leftover.id for leftover in found if leftover.component == self.spec.id}
+        return own.union(*(processes.descendants(process.pid) for process in own))

@@ -5,19 +5,28 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 from rltui.core.gpu.choice import GpuChoice
 from rltui.core.layout import ComponentSpec, Ready
 from rltui.services.experiment_files import write_atomically
+from rltui.services.own_files import read_own
 from rltui.services.recipe import Launch
 
 _FILE = "spec.json"
 
 
 def write_spec(
-    folder: Path, launch: Launch, *, spec: ComponentSpec, tag: str, attempt: int, log: Path
+    folder: Path,
+    launch: Launch,
+    *,
+    spec: ComponentSpec,
+    tag: str,
+    attempt: int,
+    log: Path,
+    shell: dict[str, Any],
 ) -> None:
-    """Write the spec of an attempt into its folder.
+    """Write the spec of an attempt into its folder. `shell`: as `read_shell` has it.
 
     Raises:
         RltuiError: if it cannot be written.
@@ -29,6 +38,7 @@ def write_spec(
         "argv": launch.argv,
         "cwd": launch.cwd,
         "env": dict(launch.env),
+        "shell": shell,
         "log": str(log),
         "stop": {
             "signal": spec.stop.signal,
@@ -48,7 +58,7 @@ def write_spec(
 def read_launch(folder: Path) -> Launch | None:
     """What the attempt was started with; `None` where that was never written or is damaged."""
     try:
-        values = json.loads((folder / _FILE).read_bytes())
+        values = json.loads(read_own(folder / _FILE))
         ready = values["ready"]
         return Launch(
             argv=tuple(values["argv"]),
@@ -60,7 +70,7 @@ def read_launch(folder: Path) -> Launch | None:
             gpus=GpuChoice(**values.get("gpus", {})),  # one from before an upgrade has none
             gpu_memory=values.get("gpu_memory"),
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, RecursionError, AttributeError):
         return None
 
 

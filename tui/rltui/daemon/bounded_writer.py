@@ -40,6 +40,10 @@ class BoundedWriter:
                     raise SlowClientError(f"it read nothing for {PATIENCE_S:g} s") from None
                 sent = self._sent_bytes()
 
+    def close(self) -> None:
+        """End the connection once all is sent."""
+        self._writer.close()
+
     def hang_up(self) -> None:
         """End the connection; what has not been sent is thrown away."""
         self._writer.transport.abort()

@@ -24,6 +24,7 @@ class Subscription:
         self._latest: dict[EventKind, bytes] = {}
         self._queue: deque[Message] = deque(maxlen=BACKLOG)
         self._filled = asyncio.Event()
+        self._closed = False
 
     def put(self, message: Message) -> None:
         """Add a message; a state replaces an older one not yet taken."""
@@ -34,8 +35,13 @@ class Subscription:
             self._queue.append(message)
         self._filled.set()
 
+    def close(self) -> None:
+        """End with what is there now."""
+        self._closed = True
+        self._filled.set()
+
     async def __aiter__(self) -> AsyncIterator[Message]:
-        while True:
+        while not self._closed or self._filled.is_set():
             await self._filled.wait()
             self._filled.clear()
             pending = [*self._latest.items(), *self._queue]
@@ -65,6 +71,11 @@ class Broadcast:
     def unsubscribe(self, subscription: Subscription) -> None:
         """Forget a subscriber that hung up."""
         self._subscriptions.discard(subscription)
+
+    def close(self) -> None:
+        """Let every subscription end once its subscriber has what there is."""
+        for subscription in self._subscriptions:
+            subscription.close()
 
     def publish(self, kind: EventKind, encode: Callable[[], bytes]) -> None:
         """Send a value to all. Encoded once, and only if somebody listens."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import signal
 import time
@@ -27,6 +28,7 @@ from rltui.core.lifecycle import (
     StartFailed,
     StartRequested,
     StopRequested,
+    Stuck,
     advance,
 )
 from rltui.daemon.attempt import SPAWN_TIMEOUT_S, Attempt
@@ -34,7 +36,7 @@ from rltui.daemon.ending import Ending
 from rltui.daemon.tasks import spawn
 from rltui.errors import RltuiError
 from rltui.services import processes
-from rltui.services.attempt_life import ended_life
+from rltui.services.attempt_life import ended_life, prune_attempts
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.probes import Probe
 from rltui.services.recipe import Launch
@@ -100,6 +102,11 @@ class ComponentRunner:
     """The last attempt, running or not."""
     evidence: str | None = None
     """Why the living component counts as stalled."""
+    phase: str | None = None
+    """How far its start is, by its own words."""
+    log_end: int | None = None
+    """Bytes of its log when it was stopped for not being ready in time; `None` where it was not."""
+    stop_margin_s: float = STOP_MARGIN_S
     _task: asyncio.Task[None] | None = None
     _launching: bool = False
     """A shim is on its way: too late to give the start up quietly."""
@@ -116,38 +123,55 @@ class ComponentRunner:
         self._advance(StartRequested(automatic=automatic))
         self._task = spawn(self._start(self.life.epoch, self._task), f"start {self.spec.id}")
 
-    async def stop(self, *, kill: bool = False, reason: str | None = None) -> None:
-        """End the whole tree and return when nothing of it is left."""
+    async def stop(self, *, kill: bool = False, reason: str | None = None) -> bool:
+        """End the whole tree. True once nothing of it is left; false where it cannot be ended."""
         starting = self._task if self.life.state is ComponentState.WAITING else None
         self._advance(StopRequested(reason=reason))
         if starting is not None:
             await self._abandon(starting)
         if not self.life.alive or self.newest is None:
-            return
-        await self.newest.signal(signal.SIGUSR1 if kill else signal.SIGTERM)
+            return True
+        epoch, attempt = self.life.epoch, self.newest
+        grace_s = 0.0 if kill else self.spec.stop.grace_s
+        await attempt.signal(signal.SIGUSR1 if kill else signal.SIGTERM)
         try:
-            async with asyncio.timeout(self.spec.stop.grace_s + STOP_MARGIN_S):
+            async with asyncio.timeout(grace_s + self.stop_margin_s):
                 await self._until_ended()
         except TimeoutError:
             logger.warning("%s did not end in time, ending its tree from here", self.spec.id)
-            await self.newest.end_leftovers()
+            attempt.refresh()
+            was_asked = attempt.record is not None and attempt.record.stop_requested
+            left = await attempt.end_tree(grace_s=0.0 if was_asked else grace_s)
+            if left and self.life.alive:
+                why = "; ".join(map(processes.why_it_lives, left))
+                self._advance(Stuck(epoch=epoch, reason=f"cannot be ended: {why}"))
+                return False
             await self._until_ended()
+        return True
+
+    def refuse_start(self, reason: str) -> None:
+        """A start that was asked for cannot even begin."""
+        if not self.life.busy:
+            self._advance(StartRequested(automatic=True))
+            self._advance(StartFailed(epoch=self.life.epoch, reason=reason))
 
     def give_up(self, reason: str) -> None:
         """The start that its restart policy promised cannot be made."""
         self._advance(StartFailed(epoch=self.life.epoch, reason=reason))
 
-    def adopt(self, *, failures: tuple[float, ...], was_alive: bool) -> None:
+    def adopt(self, traces: processes.Traces, *, failures: tuple[float, ...], was_alive: bool) -> None:
         """Take over what an earlier supervisor started, or learn how it ended.
 
         `was_alive`: it had a process when that supervisor last wrote, so that its end is news.
         """
         self.life = replace(self.life, failures=failures)
-        numbers = self.around.control.attempts(self.spec.id)
+        control = self.around.control
+        numbers = {*control.attempts(self.spec.id), *traces.attempts(control.component_dir(self.spec.id))}
         if not numbers:
             return
-        attempt = self.newest = self._attempt(numbers[-1])
-        if attempt.record is None:
+        attempt = self.newest = self._attempt(max(numbers))
+        attempt.recover(traces)
+        if attempt.record is None and not was_alive:
             self._adopt_launch(attempt)
         elif attempt.runs or was_alive:
             self._adopt_running(attempt)
@@ -224,10 +248,16 @@ class ComponentRunner:
             started_at=started,
             uptime_s=uptime if ended is None else None,
             log=str(self.log) if self.log else None,
+            log_end=self.log_end,
             port=self.launch.port if self.launch is not None else None,
             gpus=gpus,
-            facts=facts if life.alive else (),
+            facts=self._facts(facts),
         )
+
+    def _facts(self, facts: tuple[str, ...]) -> tuple[str, ...]:
+        if self.life.state is ComponentState.STARTING and self.phase is not None:
+            return (self.phase, *facts)
+        return facts if self.life.alive else ()
 
     # --- a start, step by step ----------------------------------------------------------------------------
 
@@ -239,6 +269,8 @@ class ComponentRunner:
                 return
             keeper = self.newest.shim if self.newest is not None else None
             attempt = self.newest = self._attempt(self.around.control.new_attempt(self.spec.id))
+            self.log_end = self.phase = None
+            await asyncio.to_thread(prune_attempts, self.around.control, self.spec.id)
             launch = await self.around.prepare(self.spec.id, attempt.folder)
             await self._wait_for_room(epoch, launch)
             if keeper is not None:  # of leftovers that are gone by now: it ends, and gives its window back
@@ -347,8 +379,11 @@ class ComponentRunner:
         attempt.refresh()
         is_unwanted = self.is_asked_to_stop or self.spec.stop.leftovers == "end"
         if is_unwanted and not attempt.is_cleared_up:
-            await attempt.end_leftovers()
-        exit_info = await self.around.explain(self, exit_info)
+            await attempt.end_leftovers(grace_s=self.spec.stop.grace_s)
+        try:
+            exit_info = await self.around.explain(self, exit_info)
+        except Exception:  # the end counts all the same
+            logger.exception("the output of %s does not let itself be read for a cause", self.spec.id)
         self._advance(Ended(epoch=epoch, exit=exit_info, at=time.monotonic()))
 
     async def _probe(self, epoch: int, attempt: Attempt, ready: Ready) -> None:
@@ -360,6 +395,8 @@ class ComponentRunner:
                     await asyncio.sleep(pause)
                     pause = min(longest, pause * 1.3)
         except TimeoutError:
+            with contextlib.suppress(OSError):  # without a log there are no words
+                self.log_end = attempt.log.stat().st_size
             await self.stop(reason=f"not ready after {duration(ready.timeout_s)} ({probe})")
             return
         attempt.mark_ready()

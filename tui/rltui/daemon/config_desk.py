@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from rltui.core.api import Alert
 from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.layout import GpuSourceSpec
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.progress import ProgressTracker
 from rltui.daemon.setup import Setup
 from rltui.daemon.telling import Teller
-from rltui.errors import ConfigError
+from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, RunFiles
 from rltui.frameworks.conversion import Way
+from rltui.services import trust
 from rltui.services.batch_conversion import conversion
 from rltui.services.config_editor import ConfigEditor
 from rltui.services.config_store import ConfigStore, load_snapshot
 from rltui.services.recipe import Recipe
 from rltui.services.step_times import StepTimes
+
+logger = logging.getLogger(__name__)
 
 
 class ConfigDesk:
@@ -47,8 +52,17 @@ class ConfigDesk:
             components=setup.components,
             launched=setup.layout.launched,
             derive=times.derive,
+            forced=setup.record.forced,
         )
         self.editor = ConfigEditor(self.store, setup.control, teller.journal)
+
+    def settle(self) -> None:
+        """Finish an edit that an earlier supervisor was killed at."""
+        try:
+            self.editor.settle()
+        except RltuiError as error:
+            title = "an edit that was begun is not settled"
+            self._teller.alert(Alert(kind="config", severity="error", title=title, text=str(error)))
 
     def running(self) -> dict[str, ConfigFiles]:
         """Living component → the files it was started with.
@@ -70,13 +84,33 @@ class ConfigDesk:
         except ConfigError:  # told with the first knob table
             return self._framework.files
 
-    def gpu_sources(self) -> tuple[GpuSourceSpec, ...]:
-        """Commands that read other machines' GPUs; none where the config, which may name them, is broken."""
+    def gpu_sources(self) -> tuple[tuple[GpuSourceSpec, ...], str | None]:
+        """Commands that read other machines' GPUs, and why they must not be run; none where the config, which
+        may name them, is broken.
+        """
+        specs, folder = tuple(self._setup.layout.gpu_source), Path(self._setup.record.layout_file).parent
+        if specs and not trust.is_trusted(folder):
+            return specs, f"not asked: {trust.refusal(folder)}"
         try:
-            return self._recipe.gpu_sources(self.store.files)
+            return self._recipe.gpu_sources(self.store.files), None
         except ConfigError as error:
             self._teller.config_error(error)
-            return ()
+            return (), None
+
+    def trust(self) -> None:
+        """Somebody starts it, so what it runs is meant to be run."""
+        record = self._setup.record
+        try:
+            trust.grant(
+                trust.run_from(
+                    Path(record.layout_file),
+                    self._framework,
+                    workspace=self._setup.workspace,
+                    config_files=[Path(name) for name in record.config_files],
+                )
+            )
+        except RltuiError as error:
+            logger.warning("trust is not kept: %s", error)
 
     def knobs(self) -> KnobTable:
         """The knob table, from the files as they are now.

@@ -6,7 +6,7 @@ import asyncio
 import logging
 
 from rltui.core.api import Alert
-from rltui.core.disk import Forecast, forecast
+from rltui.core.disk import Forecast, forecast, size_text
 from rltui.daemon.supervisor import Supervisor
 from rltui.services.disk import DiskMeter
 
@@ -53,7 +53,15 @@ class DiskWatch:
         except OSError as error:  # the run's folder may be gone, or on a server that is away
             logger.warning("cannot measure %s: %s", self._folder, error.strerror)
             return None
-        return self._judge(forecast(self._folder, reading.free_bytes, reading.checkpoints, max_steps))
+        now = forecast(self._folder, reading.free_bytes, reading.checkpoints, max_steps)
+        alert = self._judge(now)
+        if alert is None:
+            return None
+        archive, aside_bytes = await asyncio.to_thread(self._meter.archived)
+        if not aside_bytes:
+            return alert
+        more = f" Restarts have set {size_text(aside_bytes)} aside in {archive}: remove what you do not need."
+        return alert.model_copy(update={"text": alert.text + more})
 
     def _judge(self, now: Forecast) -> Alert | None:
         before, self._told = self._told, now

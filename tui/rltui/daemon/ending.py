@@ -83,7 +83,8 @@ class Ending:
     async def _record_of_end(
         self, record: processes.AttemptRecord, shim: processes.ProcessId
     ) -> processes.AttemptRecord:
-        """What the shim wrote when it had reaped the main process."""
+        """What the shim wrote when it had reaped the main process; a stopped one is woken for that."""
+        processes.send_signal(shim, signal.SIGCONT)
         with contextlib.suppress(TimeoutError):  # a full disk: the kernel's word has to do
             async with asyncio.timeout(RECORD_PATIENCE_S):
                 while record.ended_at is None and processes.is_alive(shim):

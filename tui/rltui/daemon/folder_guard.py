@@ -1,17 +1,21 @@
-"""The folder of a running experiment is deleted: make anew what status and `down` need, and say so."""
+"""The folder of a running experiment is deleted or damaged: make anew what status and `down` need."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from pathlib import Path
 
 from rltui.core.api import Alert
 from rltui.daemon.attempt_spec import read_launch, write_spec
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.supervisor import Supervisor
-from rltui.errors import ConflictError, RltuiError
-from rltui.services.experiment_files import make_folder
+from rltui.errors import ConfigError, ConflictError, RltuiError
+from rltui.services.experiment_files import ControlFolder, make_folder
 from rltui.services.file_lock import FileLock
+from rltui.services.shell import read_shell
+
+logger = logging.getLogger(__name__)
 
 INTERVAL_S = 2.0
 """Between two looks at the folder."""
@@ -23,11 +27,11 @@ async def guard_folder(supervisor: Supervisor, lock: FileLock) -> None:
     The shims bring their own `attempt.json` back. What the components print goes on into the deleted files,
     which nobody can read; it is seen again from their next start on.
     """
-    told = False
+    told, problem = False, ""
     while True:
         await asyncio.sleep(INTERVAL_S)
         if lock.is_held() and _is_there(supervisor.control.record_file):
-            told = False
+            told, problem = False, _mended(supervisor, problem)
             continue
         try:
             _restore(supervisor, lock)
@@ -52,15 +56,43 @@ def _is_there(file: Path) -> bool:
     return True
 
 
+def _mended(supervisor: Supervisor, problem: str) -> str:
+    """Write anew what somebody damaged, so that the next supervisor finds it whole.
+
+    Returns why that cannot be done now, as on a full disk; logged where it is another than `problem`.
+    """
+    control, reason = supervisor.control, ""
+    try:
+        if _is_damaged(control):
+            control.write_record(supervisor.record)
+            supervisor.teller.journal.add("notice", f"{control.record_file} was damaged; it is whole again")
+        for runner in supervisor.runners.values():
+            _restore_attempt(supervisor, runner)
+    except RltuiError as error:
+        reason = error.title
+        if reason != problem:
+            logger.error("%s", error)
+    supervisor.keep_intent()
+    return reason
+
+
+def _is_damaged(control: ControlFolder) -> bool:
+    try:
+        control.read_record()
+    except ConfigError as error:
+        # A file system in trouble is left alone.
+        return isinstance(error.__cause__, ValueError | IsADirectoryError)
+    return False
+
+
 def _restore(supervisor: Supervisor, lock: FileLock) -> None:
     control, record = supervisor.control, supervisor.record
-    other = control.read_record()
+    other = None if _is_damaged(control) else control.read_record()
     make_folder(control.path)
     if (other is not None and other.name != record.name) or not lock.take():
         raise ConflictError("another experiment has come there")
     control.write_record(record)
-    for runner in supervisor.runners.values():
-        _restore_attempt(supervisor, runner)
+    _mended(supervisor, "")
 
 
 def _restore_attempt(supervisor: Supervisor, runner: ComponentRunner) -> None:
@@ -72,7 +104,8 @@ def _restore_attempt(supervisor: Supervisor, runner: ComponentRunner) -> None:
     if read_launch(folder) is None:
         log = supervisor.control.log_file(runner.spec.id, runner.attempt)
         tag = supervisor.record.tag
-        write_spec(folder, launch, spec=runner.spec, tag=tag, attempt=runner.attempt, log=log)
+        shell = read_shell(supervisor.control)
+        write_spec(folder, launch, spec=runner.spec, tag=tag, attempt=runner.attempt, log=log, shell=shell)
 
 
 def _alert(supervisor: Supervisor, consequence: str) -> Alert:

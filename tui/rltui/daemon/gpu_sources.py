@@ -30,12 +30,12 @@ and started again: ssh does not notice that the other side is gone."""
 class _Source:
     """One command. `run` never ends."""
 
-    def __init__(self, spec: GpuSourceSpec, changed: Callable[[], None]) -> None:
+    def __init__(self, spec: GpuSourceSpec, changed: Callable[[], None], problem: str | None) -> None:
         self.spec = spec
         self._changed = changed
         self._report: GpuReport | None = None
         self._reported_at: float | None = None
-        self._problem: str | None = None
+        self._problem = problem
         self._interval_s = REPEAT_S
         self._heard_at = -math.inf
         """When it was started or gave its newest report, on the monotonic clock."""
@@ -130,9 +130,13 @@ class _Source:
 class GpuSources:
     """All sources of a layout. Lives on one loop."""
 
-    def __init__(self, specs: Sequence[GpuSourceSpec], changed: Callable[[], None]) -> None:
-        """`specs` have their placeholders filled in. `changed` is called when `devices` or `sources` did."""
-        self._sources = [_Source(spec, changed) for spec in specs]
+    def __init__(
+        self, specs: Sequence[GpuSourceSpec], changed: Callable[[], None], *, problem: str | None = None
+    ) -> None:
+        """`specs` have their placeholders filled in, where they are to be run. `changed` is called when
+        `devices` or `sources` did. `problem`: why they are not run.
+        """
+        self._sources = [_Source(spec, changed, problem) for spec in specs]
 
     async def run(self) -> None:
         """For ever. Cancelled, it ends the commands, and returns when nothing of them is left."""

@@ -40,13 +40,16 @@ class GpuWatch:
         readings: GpuReadings,
         picture: GpuPicture,
         *,
-        source_specs: Callable[[], Sequence[GpuSourceSpec]],
+        source_specs: Callable[[], tuple[Sequence[GpuSourceSpec], str | None]],
         orphans: Callable[[], Sequence[Orphan]],
         is_watched: Callable[[], bool],
         is_busy: Callable[[], bool],
         publish: Callable[[GpuReport], None],
     ) -> None:
-        """`source_specs` is asked once. `is_busy`: some component lives. `publish` passes a new report on."""
+        """`source_specs` also says why they must not be run, and is asked again until they may.
+
+        `is_busy`: some component lives. `publish` passes a new report on.
+        """
         self._readings = readings
         self._picture = picture
         self._source_specs = source_specs
@@ -70,10 +73,10 @@ class GpuWatch:
         sampler = GpuSampler(take)
         sampler.set_interval(self._interval_s())
         sampler.start()
-        self._sources = GpuSources(self._source_specs(), self._sources_changed)
-        sources = asyncio.create_task(self._sources.run(), name="gpu sources")
+        sources: asyncio.Task[None] | None = None
         try:
             while True:
+                sources = sources or self._begun_sources()
                 wanted = self._readings.wanted
                 with contextlib.suppress(TimeoutError):  # nobody waits for one
                     async with asyncio.timeout(LOOK_S):
@@ -87,8 +90,14 @@ class GpuWatch:
                     await self._ask_for_order()
         finally:
             sampler.close()
-            sources.cancel()
-            await asyncio.wait([sources])
+            if sources is not None:
+                sources.cancel()
+                await asyncio.wait([sources])
+
+    def _begun_sources(self) -> asyncio.Task[None] | None:
+        specs, problem = self._source_specs()
+        self._sources = GpuSources(specs, self._sources_changed, problem=problem)
+        return None if problem else asyncio.create_task(self._sources.run(), name="gpu sources")
 
     def _sources_changed(self) -> None:
         """Another host has reported: pass it on with what is known of this one."""

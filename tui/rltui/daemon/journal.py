@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 from rltui.core.api import JournalEntry
+from rltui.services.own_files import open_own
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +31,7 @@ class Journal:
         self._path = path
         self._clock = clock
         self._listener = listener
+        self._lock = threading.Lock()
 
     def add(
         self,
@@ -39,20 +42,24 @@ class Journal:
         attempt: int | None = None,
         **data: object,
     ) -> JournalEntry:
-        """Record an event that happened now."""
+        """Record an event that happened now. From any thread; the listener hears it there."""
         entry = JournalEntry(
             at=self._clock(), kind=kind, text=text, component=component, attempt=attempt, data=data
         )
+        with self._lock:
+            self._write(entry)
+        self._listener(entry)
+        return entry
+
+    def _write(self, entry: JournalEntry) -> None:
         try:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = open_own(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
             try:
                 _append_line(descriptor, entry.model_dump_json().encode() + b"\n")
             finally:
                 os.close(descriptor)
         except OSError as error:
             logger.error("cannot write the journal %s: %s", self._path, error.strerror)
-        self._listener(entry)
-        return entry
 
 
 def _append_line(descriptor: int, line: bytes) -> None:

@@ -9,6 +9,7 @@ from rltui.daemon.gpu_readings import GpuReadings
 from rltui.daemon.resolved_configs import ResolvedConfigs
 from rltui.daemon.run_start import RunStart
 from rltui.frameworks.base import ConfigFiles, ServiceCall
+from rltui.services.config_files import write_passed
 from rltui.services.config_store import ConfigStore
 from rltui.services.recipe import Launch, Recipe
 
@@ -54,6 +55,8 @@ class Launches:
         files = self._store.snapshot(attempt_dir / "config")
         step, run_id = self._run_start.resume_step, self._run_start.run_id
         resolved = await self._resolved.of(component, files, attempt_dir, resume_step=step, run_id=run_id)
+        passed = self._recipe.passed(component, files, resume_step=step, run_id=run_id)
+        write_passed(attempt_dir / "config", passed)
         return self._recipe.launch(component, files, resume_step=step, run_id=run_id, resolved=resolved)
 
     def service_calls(self) -> Sequence[ServiceCall]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
@@ -11,6 +12,7 @@ from rltui.core.gpu.start_check import lack_of_memory
 from rltui.core.gpu.visible import chosen_devices
 from rltui.services import processes
 from rltui.services.orphans import leftovers_text
+from rltui.services.probes import served_model
 from rltui.services.recipe import Launch
 
 
@@ -39,7 +41,9 @@ class Obstacles:
         if orphans := self._orphans.of(component):
             return f"{leftovers_text(orphans)} (`rltui orphans --free` ends them)"
         if launch.port is not None and (holders := processes.port_holders(launch.port)):
-            return f"port {launch.port}, held by {' and '.join(map(str, holders))}"
+            model = await asyncio.to_thread(served_model, launch.port)
+            server = f" (a server is already there, serving {model})" if model else ""
+            return f"port {launch.port}, held by {' and '.join(map(str, holders))}{server}"
         if not launch.gpus.text:
             return None
         # Read for every start: what others hold by now must not be counted as this component's, where that

@@ -15,6 +15,8 @@ from rltui.services.orphans import described, end, find_leftovers, leftovers_tex
 from rltui.services.processes import Leftover
 from rltui.services.strangers import strangers
 
+ROUNDS = 3
+"""Of ending what is found: a program that forks has new processes by then."""
 POLL_S = 1.0
 """Between two looks at orphans that are known."""
 
@@ -43,6 +45,8 @@ class OrphanWatch:
         self._searching = asyncio.Lock()
         self._asked = self._answered = 0
         self._found = asyncio.Event()
+        self._undying: set[tuple[int, int]] = set()
+        """Those that were killed in vain, by pid and start: once is enough."""
         self.orphans: tuple[Orphan, ...] = ()
 
     def of(self, component: str) -> tuple[Orphan, ...]:
@@ -81,9 +85,12 @@ class OrphanWatch:
         asked = self._asked
         async with self._searching:
             found = await self._find()
-            ended_by_policy = [orphan for orphan in found if self._is_unwanted(orphan)]
-            if ended_by_policy:
-                await end(ended_by_policy, self._teller.journal, "by the layout")
+            for _ in range(ROUNDS):
+                ended_by_policy = [orphan for orphan in found if self._is_unwanted(orphan)]
+                if not ended_by_policy:
+                    break
+                left = await end(ended_by_policy, self._teller.journal, "by the layout")
+                self._undying |= {(orphan.pid, orphan.start) for orphan in left}
                 found = await self._find()
             self._take_over(found)
         self._answered = max(self._answered, asked)
@@ -118,7 +125,8 @@ class OrphanWatch:
 
     def _is_unwanted(self, orphan: Orphan) -> bool:
         runner = self._runners.get(orphan.component or "")
-        return runner is not None and runner.spec.stop.leftovers == "end"
+        is_new = (orphan.pid, orphan.start) not in self._undying
+        return is_new and runner is not None and runner.spec.stop.leftovers == "end"
 
     async def _find(self) -> tuple[Orphan, ...]:
         mains = [

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from rltui.core.api import ComponentState, ComponentStatus, Status
+from rltui.core.api import ComponentState, ComponentStatus, Down, Status
+from rltui.core.command_text import ssh_host
 from rltui.core.inference_activity import InferenceActivity, facts_of
+from rltui.core.lifecycle import Life
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.memory_outlook import MemoryOutlook
 from rltui.daemon.orphans import OrphanWatch
@@ -39,6 +41,8 @@ class Picture:
     remedies: RemedyDesk
     transaction: Callable[[], str | None]
     """The plan being carried out, in words."""
+    down: Callable[[], Down | None]
+    """Whether and by whom everything is being ended."""
 
     def status(self) -> Status:
         """Everything about processes and progress."""
@@ -61,6 +65,7 @@ class Picture:
             progress=progress,
             logs=self.logs.logs,
             transaction=self.transaction(),
+            down=self.down(),
             rollback=self.rollback.offer,
             orphans=self.orphans.orphans,
         )
@@ -86,18 +91,32 @@ class Picture:
             return status.model_copy(update={"reason": f"not needed: {made} is there"})
         return status
 
+    def remote(self, components: Iterable[str]) -> tuple[str, ...]:
+        """What of these runs on another machine, by ssh, as it was last started: `trainer on node7`."""
+        hosts = {
+            name: ssh_host(runner.launch.argv)
+            for name in components
+            if (runner := self.runners[name]).launch is not None
+        }
+        return tuple(f"{name} on {host}" for name, host in hosts.items() if host is not None)
+
     def run_jobs(self) -> list[ComponentRunner]:
-        """The jobs whose end is the end of the run: not those that only prepare something."""
-        return [r for r in self.runners.values() if r.spec.kind == "job" and not r.spec.creates]
+        """The jobs that write the run, and whose end is the end of it."""
+        names = self.setup.run_jobs
+        return [runner for name, runner in self.runners.items() if name in names]
+
+    def alive(self) -> list[str]:
+        """Ids of the components that have a process."""
+        return [name for name, runner in self.runners.items() if runner.life.alive]
 
     def is_done(self) -> bool:
-        """Every job of the run has ended well, and no service is in trouble."""
+        """Every job of the run has ended well, left its work to nobody else, and no service is in trouble."""
         jobs = self.run_jobs()
         services = [runner for runner in self.runners.values() if runner.spec.kind == "service"]
         calm = (ComponentState.READY, ComponentState.STOPPED)
         return (
             bool(jobs)
-            and all(runner.life.state is ComponentState.EXITED for runner in jobs)
+            and all(_has_done_its_work(runner.life) for runner in jobs)
             and all(runner.life.state in calm for runner in services)
         )
 
@@ -117,7 +136,8 @@ class Picture:
                 continue
             if life.expected:
                 return True, f"{needed} to be {'ready' if life.kind == 'service' else 'done'}"
-            return False, f"{needed} is {life.state}" + (f": {life.reason}" if life.reason else "")
+            why = (life.reason or "").partition(" (")[0].partition(";")[0]  # the whole is told of `needed`
+            return False, f"{needed} is {life.state}" + (f": {why}" if why else "")
         engine = self.outlook.why_held(component)
         return None if engine is None else (True, engine)
 
@@ -127,3 +147,7 @@ class Picture:
         if life.kind == "service":
             return life.state is ComponentState.READY
         return not life.expected and (life.state is ComponentState.EXITED or self.is_made(component))
+
+
+def _has_done_its_work(life: Life) -> bool:
+    return life.state is ComponentState.EXITED and life.exit is not None and life.exit.cause is None

@@ -39,33 +39,45 @@ class PlanDesk:
             ConfigError: if a config file, a name or an edited value cannot be understood.
             UsageError: if somebody else runs the experiment.
         """
-        planned = await self._planned(request)
+        planned = await self.planned(request)
         return await self._with_own_problems(planned) if request.thorough else planned.plan
 
-    async def rehearsed(self, request: Request) -> Planned:
-        """The plan to carry out, once the framework has resolved the config of what it stops and starts.
+    async def rehearsed(self, request: Request) -> Request:
+        """The request to plan and carry out, once the framework has resolved the config of what it stops and
+        starts. That may take seconds.
 
         Raises:
             ConfigError, UsageError: as `plan`, or if the framework refuses the config; nothing was written
                 or stopped.
             RltuiError: if the framework cannot be asked, or the disk is full.
         """
-        planned = await self._planned(request)
+        planned = await self.planned(request)
         plan, edit = planned.plan, planned.edit
         if plan.blocked or not (plan.stop and plan.start) or (edit is not None and not request.restart):
-            return planned
+            return request
         files = edit.after.files if edit is not None else self._store.files
-        step = self._planner.resume_step(request)
-        await self._launches.rehearse(plan.start, files, resume_step=step)
-        pinned = request.model_copy(update={"base": plan.base}) if edit is not None else request
-        return await self._planned(pinned)  # seconds may have passed, and another may have written
+        await self._launches.rehearse(plan.start, files, resume_step=planned.resume_step)
+        # Another may write before it is carried out.
+        return request.model_copy(update={"base": plan.base}) if edit is not None else request
 
-    async def _planned(self, request: Request) -> Planned:
+    async def planned(self, request: Request) -> Planned:
+        """The plan, and what an edit would write.
+
+        Raises:
+            ConfigError, UsageError: as `plan`.
+        """
         await self._orphans.settled()
         if request.action == "free" and request.pids:
             await self._readings.fresh()  # may name what only the GPUs know
         else:
             await self._readings.first()
+        planned = self._planner.planned(request)
+        if not any(problem.severity == "error" and problem.file for problem in planned.plan.problems):
+            return planned
+        loaded = planned.edit.after if planned.edit is not None else self._store.load_sources()
+        if not await asyncio.to_thread(self._own.accepts, loaded):
+            return planned
+        self._store.accept(loaded)
         return self._planner.planned(request)
 
     async def _with_own_problems(self, planned: Planned) -> Plan:

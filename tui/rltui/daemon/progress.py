@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from rltui.core.api import Progress
+from rltui.core import non_finite
+from rltui.core.api import Concern, Progress
 from rltui.core.metrics import MetricSeries
 from rltui.core.non_finite import NonFinite, NonFiniteWatch
 from rltui.frameworks.base import Framework
@@ -25,6 +26,8 @@ class ProgressTracker:
         self.max_steps: int | None = None
         self._owners = _row_owners(framework, components)
         self._rows = {component: (0, 0) for _, component in self._owners}
+        self._rows_before: dict[str, int] = {}
+        """Of each component, as its present attempt began."""
         self._non_finite = NonFiniteWatch(self._writer)
         for row in metrics.earlier():
             self.series.add(row)
@@ -32,7 +35,16 @@ class ProgressTracker:
     @property
     def progress(self) -> Progress:
         """The figures as of the last `poll`."""
-        return self.series.progress(self.max_steps)
+        figures = self.series.progress(self.max_steps)
+        loss = self._non_finite.now.get(self._framework.metrics.trainer_step)
+        if loss is None:
+            return figures
+        lost = Concern(word=f"loss is {loss.value}", text=f"{loss}. {non_finite.ADVICE}")
+        return figures.model_copy(update={"concerns": (lost, *figures.concerns)})
+
+    def began(self, component: str) -> None:
+        """An attempt of it runs from now on: what earlier ones reported is none of its figures."""
+        self._rows_before[component] = self._rows.get(component, (0, 0))[0]
 
     def poll(self) -> bool:
         """Take in what was appended. Returns whether anything was."""
@@ -69,7 +81,9 @@ class ProgressTracker:
         return self._rows.get(component)
 
     def facts(self, component: str) -> tuple[str, ...]:
-        """Short texts for the component's title."""
+        """Short texts for the component's title; none of an earlier attempt's figures."""
+        if component in self._rows and self._rows_before.get(component) == self._rows[component][0]:
+            return ()
         values = ((fact, self.series.newest(fact.metric)) for fact in self._framework.facts)
         return tuple(
             fact.template.format(value)

@@ -32,19 +32,23 @@ class Retries:
 
     async def _retry(self, runner: ComponentRunner, life: Life) -> None:
         """Restart the component with its restart set, unless somebody did something else meanwhile."""
-        await self._transactions.wait()
-        if runner.life != life:
-            return
         request = Request(action="restart", components=(runner.spec.id,))
-        try:
-            plan = await self._plan(request)
-            if runner.life != life:
-                return
-            # A busy port is waited for, like any obstacle on the box.
-            kept = tuple(problem for problem in plan.problems if problem.key != "port")
-            plan = plan.model_copy(update={"problems": kept, "free": ()})
-            refuse_blocked(plan)
-        except RltuiError as error:
-            runner.give_up(f"not started again: {str(error).replace(chr(10), ' ')}")
+        while runner.life == life:
+            await self._transactions.wait()
+            try:
+                async with self._transactions.deciding(starts=False):
+                    if self._transactions.closed is not None:
+                        return
+                    if self._transactions.busy:  # somebody was quicker
+                        continue
+                    plan = await self._plan(request)
+                    if runner.life != life:
+                        return
+                    # A busy port is waited for, like any obstacle on the box.
+                    kept = tuple(problem for problem in plan.problems if problem.key != "port")
+                    plan = plan.model_copy(update={"problems": kept, "free": ()})
+                    refuse_blocked(plan)
+                    self._transactions.begin(plan, request, automatic=True)
+            except RltuiError as error:
+                runner.give_up(f"not started again: {str(error).replace(chr(10), ' ')}")
             return
-        self._transactions.begin(plan, request, automatic=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from rltui.core.api import Alert, Progress
+from collections.abc import Sequence
+
+from rltui.core.api import Alert, Concern, Progress
 
 
 def stall_alert(component: str, evidence: str | None) -> Alert:
@@ -28,8 +30,14 @@ def keeper_alert(component: str, pid: int | None) -> Alert:
     )
 
 
-def done_alert(progress: Progress) -> Alert:
-    """The run has come to its end."""
+def concern_alert(concern: Concern) -> Alert:
+    """The run goes on, and may not learn any more."""
+    return Alert(kind="notice", severity="warning", title=concern.word, text=concern.text)
+
+
+def done_alert(progress: Progress, still_running: Sequence[str] = ()) -> Alert:
+    """The run has come to its end; its servers may go on."""
     reward = f", reward {progress.reward:.3f}" if progress.reward is not None else ""
-    text = f"step {progress.step}/{progress.max_steps}{reward}"
+    more = f"; still running: {', '.join(still_running)}" if still_running else ""
+    text = f"step {progress.step}/{progress.max_steps}{reward}{more}"
     return Alert(kind="finished", severity="information", title="the run is done", text=text)

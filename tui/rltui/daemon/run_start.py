@@ -8,6 +8,7 @@ from pathlib import Path
 from rltui.core.api import Plan, Request
 from rltui.daemon.picture import Picture
 from rltui.daemon.telling import Teller
+from rltui.errors import RltuiError
 from rltui.services.experiment_files import write_atomically
 from rltui.services.run_folder import RunFolder
 
@@ -36,7 +37,7 @@ class RunStart:
         jobs = self._picture.run_jobs()
         if not {job.spec.id for job in jobs} & set(plan.start) or any(job.life.busy for job in jobs):
             return
-        self.resume_step = self._folder.latest_checkpoint() if request.resume == "latest" else None
+        self.resume_step = self._step(plan, request)
         aside = self._folder.move_stale_aside(self.resume_step)
         self._picture.progress.rewind(self.resume_step)
         if self.resume_step is None or not self.run_id:
@@ -45,6 +46,16 @@ class RunStart:
         point = "the beginning" if self.resume_step is None else f"checkpoint {self.resume_step}"
         moved = f"; earlier files are in {aside}" if aside else ""
         self._teller.journal.add("resume", f"from {point}{moved}", step=self.resume_step)
+
+    def _step(self, plan: Plan, request: Request) -> int | None:
+        there = self._folder.checkpoints()
+        if plan.resume_from is None:
+            return there[-1] if there and request.resume == "latest" else None
+        if plan.resume_from in there:
+            return plan.resume_from
+        if plan.resume_from == 0:
+            return None
+        raise RltuiError(f"checkpoint {plan.resume_from} is gone; {self._folder.path} has: {there}")
 
     def _known_id(self) -> str:
         try:

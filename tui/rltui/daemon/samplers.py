@@ -9,6 +9,7 @@ from pathlib import Path
 from rltui.core import non_finite
 from rltui.core.non_finite import NonFinite
 from rltui.daemon.gpu_watch import GpuWatch
+from rltui.daemon.run_news import concern_alert
 from rltui.daemon.supervisor import Supervisor
 
 METRICS_INTERVAL_S = 0.5
@@ -22,10 +23,16 @@ async def follow_metrics(supervisor: Supervisor) -> None:
     progress.take_non_finite()  # has been told when it happened; what still holds is told again
     if any(runner.life.alive for runner in supervisor.runners.values()):
         _tell(supervisor, progress.non_finite_now)
+    told: frozenset[str] = frozenset()
     while True:
         if progress.poll():
             supervisor.publish_status()
             _tell(supervisor, progress.take_non_finite())
+            concerns = progress.series.progress(None).concerns
+            for concern in concerns:
+                if concern.word not in told:
+                    supervisor.teller.alert(concern_alert(concern))
+            told = frozenset(concern.word for concern in concerns)
         await asyncio.sleep(METRICS_INTERVAL_S)
 
 

@@ -41,6 +41,11 @@ class Setup:
         return [spec.id for spec in self.layout.component]
 
     @property
+    def run_jobs(self) -> frozenset[str]:
+        """Ids of those that write the run."""
+        return self.layout.run_jobs(self.framework.run_roles)
+
+    @property
     def workspace(self) -> Path:
         """Where the commands of the layout run."""
         return Path(self.record.workspace)

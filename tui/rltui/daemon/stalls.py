@@ -7,6 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -20,7 +21,7 @@ from rltui.daemon.progress import ProgressTracker
 from rltui.daemon.tasks import spawn
 from rltui.daemon.telling import Teller
 from rltui.services.processes import AttemptRecord, ProcessId
-from rltui.services.processes.identity import read_stat
+from rltui.services.processes.identity import descendants, read_stat
 from rltui.services.recipe import Launch
 from rltui.services.stack_dump import dump_stacks
 from rltui.services.vllm_metrics import read_activity
@@ -30,6 +31,8 @@ logger = logging.getLogger(__name__)
 LOOK_INTERVAL_S = 2.0
 ACTIVITY_INTERVAL_UNWATCHED_S = 10.0
 """Between two questions to a server while nobody looks; else it is asked at every look."""
+CHILDREN_INTERVAL_S = 10.0
+"""Between two looks at the processes of an inference server: its engine is one of them."""
 RETELL_S = 10.0
 """The durations in the evidence are brought up to date this often."""
 LOST_ANSWERS = 3
@@ -131,6 +134,8 @@ class _Watched:
         self._asked_at: float | None = None
         self._is_asking = False
         self._unanswered = 0
+        self._children_at = -CHILDREN_INTERVAL_S
+        self._stopped_child: ProcessId | None = None
         self.activity: InferenceActivity | None = None
         """As last told to the host."""
         self.is_over = False
@@ -143,6 +148,11 @@ class _Watched:
         """Take in its signs of life, and tell what changed."""
         self._ask(at)
         signs = _signs(self._runner, self._host.progress)
+        if self._url is not None and not signs.is_stopped:
+            if at - self._children_at >= CHILDREN_INTERVAL_S or self._stopped_child is not None:
+                self._children_at, self._stopped_child = at, stopped_child(signs.pid)
+            if self._stopped_child is not None:
+                signs = replace(signs, pid=self._stopped_child.pid, is_stopped=True)
         before, self._evidence = self._evidence, self._pulse.look(signs, at)
         if (before is None) != (self._evidence is None):
             self._host.set_stall(self._name, self._evidence)
@@ -206,6 +216,15 @@ def _signs(runner: WatchedRunner, progress: ProgressTracker) -> Signs:
         metric_rows=rows[0] if rows is not None else None,
         metric_step=rows[1] if rows is not None else 0,
     )
+
+
+def stopped_child(pid: int | None) -> ProcessId | None:
+    """A process below `pid` that a signal has stopped: an engine so frozen, behind a server that answers."""
+    for process in () if pid is None else descendants(pid):
+        stat = read_stat(process.pid)
+        if stat is not None and stat.id == process and stat.state == "T":
+            return process
+    return None
 
 
 def log_size(log: Path | None) -> int | None:

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from rltui.core.api import ComponentState
 from rltui.core.durations import duration
 from rltui.core.failure_cause import FailurePattern, find_cause
+from rltui.core.start_phase import phase_of
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.stalls import log_size
 from rltui.daemon.supervisor import Supervisor
 from rltui.services.failure_log import last_lines
 
-INTERVAL_S = 5.0
+INTERVAL_S = 3.0
 """Between two looks."""
 
 
@@ -33,9 +34,11 @@ async def watch_starts(supervisor: Supervisor) -> None:
             known = watched.get(name)
             if known is None or known.epoch != runner.life.epoch:
                 known = watched[name] = _Start(runner)
-            evidence = await known.look(supervisor.failure_patterns)
+            phase, evidence = runner.phase, await known.look(supervisor.failure_patterns)
             if known.epoch == runner.life.epoch and runner.life.state is ComponentState.STARTING:
                 supervisor.set_stall(name, evidence)
+                if runner.phase != phase:
+                    supervisor.publish_status()
         await asyncio.sleep(INTERVAL_S)
 
 
@@ -50,13 +53,15 @@ class _Start:
         self._fatal: str | None = None
 
     async def look(self, patterns: Sequence[FailurePattern]) -> str | None:
-        """Why it will not be ready, as far as can be seen."""
+        """Why it will not be ready, as far as can be seen. Also tells the component how far it is."""
         log = self._runner.log
         size = log_size(log)
         now = time.monotonic()
         if log is not None and size != self._size:
             self._size, self._grew_at = size, now
-            cause = find_cause(await asyncio.to_thread(last_lines, log), patterns)
+            lines = await asyncio.to_thread(last_lines, log)
+            self._runner.phase = phase_of(lines) or self._runner.phase
+            cause = find_cause(lines, patterns)
             self._fatal = f"its output says: {cause.text}" if cause is not None else None
         patience_s = self._runner.spec.stall.silence_s
         if self._fatal is None and patience_s and now - self._grew_at > patience_s:

@@ -1,13 +1,14 @@
-"""The supervisor of one experiment: the only owner of process state. One asyncio loop, no locks."""
+"""The supervisor of one experiment: the only owner of process state. Lives on one asyncio loop."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from rltui.core.api import EDITS, ComponentState, Plan, Request, Status
+from rltui.core.api import EDITS, ComponentState, Down, Plan, Request, Status
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.gpu.report import GpuReport
 from rltui.core.inference_activity import InferenceActivity
@@ -34,16 +35,19 @@ from rltui.daemon.run_start import RunStart
 from rltui.daemon.service_calls import ServiceCalls
 from rltui.daemon.setup import Setup
 from rltui.daemon.start_times import StartTimes
+from rltui.daemon.tasks import spawn
 from rltui.daemon.telling import Teller, config_alert, encoded
 from rltui.daemon.terminal import Terminal
 from rltui.daemon.transactions import Transactions
 from rltui.daemon.wiring import memory_plan_of, progress_of
-from rltui.errors import ConfigError, ConflictError
+from rltui.errors import ConfigError, ConflictError, RltuiError
+from rltui.services import processes
 from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.followed_logs import FollowedLogs
 from rltui.services.intent import IntentFile, failures, intent_of
 from rltui.services.own_problems import OwnValidators
 from rltui.services.recipe import Launch, Recipe
+from rltui.services.resume_point import ResumePoints
 from rltui.services.run_folder import RunFolder
 from rltui.services.tmux_host import TmuxHost
 
@@ -60,7 +64,7 @@ class Supervisor:
         self.control = setup.control
         self.failure_patterns: Sequence[FailurePattern] = setup.framework.failures
         """What its components print when they fail."""
-        self.teller = Teller(self.control.journal_file)
+        self.teller = Teller(self.control.journal_file, needs=setup.layout.needs)
         self.gpu_readings = GpuReadings()
         self.runners = {spec.id: ComponentRunner(spec=spec, around=self) for spec in setup.layout.component}
         self._stop_order = tuple(reversed(setup.layout.start_order()))
@@ -96,12 +100,14 @@ class Supervisor:
             activities=self.activities,
             outlook=outlook,
             remedies=RemedyDesk(store, recipe, memory, self.control, self.gpu_readings),
-            transaction=lambda: self._transactions.under_way,
+            transaction=lambda: self._end_under_way() or self._transactions.under_way,
+            down=lambda: self._down,
         )
         run_start = RunStart(self._picture, self.folder, self.control.run_id_file, self.teller)
         resolved = ResolvedConfigs(record, self.control, recipe, self.teller)
         self._launches = Launches(store, recipe, resolved, run_start, self.gpu_readings)
-        planner = Planner(self._picture, self.config, self.folder, StartTimes(self.control.journal_file))
+        points = ResumePoints(setup.framework, self.control, self.folder, setup.run_jobs)
+        planner = Planner(self._picture, self.config, points, StartTimes(self.control.journal_file))
         own = OwnValidators(setup.framework, setup.workspace)
         self._plans = PlanDesk(planner, store, self.orphans, self.gpu_readings, self._launches, own)
         self._obstacles = Obstacles(self.orphans, self.gpu_readings.fresh)
@@ -122,44 +128,100 @@ class Supervisor:
         self._retries = Retries(self._transactions, self._plans.plan)
         self._terminal = Terminal(tmux, record)
         self._changed = asyncio.Event()
+        self._down: Down | None = None
+        """Since the last start of anything."""
+        self._ending: asyncio.Task[None] | None = None
+        """Takes everything down, for all who ask for that."""
+        self.ended = asyncio.Event()
+        """Everything was taken down: there is nothing more to do."""
 
     # --- life of the supervisor ---------------------------------------------------------------------------
 
     def adopt(self) -> None:
         """Take over living components of an earlier supervisor, and finish what it had begun."""
+        self.config.settle()
         self.config.publish()
         self.logs.look()
         self.progress.poll()
         self.teller.journal.add("supervisor", f"supervisor started, pid {os.getpid()}", pid=os.getpid())
         intent = self._intent.read()
+        self._down = intent.down
         self._rollback.restore(intent.rollback)
+        traces = processes.Traces()
         for name, runner in self.runners.items():
-            runner.adopt(failures=failures(intent, name), was_alive=name in intent.alive)
+            runner.adopt(traces, failures=failures(intent, name), was_alive=name in intent.alive)
         self.orphans.look()
-        if intent.transaction is not None:
+        if self._down is not None and not self._down.complete:
+            self.teller.journal.add(
+                "supervisor", "going on with taking it down, as the killed supervisor had begun"
+            )
+            self._begin_end(self._down)
+        elif intent.transaction is not None:
             self.teller.journal.add("plan", "going on with what the killed supervisor had begun")
             self._transactions.resume(intent.transaction)
         else:
             for name in (*intent.waiting, *intent.backoff):
                 if name in self.runners:
                     self.runners[name].start(automatic=True)
-        self._save_intent()
+        self.keep_intent()
 
-    async def shut_down(self) -> None:
-        """Stop everything in reverse order and make sure that no process of the experiment is left."""
-        await self._transactions.cancel()
+    async def shut_down(self, by: str, *, only_idle: bool = False) -> None:
+        """Stop everything in reverse order and make sure that no process of the experiment is left.
+
+        From the first call on nothing can be started; whoever else calls waits for the same end. It comes
+        whatever becomes of the callers.
+
+        Raises:
+            ConflictError: if it shall be `only_idle`, and something runs or is about to.
+        """
+        if self._ending is None or (self._ending.done() and self._ending.exception() is not None):
+            if only_idle and (self._transactions.busy or self._picture.status().state == "running"):
+                raise ConflictError(f"{self.record.name} is running", hint="rltui status tells what")
+            self.teller.journal.add("supervisor", f"is taken down by {by}", by=by)
+            before = self._down if only_idle else None  # nothing was started since: that one did it
+            self._begin_end(Down(by=by, at=time.time()) if before is None else before)
+        assert self._ending is not None
+        await asyncio.shield(self._ending)
+
+    def _end_under_way(self) -> str | None:
+        down = self._down
+        return None if down is None or down.complete else f"stop everything, asked for by {down.by}"
+
+    def _begin_end(self, down: Down) -> None:
+        self._down = down = down.model_copy(update={"complete": False})
+        self._ending = spawn(self._take_down(down), "down")
+        self.keep_intent()
+        self.publish_status()
+
+    async def _take_down(self, down: Down) -> None:
+        unseen = self._picture.remote(name for name, runner in self.runners.items() if runner.life.alive)
+        await self._transactions.close(f"{self.record.name} is being taken down by {down.by}")
         for name in self._stop_order:
             await self.runners[name].stop()
+        await self._transactions.wait()  # a stop that was asked for meanwhile
         await self.orphans.search()
         if self.orphans.orphans:
             await self.orphans.free(self.orphans.orphans)
-        left = ", ".join(f"pid {orphan.pid}" for orphan in self.orphans.orphans)
-        ended = f"stopped, but cannot be ended: {left}" if left else "stopped: no process is left"
+        left = tuple(
+            f"{processes.why_it_lives(processes.ProcessId(orphan.pid, orphan.start))}"
+            + (f", of {orphan.component}" if orphan.component else "")
+            for orphan in self.orphans.orphans
+        )
+        ended = f"stopped, but cannot be ended: {'; '.join(left)}" if left else "stopped: no process is left"
+        if unseen:
+            ended += f" on this machine; whether what ssh ran has ended cannot be seen: {', '.join(unseen)}"
         self.teller.journal.add("supervisor", ended)
+        self._down = down.model_copy(update={"complete": True, "left": left, "unseen": unseen})
+        self.keep_intent()
+        self.publish_status()
+        self.ended.set()
 
     async def close_terminal(self) -> None:
-        """Close the tmux session, this process's own terminal with it. The last thing to do."""
-        await self._terminal.close()
+        """Close the tmux session, this process's own terminal with it."""
+        try:
+            await self._terminal.close()
+        except RltuiError as error:
+            self.teller.journal.add("supervisor", f"its terminals stay: {' '.join(str(error).split())}")
 
     # --- requests of clients ------------------------------------------------------------------------------
 
@@ -180,10 +242,19 @@ class Supervisor:
 
         Raises:
             ConfigError: if an error forbids it; nothing was done.
-            ConflictError: if another transaction is under way, a port is taken, or a config file is not what
-                the person saw.
+            ConflictError: if another transaction is under way, everything is being taken down, a port is
+                taken, or a config file is not what the person saw.
         """
-        planned = await self._plans.rehearsed(request)
+        starts = request.action not in ("stop", "free")
+        if starts:
+            self._transactions.refuse_if_closed()
+        request = await self._plans.rehearsed(request)
+        async with self._transactions.deciding(starts=starts):
+            return await self._decided(request)
+
+    async def _decided(self, request: Request) -> Plan:
+        """Plan and begin, with nobody else deciding meanwhile."""
+        planned = await self._plans.planned(request)
         plan, edit = planned.plan, planned.edit
         if not plan.conflicts:
             refuse_blocked(plan)
@@ -193,16 +264,21 @@ class Supervisor:
         acts = moves and bool(plan.stop or plan.start or plan.free)
         if acts:
             await self._transactions.cancel()
-        record = self.config.editor.apply(request, edit) if edit is not None else None
+        record = None
+        if edit is not None:
+            record = await asyncio.to_thread(self.config.editor.apply, request, edit)
         if record is not None or request.action in ("start", "restart"):
             self._rollback.withdraw()
         if record is not None and acts:
             self._rollback.begin(record, plan)
+        if acts and plan.start:
+            self.config.trust()
         if acts:
+            self._down = None if plan.start else self._down
             self._transactions.begin(plan, request)
         if record is not None:
             self.config.publish()
-        self._save_intent()
+        self.keep_intent()
         self.publish_status()
         return plan
 
@@ -259,14 +335,15 @@ class Supervisor:
         """Record, tell and wake."""
         self.teller.change(runner, before)
         self._rollback.life_changed(runner, before)
-        self._save_intent()
+        self.keep_intent()
         self._retries.life_changed(runner)
         if runner.life.state is ComponentState.EXITED and self._picture.is_done():
-            self.teller.alert(done_alert(self.progress.progress))
+            self.teller.alert(done_alert(self.progress.progress, self._picture.alive()))
         if runner.life.alive != before.alive:
             self.config.publish()
         if runner.life.alive and not before.alive:
             self._causes.began(runner.spec.id)
+            self.progress.began(runner.spec.id)
         if before.alive and not runner.life.alive:
             self.activities.pop(runner.spec.id, None)
             self.orphans.look()
@@ -308,9 +385,11 @@ class Supervisor:
     # --- helpers ------------------------------------------------------------------------------------------
 
     def _transaction_changed(self) -> None:
-        self._save_intent()
+        self.keep_intent()
         self.publish_status()
 
-    def _save_intent(self) -> None:
+    def keep_intent(self) -> None:
+        """Write down what is in hand, where that changed or the file is damaged."""
         lives = {name: runner.life for name, runner in self.runners.items()}
-        self._intent.write(intent_of(lives, self._transactions.pending, self._rollback.applied))
+        pending, applied = self._transactions.pending, self._rollback.applied
+        self._intent.write(intent_of(lives, pending, applied, self._down))

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 
 logger = logging.getLogger(__name__)
+
+PAUSE_S = 2.0
+"""Before work that failed is begun anew."""
+LONGEST_ERROR = 300
+"""Characters of an error that are told."""
+MOST_TOLD = 50
+"""Errors that are remembered, so as not to be told again."""
 
 
 def spawn(work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
@@ -14,6 +21,24 @@ def spawn(work: Coroutine[object, object, None], name: str) -> asyncio.Task[None
     task = asyncio.create_task(work, name=name)
     task.add_done_callback(_log_failure)
     return task
+
+
+async def go_on(work: Callable[[], Awaitable[None]], name: str, tell: Callable[[str], None]) -> None:
+    """Do `work`, which never returns, for ever: where an error ends it, it is begun anew after a pause.
+
+    `tell` is called with the first error of a kind; the log has where it happened. One thing that cannot be
+    understood must not end a supervisor, and with it all that watches the run.
+    """
+    told: set[str] = set()
+    while True:
+        try:
+            await work()
+        except Exception as error:
+            if (kind := f"{type(error).__name__}: {error}"[:LONGEST_ERROR]) not in told:
+                logger.exception("%s failed; it is begun anew", name)
+                tell(f"{name} failed and is begun anew: {kind}")
+            told = {*list(told)[-MOST_TOLD:], kind}
+        await asyncio.sleep(PAUSE_S)
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:

@@ -36,7 +36,8 @@ class Terminal:
         await self._call(partial(self._tmux.start_window, self._session, component, argv, cwd=cwd))
 
     async def close(self) -> None:
-        """Close the session, and with it this process's own terminal. The last thing to do."""
+        """Close the session, and with it this process's own terminal."""
+        await self._call(self._tmux.call_back)
         await self._call(partial(self._tmux.kill_session, self._session))
 
     async def _call(self, call: Callable[[], object]) -> None:

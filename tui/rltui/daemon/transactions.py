@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 
 from rltui.core.api import Alert, ComponentState, Orphan, Plan, Request
 from rltui.core.durations import duration
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.tasks import spawn
 from rltui.daemon.telling import Teller
-from rltui.errors import RltuiError
+from rltui.errors import ConflictError, RltuiError
 from rltui.services.intent import Pending
 
 SETTLED = frozenset(
@@ -36,7 +37,7 @@ class Transactions:
         *,
         prepare_run: Callable[[Plan, Request], None],
         call_services: Callable[[Plan], Awaitable[None]],
-        free: Callable[[Sequence[Orphan]], Awaitable[object]],
+        free: Callable[[Sequence[Orphan]], Awaitable[Sequence[Orphan]]],
         changed: Callable[[], None],
         next_change: Callable[[], Awaitable[None]],
     ) -> None:
@@ -55,6 +56,9 @@ class Transactions:
         self._next_change = next_change
         self._task: asyncio.Task[None] | None = None
         self._number = 0
+        self._decision = asyncio.Lock()
+        self.closed: str | None = None
+        """Why nothing is started any more, in words; `None` while something may be."""
         self.pending: Pending | None = None
         """What the next supervisor must finish, should this one be killed now."""
 
@@ -68,11 +72,39 @@ class Transactions:
         """What is being carried out, in words."""
         return describe(self.pending.plan) if self.pending is not None else None
 
+    @asynccontextmanager
+    async def deciding(self, *, starts: bool) -> AsyncIterator[None]:
+        """Within, what a plan was made from stays so until it is begun: one decides at a time.
+
+        Raises:
+            ConflictError: if it `starts` something and nothing may start any more.
+        """
+        async with self._decision:
+            if starts:
+                self.refuse_if_closed()
+            yield
+
+    async def close(self, why: str) -> None:
+        """Start nothing from now on, and drop what is under way, once whoever decides now has begun."""
+        self.closed = why
+        async with self._decision:
+            await self.cancel()
+
+    def refuse_if_closed(self) -> None:
+        """For whoever would start something.
+
+        Raises:
+            ConflictError: after `close`.
+        """
+        if self.closed is not None:
+            raise ConflictError(self.closed, hint="wait until it is down, then start it again")
+
     def begin(self, plan: Plan, request: Request, *, automatic: bool = False) -> None:
         """Carry `plan` out; returns at once. `automatic`: by a restart policy, so that failures count on."""
         kept = plan.model_dump(include={"action", "stop", "start", "keep"})
         self._teller.journal.add("plan", describe(plan), **kept)
-        self.resume(Pending(request=request, plan=plan, automatic=automatic))
+        written = request.model_copy(update={"edits": {}, "texts": {}})  # kept on disk, without their secrets
+        self.resume(Pending(request=written, plan=plan, automatic=automatic))
 
     def resume(self, pending: Pending) -> None:
         """Carry out what was begun, by this supervisor or by one that was killed."""
@@ -107,6 +139,8 @@ class Transactions:
                 Alert(kind="config", severity="error", title="a plan was not finished", text=str(error))
             )
             self._forget()
+            for name in pending.plan.start:
+                self._runners[name].refuse_start(f"not started: {' '.join(str(error).split())}")
             if not isinstance(error, RltuiError):
                 raise
             return
@@ -115,11 +149,12 @@ class Transactions:
 
     async def _stop_and_start(self, pending: Pending) -> None:
         plan, request = pending.plan, pending.request
-        for name in plan.stop:
-            await self._runners[name].stop(kill=request.kill)
+        left = [name for name in plan.stop if not await self._runners[name].stop(kill=request.kill)]
         if plan.free and not pending.automatic:
-            await self._free(plan.free)
+            left += [f"pid {orphan.pid}" for orphan in await self._free(plan.free)]
         if plan.start:
+            if left:
+                raise RltuiError(f"nothing was started: {', '.join(left)} cannot be ended")
             self._prepare_run(plan, request)
             await self._call_services(plan)
         for name in plan.start:

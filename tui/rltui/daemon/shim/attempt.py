@@ -10,7 +10,7 @@ import time
 from rltui.daemon.shim.pane import Pane, open_pane
 from rltui.daemon.shim.process import start_ticks
 from rltui.daemon.shim.record import Record, first_record
-from rltui.daemon.shim.spawn import CANNOT_RUN, CannotRunError, component_environment, open_log, spawn
+from rltui.daemon.shim.spawn import CANNOT_RUN, CannotRunError, open_log, spawn
 from rltui.daemon.shim.spec import Spec
 from rltui.daemon.shim.stop import ASKED, ENDING, KILLING, RUNNING, StopSequence
 from rltui.daemon.shim.tree import Tree
@@ -59,7 +59,7 @@ class Attempt:
             log = open_log(self._spec.log)
             try:
                 self._pane = open_pane(self._spec.log)
-                self._main = spawn(self._spec.argv, self._spec.cwd, component_environment(self._spec), log)
+                self._main = spawn(self._spec, log)
             finally:
                 os.close(log)
         except CannotRunError as error:
@@ -107,6 +107,10 @@ class Attempt:
         until = min(self._next_tree, self._next_pane, self._stop.due)
         received = signal.sigtimedwait(WAKING, max(0.0, until - time.monotonic()))
         if received is None or received.si_signo == signal.SIGCHLD:
+            return
+        if received.si_signo == signal.SIGINT:  # a key in the attached pane, where people press it to leave
+            name = self._spec.experiment.partition("@")[0]
+            self._say(f"ctrl+c stops nothing here; rltui stop {self._spec.component} -n {name} does")
             return
         asked = ASKED if self._main is not None else ENDING
         wanted = KILLING if received.si_signo == signal.SIGUSR1 else asked

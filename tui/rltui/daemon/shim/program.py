@@ -1,16 +1,15 @@
-# ruff: noqa: PTH100, PTH118, PTH123
+# ruff: noqa: PTH100, PTH118
 """The program: its place among the processes, its argument, its exit status."""
 
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import signal
 import sys
 
 from rltui.daemon.shim.attempt import WAKING, Attempt
-from rltui.daemon.shim.spec import Spec
+from rltui.daemon.shim.spec import ForeignFileError, Spec, read_own
 
 PR_SET_CHILD_SUBREAPER = 36
 """From `linux/prctl.h`."""
@@ -38,9 +37,8 @@ def main(arguments: list[str]) -> int:
         return 2
     folder = os.path.abspath(arguments[0])
     try:
-        with open(os.path.join(folder, "spec.json"), encoding="utf-8") as file:
-            attempt = Attempt(folder, Spec(json.load(file)))
-    except (OSError, ValueError, TypeError, LookupError) as error:
+        attempt = Attempt(folder, Spec(read_own(os.path.join(folder, "spec.json"))))
+    except (OSError, ValueError, TypeError, LookupError, ForeignFileError, RecursionError) as error:
         sys.stderr.write(f"shim: {folder}/spec.json: {error!r}\n")
         return 2
     attempt.run()

@@ -1,4 +1,4 @@
-# ruff: noqa: PTH103, PTH104, PTH108, PTH110, PTH118, PTH120, PTH123
+# ruff: noqa: PTH103, PTH104, PTH108, PTH118, PTH120, PTH123
 """What others know of the attempt: `attempt.json`."""
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def first_record(spec: Spec) -> dict[str, object]:
 class Record:
     """`attempt.json`: replaced as a whole, so a reader always finds a true one.
 
-    Written only when it changed or is gone. A deleted folder is made again: whoever deleted it under a living
-    attempt still wants to know how that ends.
+    Written only when it changed, or is not what was written any more. A deleted folder is made again:
+    whoever deleted it under a living attempt still wants to know how that ends.
     """
 
     def __init__(self, folder: str, values: dict[str, object]) -> None:
@@ -56,14 +56,16 @@ class Record:
         """Why the last write failed."""
         self._path = os.path.join(folder, "attempt.json")
         self._written = ""
+        self._stamp: tuple[int, int, int] | None = None
+        """Of the file as it was written: another one there was written or damaged by somebody else."""
 
     def save(self, *, durable: bool = True) -> None:
-        """Write if changed or deleted. A failure is kept in `problem` and the next call tries again.
+        """Write if changed, deleted or damaged. A failure is kept in `problem` and the next call tries again.
 
         `durable` waits for the disk, which takes long while a checkpoint is being written.
         """
         text = json.dumps(self.values)
-        if text == self._written and os.path.exists(self._path):
+        if text == self._written and self._stamp is not None and _stamp_of(self._path) == self._stamp:
             return
         try:
             try:
@@ -91,8 +93,11 @@ class Record:
 
     def reserve_room(self) -> None:
         """Occupy the blocks that `save_last` overwrites if it must."""
-        with contextlib.suppress(OSError), open(self._reserve, "w", encoding="utf-8") as file:
-            file.write(" " * (len(json.dumps(self.values)) + RESERVED_BYTES))
+        with (
+            contextlib.suppress(OSError),
+            open(self._reserve, "wb", opener=_private) as file,
+        ):
+            file.write(b" " * (len(json.dumps(self.values)) + RESERVED_BYTES))
 
     def outcome(self) -> str:
         """How the main process ended, for people: `exited 3 at 12:00:00`. Only once it has."""
@@ -105,9 +110,23 @@ class Record:
 
     def _replace(self, text: str, *, durable: bool) -> None:
         temporary = f"{self._path}.tmp"
-        with open(temporary, "w", encoding="utf-8") as file:
+        with open(temporary, "w", encoding="utf-8", opener=_private) as file:
             file.write(text)
             file.flush()
             if durable:
                 os.fsync(file.fileno())
         os.rename(temporary, self._path)
+        self._stamp = _stamp_of(self._path)
+
+
+def _private(path: str, flags: int) -> int:
+    """An opener: for the user alone, and no link is followed."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
+
+
+def _stamp_of(path: str) -> tuple[int, int, int] | None:
+    try:
+        info = os.lstat(path)
+    except OSError:
+        return None
+    return info.st_ino, info.st_size, info.st_mtime_ns

@@ -7,6 +7,7 @@ import errno
 import os
 import signal
 
+from rltui.daemon.shim.limits import take_over
 from rltui.daemon.shim.spec import Spec
 
 CANNOT_RUN = 127
@@ -25,8 +26,8 @@ class CannotRunError(Exception):
 
 
 def component_environment(spec: Spec) -> dict[str, str]:
-    """The shim's own, with the additions and removals of the spec."""
-    environment = dict(os.environ)
+    """The shim's own, with what tmux did not pass on, and the additions and removals of the spec."""
+    environment = {**os.environ, **spec.shell.get("environment", {})}
     for name, value in spec.env.items():
         if value is None:
             environment.pop(name, None)
@@ -41,12 +42,12 @@ def component_environment(spec: Spec) -> dict[str, str]:
 def open_log(path: str) -> int:
     try:
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     except OSError as error:
         raise CannotRunError(f"cannot open log {path!r}: {error.strerror}") from None
 
 
-def spawn(argv: list[str], cwd: str, environment: dict[str, str], log: int) -> int:
+def spawn(spec: Spec, log: int) -> int:
     """Start the component in its own session and return its pid once it runs.
 
     Raises:
@@ -58,9 +59,9 @@ def spawn(argv: list[str], cwd: str, environment: dict[str, str], log: int) -> i
         pid = os.fork()
     except OSError as error:
         reason = FORK_PROBLEMS.get(error.errno or 0, error.strerror)
-        raise CannotRunError(f"cannot start {argv[0]!r}: {reason}") from None
+        raise CannotRunError(f"cannot start {spec.argv[0]!r}: {reason}") from None
     if pid == 0:
-        _become(argv, cwd, environment, log, failure)
+        _become(spec, log, failure)
     os.close(failure)
     with os.fdopen(failed, "rb") as pipe:
         problem = pipe.read().decode()
@@ -69,20 +70,22 @@ def spawn(argv: list[str], cwd: str, environment: dict[str, str], log: int) -> i
     return pid
 
 
-def _become(argv: list[str], cwd: str, environment: dict[str, str], log: int, failure: int) -> None:
+def _become(spec: Spec, log: int, failure: int) -> None:
     """Turn the forked child into the component. Does not return."""
-    doing = f"enter {cwd!r}"
+    doing = f"enter {spec.cwd!r}"
     try:
         os.setsid()
-        os.chdir(cwd)
-        doing = f"run {argv[0]!r}"
+        os.chdir(spec.cwd)
+        doing = f"run {spec.argv[0]!r}"
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(log, 1)
         os.dup2(log, 2)
         for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        os.execvpe(argv[0], argv, environment)  # noqa: S606 - a shell is what we avoid
+        for problem in take_over(spec.shell):
+            os.write(log, f"rltui: {problem}\n".encode())
+        os.execvpe(spec.argv[0], spec.argv, component_environment(spec))  # noqa: S606 - no shell
     except OSError as error:
         os.write(failure, f"cannot {doing}: {error.strerror}".encode())
     except ValueError as error:  # a NUL in an argument

@@ -21,6 +21,9 @@ SWEEP_GRACE_S = 5.0
 KILL_INTERVALS_S = (0.05, 2.0)
 """First and longest pause between two rounds of SIGKILL: one stuck in a driver can take minutes to die."""
 
+FREEZE_ROUNDS = 20
+"""Looks at the tree, at most, until nothing new is found in it."""
+
 
 class StopSequence:
     """Goes from stage to stage, never back: on request, when the main process ends, when time is up."""
@@ -93,5 +96,18 @@ class StopSequence:
         self._tree.wake()
 
     def _kill(self) -> None:
+        self._freeze()
         for pid, start in self._tree.members.items():
             send_signal(pid, start, signal.SIGKILL)
+
+    def _freeze(self) -> None:
+        """Stop all, and what they forked meanwhile: a program that forks faster than it is killed."""
+        stopped: set[tuple[int, int]] = set()
+        for _ in range(FREEZE_ROUNDS):
+            fresh = self._tree.members.items() - stopped
+            if not fresh:
+                return
+            for pid, start in fresh:
+                send_signal(pid, start, signal.SIGSTOP)
+            stopped |= fresh
+            self._tree.refresh()

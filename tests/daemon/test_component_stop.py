@@ -1,0 +1,141 @@
+"""A stop comes to its end: with a shim that is stopped, one that hears nothing, a process that cannot die."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from tests.daemon import shim_harness
+from tests.waiting import retry_until
+
+from rltui.core.api import ComponentState
+from rltui.core.layout import ComponentSpec, Stop
+from rltui.core.lifecycle import ExitInfo
+from rltui.daemon.attempt import Attempt
+from rltui.daemon.component import ComponentRunner
+from rltui.services import processes
+from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.processes import ProcessId, details, is_alive
+from rltui.services.processes.identity import ProcessStat
+
+PARENT = 'import subprocess, sys, time; subprocess.Popen(["sleep", "600"]); time.sleep(600)'
+
+
+class Around:
+    """What the runner needs of a supervisor."""
+
+    failure_patterns = ()
+
+    def __init__(self, record: ExperimentRecord) -> None:
+        self.record = record
+        self.control = ControlFolder(Path(record.output_dir))
+        self._changed = asyncio.Event()
+
+    def life_changed(self, runner: object, before: object) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def next_change(self) -> None:
+        await self._changed.wait()
+
+    async def explain(self, runner: object, exit_info: ExitInfo) -> ExitInfo:
+        return exit_info
+
+    def keeper_lost(self, runner: object) -> None: ...
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[shim_harness.Attempt]:
+    """A real shim with a program and its child, and that shim is stopped."""
+    folder = ControlFolder(tmp_path / "out").attempt_dir("trainer", 1)
+    argv = ["python3", "-I", "-S", "-c", PARENT]
+    attempt = shim_harness.Attempt(folder, argv, experiment=f"one@{tmp_path}/out")
+    attempt.start()
+    retry_until(lambda: len(attempt.record.descendants) == 2)
+    assert attempt.process is not None
+    attempt.process.send_signal(signal.SIGSTOP)
+    yield attempt
+    for process in (*attempt.seen, *filter(None, [attempt.record.shim])):
+        processes.send_signal(process, signal.SIGKILL)
+    attempt.process.wait()
+
+
+def runner_of(tmp_path: Path) -> ComponentRunner:
+    record = SimpleNamespace(output_dir=str(tmp_path / "out"), tag=f"one@{tmp_path}/out")
+    spec = ComponentSpec(id="trainer", command=("x",), stop=Stop(grace_s=0.2))
+    runner = ComponentRunner(spec=spec, around=cast(Any, Around(cast(Any, record))), stop_margin_s=0.2)
+    runner.adopt(processes.Traces(), failures=(), was_alive=True)
+    return runner
+
+
+async def test_a_stopped_shim_is_woken_to_do_its_work(tmp_path: Path, started: shim_harness.Attempt) -> None:
+    """Finding F1: the stop never came to an end."""
+    runner = runner_of(tmp_path)
+    runner.stop_margin_s = 60.0
+    async with asyncio.timeout(30):
+        assert await runner.stop()
+    assert runner.life.state is ComponentState.STOPPED
+    assert runner.life.exit == ExitInfo(signal="SIGTERM", on_request=True)
+
+
+async def test_below_a_shim_that_hears_nothing_the_tree_is_ended_all_the_same(
+    tmp_path: Path, started: shim_harness.Attempt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finding H21: everything below a living shim was spared."""
+
+    async def unheard(self: Attempt, number: signal.Signals) -> None: ...
+
+    monkeypatch.setattr(Attempt, "signal", unheard)
+    runner = runner_of(tmp_path)
+    record = started.record
+    async with asyncio.timeout(30):
+        assert await runner.stop()
+    assert runner.life.state is ComponentState.STOPPED
+    assert not any(
+        is_alive(each) for each in (*record.descendants, *filter(None, [record.shim, record.main]))
+    )
+
+
+async def test_what_cannot_be_ended_is_named_and_waited_for_no_longer(
+    tmp_path: Path, started: shim_harness.Attempt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finding H18: a component in an uninterruptible write; neither an end nor a word of why."""
+    main = started.record.main
+    assert main is not None
+
+    async def in_vain(which: object, *, grace_s: float) -> tuple[ProcessId, ...]:
+        return (main,)
+
+    for name in ("end_all", "end_processes"):
+        monkeypatch.setattr(f"rltui.services.processes.{name}", in_vain)
+    monkeypatch.setattr(details, "read_stat", lambda pid: ProcessStat(main, "D", 1, 1))
+    runner = runner_of(tmp_path)
+
+    async def unheard(self: Attempt, number: signal.Signals) -> None: ...
+
+    monkeypatch.setattr(Attempt, "signal", unheard)
+    async with asyncio.timeout(30):
+        assert not await runner.stop()
+    assert runner.life.state is ComponentState.FAILED
+    reason = f"cannot be ended: pid {main.pid} python3 is in an uninterruptible sleep (D)"
+    assert (runner.life.reason or "").startswith(reason)
+
+
+def test_why_a_process_lives_is_what_the_kernel_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stuck = ProcessId(os.getpid(), 7)
+    monkeypatch.setattr(details, "PROC", tmp_path)
+    folder = tmp_path / str(stuck.pid)
+    folder.mkdir()
+    (folder / "cmdline").write_bytes(b"/bin/dd\0of=/mnt/nfs/x\0")
+    (folder / "wchan").write_text("nfs_wait_bit_killable")
+    monkeypatch.setattr(details, "read_stat", lambda pid: ProcessStat(stuck, "D", 1, 1))
+    why = processes.why_it_lives(stuck)
+    assert f"pid {stuck.pid} dd is in an uninterruptible sleep (D) in nfs_wait_bit_killable" in why
+    monkeypatch.setattr(details, "read_stat", lambda pid: None)
+    assert "has ended meanwhile" in processes.why_it_lives(stuck)

@@ -1,0 +1,32 @@
+"""What watches a run outlives an error in it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from rltui.daemon import tasks
+
+
+async def test_work_that_fails_is_begun_anew_and_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding H14."""
+    monkeypatch.setattr(tasks, "PAUSE_S", 0.0)
+    begun = asyncio.Event()
+    errors = [OverflowError("too large"), OverflowError("too large"), ValueError("another")]
+    told: list[str] = []
+
+    async def work() -> None:
+        if errors:
+            raise errors.pop(0)
+        begun.set()
+        await asyncio.Event().wait()
+
+    going_on = asyncio.create_task(tasks.go_on(work, "follow_metrics", told.append))
+    async with asyncio.timeout(10):
+        await begun.wait()
+    going_on.cancel()
+    assert told == [
+        "follow_metrics failed and is begun anew: OverflowError: too large",
+        "follow_metrics failed and is begun anew: ValueError: another",
+    ]
