@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from rltui.client.creation import Wish, check, identify, plan_record
-from rltui.errors import ConfigError, ConflictError
+from rltui.client.creation import Wish, check, create, examine, identify, plan_record
+from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.frameworks.registry import AmbiguousConfigError
 from rltui.services.config_files import named
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
@@ -37,7 +38,7 @@ def write(folder: Path, name: str, text: str) -> Path:
 
 def test_the_config_decides_where_the_layout_does_not(work: Path) -> None:
     layout = write(work, "own.toml", LAYOUT)
-    config = write(work, "rl.toml", "[orchestrator]\ngroup_size = 8\nrollouts_per_example = 8\n")
+    config = write(work, "rl.toml", "[orchestrator]\ngroup_size = 8\nconcurrency = {}\n")
     assert identify((config,), str(layout))[0].id == "prime-rl"
 
 
@@ -47,6 +48,25 @@ def test_a_config_that_nobody_knows_is_generic_with_a_layout(work: Path) -> None
     assert identify((config,), str(layout))[0].id == "generic"
     with pytest.raises(ConfigError, match="cannot tell which framework"):
         identify((config,), None)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'command = ["serve", "{prot.x}"]',
+        'command = ["true"]\nready = { http = "http://127.0.0.1:{prot.x}/" }',
+    ],
+    ids=["command", "probe"],
+)
+def test_a_placeholder_that_nobody_fills_is_an_error_before_anything_is_made(work: Path, line: str) -> None:
+    """Finding G4: `check` found nothing, `up` failed and left a supervisor."""
+    layout = write(work, "own.toml", f'framework = "generic"\n[[component]]\nid = "a"\n{line}\n')
+    config = write(work, "mine.toml", "colour = 3\n")
+    (problem,) = check((config,), str(layout)).problems
+    assert problem.severity == "error"
+    assert f"{layout}: component 'a': unknown placeholder {{prot.x}}; known here: {{" in problem.text
+    with pytest.raises(ConfigError, match="unknown placeholder"):
+        examine(Wish(config_files=(config,), layout=str(layout)))
 
 
 def test_an_ambiguous_config_asks(work: Path) -> None:
@@ -80,6 +100,50 @@ def test_a_run_folder_of_its_own(work: Path) -> None:
     assert earlier.next_free == work / "outputs" / "mine-2"
     record, _ = plan_record(Wish((config,), layout=str(layout), earlier_run="new"))
     assert record.run_dir == str(work / "outputs" / "mine-2" / "run")
+
+
+def generic(work: Path, text: str = "colour = 3\n") -> tuple[Path, str]:
+    layout = write(work, "own.toml", 'framework = "generic"\n' + LAYOUT)
+    return write(work, "mine.toml", text), str(layout)
+
+
+def test_a_relative_output_folder_counts_from_the_shells(work: Path, tmp_path: Path) -> None:
+    """Finding P6."""
+    config, layout = generic(work)
+    checkout = tmp_path / "checkout"
+    record, _ = plan_record(Wish((config,), layout=layout, output_dir=Path("out"), workspace=checkout))
+    assert record.output_dir == str(work / "out")
+    assert record.workspace == str(checkout)
+
+
+def test_there_must_be_something_to_resume(work: Path) -> None:
+    """Finding P5: it once began from scratch."""
+    config, layout = generic(work)
+    wish = Wish((config,), layout=layout, output_dir=Path("out"), earlier_run="resume")
+    with pytest.raises(ConflictError, match=f"no earlier run in {work / 'out'} to resume"):
+        examine(wish)
+    (work / "out" / "checkpoints" / "step_3").mkdir(parents=True)
+    (work / "out" / "checkpoints" / "step_3" / "STABLE").touch()
+    assert examine(wish).output_dir == str(work / "out")
+    with pytest.raises(ConflictError, match=r"checkpoint 4: .* it has: 3"):
+        examine(replace(wish, checkpoint=4))
+
+
+def test_the_copy_that_an_experiment_keeps_of_its_config_is_its_own(work: Path) -> None:
+    """Finding A7: `up outputs/demo` once offered to resume the run that the copied file names."""
+    config = write(work, "rl.toml", 'output_dir = "outputs/other"\n[trainer]\n[orchestrator]\n')
+    (work / "outputs" / "other" / "checkpoints").mkdir(parents=True)
+    copy = work / "outputs" / "demo" / "rl.toml"
+    copy.parent.mkdir()
+    copy.write_bytes(config.read_bytes())
+    wish = Wish((copy,), framework="tinyrl", layout="tinyrl", output_dir=copy.parent)
+    record, _ = plan_record(wish)
+    ControlFolder(copy.parent).write_record(record)
+    again, earlier = plan_record(replace(wish, output_dir=None))
+    assert (again.name, again.output_dir) == ("demo", str(copy.parent))
+    assert earlier is None
+    other, _ = plan_record(replace(wish, config_files=(config,), output_dir=None))
+    assert other.output_dir == str(work / "outputs" / "other")
 
 
 def test_a_layout_of_logs_alone_starts_nothing(work: Path) -> None:
@@ -133,10 +197,37 @@ def test_two_checkouts_with_an_rl_toml_each_get_a_name_of_their_own(work: Path) 
 
 
 def test_check_says_why_nothing_can_be_said_of_this_box(work: Path) -> None:
-    layout = write(work, "own.toml", 'framework = "generic"\n' + LAYOUT + 'gpus = "{gpus.a}"\n')
+    layout = write(work, "own.toml", 'framework = "generic"\n' + LAYOUT + 'gpu_memory = "much"\n')
     config = write(work, "mine.toml", "colour = 3\n")
     found = check((config,), str(layout), with_memory=True)
     assert found.valid
     assert [problem.severity for problem in found.problems] == ["warning"]
     assert "on this box: " in found.problems[0].message
-    assert "{gpus.a}" in found.problems[0].message
+    assert "gpu_memory is 'much'" in found.problems[0].message
+
+
+def test_a_layout_whose_commands_need_no_config_needs_none(tmp_path: Path) -> None:  # A12
+    layout = tmp_path / "parts.toml"
+    layout.write_text('[[component]]\nid = "a"\ncommand = ["sleep", "{port.a}"]\n')
+    assert check((), str(layout)).valid
+    record, earlier = plan_record(Wish((), layout=str(layout), workspace=tmp_path))
+    assert (record.name, record.config_files, earlier) == ("parts", (), None)
+    with pytest.raises(UsageError, match="no config and no layout is named"):
+        check((), None)
+
+
+def test_a_layout_that_is_given_as_config_is_told(tmp_path: Path) -> None:  # G7
+    layout = tmp_path / "parts.toml"
+    layout.write_text('[[component]]\nid = "a"\ncommand = ["sleep"]\n')
+    with pytest.raises(ConfigError, match="is a layout, which says what to run, and no config"):
+        check((layout,), None)
+
+
+@pytest.mark.parametrize("name", ["", "%", "a.b", "../x", "-x", "a" * 49, "ü"])
+def test_a_name_that_does_not_suit_is_refused_and_nothing_is_made(work: Path, name: str) -> None:
+    """Finding H11."""
+    layout = write(work, "own.toml", LAYOUT)
+    wish = Wish((write(work, "rl.toml", "x = 1\n"),), layout=str(layout), name=name)
+    with pytest.raises(ConfigError, match="does not suit"):
+        create(wish)
+    assert sorted(path.name for path in work.iterdir()) == ["own.toml", "rl.toml"]

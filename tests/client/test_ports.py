@@ -12,7 +12,7 @@ from rltui import paths
 from rltui.client import launch, ports
 from rltui.client.offline import open_store
 from rltui.frameworks import registry
-from rltui.services import layout_files
+from rltui.services import layout_files, processes
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.recipe import Recipe
 
@@ -158,6 +158,18 @@ def test_override_reaches_commands_readiness_and_the_record(tmp_path: Path, held
     )  # fmt: skip
     text = Path(record.config_files[0]).read_text()
     assert f"port = {held}" in text, "the config file is the user's"
+    assert recipe.passed("inference", files, resume_step=4, run_id="") == {
+        "rl": {"inference.server.port": port}
+    }
+    assert recipe.passed("orchestrator", files, resume_step=4, run_id="")["rl"] == {
+        "output_dir": record.output_dir,
+        "ckpt.resume_step": 4,
+        "inference.server.port": port,
+    }
+    usual = replace(record, output_dir=f"{record.workspace}/outputs/reverse-text")
+    layout = layout_files.load(Path(record.layout_file))
+    passed = Recipe(usual, layout, framework).passed("trainer", files, resume_step=None, run_id="")["rl"]
+    assert passed == {"inference.server.port": port}, "the folder is the one that the config means"
 
 
 def test_record_of_an_earlier_version_has_no_overrides(tmp_path: Path, free_port: int) -> None:
@@ -167,3 +179,25 @@ def test_record_of_an_earlier_version_has_no_overrides(tmp_path: Path, free_port
     control.record_file.write_text("".join(text.partition("\n[overrides]")[0]))
     assert "overr" not in control.record_file.read_text()
     assert control.read_record() == record
+
+
+def prime_rl(folder: Path, name: str) -> ExperimentRecord:
+    """An experiment of prime-rl's own example, which names no port."""
+    data = Path(__file__).parents[1] / "data" / "prime_rl" / "era_c" / "rl.toml"
+    record = experiment(folder, 1, name=name, layout="prime-rl")
+    Path(record.config_files[0]).write_text(data.read_text())
+    return replace(record, framework="prime-rl", instances={"env_servers.train": ("reverse-text",)})
+
+
+def test_two_runs_of_prime_rl_have_no_port_in_common(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding P3."""
+    monkeypatch.setattr(launch, "lives", alive("one"))
+    monkeypatch.setattr(processes, "port_holder", lambda port, host: None)
+    one, nothing_moves = ports.with_ports(prime_rl(tmp_path, "one"))
+    ControlFolder(Path(one.output_dir)).write_record(one)
+    assert nothing_moves == ()
+    assert set(ports.listening_ports(one)) == {8000, 8100, 29_000, 5000, 29_501, 5555, 5556, 5557}
+    two, notes = ports.with_ports(prime_rl(tmp_path, "two"))
+    assert set(ports.listening_ports(one)).isdisjoint(ports.listening_ports(two))
+    assert "port 5000 is the experiment one's: this experiment uses 5001 for the env servers" in notes
+    assert len(notes) == 5

@@ -14,16 +14,17 @@ from typing import Any, Literal
 
 from rltui.client import external_editor
 from rltui.client.launch import not_running
-from rltui.client.protocol import ConfigText, Event
+from rltui.client.protocol import ConfigText, Event, TakenDownError
 from rltui.client.wire import CONNECT_TIMEOUT_S, SupervisorGoneError, check_hello, result_of
-from rltui.core.api import EVENT_MODELS, Plan, Request
+from rltui.core.api import EVENT_MODELS, Down, Plan, Request, Status
 from rltui.core.config_report import Conversion
 from rltui.core.gpu.report import GpuHistories
 from rltui.core.layout import Screen
 from rltui.core.log_source import LogSource
 from rltui.errors import RltuiError
 from rltui.services import layout_files
-from rltui.services.experiment_files import ExperimentRecord
+from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.intent import IntentFile
 from rltui.services.log_file import LogFile
 from rltui.services.supervisor_socket import find_socket
 
@@ -43,6 +44,8 @@ class SupervisedExperiment:
         self.observed = record.observed
         self.readonly = readonly or record.observed
         self._may_start = not readonly
+        self._down: Down | None = None
+        """The end that its last supervisor told of."""
         layout = layout_files.load_for(record)
         self.screen: Screen = layout.screen
         self.component_ids = tuple(spec.id for spec in layout.component)
@@ -62,17 +65,21 @@ class SupervisedExperiment:
                 if "error" in message:
                     result_of(message)
                 if (model := EVENT_MODELS.get(message["event"])) is not None:
-                    yield model.model_validate(message["data"])  # type: ignore[misc]
+                    event = model.model_validate(message["data"])
+                    if isinstance(event, Status):
+                        self._down = event.down
+                    yield event  # type: ignore[misc]
+            self._refuse_revival()
         finally:
             writer.close()
 
     async def plan(self, request: Request) -> Plan:
         """What `request` would do."""
-        return Plan.model_validate(await self._call("plan", request.model_dump()))
+        return Plan.model_validate(await self._call("plan", request.model_dump(), wished=True))
 
     async def execute(self, request: Request) -> Plan:
         """Do it."""
-        return Plan.model_validate(await self._call("execute", request.model_dump()))
+        return Plan.model_validate(await self._call("execute", request.model_dump(), wished=True))
 
     async def gpu_history(self) -> GpuHistories:
         """Memory of each device over time."""
@@ -102,8 +109,8 @@ class SupervisedExperiment:
         command = [sys.executable, "-m", "rltui", "attach", component, "-n", self.name]
         return [*command, "--readonly"] if self.readonly else command
 
-    async def _call(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        reader, writer = await self._open()
+    async def _call(self, method: str, params: dict[str, Any], *, wished: bool = False) -> dict[str, Any]:
+        reader, writer = await self._open(wished=wished)
         try:
             request = {"id": 1, "method": method, "params": params}
             writer.write(json.dumps(request).encode() + b"\n")
@@ -114,10 +121,13 @@ class SupervisedExperiment:
         finally:
             writer.close()
 
-    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _open(self, *, wished: bool = False) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection. `wished`: a person wants something done, be it after a `down`."""
         try:
             reader, writer = await asyncio.open_unix_connection(find_socket(self._record), limit=LINE_LIMIT)
         except OSError:
+            if not wished:
+                self._refuse_revival()
             if not self._may_start:
                 raise not_running(self.name) from None
             await self._start_supervisor()
@@ -137,6 +147,14 @@ class SupervisedExperiment:
             writer.close()
             raise
         return reader, writer
+
+    def _refuse_revival(self) -> None:
+        """What was taken down stays so. What its supervisor said counts as much as what it could write."""
+        noted = IntentFile(ControlFolder(Path(self._record.output_dir)).intent_file).read().down
+        for down in (self._down, noted):
+            if down is not None and down.complete:
+                left = f"; cannot be ended: {', '.join(down.left)}" if down.left else ""
+                raise TakenDownError(f"{self.name} was taken down by {down.by}{left}")
 
     async def _start_supervisor(self) -> None:
         process = await asyncio.create_subprocess_exec(

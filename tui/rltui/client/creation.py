@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from rltui import paths
-from rltui.client import launch
+from rltui.client import down, launch
 from rltui.client.ports import with_ports
-from rltui.core.config_report import Check, Problem
+from rltui.client.start_check import start_problems
+from rltui.core.api import Request
+from rltui.core.config_report import Check, KnobTable, Problem
 from rltui.core.gpu.report import MemoryVerdict
 from rltui.core.instances import needed
 from rltui.core.layout import Layout
-from rltui.errors import ConfigError, ConflictError
+from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
 from rltui.frameworks import registry
-from rltui.frameworks.base import ConfigFiles, Framework, RunFiles
-from rltui.services import layout_files
+from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.frameworks.generic import GENERIC, fitted
+from rltui.services import layout_files, toml_source, trust
 from rltui.services.config_files import detect, load
 from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import (
@@ -33,7 +37,10 @@ from rltui.services.experiment_files import (
     new_record,
 )
 from rltui.services.file_lock import FileLock
+from rltui.services.resume_point import ResumePoint, ResumePoints
 from rltui.services.run_folder import RunFolder, next_free
+from rltui.services.shared_configs import shared_configs
+from rltui.services.shell import keep_shell, make_room_for_files
 
 LOCK_TIMEOUT_S = 30.0
 """How long to wait for others who create experiments; each takes a second or two."""
@@ -53,6 +60,10 @@ class Wish:
     workspace: Path | None = None
     earlier_run: Literal["ask", "resume", "new"] = "ask"
     """What to do where the output folder holds an earlier run."""
+    checkpoint: int | None = None
+    """The checkpoint to resume from; `None`: the one that the config asks for, else the newest."""
+    force: bool = False
+    """No rule of ours refuses the config, now or when it is edited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +71,8 @@ class EarlierRun:
     """What lies in the output folder already."""
 
     output_dir: Path
-    checkpoint: int | None
+    point: ResumePoint
+    """Where it would be resumed."""
     next_free: Path
     owner: str | None = None
     """Name of the experiment it was, where that is another than the one to be created."""
@@ -68,8 +80,8 @@ class EarlierRun:
     def refusal(self) -> ConflictError:
         """The choice, in words."""
         resumable = (
-            f"--resume continues it from checkpoint {self.checkpoint}"
-            if self.checkpoint is not None
+            f"--resume continues it from checkpoint {self.point.step}"
+            if self.point.step is not None
             else "--resume begins it anew (it has no checkpoint; its files are kept aside)"
         )
         whose = f"an earlier run of the experiment {self.owner}" if self.owner else "an earlier run"
@@ -94,7 +106,11 @@ def identify(
         AmbiguousConfigError: if the files suit several frameworks, and `framework` does not say which.
         ConfigError: if a file is missing or malformed, or the framework or layout is unknown.
     """
-    folder, workspace = config_files[0].parent, workspace or Path.cwd()
+    if not config_files and layout is None:
+        raise UsageError("no config and no layout is named", hint="name a config file, or a layout with -l")
+    _refuse_layouts(config_files)
+    workspace = workspace or Path.cwd()
+    folder = config_files[0].parent if config_files else Path.cwd()
     if layout is None:
         chosen = (
             registry.get(framework) if framework is not None else detect(config_files, workspace=workspace)
@@ -109,10 +125,22 @@ def identify(
         )
     if wanted or framework is not None:
         return registry.get(wanted or str(framework)), layout_file
+    if not config_files:
+        return GENERIC, layout_file
     try:
         return detect(config_files, workspace=workspace), layout_file
     except registry.UnknownConfigError:
         return registry.get("generic"), layout_file
+
+
+def _refuse_layouts(config_files: Iterable[Path]) -> None:
+    for path in config_files:
+        tables = toml_source.read(path).data.get("component")
+        if isinstance(tables, list) and all(isinstance(each, dict) and "command" in each for each in tables):
+            raise ConfigError(
+                f"{path} is a layout, which says what to run, and no config",
+                hint=f"use it with -l {path}, and name a config beside it where its commands need one",
+            )
 
 
 def check(
@@ -120,13 +148,19 @@ def check(
     layout: str | None,
     framework: str | None = None,
     *,
+    workspace: Path | None = None,
     with_memory: bool = False,
     with_own: bool = False,
+    starting: bool = False,
 ) -> Check:
-    """Validate; no side effects. `with_memory` also reads the GPUs, and says what will fit; `with_own` asks
-    the framework's own validators, where its checkout is found, which takes seconds.
+    """Validate; no side effects. `workspace` as for `identify`.
+
+    `with_memory` also reads the GPUs, and says what will fit. `with_own` asks the framework's own validators,
+    where its checkout is found, which takes seconds; what they take, no rule of ours refuses.
+    `starting`: what would stand in the way of a start is an error too.
     """
-    chosen, layout_file = identify(config_files, layout, framework)
+    chosen, layout_file = identify(config_files, layout, framework, workspace=workspace)
+    chosen = fitted(chosen, _layout(layout_file))
     store = ConfigStore(list(config_files), chosen)
     files = store.load()
     loaded = layout_files.with_instances(_layout(layout_file), chosen.instances(files), layout_file)
@@ -134,19 +168,51 @@ def check(
     if with_own:
         from rltui.services.own_problems import OwnValidators  # starts processes, which only a check does
 
-        problems += OwnValidators(chosen, Path.cwd()).problems(store.load_sources(), problems)
+        own, sources = OwnValidators(chosen, workspace or Path.cwd()), store.load_sources()
+        if own.accepts(sources):
+            store.accept(sources)
+        problems = store.problems()
+        problems += own.problems(sources, problems)
+    problems += shared_configs(store.base())
+    lacking = start_problems(layout_file, loaded, chosen, files, workspace or Path.cwd())
+    problems += (
+        tuple(each.model_copy(update={"severity": "error"}) for each in lacking) if starting else lacking
+    )
     memory: tuple[MemoryVerdict, ...] = ()
-    if with_memory:
+    if with_memory and not lacking:
         memory, here = _memory(config_files, layout_file, loaded, chosen, files)
         problems += here
     return Check(
         valid=not any(problem.severity == "error" for problem in problems),
+        startable=not lacking,
         framework=chosen.id,
         layout=str(layout_file),
         problems=problems,
         derived=chosen.derive(files),
         memory=memory,
     )
+
+
+def trust_what_runs(wish: Wish) -> None:
+    """For whoever starts what `wish` describes: the folders that it runs programs of are trusted.
+
+    Raises:
+        ConfigError: as `identify`.
+    """
+    files, workspace = tuple(path.absolute() for path in wish.config_files), wish.workspace or Path.cwd()
+    framework, layout_file = identify(files, wish.layout, wish.framework, workspace=workspace)
+    trust.grant(trust.run_from(layout_file, framework, workspace=workspace, config_files=files))
+
+
+def knobs(config_files: tuple[Path, ...], layout: str | None, framework: str | None = None) -> KnobTable:
+    """Every knob of a config that need never have run, by its files alone; no side effects."""
+    chosen, layout_file = identify(config_files, layout, framework)
+    chosen = fitted(chosen, _layout(layout_file))
+    instances = chosen.instances(ConfigStore(list(config_files), chosen).load())
+    loaded = layout_files.with_instances(_layout(layout_file), instances, layout_file)
+    components = [spec.id for spec in loaded.component]
+    store = ConfigStore(list(config_files), chosen, components=components, launched=loaded.launched)
+    return store.knob_table({})
 
 
 def _layout(layout_file: Path) -> Layout:
@@ -191,17 +257,17 @@ def plan_record(wish: Wish) -> tuple[ExperimentRecord, EarlierRun | None]:
     paths_ = tuple(path.absolute() for path in wish.config_files)
     workspace = (wish.workspace or Path.cwd()).absolute()
     framework, layout_file = identify(paths_, wish.layout, wish.framework, workspace=workspace)
-    files = ConfigStore(list(paths_), framework).load()
     layout = _layout(layout_file)
+    framework = fitted(framework, layout)
+    files = ConfigStore(list(paths_), framework).load()
     instances = needed(layout, framework.instances(files))
     layout_files.with_instances(layout, instances, layout_file)  # refused now rather than at the start
-    configured = framework.output_dir(files) or default_output_dir(paths_)
-    output_dir = workspace / (wish.output_dir or configured)
-    name = wish.name or free_name(output_dir.name, output_dir)
-    earlier = _earlier_run(output_dir, layout.run_dir, name, framework.files_of(files))
+    output_dir = _output_dir(wish, workspace, framework, files)
+    name = wish.name if wish.name is not None else free_name(output_dir.name, output_dir)
+    earlier = _earlier_run(wish, output_dir, layout, name, framework, files)
     if earlier is not None and wish.earlier_run == "new":
         output_dir, earlier = earlier.next_free, None
-        name = wish.name or free_name(output_dir.name, output_dir)
+        name = wish.name if wish.name is not None else free_name(output_dir.name, output_dir)
     record = new_record(
         name=name,
         output_dir=output_dir.resolve(),
@@ -211,18 +277,35 @@ def plan_record(wish: Wish) -> tuple[ExperimentRecord, EarlierRun | None]:
         framework=framework.id,
         run_dir=layout.run_dir,
         instances=instances,
+        forced=wish.force,
     )
     return record, earlier
 
 
-def _earlier_run(output_dir: Path, run_dir: str, name: str, run_files: RunFiles) -> EarlierRun | None:
-    folder = RunFolder(output_dir / run_dir, run_files)
+def _output_dir(wish: Wish, workspace: Path, framework: Framework, files: ConfigFiles) -> Path:
+    """As a person says it, from the folder they are in; else where the config belongs, or as it says."""
+    if wish.output_dir is not None:
+        return wish.output_dir.absolute()
+    config_files = tuple(path.absolute() for path in wish.config_files)
+    if not config_files:
+        return workspace / default_output_dir([Path(wish.layout or "")])
+    around = ControlFolder(config_files[0].parent).read_record()
+    if around is not None and around.config_files == tuple(map(str, config_files)):
+        return Path(around.output_dir)  # an experiment's own copy of the config still names the original's
+    return workspace / (framework.output_dir(files) or default_output_dir(config_files))
+
+
+def _earlier_run(
+    wish: Wish, output_dir: Path, layout: Layout, name: str, framework: Framework, files: ConfigFiles
+) -> EarlierRun | None:
+    folder = RunFolder(output_dir / layout.run_dir, framework.files_of(files))
     owner = _owner(output_dir, name)
-    if not folder.artifacts() and owner is None:
+    if not folder.artifacts() and (owner is None or not ControlFolder(output_dir).newest_attempts()):
         return None
-    return EarlierRun(
-        output_dir, folder.latest_checkpoint(), next_free(output_dir), owner.name if owner else None
-    )
+    jobs = layout.run_jobs(framework.run_roles)
+    points = ResumePoints(framework, ControlFolder(output_dir), folder, jobs)
+    point = points.of(Request(action="start", resume_step=wish.checkpoint), files)
+    return EarlierRun(output_dir, point, next_free(output_dir), owner.name if owner else None)
 
 
 def _owner(output_dir: Path, name: str) -> ExperimentRecord | None:
@@ -238,6 +321,8 @@ class Created:
     record: ExperimentRecord
     notes: tuple[str, ...] = ()
     """What is not as the config says, in words: ports that were busy."""
+    made: tuple[Path, ...] = ()
+    """Folders that were not there before, outer ones first."""
 
 
 def examine(wish: Wish) -> ExperimentRecord:
@@ -256,7 +341,10 @@ def examine(wish: Wish) -> ExperimentRecord:
     launch.refuse_if_alive(before or record)
     if earlier is not None and wish.earlier_run == "ask":
         raise earlier.refusal()
-    _refuse_errors(record)
+    if wish.earlier_run == "resume":
+        _refuse_resume(record, earlier)
+    if not wish.force:
+        _refuse_errors(record)
     if before is None:
         return record
     return replace(
@@ -273,17 +361,46 @@ def create(wish: Wish) -> Created:
         ConfigError, ConflictError: as `examine`; nothing was written.
         RltuiError: if the supervisor cannot be started.
     """
+    make_room_for_files()
     with alone():
         record, notes = with_ports(examine(wish))
         control = ControlFolder(Path(record.output_dir))
         owner = _owner(Path(record.output_dir), record.name)
+        made = tuple(folder for folder in (Path(record.output_dir), control.path) if not folder.exists())
+        # A supervisor with nothing to do knows the config and layout of before.
+        down.send_away(owner or find_experiment(record.name) or record)
         make_folder(Path(record.output_dir))
         control.write_record(record)
+        keep_shell(control)
+        created = Created(record, notes, made)
         if owner is not None:
             forget(owner)
             launch.clear_away(owner)
-        launch.start_supervisor(record)
-    return Created(record, notes)
+        try:
+            launch.start_supervisor(record)
+        except RltuiError:
+            undo(created)
+            raise
+    return created
+
+
+def undo(created: Created) -> None:
+    """Take back a creation of which nothing was started: its supervisor ends, and new folders go.
+
+    Nothing is taken back where somebody else has started something meanwhile.
+    """
+    try:
+        down.send_away(created.record)
+    except ConflictError:
+        return
+    control = ControlFolder(Path(created.record.output_dir))
+    if control.path in created.made:
+        forget(created.record)
+        launch.clear_away(created.record)
+        shutil.rmtree(control.path, ignore_errors=True)
+    for folder in reversed(created.made):
+        with suppress(OSError):  # something else lies there by now
+            folder.rmdir()
 
 
 @contextmanager
@@ -305,6 +422,17 @@ def alone() -> Iterator[None]:
         lock.release()
 
 
+def _refuse_resume(record: ExperimentRecord, earlier: EarlierRun | None) -> None:
+    """Where there is nothing to continue, or not from where somebody asks for."""
+    if earlier is not None and earlier.point.problem is not None:
+        raise ConflictError(earlier.point.problem.text, hint="choose one of these; nothing was started")
+    if earlier is None and ControlFolder(Path(record.output_dir)).read_record() is None:
+        raise ConflictError(
+            f"there is no earlier run in {record.output_dir} to resume",
+            hint="leave --resume out to start one there, or name its folder with -o",
+        )
+
+
 def _folder_taken(owner: ExperimentRecord) -> ConflictError:
     return ConflictError(
         f"{owner.output_dir} is the folder of the experiment {owner.name}, which is running",
@@ -314,12 +442,23 @@ def _folder_taken(owner: ExperimentRecord) -> ConflictError:
 
 
 def _refuse_errors(record: ExperimentRecord) -> None:
-    found = check(tuple(map(Path, record.config_files)), record.layout_file, record.framework)
-    errors = [problem for problem in found.problems if problem.severity == "error"]
+    """The framework's own validators have the last word, where they can be asked."""
+    errors: list[Problem] = []
+    for with_own in (False, True):
+        found = check(
+            tuple(map(Path, record.config_files)),
+            record.layout_file,
+            record.framework,
+            workspace=Path(record.workspace),
+            with_own=with_own,
+            starting=True,
+        )
+        if not (errors := [problem for problem in found.problems if problem.severity == "error"]):
+            return
     if errors:
         lines = [problem.text for problem in errors]
         raise ConfigError(
             lines[0] if len(lines) == 1 else f"{len(lines)} errors in the config",
             details=lines if len(lines) > 1 else (),
-            hint="nothing was started; mend the file and try again",
+            hint="nothing was started; mend the file and try again, or go on all the same with --force",
         )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rltui.client.protocol import ConfigText
 from rltui.errors import ConfigError, RltuiError, UsageError
+from rltui.services.toml_source import content_of
 
 _FALLBACK = "vi"
 
@@ -19,13 +20,11 @@ def read_config(path: str) -> ConfigText:
     """A config file as it is now, byte order mark and line endings included.
 
     Raises:
-        ConfigError: if it cannot be read, or is not UTF-8.
+        ConfigError: if it cannot be read, is no regular file, too large, or not UTF-8.
     """
     try:
-        content = Path(path).read_bytes()
+        content = content_of(Path(path))
         text = content.decode()
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}", hint="is it still there?") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 (byte {error.start})", hint="convert it first") from error
     return ConfigText(path=path, text=text, sha256=hashlib.sha256(content).hexdigest())

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import sys
 import time
 from pathlib import Path
 
 from rltui import paths
-from rltui.client.wire import SupervisorGoneError, Wire
-from rltui.errors import ConflictError, RltuiError, UsageError
+from rltui.client.last_status import kept
+from rltui.client.wire import CONNECT_TIMEOUT_S, SupervisorGoneError, Wire
+from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
 from rltui.services.experiment_files import (
     ControlFolder,
     ExperimentRecord,
@@ -20,29 +22,38 @@ from rltui.services.supervisor_socket import find_socket
 
 START_TIMEOUT_S = 15.0
 POLL_S = 0.05
+AGAIN_S = 0.5
+"""Without a window for so long, another is opened, once."""
 VANISHED_S = 3.0
 """A supervisor without a window has ended. Another may hold its place, and needs this long to be reachable
 again where its socket was removed."""
 
 
 def is_alive(record: ExperimentRecord) -> bool:
-    """A supervisor answers, be it only that it cannot be spoken to."""
-    try:
-        Wire(find_socket(record)).close()
-    except SupervisorGoneError:
-        return False
-    except RltuiError:  # another version, too many clients, or stopped
-        return True
+    """A supervisor listens, whether it answers or not: it may be stopped, or of another version."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.settimeout(CONNECT_TIMEOUT_S)
+    with listener:
+        try:
+            listener.connect(str(find_socket(record)))
+        except TimeoutError:  # stopped, and more clients wait for it than the system lets
+            return True
+        except OSError:
+            return False
     return True
 
 
 def has_something_to_adopt(record: ExperimentRecord) -> bool:
     """A component of it runs, or was about to run when its supervisor was killed."""
+    if kept(record) is not None:
+        return False
     from rltui.services import processes  # not needed while a supervisor answers
     from rltui.services.intent import IntentFile
 
-    control = ControlFolder(Path(record.output_dir))
-    attempts = map(processes.read_attempt, control.newest_attempts())
+    control, traces = ControlFolder(Path(record.output_dir)), processes.Traces()
+    attempts = [traces.attempt(folder, record.tag) for folder in control.newest_attempts()]
+    if not control.record_file.exists() and record.output_dir in processes.living_output_dirs():
+        return True  # its folder was deleted, and what runs has not brought its own back yet
     return IntentFile(control.intent_file).read().is_unfinished or any(
         attempt is not None and (attempt.is_supervised or attempt.living_main is not None)
         for attempt in attempts
@@ -50,8 +61,23 @@ def has_something_to_adopt(record: ExperimentRecord) -> bool:
 
 
 def lives(record: ExperimentRecord) -> bool:
-    """Something of it runs, its supervisor or a component, or is about to."""
-    return is_alive(record) or has_something_to_adopt(record)
+    """A component of it is not stopped; a supervisor alone is nothing. An observed run: it is looked at."""
+    try:
+        wire = Wire(find_socket(record), patience_s=1.0)
+    except SupervisorGoneError:
+        return has_something_to_adopt(record)
+    except RltuiError:  # another version, too many clients, or stopped: better not taken for dead
+        return True
+    with wire:
+        if record.observed:
+            return True
+        try:
+            status = wire.call("status", timeout_s=CONNECT_TIMEOUT_S)
+        except SupervisorGoneError:
+            return has_something_to_adopt(record)
+        except RltuiError:
+            return True
+        return status["state"] == "running" or status["transaction"] is not None
 
 
 def choose(name: str | None) -> ExperimentRecord:
@@ -63,8 +89,9 @@ def choose(name: str | None) -> ExperimentRecord:
     if name is not None:
         record = find_experiment(name)
         if record is None:
-            known = ", ".join(other.name for other in known_experiments()) or "none"
-            raise UsageError(f"no experiment called {name!r}", hint=f"known: {known}; see `rltui ls`")
+            from rltui.core.suggest import unknown
+
+            raise unknown("experiment", name, [other.name for other in known_experiments()])
         return record
     records = known_experiments()
     alive = [record for record in records if lives(record)]
@@ -73,18 +100,26 @@ def choose(name: str | None) -> ExperimentRecord:
         return candidates[0]
     if not candidates:
         raise UsageError("there is no experiment yet", hint="start one: rltui up CONFIG.toml, or rltui demo")
-    names = ", ".join(record.name for record in candidates)
-    word = "alive" if alive else "known"
-    raise UsageError(f"{len(candidates)} experiments are {word}: {names}", hint="say which one with -n NAME")
+    raise UnclearChoiceError(candidates, "alive" if alive else "known")
 
 
-def connect(record: ExperimentRecord) -> Wire | None:
+class UnclearChoiceError(UsageError):
+    """Several experiments may be meant."""
+
+    def __init__(self, candidates: list[ExperimentRecord], word: str) -> None:
+        names = ", ".join(record.name for record in candidates)
+        title = f"{len(candidates)} experiments are {word}: {names}"
+        super().__init__(title, hint="say which one with -n NAME")
+        self.candidates = candidates
+
+
+def connect(record: ExperimentRecord, *, patience_s: float = CONNECT_TIMEOUT_S) -> Wire | None:
     """A connection to the supervisor of `record`; `None` where nothing of the experiment is alive.
 
-    Where there is none but something to adopt, one is started.
+    Where there is none but something to adopt, one is started. `patience_s`: for one that does not answer.
     """
     try:
-        return Wire(find_socket(record))
+        return Wire(find_socket(record), patience_s=patience_s)
     except SupervisorGoneError:
         return reach(record) if has_something_to_adopt(record) else None
 
@@ -105,31 +140,53 @@ def start_supervisor(record: ExperimentRecord) -> None:
         RltuiError: if tmux is missing or too old, or the supervisor dies; its last words are in the details.
     """
     # Here, since libtmux takes 0.1 s to import.
+    from rltui.services.shell import make_room_for_files
     from rltui.services.tmux_host import SUPERVISOR_WINDOW, TmuxHost, session_name
 
     tmux = TmuxHost(paths.tmux_socket())
     tmux.check()
+    make_room_for_files()
+    paths.socket_path(record.name, record.output_dir)  # says what is wrong, where a supervisor could only die
     control = ControlFolder(Path(record.output_dir))
+    _bring_back(control, record)
     log_start = control.supervisor_log.stat().st_size if control.supervisor_log.exists() else 0
     session = session_name(record.name)
-    argv = [sys.executable, "-m", "rltui.daemon", record.output_dir]
-    # Of several clients that come at once, all but the first are refused here, and wait like it.
-    with contextlib.suppress(ConflictError):
-        if tmux.has_session(session):
-            tmux.start_window(session, SUPERVISOR_WINDOW, argv, cwd=record.workspace)
-        else:
-            tmux.start_supervisor(session, argv, cwd=record.workspace, env={})
+    argv = [sys.executable, "-X", "utf8", "-m", "rltui.daemon", record.output_dir]  # whatever the locale
+
+    def open_window() -> None:
+        # Of several clients that come at once, all but the first are refused here, and wait like it.
+        with contextlib.suppress(ConflictError):
+            if tmux.has_session(session):
+                tmux.start_window(session, SUPERVISOR_WINDOW, argv, cwd=record.workspace)
+            else:
+                tmux.start_supervisor(session, argv, cwd=record.workspace, env={})
+
+    open_window()
     seen = begun = time.monotonic()
+    is_again = False
     while not is_alive(record):
         last_words = _fatal_words(control.supervisor_log, log_start)
         now = time.monotonic()
         if any(window.name == SUPERVISOR_WINDOW and not window.dead for window in tmux.list_windows(session)):
             seen = now
+        elif not is_again and now > seen + AGAIN_S:  # the one that we met was about to leave
+            is_again = True
+            open_window()
         if last_words or now > begun + START_TIMEOUT_S or now > seen + VANISHED_S:
             raise RltuiError(
                 "the supervisor did not start", details=last_words, hint=f"see {control.supervisor_log}"
             )
         time.sleep(POLL_S)
+
+
+def _bring_back(control: ControlFolder, record: ExperimentRecord) -> None:
+    """What a supervisor needs to begin: its folder may have been deleted, or its record damaged."""
+    try:
+        is_there = control.read_record() is not None
+    except ConfigError:
+        is_there = False
+    if not is_there:
+        control.write_record(record)
 
 
 def not_running(name: str) -> RltuiError:
@@ -162,10 +219,16 @@ def _no_terminal(record: ExperimentRecord, component: str) -> RltuiError:
     if component == "supervisor":
         return RltuiError("the supervisor has no terminal", hint=f"read its log: {control.supervisor_log}")
     if not attempts:
+        from rltui.core.suggest import unknown
+        from rltui.services import layout_files
+
+        known = [spec.id for spec in layout_files.load_for(record).component]
+        if component not in known:
+            return unknown("component", component, [*known, "supervisor"])
         started = ", ".join(folder.parent.name for folder in control.newest_attempts()) or "nothing yet"
         return RltuiError(f"{component!r} has not been started in {record.name}", hint=f"started: {started}")
     attempt = processes.read_attempt(control.attempt_dir(component, attempts[-1]))
-    logs = f"rltui logs {component} --name {record.name}"
+    logs = f"rltui logs {component} -n {record.name}"
     if attempt is not None and (attempt.is_supervised or attempt.living_main is not None):
         return RltuiError(
             f"the terminal of {component}'s attempt {attempts[-1]} is gone, {component} itself goes on",

@@ -67,7 +67,9 @@ def _record(
         if set(record.config_files) == set(names) and record.framework == framework.id:
             return record
     workspace = Path.cwd()
-    output_dir = workspace / (framework.output_dir(files) or default_output_dir(config_files))
+    output_dir = workspace / (
+        framework.output_dir(files) or default_output_dir(config_files or [layout_file])
+    )
     return ExperimentRecord(
         name=output_dir.name,
         output_dir=str(output_dir),

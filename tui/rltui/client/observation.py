@@ -78,7 +78,11 @@ def observe(look: Look) -> ExperimentRecord:
                 hint="choose another with -n NAME",
             )
         return _written(
-            name=before.name if before is not None else look.name or _free_name(run.path),
+            name=before.name
+            if before is not None
+            else _free_name(run.path)
+            if look.name is None
+            else look.name,
             run_dir=run.path,
             layout_file=layout_file,
             framework=run.framework,

@@ -21,6 +21,7 @@ from rltui.services.batch_conversion import conversion
 from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.followed_logs import FollowedLogs
+from rltui.services.intent import IntentFile
 from rltui.services.observed import framework_of, is_growing, refuse_observed, title_of
 from rltui.services.run_metrics import read_series
 from rltui.services.step_times import StepTimes
@@ -38,6 +39,7 @@ def open_store(record: ExperimentRecord) -> ConfigStore:
         components=[spec.id for spec in layout.component],
         launched=layout.launched,
         derive=times.derive,
+        forced=record.forced,
     )
 
 
@@ -86,6 +88,7 @@ def offline_status(record: ExperimentRecord) -> Status:
         workspace=record.workspace,
         progress=progress,
         orphans=offline_orphans(record),
+        down=IntentFile(ControlFolder(Path(record.output_dir)).intent_file).read().down,
     )
 
 

@@ -12,10 +12,12 @@ from rltui.client.offline import open_store
 from rltui.core.layout import Layout
 from rltui.core.template import render
 from rltui.errors import ConfigError
-from rltui.frameworks import overrides, registry
+from rltui.frameworks import overrides
 from rltui.frameworks.base import ConfigFiles, PortKnob, RunContext
 from rltui.services import layout_files, processes
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord, known_experiments
+from rltui.services.observed import framework_of
+from rltui.services.probes import served_model
 
 OVERRIDES = "{overrides}"
 """Placeholder of a layout for the options that rltui chose."""
@@ -30,21 +32,23 @@ def with_ports(record: ExperimentRecord) -> tuple[ExperimentRecord, tuple[str, .
     layout cannot change stays: the start then waits for it and names who holds it.
     """
     layout, files = _read(record)
-    ports = [item for item in registry.get(record.framework).ports(files) if _takes_options(layout, item)]
+    ports = [item for item in framework_of(record).ports(files) if _takes_options(layout, item)]
     before = overrides.standing(ports, record.overrides, record.overridden)
     taken = _Taken(record)
     chosen: dict[str, int | str] = {}
     notes: list[str] = []
     for item in ports:
         wanted = int(before.get(item.knob, item.port))
-        obstacle = taken.obstacle(wanted)
-        port = wanted if obstacle is None else taken.next_free(item.port)
+        busy = taken.first_obstacle(wanted, item.more)
+        port = wanted if busy is None else taken.next_free(item.port, item.more)
         if port is None or port == item.port:
             continue
         chosen[item.knob] = port
-        taken.claim(port)
-        if obstacle is not None:
-            notes.append(f"port {wanted} is {obstacle}: this experiment uses {port}")
+        taken.claim(port, item.more)
+        if busy is not None:
+            notes.append(f"port {busy[0]} is {busy[1]}: this experiment uses {port}{_for(item)}")
+            if (model := served_model(busy[0])) is not None:
+                notes.append(f"a server is already there, serving {model}; it is left alone")
         else:
             notes.append(f"{item.component} uses port {port}, as before; the config says {item.port}")
     instead_of = {item.knob: item.port for item in ports if item.knob in chosen}
@@ -60,18 +64,23 @@ def listening_ports(record: ExperimentRecord) -> tuple[int, ...]:
     if record.observed:
         return ()
     layout, files = _read(record)
-    framework = registry.get(record.framework)
+    framework = framework_of(record)
+    knobs = framework.ports(files)
+    standing = overrides.standing(knobs, record.overrides, record.overridden)
     context = RunContext(
         workspace=record.workspace,
         output_dir=record.output_dir,
         run_dir=record.run_dir,
         name=record.name,
         python=sys.executable,
-        overrides=overrides.standing(framework.ports(files), record.overrides, record.overridden),
+        overrides=standing,
     )
     values = framework.template_values(files, context)
-    texts = (render(spec.port, values, where=record.layout_file) for spec in layout.component if spec.port)
-    return tuple(int(text) for text in texts if text.isdigit())
+    texts = [render(spec.port, values, where=record.layout_file) for spec in layout.component if spec.port]
+    named = {int(text) for text in texts if text.isdigit()}
+    for item in knobs:
+        named.update(int(standing.get(item.knob, item.port)) + above for above in (0, *item.more))
+    return tuple(sorted(named))
 
 
 class _Taken:
@@ -80,7 +89,9 @@ class _Taken:
     def __init__(self, record: ExperimentRecord) -> None:
         self._record = record
         others = (other for other in known_experiments() if other.name != record.name)
-        self._owners = dict(_claims(other for other in others if launch.lives(other)))
+        self._owners = dict(
+            _claims(other for other in others if launch.is_alive(other) or launch.lives(other))
+        )
 
     def obstacle(self, port: int) -> str | None:
         """Why `port` cannot be used, in words."""
@@ -89,20 +100,32 @@ class _Taken:
             return f"held by {holder}"
         return f"the experiment {self._owners[port]}'s" if port in self._owners else None
 
-    def claim(self, port: int) -> None:
-        """Not for another component of the same experiment."""
-        self._owners[port] = self._record.name
+    def first_obstacle(self, port: int, more: tuple[int, ...] = ()) -> tuple[int, str] | None:
+        """The first that cannot be used of `port` and those so far above it, and why."""
+        found = ((port + above, self.obstacle(port + above)) for above in (0, *more))
+        return next(((other, why) for other, why in found if why is not None), None)
 
-    def next_free(self, port: int) -> int | None:
-        """`port`, or the first above it that can be used."""
-        return next((other for other in range(port, LAST_PORT + 1) if self.obstacle(other) is None), None)
+    def claim(self, port: int, more: tuple[int, ...] = ()) -> None:
+        """Not for another component of the same experiment."""
+        self._owners.update((port + above, self._record.name) for above in (0, *more))
+
+    def next_free(self, port: int, more: tuple[int, ...] = ()) -> int | None:
+        """`port`, or the first above it that can be used with those that belong to it."""
+        last = LAST_PORT - max(more, default=0)
+        return next((p for p in range(port, last + 1) if self.first_obstacle(p, more) is None), None)
 
     def _is_own(self, holder: processes.PortHolder) -> bool:
         """A leftover of an earlier attempt of this experiment, which is ended before the next start."""
         control = ControlFolder(Path(self._record.output_dir))
-        attempts = (processes.read_attempt(folder) for folder in control.newest_attempts())
+        traces = processes.Traces()
+        attempts = (traces.attempt(folder, self._record.tag) for folder in control.newest_attempts())
         records = [attempt for attempt in attempts if attempt is not None]
         return any(left.id == holder.process for left in processes.leftovers(self._record.tag, records))
+
+
+def _for(item: PortKnob) -> str:
+    """Which one moves, where it is not the server that everybody knows by its port."""
+    return "" if item.component == "inference" else f" for the {item.component}"
 
 
 def _claims(records: Iterable[ExperimentRecord]) -> Iterator[tuple[int, str]]:

@@ -11,9 +11,14 @@ from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.layout import Screen
 from rltui.core.log_source import LogSource
+from rltui.errors import RltuiError
 
 Event = Status | GpuReport | KnobTable | JournalEntry | Alert
 """A pushed message: a new whole value replaces the older one of its type."""
+
+
+class TakenDownError(RltuiError):
+    """Somebody has ended the experiment with `rltui down`: only a person's wish starts a supervisor again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +43,11 @@ class Experiment(Protocol):
     """Somebody else runs it. Then it is read-only as well."""
 
     def events(self) -> AsyncIterator[Event]:
-        """Current values first (status, gpus, knobs), then every change. Ends when the supervisor ends."""
+        """Current values first (status, gpus, knobs), then every change. Ends when the supervisor ends.
+
+        Raises:
+            TakenDownError: where that was wanted, until somebody starts it again.
+        """
         ...
 
     async def plan(self, request: Request) -> Plan:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import socket
 import struct
 from collections.abc import Iterator
@@ -32,9 +34,9 @@ class Wire:
         RltuiError: if the supervisor is of another version, has too many clients, or does not answer.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, patience_s: float = CONNECT_TIMEOUT_S) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.settimeout(CONNECT_TIMEOUT_S)
+        self._socket.settimeout(patience_s)
         self._file = self._socket.makefile("rb")
         try:
             self._socket.connect(str(path))
@@ -64,15 +66,29 @@ class Wire:
             SupervisorGoneError: if it dies meanwhile.
             RltuiError: what the supervisor refused it with, or that it does not answer in time.
         """
-        self._next_id += 1
         self._socket.settimeout(timeout_s)
-        request = {"id": self._next_id, "method": method, "params": params or {}}
         try:
-            with suppress(BrokenPipeError):  # it may have hung up with a refusal, which is there to be read
-                self._socket.sendall(json.dumps(request).encode() + b"\n")
-            return result_of(self._read())
+            self.ask(method, params)
+            return self.answer()
         except TimeoutError:
             raise RltuiError(f"the supervisor did not answer {method!r} in {timeout_s:g} s") from None
+
+    def ask(self, method: str, params: dict[str, Any] | None = None) -> None:
+        """Ask without waiting for the answer."""
+        self._next_id += 1
+        request = {"id": self._next_id, "method": method, "params": params or {}}
+        with suppress(ConnectionError):  # it may have hung up with a refusal, which is there to be read
+            self._socket.sendall(json.dumps(request).encode() + b"\n")
+
+    def answer(self) -> dict[str, Any]:
+        """The answer to the oldest question that has none yet.
+
+        Raises:
+            SupervisorGoneError: if it dies meanwhile.
+            RltuiError: what the supervisor refused it with.
+        """
+        try:
+            return result_of(self._read())
         except ConnectionError as error:
             raise SupervisorGoneError("the supervisor ended while it was asked") from error
 
@@ -96,10 +112,16 @@ class Wire:
         self._socket.shutdown(socket.SHUT_RDWR)
 
     def wait_for_end(self) -> None:
-        """Returns when the supervisor has hung up, which it does last."""
+        """Returns when the supervisor has hung up and its process has ended, so that another may start."""
         self._socket.settimeout(CONNECT_TIMEOUT_S)
-        while self._file.readline():
-            continue
+        with suppress(OSError):  # it has ended already, or the kernel knows no pidfd
+            process = os.pidfd_open(self._server_pid())
+            try:
+                while self._file.readline():
+                    continue
+                select.select([process], [], [], CONNECT_TIMEOUT_S)
+            finally:
+                os.close(process)
 
     def close(self) -> None:
         """Hang up."""

@@ -1,0 +1,82 @@
+"""What a start would find is found before: by `check`, by `up`, by opening."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rltui.cli import main
+from rltui.client.creation import Wish, check, examine
+from rltui.errors import ConfigError
+
+PRIME = """\
+[orchestrator.concurrency]
+max_inflight = 64
+[trainer]
+[[orchestrator.train.source]]
+name = "a"
+group_size = 16
+env = { taskset = { id = "a" } }
+[orchestrator.renderer]
+name = "qwen3"
+"""
+INFERENCE = "[inference]\n"
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("STATE", "CONFIG"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name))
+    monkeypatch.delenv("RLTUI_PRIME_RL", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def config(work: Path, text: str) -> Path:
+    path = work / "rl.toml"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (PRIME + INFERENCE + "[slurm]\n", "asks for a cluster with [slurm]"),
+        (PRIME, "no [inference] table, so there is no server to start"),
+    ],
+    ids=["slurm", "no server"],
+)
+def test_what_a_layout_cannot_start_is_said_by_check_and_refused_by_up(
+    work: Path, capsys: pytest.CaptureFixture[str], text: str, words: str
+) -> None:
+    """Findings A10, A11, P7."""
+    path = config(work, text)
+    assert main(["check", "--no-own", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert words in out
+    assert "prime-rl-single" in out
+    assert "valid, but not to be started so" in out
+    with pytest.raises(ConfigError) as caught:
+        examine(Wish((path,)))
+    assert words in str(caught.value)
+    assert "prime-rl-single" in str(caught.value)
+    single = check((path,), "prime-rl-single")
+    assert single.valid
+    assert single.startable
+
+
+def test_a_placeholder_that_nobody_knows_is_an_error(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    layout = work / "own.toml"
+    command = '["serve", "--port", "{port.inferense}"]'
+    layout.write_text(f'framework = "prime-rl"\n[[component]]\nid = "a"\ncommand = {command}\n')
+    path = config(work, PRIME + INFERENCE)
+    assert main(["check", "--no-own", str(path), "-l", str(layout), "--json"]) == 3
+    document = json.loads(capsys.readouterr().out)
+    assert not document["startable"]
+    (error,) = (item for item in document["problems"] if item["severity"] == "error")
+    assert "unknown placeholder {port.inferense}; did you mean port.inference?" in error["message"]
+    assert error["file"] == str(layout)
+    with pytest.raises(ConfigError, match="unknown placeholder"):
+        examine(Wish((path,), layout=str(layout)))

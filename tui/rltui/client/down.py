@@ -1,0 +1,139 @@
+"""`rltui down`: everything of an experiment is ended, whoever else wants that too."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pwd
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rltui.client import launch
+from rltui.client.offline import offline_orphans
+from rltui.client.wire import SupervisorGoneError, Wire
+from rltui.core.api import Down
+from rltui.errors import RltuiError
+from rltui.services import layout_files, orphans, processes
+from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.intent import IntentFile
+from rltui.services.supervisor_socket import find_socket
+
+SHIM_MARGIN_S = 15.0
+"""Beyond its grace, a shim gets this long to end a tree."""
+
+Tell = Callable[[dict[str, Any]], object]
+"""Takes every status there is on the way."""
+
+
+def take_down(record: ExperimentRecord, tell: Tell) -> Down:
+    """End all that belongs to `record`, its supervisor last. Returns how that came out.
+
+    The supervisor carries it out whatever becomes of this process, once it was asked. Where none can be
+    started, as on a disk that is read-only, all is ended from here.
+
+    Raises:
+        RltuiError: if the supervisor dies over it.
+    """
+    done = Down(by=caller(), at=time.time(), complete=True)
+    try:
+        wire = launch.connect(record)
+        if wire is None:
+            if not offline_orphans(record):
+                launch.clear_away(record)
+                return done
+            wire = launch.reach(record)
+    except RltuiError as error:
+        if launch.is_alive(record):
+            raise
+        print(f"{error.title}: ended from here", file=sys.stderr)
+        left = asyncio.run(_end(record))
+        try:
+            launch.clear_away(record)
+        except RltuiError as problem:
+            print(f"its terminals stay: {problem}", file=sys.stderr)
+        return done.model_copy(update={"left": left})
+    with wire:
+        wire.ask("shutdown", {"by": caller()})
+        try:
+            _watch(record, tell)
+            status = wire.answer()
+            wire.wait_for_end()
+        except SupervisorGoneError:
+            down = IntentFile(ControlFolder(Path(record.output_dir)).intent_file).read().down
+            if down is None or not down.complete:
+                raise RltuiError(
+                    f"the supervisor of {record.name} died while it stopped the components",
+                    hint="run `rltui down` again: a new one ends what is left",
+                ) from None
+            return down
+    return Down.model_validate(status["down"]) if status.get("down") else done
+
+
+async def _end(record: ExperimentRecord) -> tuple[str, ...]:
+    """End what runs, by its shims where they live, in reverse order. Returns what still lives, and why."""
+    control, layout = ControlFolder(Path(record.output_dir)), layout_files.load_for(record)
+    order = layout.start_order()
+    for name in reversed(order):
+        attempts = control.attempts(name)
+        attempt = processes.read_attempt(control.attempt_dir(name, attempts[-1])) if attempts else None
+        if attempt is None or attempt.shim is None or not attempt.is_supervised:
+            continue
+        for number in (signal.SIGTERM, signal.SIGCONT):
+            processes.send_signal(attempt.shim, number)
+        try:
+            async with asyncio.timeout(layout[name].stop.grace_s + SHIM_MARGIN_S):
+                await processes.wait_for_exit(attempt.shim)
+        except TimeoutError:
+            await processes.end_processes(processes.descendants(attempt.shim.pid), grace_s=0.0)
+            await processes.end_processes([attempt.shim], grace_s=0.0)
+    leftovers = [leftover.id for leftover in orphans.find_leftovers(record, control, order, living=())]
+    return tuple(
+        map(processes.why_it_lives, await processes.end_processes(leftovers, grace_s=orphans.GRACE_S))
+    )
+
+
+def send_away(record: ExperimentRecord) -> None:
+    """End the supervisor of `record`, where there is one that has nothing to do.
+
+    Raises:
+        ConflictError: if something runs or is about to.
+    """
+    try:
+        wire = Wire(find_socket(record))
+    except SupervisorGoneError:
+        return
+    with wire:
+        try:
+            wire.call("shutdown", {"by": caller(), "only_idle": True})
+        except SupervisorGoneError:
+            return
+        wire.wait_for_end()
+
+
+def caller() -> str:
+    """Who this is, for others to read: `ada, pid 4711 on pts/3 from 10.0.0.5`."""
+    try:
+        name = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        name = f"uid {os.getuid()}"
+    terminal = next((os.ttyname(number) for number in (0, 1, 2) if os.isatty(number)), "")
+    where = f" on {terminal.removeprefix('/dev/')}" if terminal else ""
+    host = os.environ.get("SSH_CONNECTION", "").partition(" ")[0]
+    return f"{name}, pid {os.getpid()}{where}{f' from {host}' if host else ''}"
+
+
+def _watch(record: ExperimentRecord, tell: Tell) -> None:
+    """Until the supervisor hangs up; for want of a second connection, not at all."""
+    try:
+        wire = Wire(find_socket(record))
+    except RltuiError as error:
+        print(f"its progress cannot be followed: {error.title}", file=sys.stderr)
+        return
+    with wire:
+        for kind, status in wire.events():
+            if kind == "status":
+                tell(status)

@@ -1,0 +1,64 @@
+"""The status of an experiment of which nothing is alive, kept beside it, so that asking again costs little.
+
+Making it takes the framework, the config and the metrics; that none of them has changed is seen by `stat`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from rltui import __version__
+from rltui.errors import RltuiError
+from rltui.services.experiment_files import ControlFolder, ExperimentRecord, write_atomically
+from rltui.services.own_files import read_own
+
+FILE_NAME = "last_status.json"
+
+
+def kept(record: ExperimentRecord) -> dict[str, Any] | None:
+    """What was kept, if nothing that it was made of has changed; then nothing was started either."""
+    try:
+        document = json.loads(read_own(_file(record)))
+        status: dict[str, Any] | None = document["status"] if document["of"] == fingerprint(record) else None
+    except (OSError, ValueError, TypeError, LookupError, RecursionError):
+        return None
+    return status
+
+
+def keep(record: ExperimentRecord, status: dict[str, Any], of: list[Any]) -> None:
+    """Keep the status that was made of files with this fingerprint. Where that cannot be, nothing is lost.
+
+    That of an observed run depends on the clock, that of leftover processes on these.
+    """
+    if not record.observed and not status["orphans"] and of == fingerprint(record):
+        with suppress(RltuiError):
+            write_atomically(_file(record), json.dumps({"of": of, "status": status}).encode())
+
+
+def fingerprint(record: ExperimentRecord) -> list[Any]:
+    """Of all that the status is made of. A supervisor that starts leaves its mark in the journal."""
+    return [__version__, *(_state(path) for path in _sources(record))]
+
+
+def _sources(record: ExperimentRecord) -> Iterator[Path]:
+    control = ControlFolder(Path(record.output_dir))
+    yield from (control.record_file, control.journal_file, control.intent_file)
+    yield from map(Path, (*record.config_files, record.layout_file, record.run_dir))
+    for folder in control.newest_attempts():
+        yield from (folder, folder / "attempt.json", folder / "output.log")
+
+
+def _state(path: Path) -> list[Any]:
+    try:
+        found = path.stat()
+    except OSError:
+        return [str(path)]
+    return [str(path), found.st_ino, found.st_mtime_ns, found.st_size]
+
+
+def _file(record: ExperimentRecord) -> Path:
+    return ControlFolder(Path(record.output_dir)).path / FILE_NAME
