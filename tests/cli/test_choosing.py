@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.client.test_creation import ANY_SFT
 
-from rltui.cli.choosing import answered, chosen_framework
+from rltui.cli import main, opening
+from rltui.cli.choosing import chosen_framework
+from rltui.cli.terminal import answered
 from rltui.frameworks.registry import AmbiguousConfigError
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 
@@ -67,12 +70,84 @@ def test_nobody_is_asked_twice(sft: tuple[Path], tmp_path: Path) -> None:
 
 def test_the_checkout_at_hand_decides(sft: tuple[Path], tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "prime-rl"\n')
-    (tmp_path / "packages" / "prime-rl-configs").mkdir(parents=True)
+    (tmp_path / "packages/prime-rl-configs/src/prime_rl/configs/monitors.py").mkdir(parents=True)
     assert chosen_framework(sft, None, None) is None
 
 
 @pytest.mark.parametrize(
-    ("answer", "choice"), [("1\n", "a"), (" 2 ", "b"), ("b", "b"), ("0", None), ("3", None), ("", None)]
+    ("answer", "choice"), [("1", "a"), ("2", "b"), ("b", "b"), ("0", None), ("3", None), ("", None)]
 )
 def test_answers(answer: str, choice: str | None) -> None:
     assert answered(answer, ("a", "b")) == choice
+
+
+@pytest.fixture
+def two(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two experiments that never ran."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one.toml").write_text(
+        'framework = "generic"\n[[component]]\nid = "trainer"\ncommand = ["true"]\n'
+    )
+    for number, name in enumerate(("alpha", "beta")):
+        (tmp_path / f"{name}.run.toml").write_text("max_steps = 20\n")
+        record = ExperimentRecord(
+            name=name,
+            output_dir=str(tmp_path / name),
+            workspace=str(tmp_path),
+            config_files=(str(tmp_path / f"{name}.run.toml"),),
+            layout_file=str(tmp_path / "one.toml"),
+            framework="generic",
+            created_at=float(number),
+        )
+        ControlFolder(tmp_path / name).write_record(record)
+    (tmp_path / "alpha").rename(tmp_path / "elsewhere")  # the word is a name, not a folder here
+    moved = ControlFolder(tmp_path / "elsewhere").read_record()
+    assert moved is not None
+    ControlFolder(tmp_path / "elsewhere").write_record(replace(moved, output_dir=str(tmp_path / "elsewhere")))
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        ([], 2, ["2 experiments are known", "NAME", "alpha", "beta", "rltui NAME"]),
+        (["statsu"], 2, ["no command", "did you mean status?", "beta"]),
+        (["statsu", "--json"], 2, ["did you mean status?"]),
+        (["alhpa"], 2, ["did you mean alpha?"]),
+        (["metrics"], 2, ["no command", "rltui --help"]),
+        (["alpha"], 2, ["the TUI needs a terminal"]),
+        (["nothing.toml"], 3, ["no such file"]),
+        (["status", "alhpa"], 2, ["did you mean alpha?", "there are: beta, alpha"]),
+        (["logs", "trianer", "-n", "alpha"], 2, ["did you mean trainer?"]),
+        (["attach", "trianer", "-n", "alpha"], 2, ["did you mean trainer?"]),
+        (["diff", "trianer", "-n", "alpha"], 2, ["no started component"]),
+        (["logs", "trainer", "-n", "30"], 2, ["--lines 30"]),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else str(value),
+)
+def test_words_that_name_nothing_are_usage(
+    two: None, capsys: pytest.CaptureFixture[str], words: list[str], code: int, told: list[str]
+) -> None:
+    assert main(words) == code
+    error = capsys.readouterr().err
+    assert [part for part in told if part not in error] == []
+
+
+def test_a_person_chooses_an_experiment(
+    two: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened: list[str] = []
+
+    def show(record: ExperimentRecord) -> int:
+        opened.append(record.name)
+        return 0
+
+    monkeypatch.setattr(opening, "show", show)
+    monkeypatch.setattr("sys.stdin", Terminal("2\n"))
+    monkeypatch.setattr("sys.stdout", Terminal())
+    assert main([]) == 0
+    assert opened == ["alpha"]
+    asked = capsys.readouterr().err.splitlines()
+    assert asked[0].split()[0] == "NAME"
+    assert asked[2].split()[:2] == ["2", "alpha"]
+    monkeypatch.setattr("sys.stdin", Terminal("x\n"))
+    assert main([]) == 2

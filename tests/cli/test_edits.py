@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rltui import paths
 from rltui.cli import main
 from rltui.client import creation
 from rltui.services.experiment_files import ControlFolder
@@ -57,7 +58,7 @@ def test_several_edits_are_one_write_and_are_taken_back(
         (["set", "max_steps=soon"], 3, "must be a whole number"),
         (["set", "env=5"], 3, "unknown knob env"),
         (["undo"], 3, "nothing to undo"),
-        (["diff", "trainer"], 2, "there is no attempt trainer"),
+        (["diff", "trainer"], 2, "no started component 'trainer'"),
         (["diff", "a", "b", "c"], 2, "two attempts"),
     ],
 )
@@ -101,3 +102,19 @@ def test_attempts_are_compared_with_each_other_and_the_files(
     assert "-max_steps = 20 # steps\n+max_steps = 30 # steps\n" in capsys.readouterr().out
     assert main(["diff", "trainer#2", "trainer"]) == 0
     assert capsys.readouterr().out == "no key differs between trainer#2 and trainer\n"
+
+
+def test_a_config_that_never_ran_is_edited(
+    own_user: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finding C4."""
+    assert own_user.is_dir()
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "rl.toml"
+    path.write_bytes((paths.shipped_dir("examples") / "reverse_text/rl.toml").read_bytes())
+    assert main(["set", "rl.toml", "max_steps=31", "--yes"]) == 0
+    assert "+max_steps = 31" in capsys.readouterr().out
+    assert "max_steps = 31 " in path.read_text()
+    assert main(["set", "rl.toml", "max_steps=-1"]) == 3
+    assert main(["set", "rl.toml", "max_steps=5", "--restart"]) == 2
+    assert "max_steps = 31 " in path.read_text()

@@ -146,7 +146,7 @@ def test_no_text_acts_on_the_terminal() -> None:
     evil = SHARED.model_copy(update={"name": "\x1b[2JH200\x1b]0;x\x07"})
     lines = report_lines(GpuReport(available=True, devices=(evil,)), width=None, now=NOW)
     assert all(line.isprintable() for line in lines)
-    assert "· H200 ·" in lines[0]
+    assert "· ␛[2JH200␛]0;x␇ ·" in lines[0]
 
 
 def test_a_frame_draws_over_the_last_one_without_clearing_it_first() -> None:

@@ -17,12 +17,12 @@ from tests.ui.trouble import (
     waiting_status,
 )
 
-from rltui.cli.memory_text import command
-from rltui.cli.output import plan_text
+from rltui.cli.diff import ENDED
+from rltui.cli.output import command, plan_text
 from rltui.cli.status import SYMBOLS, as_text
 from rltui.cli.waiting import wait_until_settled
 from rltui.client.wire import Wire
-from rltui.core.api import ComponentState, Lost, Orphan, Plan, Status
+from rltui.core.api import ALIVE_STATES, ComponentState, Down, Lost, Orphan, Plan, Status
 from rltui.core.gpu.report import Remedy
 from rltui.errors import ComponentFailedError, RltuiError
 from rltui.ui.states import LOOKS
@@ -34,6 +34,10 @@ def lines(status: Status) -> list[str]:
 
 def test_symbols_are_those_of_the_screen() -> None:
     assert {state.value: look.symbol for state, look in LOOKS.items()} == SYMBOLS
+
+
+def test_states_without_a_process_are_those_of_the_api() -> None:
+    assert {state.value for state in ComponentState} - {state.value for state in ALIVE_STATES} == set(ENDED)
 
 
 def test_status_counts_down_to_the_next_start() -> None:
@@ -65,7 +69,7 @@ def test_status_says_what_ran_out_of_memory_and_what_to_type() -> None:
 def test_the_command_of_a_remedy_is_one_for_a_shell() -> None:
     edits = {"a b": None, "trainer.model.ac": True}
     assert command(Remedy(title="", reason="", edits=edits)) == (
-        "rltui set 'a b=unset' trainer.model.ac=true --restart"
+        "rltui set --unset 'a b' trainer.model.ac=true --restart"
     )
 
 
@@ -74,6 +78,13 @@ def test_status_says_why_something_counts_as_stalled() -> None:
     at = text.index(f"      ⚠ {STALL_EVIDENCE}")
     assert "⚠ stalled" in text[at - 1]
     assert sum("stalled" in line for line in lines(running_status())) == 0
+
+
+def test_status_says_who_took_it_down_and_what_could_not_be_ended() -> None:
+    down = Down(by="ada, pid 7 on pts/3", at=NOW, complete=True, left=("pid 9 dd is in D",))
+    status = running_status().model_copy(update={"state": "stopped", "down": down})
+    assert any(line.startswith("  taken down by ada, pid 7 on pts/3, ") for line in lines(status))
+    assert "  ⚠ cannot be ended: pid 9 dd is in D" in lines(status)
 
 
 def test_status_lists_leftovers_and_what_to_do() -> None:

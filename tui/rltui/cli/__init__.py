@@ -4,30 +4,46 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import sys
 
+from rltui.cli import terminal
 from rltui.cli.parser import parse
 from rltui.errors import ExitCode, RltuiError
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    arguments = parse(sys.argv[1:] if argv is None else argv)
-    module_name, function_name = arguments.handler
+    if argv is None:
+        terminal.insist_on_utf8()
+    out = terminal.guard()
     try:
+        try:
+            return _run(sys.argv[1:] if argv is None else argv, out)
+        finally:
+            out.flush()
+    except BrokenPipeError:  # the reader of a pipe (`| head`) has had enough
+        terminal.abandon_output()
+        return int(ExitCode.DONE)
+    except terminal.UnwritableError as error:
+        terminal.abandon_output()
+        print(f"rltui: cannot write the output: {error}", file=sys.stderr)
+        return int(ExitCode.FAILED)
+
+
+def _run(argv: list[str], out: terminal.CleanStream) -> int:
+    out.is_json = False
+    try:
+        arguments = parse(argv)
+        out.is_json = getattr(arguments, "json", False)
+        module_name, function_name = arguments.handler
         handler = getattr(importlib.import_module(f"rltui.cli.{module_name}"), function_name)
         return int(handler(arguments))
     except RltuiError as error:
-        _report(error, as_json=getattr(arguments, "json", False))
+        _report(error, as_json=out.is_json)
         return int(error.exit_code)
     except KeyboardInterrupt:
         print("interrupted; what runs goes on", file=sys.stderr)
         return int(ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        # The reader of a pipe (`| head`) has had enough. Python would complain once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return int(ExitCode.DONE)
 
 
 def _report(error: RltuiError, *, as_json: bool) -> None:

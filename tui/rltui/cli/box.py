@@ -8,17 +8,21 @@ import json
 import os
 import resource
 import shutil
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from rltui import paths, settings
 from rltui.core.units import GIB, gib
 from rltui.errors import RltuiError
+from rltui.services.logout import at_logout
 
 ADVISED_OPEN_FILES = 32000
 """What prime-rl's documentation advises for many concurrent rollouts."""
 LITTLE_DISK_BYTES = 5 * GIB
+ANSWER_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +64,12 @@ def _tmux() -> Finding:
 
 def _sockets() -> Finding:
     try:
-        return Finding("sockets", True, str(paths.runtime_dir()))
+        used = paths.runtime_dir()
     except RltuiError as error:
         return Finding("sockets", False, str(error).replace("\n", " "))
+    instead = "".join(f"; {reason}" for reason in paths.passed_over())
+    unset = "" if os.environ.get("XDG_RUNTIME_DIR") else "; XDG_RUNTIME_DIR is not set"
+    return Finding("sockets", True, f"{used}{instead or unset}")
 
 
 def _gpu() -> Finding:
@@ -81,11 +88,75 @@ def _engine() -> Finding:
     return Finding("demo", not missing, text, essential=False)
 
 
+def _uv() -> Finding:
+    found = shutil.which("uv")
+    text = found or "not found; prime-rl is run through it: https://docs.astral.sh/uv"
+    return Finding("uv", found is not None, text, essential=False)
+
+
+def _prime_rl() -> Finding:
+    from rltui.frameworks import registry
+    from rltui.services import checkout
+
+    wanted = registry.get("prime-rl").checkout
+    assert wanted is not None
+    try:
+        folder = checkout.find(wanted, workspace=Path.cwd(), config_files=())
+    except RltuiError as error:
+        return Finding("prime-rl", False, str(error).replace("\n", " "), essential=False)
+    if folder is None:
+        text = f"no checkout here or above; to use one from elsewhere: export {wanted.variable}=FOLDER"
+        return Finding("prime-rl", False, text, essential=False)
+    known = checkout.generation_of(folder, wanted)
+    title = registry.get(known).title if known is not None else "of no generation that rltui knows"
+    commit = _said(["git", "-C", str(folder), "log", "-1", "--format=commit %h of %cs"])
+    parts = [str(folder), title, commit or "no git history, so its date is not known"]
+    if not (folder / checkout.VENV_PROGRAMS).is_dir():
+        parts.append(f"not installed yet: cd {folder} && uv sync --all-extras")
+    return Finding("prime-rl", known is not None, " · ".join(parts), essential=False)
+
+
 def _terminal() -> Finding:
-    term, locale = os.environ.get("TERM", ""), sys.stdout.encoding or ""
-    good = bool(term) and term != "dumb" and locale.lower().replace("-", "") == "utf8"
-    advice = "" if good else "; the TUI wants a UTF-8 terminal (export LANG=C.UTF-8)"
-    return Finding("terminal", good, f"TERM={term or 'not set'}, {locale}{advice}", essential=False)
+    term, encoding = os.environ.get("TERM", ""), sys.stdout.encoding
+    if term in ("", "dumb"):
+        advice = "the TUI needs a terminal that can be drawn on; without one: rltui up, status, logs"
+    elif encoding.lower().replace("-", "") != "utf8":
+        advice = "the TUI wants UTF-8: export LANG=C.UTF-8"
+    elif "TMUX" in os.environ and _said(["tmux", "display-message", "-p", "#{client_utf8}"]) == "0":
+        advice = (
+            "this tmux shows symbols as _: detach, then export LANG=C.UTF-8 and attach, or tmux -u attach"
+        )
+    else:
+        return Finding("terminal", True, f"TERM={term}, {encoding}", essential=False)
+    return Finding("terminal", False, f"TERM={term or 'not set'}, {encoding}; {advice}", essential=False)
+
+
+def _logout() -> Finding:
+    found = at_logout()
+    if found is None:
+        return Finding("logout", True, "no systemd here, which could end or remove anything at logout")
+    if found.kills_processes:
+        text = (
+            "KillUserProcesses=yes: systemd ends all you started when you log out. "
+            "Once: loginctl enable-linger; then begin with: systemd-run --user --scope rltui up CONFIG"
+        )
+        return Finding("logout", False, text, essential=False)
+    if found.removes_ipc:
+        text = (
+            "RemoveIPC=yes: with your last session, systemd removes shared memory, which NCCL and data "
+            "loaders use, and the folder for sockets. Once: loginctl enable-linger"
+        )
+        return Finding("logout", False, text, essential=False)
+    return Finding("logout", True, "systemd leaves processes and shared memory alone")
+
+
+def _said(command: Sequence[str]) -> str:
+    """The first line of what a program of the box says; empty where it fails."""
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=ANSWER_S, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.decode(errors="replace").strip().partition("\n")[0]
 
 
 def _open_files() -> Finding:
@@ -117,8 +188,11 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     _tmux,
     _sockets,
     _terminal,
+    _logout,
     _gpu,
     _engine,
+    _uv,
+    _prime_rl,
     _open_files,
     _disk,
     _settings,

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from rltui.cli.terminal import chosen
 from rltui.client import creation
 from rltui.frameworks import registry
 from rltui.frameworks.registry import AmbiguousConfigError
@@ -32,7 +33,8 @@ def chosen_framework(
     except AmbiguousConfigError as error:
         choice = _before(config_files, error.candidates)
         if choice is None and sys.stdin.isatty():
-            choice = _ask(error)
+            titles = {name: f"{registry.get(name).title} (--framework {name})" for name in error.candidates}
+            choice = chosen(error.title, titles)
         if choice is None:
             raise
         return choice
@@ -45,21 +47,3 @@ def _before(config_files: tuple[Path, ...], candidates: Sequence[str]) -> str | 
         if wanted == set(record.config_files) and record.framework in candidates:
             return record.framework
     return None
-
-
-def _ask(error: AmbiguousConfigError) -> str | None:
-    """A number from the list; nothing is taken for granted."""
-    print(error.title, file=sys.stderr)
-    for number, name in enumerate(error.candidates, start=1):
-        print(f"  {number}  {registry.get(name).title} (--framework {name})", file=sys.stderr)
-    print("which one? ", end="", file=sys.stderr, flush=True)
-    return answered(sys.stdin.readline(), error.candidates)
-
-
-def answered(answer: str, candidates: Sequence[str]) -> str | None:
-    """The candidate of that number or name; `None` for anything else."""
-    answer = answer.strip()
-    if answer in candidates:
-        return answer
-    in_range = answer.isdecimal() and 1 <= int(answer) <= len(candidates)
-    return candidates[int(answer) - 1] if in_range else None

@@ -1,16 +1,17 @@
-"""`check`, `layouts`."""
+"""`check`, `layouts`, `trust`."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 from rltui.cli.choosing import chosen_framework
 from rltui.cli.output import figure_text, print_json
 from rltui.client import creation
-from rltui.errors import ConfigError
-from rltui.services import layout_files
+from rltui.errors import ConfigError, UsageError
+from rltui.services import layout_files, trust
 from rltui.services.config_files import named
 
 
@@ -28,11 +29,14 @@ def check(arguments: argparse.Namespace) -> int:
             print(f"{problem.severity}: {problem.text}")
         for item in found.derived:
             print(figure_text(item))
-        for verdict in found.memory:
-            print(f"{'warning' if verdict.is_bad else 'memory'}: {verdict.text}")
-            for note in verdict.notes:
+        for share in found.memory:
+            print(f"{'warning' if share.is_bad else 'memory'}: {share.text}")
+            for note in share.notes:
                 print(f"    {note}")
-        print(f"{'valid' if found.valid else 'not valid'} · {found.framework} · layout {found.layout}")
+        verdict = "valid" if found.valid else "not valid"
+        if found.valid and not found.startable:
+            verdict = "valid, but not to be started so"
+        print(f"{verdict} · {found.framework} · layout {found.layout}")
     return 0 if found.valid else int(ConfigError.exit_code)
 
 
@@ -54,4 +58,17 @@ def list_layouts(arguments: argparse.Namespace) -> int:
         return 0
     for name, layout, path in rows:
         print(f"{name:<20} {layout.title}\n{'':<20} {path}")
+    return 0
+
+
+def trust_folder(arguments: argparse.Namespace) -> int:
+    """Keep that a folder is trusted, or no longer is."""
+    folder = Path(arguments.folder).absolute()
+    if not folder.is_dir():
+        raise UsageError(f"{arguments.folder} is no folder")
+    if arguments.revoke:
+        trust.revoke(folder)
+    else:
+        trust.grant([folder])
+    print(f"{'not ' if arguments.revoke else ''}trusted: {folder.resolve()}", file=sys.stderr)
     return 0

@@ -9,6 +9,7 @@ from contextlib import redirect_stdout
 from rltui.cli.edits import carry_out
 from rltui.cli.output import print_json
 from rltui.cli.parser import tokens
+from rltui.cli.terminal import ask
 from rltui.client import launch, offline
 from rltui.core.api import Request
 from rltui.core.config_report import Conversion
@@ -61,9 +62,7 @@ def _asked_mean(found: Conversion) -> float:
             "this run has not measured the tokens of a rollout",
             hint=f"say it: rltui convert {found.to} --mean-tokens N, prompt and completion together",
         )
-    question = "tokens of a mean rollout, prompt and completion together? "
-    print(question, end="", file=sys.stderr, flush=True)
     try:
-        return tokens(sys.stdin.readline().strip())
+        return tokens(ask("tokens of a mean rollout, prompt and completion together?"))
     except argparse.ArgumentTypeError as error:
         raise ConfigError(str(error), hint="nothing was converted") from error

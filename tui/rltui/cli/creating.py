@@ -1,9 +1,10 @@
-"""`rltui CONFIG…`, `rltui demo`: an experiment is made, then shown."""
+"""`rltui CONFIG…`, `rltui demo`, `rltui watch`: an experiment is made, then shown."""
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -11,9 +12,12 @@ from pathlib import Path
 from rltui import paths
 from rltui.cli.opening import need_terminal, show
 from rltui.cli.running import create, start_headless, wish_of
+from rltui.cli.status import as_text, read_status
 from rltui.client import creation, launch
+from rltui.client.observation import Look, observe
+from rltui.core.api import Request
 from rltui.errors import RltuiError
-from rltui.services.experiment_files import find_experiment, make_folder, same_folder
+from rltui.services.experiment_files import check_name, find_experiment, make_folder, same_folder
 from rltui.services.run_folder import next_free
 
 DEMO_FOLDER = Path("outputs/demo")
@@ -34,7 +38,7 @@ def open_config(arguments: argparse.Namespace) -> int:
         return show(known)
     creation.examine(wish)
     need_terminal()
-    return show(create(wish))
+    return show(create(wish).record)
 
 
 def demo(arguments: argparse.Namespace) -> int:
@@ -50,16 +54,20 @@ def demo(arguments: argparse.Namespace) -> int:
     known = find_experiment(folder.name)
     if known is not None and launch.lives(known):
         print(f"the demo runs already in {known.output_dir}", file=sys.stderr)
+        if arguments.no_tui:
+            sys.stdout.write(as_text(read_status(known)))
+            return 0
         return show(known)
     if folder.exists():
         # A demo is for watching: each one is a run of its own, the earlier ones stay.
         folder = next_free(folder)
+    check_name(folder.name, folder)  # before the folder is made
     wish = creation.Wish(config_files=(_copy_example(folder),), name=folder.name, output_dir=folder)
-    record = create(wish)
-    if arguments.no_tui:
-        return start_headless(record, (), wait=True, timeout_s=None, as_json=False)
-    start_headless(record, (), wait=False, timeout_s=None, as_json=False)
-    return show(record)
+    created = create(wish)
+    code = start_headless(
+        created, Request(action="start"), wait=arguments.no_tui, timeout_s=None, as_json=False
+    )
+    return code if arguments.no_tui or code else show(created.record)
 
 
 def _copy_example(folder: Path) -> Path:
@@ -68,3 +76,23 @@ def _copy_example(folder: Path) -> Path:
     for name in DEMO_FILES:
         shutil.copyfile(paths.shipped_dir("examples") / "reverse_text" / name, folder / name)
     return folder / DEMO_FILES[0]
+
+
+def watch(arguments: argparse.Namespace) -> int:
+    """Observe the run in a folder; from the TUI, or, without one, until `rltui down`."""
+    if not arguments.no_tui:
+        need_terminal()
+    record = observe(
+        Look(
+            folder=Path(arguments.run_dir),
+            name=arguments.name,
+            layout=arguments.layout,
+            framework=arguments.framework,
+        )
+    )
+    if not arguments.no_tui:
+        return show(record)
+    with launch.reach(record) as wire:
+        status = wire.call("status")
+    sys.stdout.write(json.dumps(status, ensure_ascii=False) + "\n" if arguments.json else as_text(status))
+    return 0

@@ -8,22 +8,30 @@ import time
 from pathlib import Path
 from typing import Literal
 
-from rltui.cli.output import confirm, plan_text, print_json
-from rltui.client import launch, offline
+from rltui.cli.choosing import chosen_framework
+from rltui.cli.output import plan_text, print_json
+from rltui.cli.terminal import confirm
+from rltui.client import creation, launch, offline
 from rltui.client.wire import Wire
 from rltui.core.api import Plan, Request
 from rltui.core.knob_values import split_assignment
 from rltui.daemon.journal import Journal
 from rltui.errors import ConfigError, ConflictError, UsageError
+from rltui.frameworks import registry
 from rltui.services.config_editor import ConfigEditor
+from rltui.services.config_files import named
 from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.observed import refuse_observed
+from rltui.services.own_problems import OwnValidators
+from rltui.services.shared_configs import shared_configs
 
 
 def set_knobs(arguments: argparse.Namespace) -> int:
-    """Edit knobs, all in one write."""
-    edits: dict[str, str | None] = dict(split_assignment(text) for text in arguments.edit)
+    """Edit knobs, all in one write: of an experiment, or of files that need never have run."""
+    files = [text for text in arguments.edit if text.endswith(".toml") and "=" not in text]
+    assignments = [text for text in arguments.edit if text not in files]
+    edits: dict[str, str | None] = dict(map(split_assignment, assignments))
     for key in arguments.unset:
         if key in edits:
             raise UsageError(f"{key} is both set and unset", hint="give each knob once")
@@ -31,7 +39,12 @@ def set_knobs(arguments: argparse.Namespace) -> int:
     if not edits:
         raise UsageError("nothing to set", hint="rltui set KEY=VALUE…, or --unset KEY")
     request = Request(action="set", edits=edits, restart=arguments.restart, force=arguments.force)
-    return _run(request, arguments)
+    if not files:
+        return _run(request, arguments)
+    if arguments.name is not None or arguments.restart:
+        raise UsageError("files need no experiment", hint="leave out -n NAME and --restart, or the files")
+    asked = _OfFiles(named([Path(name) for name in files]), arguments.framework)
+    return _carry_out(asked, request, dry_run=arguments.dry_run, as_json=arguments.json, yes=arguments.yes)
 
 
 def undo(arguments: argparse.Namespace) -> int:
@@ -63,10 +76,14 @@ def carry_out(record: ExperimentRecord, request: Request, *, dry_run: bool, as_j
 
 
 def offline_editor(record: ExperimentRecord, store: ConfigStore) -> ConfigEditor:
-    """Edits the files of `store`, and tells the journal itself: there is no supervisor that would."""
+    """Edits the files of `store`, and tells the journal itself: there is no supervisor that would. An edit
+    that a killed one had begun is settled.
+    """
     control = ControlFolder(Path(record.output_dir))
     journal = Journal(control.journal_file, clock=time.time, listener=lambda _: None)
-    return ConfigEditor(store, control, journal)
+    editor = ConfigEditor(store, control, journal)
+    editor.settle()
+    return editor
 
 
 class _Live:
@@ -84,16 +101,21 @@ class _Offline:
 
     def __init__(self, record: ExperimentRecord) -> None:
         refuse_observed(record)
+        self._record = record
         self._store = offline.open_store(record)
         self._editor = offline_editor(record, self._store)
+        self._own = OwnValidators(registry.get(record.framework), Path(record.workspace))
 
     def ask(self, method: Literal["plan", "execute"], request: Request) -> Plan:
         preview = self._editor.preview(request)
+        if preview.blocked and self._own.accepts(preview.after):
+            self._store.accept(preview.after)
+            preview = self._editor.preview(request)
         plan = Plan(
             action=request.action,
             diff=preview.diff,
             base=self._store.base(),
-            problems=preview.problems,
+            problems=(*preview.problems, *shared_configs(preview.paths, self._record)),
             derived=preview.derived,
             conflicts=preview.conflicts,
         )
@@ -102,8 +124,22 @@ class _Offline:
         return plan
 
 
+class _OfFiles:
+    """Config files of no experiment in particular: nothing is restarted, and nobody could undo it."""
+
+    def __init__(self, files: tuple[Path, ...], framework: str | None) -> None:
+        chosen, _ = creation.identify(files, None, chosen_framework(files, None, framework))
+        self._store = ConfigStore(list(files), chosen)
+
+    def ask(self, method: Literal["plan", "execute"], request: Request) -> Plan:
+        preview = self._store.preview(request.edits, force=request.force)
+        if method == "execute":
+            self._store.apply(preview)
+        return Plan(action="set", diff=preview.diff, problems=preview.problems, derived=preview.derived)
+
+
 def _carry_out(
-    experiment: _Live | _Offline, request: Request, *, dry_run: bool, as_json: bool, yes: bool
+    experiment: _Live | _Offline | _OfFiles, request: Request, *, dry_run: bool, as_json: bool, yes: bool
 ) -> int:
     plan = experiment.ask("plan", request)
     _refuse(plan)
@@ -116,9 +152,21 @@ def _carry_out(
         print_json(plan)
     else:
         sys.stdout.write(plan_text(plan) or "nothing changes\n")
-    if not dry_run and (plan.stop or plan.start) and not request.restart:
-        print(f"written; to take effect: rltui restart {' '.join(plan.start)}", file=sys.stderr)
+    if plan.diff:
+        print(_outcome(plan, request, dry_run=dry_run), file=sys.stderr)
     return 0
+
+
+def _outcome(plan: Plan, request: Request, *, dry_run: bool) -> str:
+    """What was done, since the plan looks the same before and after."""
+    if dry_run:
+        return "nothing was written: --dry-run"
+    moved = ", ".join(dict.fromkeys((*plan.start, *plan.stop)))
+    if not moved:
+        return "written"
+    if request.restart:
+        return f"written; restarting {moved}, see: rltui status"
+    return f"written; to take effect: rltui restart {' '.join(plan.start)}"
 
 
 def _is_doubtful(plan: Plan, request: Request) -> bool:

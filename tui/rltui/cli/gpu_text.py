@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rltui.core.durations import duration
 from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuProcess, GpuReport, GpuShare, MemoryVerdict
-from rltui.core.lines import plain_text
+from rltui.core.terminal_text import visible
 from rltui.core.units import gib
 
 INDENT = "    "
@@ -47,7 +47,7 @@ def report_lines(report: GpuReport, *, width: int | None, now: float) -> list[st
     lines.extend(f"✗ {source.name}: {source.problem}" for source in report.sources if source.problem)
     if age := _age_text(report, now):
         lines.append(age)
-    return [_cut(plain_text(line), width) for line in lines]
+    return [_cut(visible(line), width) for line in lines]
 
 
 def title(report: GpuReport, *, interval_s: float, now: float) -> str:

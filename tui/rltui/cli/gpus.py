@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import sys
 import time
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
 
-from rltui.cli.gpu_text import report_lines, title
-from rltui.core.gpu.report import GpuReport
+from rltui.cli.terminal import control, while_read
+from rltui.core.terminal_text import visible
 from rltui.errors import RltuiError, UsageError
-from rltui.services.gpu_once import ANSWER_S, readings
 
+if TYPE_CHECKING:
+    from rltui.core.gpu.report import GpuReport
+
+ANSWER_S = 20.0
+"""For a supervisor, whose driver may be busy."""
 EARLY_S = 0.2
 """A report may come so much before its time: the supervisor's clock is not ours."""
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
@@ -25,24 +31,51 @@ _HOME, _END_OF_LINE, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 
 def gpus(arguments: argparse.Namespace) -> int:
     """Print every GPU and who holds its memory."""
-    reports = readings(arguments.watch) if arguments.name is None else _of(arguments.name, arguments.watch)
-    with closing(reports):
+    with nullcontext() if arguments.watch is None else while_read():
         if arguments.json:
-            for report in reports:
-                print(report.model_dump_json(), flush=True)
-        elif arguments.watch is None:
+            _print_json(arguments)
+        else:
+            _print(arguments)
+    return 0
+
+
+def _print_json(arguments: argparse.Namespace) -> None:
+    """What a supervisor says, as it comes."""
+    if arguments.name is not None:
+        with closing(_of(arguments.name, arguments.watch)) as documents:
+            for document in documents:
+                print(json.dumps(document, ensure_ascii=False), flush=True)
+        return
+    with closing(_readings(arguments.watch)) as reports:
+        for report in reports:
+            print(report.model_dump_json(), flush=True)
+
+
+def _print(arguments: argparse.Namespace) -> None:
+    from rltui.core.gpu.report import GpuReport  # pydantic takes 60 ms
+
+    if arguments.name is None:
+        reports = _readings(arguments.watch)
+    else:
+        reports = (GpuReport.model_validate(each) for each in _of(arguments.name, arguments.watch))
+    with closing(reports):
+        if arguments.watch is None:
             for report in reports:
                 print("\n".join(_lines(report)))
         elif sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
             _redraw(reports, arguments.watch)
         else:
             for report in reports:
-                head = title(report, interval_s=arguments.watch, now=time.time())
-                print("\n".join([head, *_lines(report), ""]), flush=True)
-    return 0
+                print("\n".join([*_lines(report, arguments.watch), ""]), flush=True)
 
 
-def _of(name: str, interval_s: float | None) -> Generator[GpuReport, None, None]:
+def _readings(interval_s: float | None) -> Generator[GpuReport, None, None]:
+    from rltui.services.gpu_once import readings
+
+    return readings(interval_s)
+
+
+def _of(name: str, interval_s: float | None) -> Generator[dict[str, Any], None, None]:
     """What the supervisor of an experiment knows: once, or whenever it is new, `interval_s` apart at least.
 
     Raises:
@@ -56,37 +89,41 @@ def _of(name: str, interval_s: float | None) -> Generator[GpuReport, None, None]
         raise UsageError(f"{name} does not run", hint="without -n, `rltui gpus` reads the GPUs itself")
     with wire:
         if interval_s is None:
-            yield GpuReport.model_validate(wire.call("gpus", timeout_s=2 * ANSWER_S))
+            yield wire.call("gpus", timeout_s=ANSWER_S)
             return
         due = time.monotonic()
         for kind, data in wire.events():
             if kind == "gpus" and time.monotonic() >= due:
                 due = time.monotonic() + interval_s - EARLY_S
-                yield GpuReport.model_validate(data)
+                yield data
     raise RltuiError(f"the supervisor of {name} ended", hint=f"look with `rltui status {name}`")
 
 
-def _lines(report: GpuReport) -> list[str]:
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    return report_lines(report, width=width, now=time.time())
+def _lines(report: GpuReport, interval_s: float | None = None) -> list[str]:
+    """Under a title where it is repeated."""
+    from rltui.cli.gpu_text import report_lines, title
+
+    width, now = shutil.get_terminal_size().columns if sys.stdout.isatty() else None, time.time()
+    head = [] if interval_s is None else [title(report, interval_s=interval_s, now=now)]
+    return [*head, *report_lines(report, width=width, now=now)]
 
 
 def _redraw(reports: Iterable[GpuReport], interval_s: float) -> None:
     """Always the newest, in place, on a screen of its own."""
     with _other_screen():
         for report in reports:
-            head = title(report, interval_s=interval_s, now=time.time())
-            sys.stdout.write(frame([head, *_lines(report)], height=shutil.get_terminal_size().lines))
+            height = shutil.get_terminal_size().lines
+            control(frame([*map(visible, _lines(report, interval_s))], height=height))
             sys.stdout.flush()
 
 
 @contextmanager
 def _other_screen() -> Iterator[None]:
-    sys.stdout.write(_ENTER)
+    control(_ENTER)
     try:
         yield
     finally:
-        sys.stdout.write(_LEAVE)
+        control(_LEAVE)
         sys.stdout.flush()
 
 

@@ -6,37 +6,92 @@ import argparse
 import json
 import os
 import re
+import shutil
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
+from rltui.cli.terminal import binary_output, while_read
 from rltui.client import launch
-from rltui.core.api import JournalEntry
-from rltui.core.levels import Level, parse_level
+from rltui.core.levels import Level, detect_level, parse_level
 from rltui.core.line_filter import LineFilter
-from rltui.errors import ExitCode, UsageError
+from rltui.core.suggest import unknown
+from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.journal_file import read_journal
+from rltui.services.journal_file import read_entries
 from rltui.services.log_tail import follow_lines, tail_lines
 
-ALL_LINES = sys.maxsize
 DEFAULT_FOLLOWED_LINES = 20
+BATCH_LINES = 500
+"""Written at a time, where nobody waits for each."""
 
 
 def logs(arguments: argparse.Namespace) -> int:
-    """Print, and follow, the output of one attempt, or a log file that the layout names."""
-    record = launch.choose(arguments.name)
+    """Print, and follow, the output of one attempt, or a log file that the layout names.
+
+    Its text without escape sequences and colours, also into a pipe, which often ends at a terminal
+    (`| head`), and where colours hide words from `grep`. `--raw` passes on the bytes.
+    """
+    record = _chosen(arguments)
     path = _log_path(record, arguments.component, arguments.attempt)
     line_filter = LineFilter(_pattern(arguments.grep), _level(arguments.level))
-    if not arguments.follow:
-        for line in tail_lines(path, arguments.lines or ALL_LINES, line_filter):
-            print(line)
+    if arguments.raw:
+        return _pass_on(path, arguments)
+    if arguments.follow:
+        count = DEFAULT_FOLLOWED_LINES if arguments.lines is None else arguments.lines
+        with while_read():
+            for line in follow_lines(path, count, threading.Event(), line_filter):
+                print(json.dumps(_line_document(line)) if arguments.json else line, flush=True)
         return 0
-    for line in follow_lines(path, arguments.lines or DEFAULT_FOLLOWED_LINES, threading.Event(), line_filter):
-        print(line, flush=True)
+    lines = tail_lines(path, arguments.lines, line_filter)
+    if arguments.json:
+        _print_document(path, lines)
+        return 0
+    size = BATCH_LINES if line_filter.is_open else 1
+    while batch := list(islice(lines, size)):
+        sys.stdout.write("\n".join([*batch, ""]))
     return 0
+
+
+def _chosen(arguments: argparse.Namespace) -> ExperimentRecord:
+    """The experiment. `-n` names it in every command, whatever `tail` has trained the fingers to."""
+    try:
+        return launch.choose(arguments.name)
+    except UsageError as error:
+        if arguments.name is None or not arguments.name.isdecimal():
+            raise
+        raise UsageError(error.title, hint=f"for the last lines: --lines {arguments.name}") from None
+
+
+def _pass_on(path: Path, arguments: argparse.Namespace) -> int:
+    if arguments.follow or arguments.lines is not None or arguments.json or arguments.grep or arguments.level:
+        raise UsageError(
+            "--raw passes on the whole file", hint="leave the other options out, but for --attempt"
+        )
+    output = binary_output()
+    try:
+        with path.open("rb") as file:
+            shutil.copyfileobj(file, output, 1 << 20)
+    except FileNotFoundError:
+        raise RltuiError(f"cannot read {path}", details=["no such file"]) from None
+    output.flush()
+    return 0
+
+
+def _line_document(line: str) -> dict[str, str | None]:
+    return {"text": line, "level": detect_level(line)}
+
+
+def _print_document(path: Path, lines: Iterator[str]) -> None:
+    """One document, written as it is read."""
+    print(f'{{"path": {json.dumps(str(path))}, "lines": [', end="")
+    for number, line in enumerate(lines):
+        print(",\n" if number else "\n", json.dumps(_line_document(line)), sep="", end="")
+    print("\n]}")
 
 
 def _log_path(record: ExperimentRecord, component: str, attempt: int | None) -> Path:
@@ -55,7 +110,8 @@ def _other_log(record: ExperimentRecord, log_id: str, attempt: int | None) -> Pa
     from rltui.services import layout_files  # pydantic takes 60 ms
     from rltui.services.followed_logs import FollowedLogs
 
-    logs = FollowedLogs(Path(record.run_dir), layout_files.load_for(record).log)
+    layout = layout_files.load_for(record)
+    logs = FollowedLogs(Path(record.run_dir), layout.log)
     logs.look()
     if attempt is not None and any(log.id == log_id for log in logs.logs):
         raise UsageError(f"{log_id} is a log file and has no attempts", hint="leave --attempt out")
@@ -67,6 +123,9 @@ def _other_log(record: ExperimentRecord, log_id: str, attempt: int | None) -> Pa
                 f"{log_id} of {record.name} has no log file yet",
                 hint=f"looked in {record.run_dir} for: {', '.join(log.wanted)}",
             )
+    components = [spec.id for spec in layout.component]
+    if log_id not in components:
+        raise unknown("component", log_id, [*components, *(log.id for log in logs.logs)])
     started = (entry.name for entry in (ControlFolder(Path(record.output_dir)).path / "components").glob("*"))
     raise UsageError(
         f"{log_id!r} has not been started in {record.name}",
@@ -91,29 +150,32 @@ def _level(text: str | None) -> Level | None:
 def events(arguments: argparse.Namespace) -> int:
     """Print the journal."""
     record = launch.choose(arguments.name)
-    for entry in read_journal(ControlFolder(Path(record.output_dir)).journal_file):
-        print(_event_line(entry, as_json=arguments.json or False), flush=True)
-    if arguments.follow:
-        for entry in _new_entries(record):
-            print(_event_line(entry, as_json=arguments.json or False), flush=True)
+    entries = read_entries(ControlFolder(Path(record.output_dir)).journal_file)
+    if not arguments.follow:
+        if arguments.json:
+            print(json.dumps(list(entries), ensure_ascii=False))
+        for entry in () if arguments.json else entries:
+            print(_event_line(entry))
+        return 0
+    with while_read():
+        for entry in chain(entries, _new_entries(record)):
+            print(json.dumps(entry) if arguments.json else _event_line(entry), flush=True)
     return 0
 
 
-def _new_entries(record: ExperimentRecord) -> Iterator[JournalEntry]:
+def _new_entries(record: ExperimentRecord) -> Iterator[dict[str, Any]]:
     wire = launch.connect(record)
     if wire is None:
         raise UsageError(f"{record.name} does not run: there is nothing to follow")
     with wire:
         for kind, data in wire.events():
             if kind == "journal":
-                yield JournalEntry.model_validate(data)
+                yield data
 
 
-def _event_line(entry: JournalEntry, *, as_json: bool) -> str:
-    if as_json:
-        return json.dumps(entry.model_dump(mode="json"), ensure_ascii=False)
-    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.at))
-    return f"{when}  {entry.kind:<10} {entry.text}"
+def _event_line(entry: dict[str, Any]) -> str:
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry["at"]))
+    return f"{when}  {entry['kind']:<10} {entry['text']}"
 
 
 def attach(arguments: argparse.Namespace) -> int:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
 
 from rltui import settings
+from rltui.cli.parser import is_file_name
+from rltui.cli.status import list_lines, row_of
+from rltui.cli.terminal import chosen
 from rltui.client import launch
 from rltui.errors import ConfigError, UsageError
 from rltui.services.experiment_files import ExperimentRecord
@@ -18,11 +22,28 @@ def open_experiment(arguments: argparse.Namespace) -> int:
     """Attach to an experiment, or create it and let the TUI ask before anything starts."""
     if arguments.readonly:
         return show_readonly(launch.choose(_name_to_watch(arguments)))
-    if not arguments.config:
-        return show(launch.choose(arguments.name))
+    if not arguments.config and not arguments.layout:
+        return show(_chosen(arguments.name))
+    if len(arguments.config) == 1 and not is_file_name(arguments.config[0]):
+        return show(launch.choose(arguments.config[0]))
     from rltui.cli.creating import open_config  # knows the frameworks, which attaching needs not
 
     return open_config(arguments)
+
+
+def _chosen(name: str | None) -> ExperimentRecord:
+    """The experiment to attach to; where several may be meant, a person chooses from the list."""
+    try:
+        return launch.choose(name)
+    except launch.UnclearChoiceError as error:
+        lines = list_lines([row_of(record) for record in error.candidates])
+        if not sys.stdin.isatty() or not sys.stdout.isatty():
+            raise UsageError(error.title, details=lines, hint="open one: rltui NAME") from None
+        names = [record.name for record in error.candidates]
+        choice = chosen(lines[0], dict(zip(names, lines[1:], strict=True)))
+        if choice is None:
+            raise UsageError("nothing was opened", hint="open one: rltui NAME") from None
+        return error.candidates[names.index(choice)]
 
 
 def show(record: ExperimentRecord) -> int:
@@ -54,9 +75,17 @@ def need_terminal() -> None:
         raise UsageError(
             "the TUI needs a terminal", hint="without one use `rltui up`, `rltui status`, `rltui logs`"
         )
+    if os.environ.get("TERM") == "dumb":
+        raise UsageError(
+            "the TUI needs a terminal that can be drawn on, and TERM is dumb",
+            hint="use another terminal, or `rltui up`, `rltui status`, `rltui logs`; "
+            "if yours can: TERM=xterm-256color rltui",
+        )
 
 
 def _run_app(record: ExperimentRecord, *, readonly: bool) -> int:
+    from rich.console import Console
+
     from rltui.client.connection import SupervisedExperiment
     from rltui.ui.app import RltuiApp
 
@@ -70,6 +99,8 @@ def _run_app(record: ExperimentRecord, *, readonly: bool) -> int:
         bell=alerts.bell,
         osc9=alerts.osc9,
     )
+    # Should the app crash, its words go the way of all output, where colours of its own would be cleaned too.
+    app.error_console = Console(stderr=True, color_system=None, markup=False, highlight=False)
     asyncio.run(app.run_async())
     return app.return_code or 0
 
@@ -97,6 +128,7 @@ def _name_to_watch(arguments: argparse.Namespace) -> str | None:
         arguments.workspace,
         arguments.resume,
         arguments.new,
+        arguments.force,
     ]
     if any(creating) or len(names) > 1:
         raise UsageError(

@@ -9,15 +9,15 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from rltui.cli.output import confirm, plan_text, print_json
+from rltui.cli.output import plan_text, print_json
 from rltui.cli.status import orphan_text
+from rltui.cli.terminal import confirm
 from rltui.cli.waiting import limited
 from rltui.client import launch, offline
 from rltui.client.wire import Wire
 from rltui.core.api import ORPHAN_EVIDENCE, Orphan, OrphanReport, Plan, Request, Status
 from rltui.core.command_text import short_command
 from rltui.core.gpu.report import GpuReport
-from rltui.core.lines import plain_text
 from rltui.core.plan import freed
 from rltui.daemon.journal import Journal
 from rltui.errors import RltuiError, UsageError
@@ -89,7 +89,7 @@ def _print_one(orphan: Orphan, evidence: str) -> None:
     print(orphan_text(orphan.model_dump()))
     print(f"  {evidence}")
     if orphan.command != short_command(orphan.command):
-        print(f"  {plain_text(orphan.command)}")
+        print(f"  {orphan.command}")
 
 
 def _free(wire: Wire, record: ExperimentRecord, arguments: argparse.Namespace) -> tuple[Orphan, ...] | None:

@@ -1,17 +1,24 @@
-"""What several commands print: plans, JSON documents, questions."""
+"""What several commands print: plans, JSON documents, what ran out of memory."""
 
 from __future__ import annotations
 
 import json
-import sys
+import shlex
 from collections.abc import Sequence
+from typing import Any
 
 from rltui.cli.status import orphan_text
-from rltui.core.api import Plan
+from rltui.core.api import ComponentStatus, Plan
 from rltui.core.config_report import DerivedValue
 from rltui.core.durations import duration
+from rltui.core.gpu.out_of_memory import verdict
+from rltui.core.gpu.report import Remedy
+from rltui.core.knobs import shown
 from rltui.core.units import grouped
 from rltui.core.values import Value
+
+MOST_COMMANDS = 2
+"""Of those that would help against an out-of-memory error."""
 
 
 def print_json(value: Value | Sequence[Value]) -> None:
@@ -24,7 +31,7 @@ def print_json(value: Value | Sequence[Value]) -> None:
 
 def plan_text(plan: Plan) -> str:
     """A plan for people; ends with a newline unless there is nothing to say."""
-    lines = plan.diff.splitlines()
+    lines = plan.diff.rstrip("\n").split("\n") if plan.diff else []  # only line feeds end a line
     verb = "end" if plan.action == "free" else "end first"
     for orphan in plan.free:
         adjective = "" if orphan.evidence == "gpu" else "leftover "
@@ -76,9 +83,21 @@ def estimate_text(estimate_s: float, *, ready: bool) -> str:
     return f"{'ready' if ready else 'done'} in {time}, as before"
 
 
-def confirm(question: str) -> bool:
-    """Ask on the terminal. Without one there is nobody to ask: the command itself was the consent."""
-    if not sys.stdin.isatty():
-        return True
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+def memory_lines(component: dict[str, Any]) -> list[str]:
+    """The verdict, and a command for each of the first remedies. `component`: with `out_of_memory`."""
+    status = ComponentStatus.model_validate(component)
+    told = [] if status.out_of_memory is None else [verdict(status.out_of_memory)]
+    return [*told, *(f"→ {command(remedy)}" for remedy in status.remedies[:MOST_COMMANDS])]
+
+
+def command(remedy: Remedy) -> str:
+    """`rltui set trainer.model.seq_len=2048 --restart`, or a restart that names what reads no such knob."""
+    edits = [
+        word
+        for key, value in remedy.edits.items()
+        for word in (["--unset", key] if value is None else [f"{key}={shown(value)}"])
+    ]
+    if not remedy.components:
+        return shlex.join(["rltui", "set", *edits, "--restart"])
+    restart = ["rltui", "restart", *remedy.components]
+    return f"{shlex.join(['rltui', 'set', *edits])} && {shlex.join(restart)}"

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Iterable
+from pathlib import Path
 
 from rltui import __version__
+from rltui.errors import UsageError
 
 DESCRIPTION = """\
 Manage reinforcement-learning experiments on this box: inference, orchestrator and trainer,
 each in a pane, kept alive in tmux. Closing the terminal stops nothing.
 
   rltui CONFIG…     open an experiment (attach if it runs, else create it and ask before starting)
-  rltui             attach to the experiment that runs
+  rltui [NAME]      attach to the experiment that runs, or to this one
   rltui --readonly  the same, to look only: nothing can be changed from there
   rltui watch DIR   a run that somebody else started, seen through its output folder
   rltui demo        a real small run on this machine's CPU, no GPU needed
@@ -31,8 +34,37 @@ def parse(argv: list[str]) -> argparse.Namespace:
     """Parse a command line. Without a command, the arguments are those of `open`."""
     parser, commands = _build()
     if not argv or (argv[0] not in commands and argv[0] not in ("-h", "--help", "--version")):
+        if argv and not argv[0].startswith("-") and not is_file_name(argv[0]):
+            _refuse_unless_experiment(argv[0], commands)
         argv = ["open", *argv]
     return parser.parse_args(argv)
+
+
+def options_by_command() -> dict[str, list[str]]:
+    """Every command with its options, in the order of the help."""
+    parser, _ = _build()
+    subparsers = next(action for action in parser._actions if isinstance(action, Commands))  # noqa: SLF001
+    return {name: sorted(command._option_string_actions) for name, command in subparsers.choices.items()}  # noqa: SLF001
+
+
+def is_file_name(word: str) -> bool:
+    """It names a config file, or their folder, rather than an experiment."""
+    return word.endswith(".toml") or "/" in word or Path(word).exists()
+
+
+def _refuse_unless_experiment(word: str, commands: Iterable[str]) -> None:
+    """Raises UsageError for a word that is nothing, such as a misspelt command."""
+    from rltui.core.suggest import did_you_mean
+    from rltui.services.experiment_files import find_experiment, known_experiments
+
+    if find_experiment(word) is not None:
+        return
+    names = [record.name for record in known_experiments()]
+    known = f"experiments: {', '.join(names)}; " if names else ""
+    raise UsageError(
+        f"{word!r} is no command, no experiment and no file",
+        hint=f"{did_you_mean(word, [*commands, *names])} {known}commands: rltui --help".strip(),
+    )
 
 
 def _build() -> tuple[argparse.ArgumentParser, frozenset[str]]:
@@ -63,7 +95,12 @@ def _command(
 
 def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
     opening = _command(commands, "open", "opening:open_experiment", "open an experiment in the TUI")
-    opening.add_argument("config", nargs="*", metavar="CONFIG", help="TOML files of the run, or their folder")
+    opening.add_argument(
+        "config",
+        nargs="*",
+        metavar="CONFIG",
+        help="TOML files of the run, or their folder; or the name of an experiment",
+    )
     opening.add_argument(
         "--readonly",
         action="store_true",
@@ -73,7 +110,7 @@ def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
     demo = _command(commands, "demo", "creating:demo", "a real small run on the CPU, in the TUI")
     demo.add_argument("-o", "--output-dir", metavar="DIR", help="folder of the demo (default: outputs/demo)")
     demo.add_argument("--no-tui", action="store_true", help="start it headless, like `up`")
-    watch = _command(commands, "watch", "watching:watch", "look at a run that somebody else started")
+    watch = _command(commands, "watch", "creating:watch", "look at a run that somebody else started")
     watch.add_argument("run_dir", metavar="RUN_DIR", help="its output folder, the one with logs/ in it")
     watch.add_argument("-n", "--name", metavar="NAME", help="name of the observation (default: the folder's)")
     watch.add_argument("-l", "--layout", metavar="LAYOUT", help="layout of [[log]] entries (default: watch)")
@@ -81,16 +118,22 @@ def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
     watch.add_argument("--no-tui", action="store_true", help="only begin, and print the status")
     _add_json(watch)
     up = _command(commands, "up", "running:up", "start an experiment headless; returns when all is ready")
-    up.add_argument("config", nargs="+", metavar="CONFIG", help="TOML files of the run, or their folder")
+    up.add_argument("config", nargs="*", metavar="CONFIG", help="TOML files of the run, or their folder")
     _add_creation(up)
     up.add_argument("--only", metavar="C,…", help="start only these components (and what they need)")
+    up.add_argument(
+        "--from-checkpoint",
+        type=int,
+        metavar="N",
+        help="as --resume, from this checkpoint rather than the newest",
+    )
     up.add_argument("--no-wait", action="store_true", help="return at once")
     up.add_argument("--timeout", type=float, metavar="S", help="give up waiting after S seconds")
     _add_json(up)
     down = _command(commands, "down", "running:down", "stop everything; leaves no process behind")
     _add_name(down, positional=True)
     _add_json(down)
-    listing = _command(commands, "ls", "running:list_experiments", "list the experiments, running or not")
+    listing = _command(commands, "ls", "status:list_experiments", "list the experiments, running or not")
     _add_json(listing)
     status = _command(commands, "status", "status:show_status", "components, step and reward")
     _add_name(status, positional=True)
@@ -110,7 +153,14 @@ def _add_processes(commands: Commands[argparse.ArgumentParser]) -> None:
         parser.add_argument("--yes", action="store_true", help="do not ask")
         parser.add_argument("--wait", action="store_true", help="return when it is ready or done")
         if name != "stop":
-            parser.add_argument("--from-scratch", action="store_true", help="do not resume from a checkpoint")
+            begin = parser.add_mutually_exclusive_group()
+            begin.add_argument("--from-scratch", action="store_true", help="do not resume from a checkpoint")
+            begin.add_argument(
+                "--from-checkpoint",
+                type=int,
+                metavar="N",
+                help="resume from this checkpoint; what came later is moved aside (default: the newest)",
+            )
         else:
             parser.add_argument("--kill", action="store_true", help="no grace: end the whole tree at once")
         _add_name(parser)
@@ -126,7 +176,7 @@ def _add_processes(commands: Commands[argparse.ArgumentParser]) -> None:
     )
     orphans.add_argument("--yes", action="store_true", help="do not ask")
     _add_json(orphans)
-    attach = _command(commands, "attach", "looking:attach", "show the raw tmux pane (leave it with ctrl-b d)")
+    attach = _command(commands, "attach", "looking:attach", "show the raw tmux pane (q leaves it)")
     attach.add_argument("component", metavar="C", help="component id, or supervisor")
     attach.add_argument("--readonly", action="store_true", help="pass no keys on")
     _add_name(attach)
@@ -134,18 +184,29 @@ def _add_processes(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_config(commands: Commands[argparse.ArgumentParser]) -> None:
     knobs = _command(commands, "knobs", "knobs:show_knobs", "every knob: value, default, bounds, readers")
-    knobs.add_argument("pattern", nargs="*", metavar="WORD", help="only those with all these words")
+    knobs.add_argument(
+        "pattern",
+        nargs="*",
+        metavar="WORD",
+        help="only those with all these words; where files are among them (rl.toml), those of the files",
+    )
+    knobs.add_argument("-l", "--layout", metavar="LAYOUT", help="with files: layout name or file")
+    _add_framework(knobs)
     knobs.add_argument("--all", action="store_true", help="also the keys of the files that are no knobs")
     knobs.add_argument("-v", "--verbose", action="store_true", help="also what each one means")
     _add_name(knobs)
     _add_json(knobs)
     edit = _command(commands, "set", "edits:set_knobs", "edit the TOML; prints the diff and the restart set")
     edit.add_argument(
-        "edit", nargs="*", metavar="KEY=VALUE", help="knob and new value; `none` removes the key"
+        "edit",
+        nargs="*",
+        metavar="KEY=VALUE",
+        help="knob and new value; `none` removes one that may be absent; rl.toml among them: of that file",
     )
     edit.add_argument("--unset", action="append", default=[], metavar="KEY", help="remove a key")
-    edit.add_argument("--force", action="store_true", help="also add keys that nobody knows")
+    edit.add_argument("--force", action="store_true", help="also what nobody knows, or our rules refuse")
     _add_edit(edit)
+    _add_framework(edit)
     taking_back = _command(commands, "undo", "edits:undo", "take back the newest edit of the config")
     _add_edit(taking_back)
     again = _command(commands, "redo", "edits:redo", "make the edit again that was undone last")
@@ -172,7 +233,7 @@ def _add_config(commands: Commands[argparse.ArgumentParser]) -> None:
     _add_name(diff)
     _add_json(diff)
     check = _command(commands, "check", "config:check", "validate a config; no side effects")
-    check.add_argument("config", nargs="+", metavar="CONFIG", help="TOML files of the run, or their folder")
+    check.add_argument("config", nargs="*", metavar="CONFIG", help="TOML files of the run, or their folder")
     check.add_argument("-l", "--layout", metavar="LAYOUT", help="layout name or file")
     _add_framework(check)
     check.add_argument(
@@ -195,15 +256,21 @@ def _add_looking(commands: Commands[argparse.ArgumentParser]) -> None:
     logs = _command(commands, "logs", "looking:logs", "what a component printed")
     logs.add_argument("component", metavar="C", help="component id")
     logs.add_argument("-f", "--follow", action="store_true", help="go on as it grows")
-    logs.add_argument("-n", "--lines", type=int, metavar="N", help="the last N lines")
+    logs.add_argument("--lines", type=_count, metavar="N", help="only the last N lines")
     logs.add_argument("--attempt", type=int, metavar="K", help="an earlier start, counted from 1")
     logs.add_argument("--grep", metavar="RE", help="only lines that match the regular expression")
     logs.add_argument("--level", metavar="L", help="only lines of this level or above: info, warning, error")
-    logs.add_argument("--name", dest="name", metavar="NAME", help="which experiment")
+    logs.add_argument(
+        "--raw",
+        action="store_true",
+        help="the bytes as they were printed, with colours and redraws; for a pipe or a file",
+    )
+    _add_name(logs)
+    _add_json(logs, "one JSON document; with -f, one per line")
     events = _command(commands, "events", "looking:events", "the journal: starts, exits, edits, alerts")
     events.add_argument("-f", "--follow", action="store_true", help="go on as it grows")
     _add_name(events)
-    _add_json(events)
+    _add_json(events, "one JSON document; with -f, one per line")
 
 
 def _add_box(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -212,7 +279,19 @@ def _add_box(commands: Commands[argparse.ArgumentParser]) -> None:
     gpus.add_argument(
         "-n", "--name", metavar="NAME", help="as this experiment sees them: budgets, peaks, other hosts"
     )
-    gpus.add_argument("--json", action="store_true", help="a JSON document; with --watch, one per line")
+    _add_json(gpus, "one JSON document; with --watch, one per line")
+    trusted = _command(
+        commands,
+        "trust",
+        "config:trust_folder",
+        "let rltui run what a folder holds without a start: a layout's gpu_source, a checkout's python",
+    )
+    trusted.add_argument("folder", nargs="?", default=".", metavar="DIR", help="default: here")
+    trusted.add_argument("--revoke", action="store_true", help="trust it no longer")
+    completion = _command(
+        commands, "completion", "completion:completion", "what a shell completes, to be sourced"
+    )
+    completion.add_argument("what", choices=("bash", "zsh", "fish", "names", "components"), metavar="SHELL")
     doctor = _command(commands, "doctor", "box:doctor", "check that this box has what rltui needs")
     _add_json(doctor)
 
@@ -226,6 +305,12 @@ def tokens(text: str) -> float:
     if not 0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of tokens above 0")
     return number
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of lines")
+    return int(text)
 
 
 def _interval(text: str) -> float:
@@ -253,6 +338,9 @@ def _add_creation(parser: argparse.ArgumentParser) -> None:
     again.add_argument(
         "--new", action="store_true", help="leave the earlier run alone, use the next free folder"
     )
+    parser.add_argument(
+        "--force", action="store_true", help="go on although rltui's own rules refuse the config"
+    )
 
 
 def _add_framework(parser: argparse.ArgumentParser) -> None:
@@ -269,5 +357,5 @@ def _add_name(parser: argparse.ArgumentParser, *, positional: bool = False) -> N
         parser.add_argument("experiment", nargs="?", metavar="NAME", help="which experiment")
 
 
-def _add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+def _add_json(parser: argparse.ArgumentParser, text: str = "one JSON document on stdout") -> None:
+    parser.add_argument("--json", action="store_true", help=text)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 
-from rltui.cli.output import confirm, plan_text, print_json
+from rltui.cli.output import plan_text, print_json
+from rltui.cli.terminal import confirm
 from rltui.cli.waiting import wait_until_settled
 from rltui.client import launch
+from rltui.client.down import send_away
 from rltui.core.api import Plan, Request
+from rltui.errors import ConflictError
 from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.observed import refuse_observed
 
@@ -21,6 +25,7 @@ def change(arguments: argparse.Namespace) -> int:
         components=tuple(arguments.component),
         kill=getattr(arguments, "kill", False),
         resume="scratch" if getattr(arguments, "from_scratch", False) else "latest",
+        resume_step=getattr(arguments, "from_checkpoint", None),
     )
     record = launch.choose(arguments.name)
     refuse_observed(record)
@@ -49,8 +54,9 @@ def _only_plan(record: ExperimentRecord, request: Request, *, as_json: bool) -> 
     was_alive = launch.is_alive(record)
     with launch.reach(record) as wire:
         plan = Plan.model_validate(wire.call("plan", request.model_dump()))
-        if not was_alive and not plan.keep and not plan.stop:
-            wire.call("shutdown")
+    if not was_alive and not plan.keep and not plan.stop:
+        with contextlib.suppress(ConflictError):  # somebody has started something meanwhile
+            send_away(record)
     if as_json:
         print_json(plan)
     else:

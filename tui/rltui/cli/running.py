@@ -1,4 +1,4 @@
-"""`up`, `down`, `ls`."""
+"""`up`, `down`."""
 
 from __future__ import annotations
 
@@ -8,20 +8,25 @@ import sys
 from pathlib import Path
 
 from rltui.cli.choosing import chosen_framework
-from rltui.cli.output import confirm, plan_text
+from rltui.cli.output import plan_text
 from rltui.cli.status import as_text, read_status
-from rltui.cli.waiting import wait_until_settled
+from rltui.cli.terminal import confirm
+from rltui.cli.waiting import StateChanges, wait_until_settled
 from rltui.client import creation, launch
-from rltui.client.wire import SupervisorGoneError
+from rltui.client.down import take_down
+from rltui.client.wire import Wire
 from rltui.core.api import Plan, Request
-from rltui.errors import RltuiError
+from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.config_files import named
-from rltui.services.experiment_files import ExperimentRecord, forget, known_experiments
+from rltui.services.experiment_files import ControlFolder, forget
 
 
 def wish_of(arguments: argparse.Namespace) -> creation.Wish:
     """What the arguments of `up` and `open` ask for, once it is clear which framework the config is for."""
-    earlier = "resume" if arguments.resume else "new" if arguments.new else "ask"
+    checkpoint = getattr(arguments, "from_checkpoint", None)
+    if checkpoint is not None and arguments.new:
+        raise UsageError("a new run has no checkpoint to continue from", hint="leave out --new")
+    earlier = "resume" if arguments.resume or checkpoint is not None else "new" if arguments.new else "ask"
     files = named([Path(name) for name in arguments.config])
     workspace = Path(arguments.workspace) if arguments.workspace else None
     return creation.Wish(
@@ -31,47 +36,55 @@ def wish_of(arguments: argparse.Namespace) -> creation.Wish:
         name=arguments.name,
         output_dir=Path(arguments.output_dir) if arguments.output_dir else None,
         workspace=workspace,
+        checkpoint=checkpoint,
         earlier_run=earlier,  # type: ignore[arg-type]  # one of three literals
+        force=arguments.force,
     )
 
 
 def up(arguments: argparse.Namespace) -> int:
     """Create and start an experiment without a terminal."""
     components = tuple(arguments.only.split(",")) if arguments.only else ()
+    wish = wish_of(arguments)
+    creation.trust_what_runs(wish)
     return start_headless(
-        create(wish_of(arguments)),
-        components,
+        create(wish),
+        Request(action="start", components=components, resume_step=arguments.from_checkpoint),
         wait=not arguments.no_wait,
         timeout_s=arguments.timeout,
         as_json=arguments.json,
     )
 
 
-def create(wish: creation.Wish) -> ExperimentRecord:
+def create(wish: creation.Wish) -> creation.Created:
     """Create an experiment, and say on stderr what is not as the config says."""
     created = creation.create(wish)
     for note in created.notes:
         print(note, file=sys.stderr)
-    return created.record
+    return created
 
 
 def start_headless(
-    record: ExperimentRecord,
-    components: tuple[str, ...],
+    created: creation.Created,
+    request: Request,
     *,
     wait: bool,
     timeout_s: float | None,
     as_json: bool,
 ) -> int:
-    """Start, follow on stderr until all is ready, print the status on stdout."""
-    with launch.reach(record) as wire:
-        request = Request(action="start", components=components)
-        plan = Plan.model_validate(wire.call("plan", request.model_dump()))
-        sys.stderr.write(plan_text(plan))
-        if any(verdict.is_bad for verdict in plan.memory) and not confirm("start all the same?"):
-            print("nothing was started", file=sys.stderr)
-            return 1
-        plan = Plan.model_validate(wire.call("execute", request.model_dump()))
+    """Start, follow on stderr until all is ready, print the status on stdout.
+
+    Where nothing can be started, or shall not be, nothing of it is left either.
+    """
+    with launch.reach(created.record) as wire:
+        try:
+            plan = _begun(wire, request)
+        except (RltuiError, KeyboardInterrupt):
+            creation.undo(created)
+            raise
+        if plan is None:
+            creation.undo(created)
+            return int(ExitCode.FAILED)
         if wait:
             status = wait_until_settled(wire, set(plan.start), timeout_s=timeout_s)
         else:
@@ -80,35 +93,49 @@ def start_headless(
     return 0
 
 
+def _begun(wire: Wire, request: Request) -> Plan | None:
+    """The plan that is being carried out; `None` where somebody who was asked said no."""
+    plan = Plan.model_validate(wire.call("plan", request.model_dump()))
+    sys.stderr.write(plan_text(plan))
+    if any(verdict.is_bad for verdict in plan.memory) and not confirm("start all the same?"):
+        print("nothing was started", file=sys.stderr)
+        return None
+    return Plan.model_validate(wire.call("execute", request.model_dump()))
+
+
 def down(arguments: argparse.Namespace) -> int:
     """Stop everything of an experiment, its supervisor included. Of an observed run, only the observation."""
     record = launch.choose(arguments.experiment or arguments.name)
-    with launch.reach(record) as wire:
-        try:
-            wire.call("shutdown")
-        except SupervisorGoneError:
-            raise RltuiError(
-                f"the supervisor of {record.name} died while it stopped the components",
-                hint="run `rltui down` again: a new one ends what is left",
-            ) from None
-        wire.wait_for_end()
+    tell = StateChanges()
+    try:
+        done = take_down(record, tell.show)
+    except KeyboardInterrupt:
+        print(
+            f"interrupted; {record.name} goes on being stopped, see: rltui status {record.name}",
+            file=sys.stderr,
+        )
+        return int(ExitCode.INTERRUPTED)
+    if done.left:
+        raise RltuiError(f"{record.name} is down, but cannot be ended:", details=done.left)
     status = read_status(record)
     ended = f"{record.name} is down; no process is left"
+    if done.unseen:
+        ended += f" on this machine. Whether what ssh ran has ended cannot be seen: {', '.join(done.unseen)}"
     if record.observed:
         forget(record)
         ended = f"{record.name} is not observed any more; the run in {record.run_dir} was left alone"
+    elif aside := _set_aside(ControlFolder(Path(record.output_dir)).archive):
+        print(aside, file=sys.stderr)
     print(json.dumps(status) if arguments.json else ended)
     return 0
 
 
-def list_experiments(arguments: argparse.Namespace) -> int:
-    """Every experiment that rltui knows, newest first."""
-    rows = [read_status(record) for record in known_experiments()]
-    if arguments.json:
-        print(json.dumps(rows, ensure_ascii=False))
-        return 0
-    if not rows:
-        print("no experiments yet; start one: rltui up CONFIG.toml, or rltui demo")
-    for row in rows:
-        sys.stdout.write(as_text(row))
-    return 0
+def _set_aside(archive: Path) -> str:
+    """What restarts moved out of the way of the run; empty where they did not."""
+    from rltui.core.disk import size_text
+    from rltui.services.disk import size_of
+
+    size_bytes = size_of(archive)
+    if not size_bytes:
+        return ""
+    return f"restarts have set {size_text(size_bytes)} aside in {archive}: remove what you do not need"

@@ -6,14 +6,19 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
+from rltui.cli.terminal import columns
 from rltui.client import launch
+from rltui.client.last_status import fingerprint, keep, kept
+from rltui.client.wire import CONNECT_TIMEOUT_S
 from rltui.core.command_text import short_command
 from rltui.core.durations import duration
 from rltui.core.growth import quiet_s
 from rltui.core.units import gib
-from rltui.services.experiment_files import ExperimentRecord
+from rltui.errors import RltuiError
+from rltui.services.experiment_files import BrokenExperiment, ExperimentRecord, listed_experiments
 
 SYMBOLS = {
     "ready": "●",
@@ -25,6 +30,9 @@ SYMBOLS = {
     "backoff": "↻",
     "failed": "✗",
 }
+LIST_PATIENCE_S = 1.0
+"""For one supervisor that does not answer: the list has others."""
+LIST_HEAD = ("NAME", "STATE", "STEP", "REWARD", "STARTED", "FRAMEWORK", "OUTPUT FOLDER")
 LINE_WIDTH = 100
 """A reason that would make its component's line longer has one of its own."""
 
@@ -40,29 +48,94 @@ def show_status(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def read_status(record: ExperimentRecord) -> dict[str, Any]:
+def list_experiments(arguments: argparse.Namespace) -> int:
+    """Every experiment that rltui knows, newest first; what is wrong with some stands below."""
+    rows = [row_of(one) for one in listed_experiments()]
+    if arguments.json:
+        print(json.dumps(rows, ensure_ascii=False))
+        return 0
+    if not rows:
+        print("no experiments yet; start one: rltui up CONFIG.toml, or rltui demo")
+        return 0
+    print("\n".join(list_lines(rows)))
+    for row in rows:
+        if problem := row.get("problem"):
+            hint = f"\n  → {problem['hint']}" if problem["hint"] else ""
+            print(f"⚠ {row['experiment']}: {problem['title']}{hint}")
+    return 0
+
+
+def list_lines(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """A head, and a line per experiment."""
+    return columns([LIST_HEAD, *map(_list_row, rows)])
+
+
+def row_of(one: ExperimentRecord | BrokenExperiment) -> dict[str, Any]:
+    """The status of one; where that cannot be had, why: the others are listed all the same."""
+    if isinstance(one, BrokenExperiment):
+        return _broken_row(one, "broken", one.problem)
+    try:
+        return {**read_status(one, patience_s=LIST_PATIENCE_S), "created_at": one.created_at}
+    except RltuiError as error:
+        state = "not answering" if launch.is_alive(one) else "broken"
+        return {**_broken_row(one, state, error), "created_at": one.created_at}
+
+
+def _broken_row(one: ExperimentRecord | BrokenExperiment, state: str, error: RltuiError) -> dict[str, Any]:
+    """The keys of a status that can be told, and `problem`."""
+    problem = {"title": error.title, "hint": error.hint}
+    row = {"experiment": one.name, "state": state, "output_dir": one.output_dir, "problem": problem}
+    return {
+        **row,
+        "framework": None,
+        "step": None,
+        "max_steps": None,
+        "reward": None,
+        "components": [],
+        "created_at": None,
+    }
+
+
+def read_status(record: ExperimentRecord, *, patience_s: float = CONNECT_TIMEOUT_S) -> dict[str, Any]:
     """From the supervisor; from the files where nothing of the experiment is alive."""
-    wire = launch.connect(record)
+    wire = launch.connect(record, patience_s=patience_s)
     if wire is None:
+        if (known := kept(record)) is not None:
+            return known
         from rltui.client.offline import offline_status  # pydantic takes 60 ms
 
+        of = fingerprint(record)
         stopped: dict[str, Any] = offline_status(record).model_dump(mode="json")
+        keep(record, stopped, of)
         return stopped
     with wire:
-        return wire.call("status", timeout_s=10.0)
+        return wire.call("status", timeout_s=2 * patience_s)
 
 
 def as_text(status: dict[str, Any], now: float | None = None) -> str:
     """The status for people: a line per component, one below it for a long reason, one per leftover."""
+    if problem := status.get("problem"):
+        hint = f"    → {problem['hint']}\n" if problem["hint"] else ""
+        return f"{status['experiment']} · {status['state']}\n  {problem['title']}\n{hint}"
     lines = [
         f"{status['experiment']} · {status['framework']} · {_progress(status)}",
         f"  {status.get('run_dir') if status.get('observed') else status['output_dir']}",
     ]
+    if status["state"] == "running":
+        concerns = status.get("progress", {}).get("concerns", ())
+        lines.extend(f"  ⚠ {concern['word']}: {concern['text']}" for concern in concerns)
     if under_way := status.get("transaction"):
         lines.append(f"  under way: {under_way}")
+    elif (down := status.get("down")) and status["state"] == "stopped":
+        moment = time.strftime("%Y-%m-%d %H:%M", time.localtime(down["at"]))
+        lines.append(f"  taken down by {down['by']}, {moment}")
+        lines.extend(f"  ⚠ cannot be ended: {what}" for what in down["left"])
     for component in status["components"]:
         lines.extend(_component_lines(component, time.time() if now is None else now))
     lines.extend(_log_line(log, time.time() if now is None else now) for log in status.get("logs", ()))
+    still = [each["id"] for each in status["components"] if each["pid"] is not None]
+    if status.get("done") and still:
+        lines.append(f"  still running: {', '.join(still)}; end everything: rltui down")
     if orphans := status.get("orphans"):
         lines.extend(f"  ⚠ leftover: {orphan_text(orphan)}" for orphan in orphans)
         lines.append("    end what is left over: rltui orphans --free")
@@ -70,15 +143,42 @@ def as_text(status: dict[str, Any], now: float | None = None) -> str:
 
 
 def _progress(status: dict[str, Any]) -> str:
-    parts = ["done ✓" if status.get("done") else status["state"]]
-    if status.get("observed"):
-        parts = ["observed", "its logs grow" if status["state"] == "running" else "quiet"]
+    parts = [_state(status)]
     if status["step"]:
-        of = f"/{status['max_steps']}" if status["max_steps"] is not None else ""
-        parts.append(f"step {status['step']}{of}")
+        parts.append(f"step {_step(status)}")
     if status["reward"] is not None:
         parts.append(f"reward {status['reward']:.3f}")
     return " · ".join(parts)
+
+
+def _state(status: dict[str, Any]) -> str:
+    if status.get("observed"):
+        return f"observed · {'its logs grow' if status['state'] == 'running' else 'quiet'}"
+    if status.get("done"):
+        return "done ✓"
+    if failed := status.get("failed"):
+        return f"failed: {', '.join(failed)}"
+    return str(status.get("word", status["state"]))
+
+
+def _step(status: dict[str, Any]) -> str:
+    return f"{status['step']}" + (f"/{status['max_steps']}" if status["max_steps"] is not None else "")
+
+
+def _list_row(row: dict[str, Any]) -> tuple[str, ...]:
+    """One experiment in `LIST_HEAD`'s columns. Started: its newest attempt, or when it was made."""
+    times = [row["created_at"], *(each["started_at"] for each in row["components"])]
+    started = max((time_ for time_ in times if time_ is not None), default=None)
+    folder = row.get("run_dir") if row.get("observed") else row["output_dir"]
+    return (
+        row["experiment"],
+        _state(row),
+        _step(row) if row["step"] else "",
+        "" if row["reward"] is None else f"{row['reward']:.3f}",
+        "" if started is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(started)),
+        row["framework"] or "",
+        folder or "",
+    )
 
 
 def _component_lines(component: dict[str, Any], now: float) -> list[str]:
@@ -123,7 +223,7 @@ def _memory_lines(component: dict[str, Any]) -> list[str]:
     """
     if not component.get("out_of_memory"):
         return []
-    from rltui.cli.memory_text import memory_lines  # pydantic takes 60 ms
+    from rltui.cli.output import memory_lines  # pydantic takes 60 ms
 
     return [f"      {line}" for line in memory_lines(component)]
 

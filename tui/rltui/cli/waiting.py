@@ -54,16 +54,39 @@ def limited(wire: Wire, timeout_s: float | None) -> Iterator[None]:
         timer.cancel()
 
 
+class StateChanges:
+    """Prints each change of state once."""
+
+    def __init__(self, components: set[str] | None = None) -> None:
+        """Of these components; `None`: of all, and not how they are to begin with."""
+        self._components = components
+        self._shown: dict[str, tuple[str, str]] = {}
+        self._is_first = components is None
+
+    def show(self, status: dict[str, Any]) -> list[dict[str, Any]]:
+        """Print what is new in `status`, and return its part about the components."""
+        watched = [
+            item
+            for item in status["components"]
+            if self._components is None or item["id"] in self._components
+        ]
+        for item in watched:
+            if self._shown.get(item["id"]) != _gist(item):
+                self._shown[item["id"]] = _gist(item)
+                if not self._is_first:
+                    _print_change(item)
+        self._is_first = False
+        return watched
+
+
 def _follow(wire: Wire, components: set[str]) -> dict[str, Any]:
-    shown: dict[str, tuple[str, str]] = {}
+    changes = StateChanges(components)
+    down: dict[str, Any] = {}
     for kind, status in wire.events():
         if kind != "status":
             continue
-        watched = [item for item in status["components"] if item["id"] in components]
-        for item in watched:
-            if shown.get(item["id"]) != _gist(item):
-                shown[item["id"]] = _gist(item)
-                _print_change(item)
+        watched = changes.show(status)
+        down = status.get("down") or {}
         if status.get("transaction"):  # what is to be started anew may still show how it ended before
             continue
         failed = [item for item in watched if item["state"] == "failed"]
@@ -71,6 +94,8 @@ def _follow(wire: Wire, components: set[str]) -> dict[str, Any]:
             raise _failure(failed)
         if not any(item["state"] in ON_THE_WAY for item in watched):
             return status
+    if down:
+        raise RltuiError(f"it was taken down by {down['by']} while we waited")
     raise RltuiError("the supervisor ended while we waited", hint="look with `rltui status`")
 
 
@@ -92,12 +117,17 @@ def _failure(failed: list[dict[str, Any]]) -> ComponentFailedError:
     first = failed[0]
     return ComponentFailedError(
         f"{first['id']} failed: {first['reason']}",
-        details=_last_words(first["log"]),
-        hint=f"see: rltui logs {first['id']} -n 30",
+        details=_last_words(first["log"], first.get("log_end")),
+        hint=f"see: rltui logs {first['id']} --lines 30",
     )
 
 
-def _last_words(log: str | None) -> list[str]:
+def _last_words(log: str | None, end: int | None) -> list[str]:
     if log is None or not Path(log).exists():
         return []
+    if end is not None:  # what it said of our signal is not why
+        from rltui.services.failure_log import last_lines  # knows the words of every framework
+
+        lines = [line for line in last_lines(Path(log), end=end) if line]
+        return [line[:LINE_WIDTH] for line in lines[-LAST_LINES:]]
     return [line[:LINE_WIDTH] for line in tail_lines(Path(log), LAST_LINES)]

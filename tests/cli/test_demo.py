@@ -1,0 +1,26 @@
+"""`rltui demo` where there is one already."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from rltui.cli import creating
+
+
+def test_without_a_screen_none_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Finding A13: `demo --no-tui` opened the app where the demo runs already."""
+    known = SimpleNamespace(name="demo", output_dir=str(tmp_path))
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: object())
+    monkeypatch.setattr(creating, "find_experiment", lambda _: known)
+    monkeypatch.setattr("rltui.client.launch.lives", lambda _: True)
+    monkeypatch.setattr(creating, "read_status", lambda _: {"experiment": "demo"})
+    monkeypatch.setattr(creating, "as_text", lambda status: f"{status['experiment']} runs\n")
+    monkeypatch.setattr(creating, "show", lambda _: pytest.fail("the app was opened"))
+    assert creating.demo(Namespace(no_tui=True, output_dir=str(tmp_path))) == 0
+    assert capsys.readouterr().out == "demo runs\n"

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+from tests.conftest import Box
+
+
+def finding(box: Box) -> dict[str, object]:
+    found: list[dict[str, object]] = box.json("doctor")
+    return next(item for item in found if item["name"] == "settings")
+
+
+def test_doctor_reads_the_settings(box: Box) -> None:
+    path = box.root / "config/rltui/settings.toml"
+    assert finding(box)["text"] == f"defaults; yours would be in {path}"
+    path.parent.mkdir()
+    path.write_text("[alerts]\nbel = true\n")
+    broken = finding(box)
+    assert (broken["ok"], broken["essential"]) == (False, False)
+    assert f"{path}:2:1: alerts.bel: unknown key; did you mean bell?" in str(broken["text"])
+    path.write_text('[alerts]\ncommand = ["no-such-notifier"]\n')
+    assert "there is no program 'no-such-notifier'" in str(finding(box)["text"])
+    path.write_text('[alerts]\ncommand = ["sh", "-c", "true"]\n')
+    assert finding(box) == {"name": "settings", "ok": True, "text": str(path), "essential": True}
+
+
+def told(box: Box, name: str, **environment: str) -> tuple[bool, str]:
+    box.env.update(environment)
+    item = next(each for each in box.json("doctor") if each["name"] == name)
+    return item["ok"], item["text"]
+
+
+def test_doctor_looks_for_prime_rl_and_uv(box: Box) -> None:
+    ok, text = told(box, "prime-rl", PATH="/usr/bin:/bin")
+    assert not ok
+    assert "export RLTUI_PRIME_RL=" in text
+    assert told(box, "uv") == (False, "not found; prime-rl is run through it: https://docs.astral.sh/uv")
+    checkout = box.work / "prime-rl"
+    (checkout / "src/prime_rl/entrypoints").mkdir(parents=True)
+    (checkout / "pyproject.toml").write_text('[project]\nname = "prime-rl"\n')
+    ok, text = told(box, "prime-rl", RLTUI_PRIME_RL=str(checkout))
+    assert ok
+    assert "not known" in text
+    git = ["git", "-C", str(checkout), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    date = {"GIT_COMMITTER_DATE": "2026-08-15T12:00:00Z", "GIT_AUTHOR_DATE": "2026-08-15T12:00:00Z"}
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], env={**box.env, **date}, check=True)
+    assert " of 2026-08-15" in told(box, "prime-rl")[1]
+    assert "which is no checkout" in told(box, "prime-rl", RLTUI_PRIME_RL=str(box.work))[1]
+
+
+def test_doctor_knows_what_terminals_lack(box: Box) -> None:
+    assert told(box, "terminal", TERM="xterm", PYTHONIOENCODING="utf-8") == (True, "TERM=xterm, utf-8")
+    ok, text = told(box, "terminal", TERM="dumb")
+    assert (ok, "LANG" in text, "drawn on" in text) == (False, False, True)
+    tmux = box.root / "tmux" / "tmux"
+    tmux.write_text(
+        f'#!/bin/sh\n[ "$1" = display-message ] && echo 0 && exit\nexec {shutil.which("tmux")} "$@"\n'
+    )
+    tmux.chmod(0o755)
+    inside = {"TERM": "tmux-256color", "TMUX": "/nowhere,1,0", "PATH": f"{tmux.parent}:{box.env['PATH']}"}
+    ok, text = told(box, "terminal", **inside)
+    assert (ok, "tmux -u attach" in text) == (False, True)

@@ -1,0 +1,202 @@
+"""The terminal: whatever a command prints goes through here, and so does what it asks. Imports little.
+
+Nothing that comes from outside reaches the terminal as it is, be it printed, put into an error of argparse or
+shown in a traceback. Signs that the encoding lacks are told in those it has. The only ways around are
+`control`, for what we have made ourselves, and `binary_output`.
+"""
+
+from __future__ import annotations
+
+import locale
+import os
+import select
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import BinaryIO, TextIO, cast
+
+from rltui.core.terminal_text import encodable, json_encodable, json_escaped, visible
+from rltui.errors import UsageError
+
+
+class UnwritableError(Exception):
+    """What is printed cannot be kept, as on a full disk."""
+
+
+class CleanStream:
+    """A stream that cleans what is written to it: as text, or where `is_json` as JSON documents."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.raw = stream
+        self.is_json = False
+        self.encoding = _encoding(stream)
+        self.errors = getattr(stream, "errors", None)
+        self.isatty: Callable[[], bool] = stream.isatty
+        self.fileno: Callable[[], int] = stream.fileno
+
+    def write(self, text: str) -> int:
+        """Write `text`, cleaned.
+
+        Raises:
+            BrokenPipeError: if nobody reads it any more.
+            UnwritableError: if it cannot be written.
+        """
+        if self.is_json:
+            clean = json_encodable(json_escaped(text), self.encoding)
+        else:
+            clean = encodable(visible(text), self.encoding)
+        try:
+            self.raw.write(clean)
+        except OSError as error:
+            raise _told(error) from error
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write all of them."""
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        """As `write`."""
+        try:
+            self.raw.flush()
+        except OSError as error:
+            raise _told(error) from error
+
+
+def _told(error: OSError) -> Exception:
+    return error if isinstance(error, BrokenPipeError) else UnwritableError(error.strerror)
+
+
+def insist_on_utf8() -> None:
+    """Begin anew where Python would take another encoding for files and their names, as without a locale."""
+    if sys.getfilesystemencoding() != "utf-8":
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])  # noqa: S606
+
+
+def _encoding(stream: TextIO) -> str:
+    """What the terminal can be taken to show, of which in UTF-8 mode the stream's own says nothing."""
+    is_told = "PYTHONIOENCODING" in os.environ or os.environ.get("PYTHONUTF8") == "1"
+    if sys.flags.utf8_mode and not is_told and locale.getencoding().lower() != "utf-8":
+        return "ascii"
+    return getattr(stream, "encoding", None) or "utf-8"
+
+
+def guard() -> CleanStream:
+    """From here on all output is cleaned, and goes nowhere where its stream is closed. Returns stdout."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            # Else a socket or file of ours would get this number, and children take it for their output.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    sys.stdin = _opened(sys.stdin, "r")
+    sys.stderr = cast(TextIO, _guarded(sys.stderr))
+    out = _guarded(sys.stdout)
+    sys.stdout = cast(TextIO, out)
+    return out
+
+
+def _guarded(stream: TextIO) -> CleanStream:
+    return stream if isinstance(stream, CleanStream) else CleanStream(_opened(stream, "w"))
+
+
+def _opened(stream: TextIO | None, mode: str) -> TextIO:
+    """`stream`, or one that leads nowhere: Python has none where it was started with a closed one."""
+    return stream or cast(TextIO, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123  (until the end)
+
+
+def abandon_output() -> None:
+    """Nobody wants it, or it cannot be kept: what is still to be written must not be an error at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (BrokenPipeError, UnwritableError):
+            os.dup2(nowhere, stream.fileno())
+
+
+def control(text: str) -> None:
+    """Write to stdout as it is: control sequences of our own, and text that is clean."""
+    _raw_stdout().write(text)
+
+
+def binary_output() -> BinaryIO:
+    """Stdout for bytes that are passed on as they are.
+
+    Raises:
+        UsageError: if it is a terminal.
+    """
+    if sys.stdout.isatty():
+        raise UsageError("raw output is for a pipe or a file, never for a terminal", hint="leave --raw out")
+    return _raw_stdout().buffer
+
+
+def _raw_stdout() -> TextIO:
+    stream = sys.stdout
+    return stream.raw if isinstance(stream, CleanStream) else stream
+
+
+@contextmanager
+def while_read() -> Iterator[None]:
+    """Within, `BrokenPipeError` is raised once nobody reads stdout any more, also while nothing is printed.
+
+    Such is a pipe whose reader has ended: `ssh BOX rltui logs trainer -f`, and the connection is lost.
+    """
+    main = threading.get_ident()
+
+    def watch() -> None:
+        poll = select.poll()
+        poll.register(sys.stdout.fileno(), 0)  # errors and hang-ups are always told
+        poll.poll()
+        signal.pthread_kill(main, signal.SIGPIPE)
+
+    before = signal.signal(signal.SIGPIPE, _raise_broken_pipe)
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGPIPE, before)
+
+
+def _raise_broken_pipe(number: int, _: object) -> None:
+    raise BrokenPipeError(number, "nobody reads the output")
+
+
+def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A line per row, its cells below each other as they will be shown; the first row is the head."""
+    shown = [[visible(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in shown]
+
+
+def ask(question: str) -> str:
+    """What a person answers, without spaces around. To be called where stdin is a terminal."""
+    print(question, end=" ", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip()
+
+
+def chosen(title: str, choices: Mapping[str, str]) -> str | None:
+    """The one of `choices`, names with what is told of them, that a person takes by number or name.
+
+    Nothing is taken for granted: `None` for any other answer. To be called where stdin is a terminal.
+    """
+    print(f"     {title}", file=sys.stderr)
+    for number, text in enumerate(choices.values(), start=1):
+        print(f"{number:>3}  {text}", file=sys.stderr)
+    return answered(ask("which one?"), list(choices))
+
+
+def answered(answer: str, names: Sequence[str]) -> str | None:
+    """The name of that number, or that name itself; `None` for anything else."""
+    if answer in names:
+        return answer
+    in_range = answer.isdecimal() and 1 <= int(answer) <= len(names)
+    return names[int(answer) - 1] if in_range else None
+
+
+def confirm(question: str) -> bool:
+    """Ask on the terminal. Without one there is nobody to ask: the command itself was the consent."""
+    return not sys.stdin.isatty() or ask(f"{question} [y/N]").lower() in ("y", "yes")
