@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 from tests.fakes.experiment import FakeExperiment, gpu_report, knob_table, running_status
-from tests.ui.conftest import Opener, settle, until
+from tests.ui.conftest import Opener, make_app, press, settle, until
 from textual.drivers.headless_driver import HeadlessDriver
+from textual.widgets._toast import Toast, ToastRack
 
 from rltui.core.api import Alert, JournalEntry
 from rltui.ui.alerts import desktop_notification
@@ -76,3 +77,19 @@ def test_a_notification_holds_no_control_characters() -> None:
 
 def test_tmux_is_asked_to_pass_it_on() -> None:
     assert desktop_notification("hi", inside_tmux=True) == "\x1bPtmux;\x1b\x1b]9;hi\x07\x1b\\"
+
+
+async def test_a_toast_waits_until_the_dialog_is_closed(experiment: FakeExperiment) -> None:
+    """Finding D3."""
+    app = make_app(experiment)
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await press(pilot, "question_mark")
+        app.notify("trainer failed", timeout=600)
+        await until(pilot, lambda: app._notifications)
+        await pilot.pause()
+        assert not app.screen.get_child_by_type(ToastRack).query(Toast)
+        await press(pilot, "escape")
+        toasts = app.screen.get_child_by_type(ToastRack)
+        await until(pilot, lambda: toasts.query(Toast) and toasts.query(Toast).first().region)
+        # Reasons and details are at the lower ends of the panes.
+        assert toasts.query(Toast).first().region.y == 2

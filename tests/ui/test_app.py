@@ -18,6 +18,7 @@ from tests.ui.conftest import Opener, press, settle, until
 from textual.pilot import Pilot
 from textual.widgets import Button, Static
 
+from rltui.client.protocol import TakenDownError
 from rltui.core.api import Alert, ComponentState, Plan, Request, Status
 from rltui.core.config_report import Problem
 from rltui.core.layout import Screen
@@ -60,7 +61,7 @@ KEYS_AND_REQUESTS = [
     (("R", "enter", "y"), Request(action="restart", components=("trainer",))),
     (("i", "R", "down", "enter", "y"), Request(action="restart")),
     (
-        ("o", "R", "down", "down", "enter", "y"),
+        ("o", "R", "down", "down", "down", "enter", "y"),
         Request(action="restart", components=("orchestrator",), resume="scratch"),
     ),
     (("A", "y"), Request(action="restart", components=("orchestrator",))),
@@ -75,6 +76,27 @@ async def test_keys_become_requests(experiment: FakeExperiment, open_app: Opener
             assert experiment.executed.pop() == request, keys
             assert experiment.planned[-1] == request
             assert isinstance(pilot.app.screen, Overview)
+
+
+async def test_a_checkpoint_is_chosen_from_those_there_are(
+    experiment: FakeExperiment, open_app: Opener
+) -> None:
+    """Finding A1."""
+    experiment.planner = lambda request: Plan(stop=("trainer",), start=("trainer",), checkpoints=(10, 20, 30))
+    async with open_app(experiment) as pilot:
+        await press(pilot, "t", "R", "down", "down", "enter")
+        menu = pilot.app.screen
+        assert isinstance(menu, ChoiceMenu)
+        assert list(menu.choices) == ["30", "20", "10"]
+        await press(pilot, "down", "enter")
+        assert isinstance(pilot.app.screen, PlanDialog)
+        await press(pilot, "y")
+        await until(pilot, lambda: experiment.executed and is_idle(pilot))
+        assert experiment.executed == [Request(action="restart", components=("trainer",), resume_step=20)]
+    experiment.planner = lambda request: Plan(stop=("trainer",), start=("trainer",))
+    async with open_app(experiment) as pilot:
+        await press(pilot, "t", "R", "down", "down", "enter")
+        assert "No checkpoint to continue from" in notifications(pilot)[0][0]
 
 
 async def test_a_plain_start_needs_no_question(open_app: Opener) -> None:
@@ -327,6 +349,22 @@ async def test_reconnects_when_the_supervisor_is_gone(
         pilot.app._listen()  # type: ignore[attr-defined]
         await settle(pilot)
         assert experiment.connections == 2
+        assert not banner.has_class("-shown")
+
+
+async def test_what_somebody_took_down_is_not_revived_and_says_who_did_it(
+    experiment: FakeExperiment, open_app: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finding A6: it said that components keep running, and started a supervisor."""
+    monkeypatch.setattr(app_module, "LOOK_AGAIN_S", 0.0)
+    async with open_app(experiment) as pilot:
+        banner = overview(pilot).query_one("#banner", Static)
+        experiment.down = TakenDownError("one was taken down by ada, pid 7 on pts/3")
+        experiment.end_stream()
+        await settle(pilot)
+        assert str(banner.content) == "⚠ one was taken down by ada, pid 7 on pts/3; S starts it again"
+        experiment.down = None
+        await settle(pilot)
         assert not banner.has_class("-shown")
 
 

@@ -32,6 +32,7 @@ from rltui.ui.screens.conflict_dialog import ConflictDialog
 from rltui.ui.screens.converter import ConverterDialog
 from rltui.ui.screens.edit_again import EditAgain
 from rltui.ui.screens.knob_editor import KnobEditor
+from rltui.ui.screens.leave_dialog import LeaveDialog
 from rltui.ui.screens.message_dialog import MessageDialog
 from rltui.ui.screens.overview import Overview
 from rltui.ui.screens.pending_dialog import PendingDialog
@@ -456,3 +457,20 @@ async def test_components_that_are_gone_need_no_restart(open_app: Opener) -> Non
         experiment.push(status.model_copy(update={"components": tuple(gone)}))
         await until(pilot, lambda: overview(pilot).pending_readers == ())
         assert overview(pilot).check_action("show_pending", ()) is False
+
+
+async def test_leaving_with_collected_edits_asks(open_app: Opener) -> None:
+    """Finding C3."""
+    async with open_app(config_experiment()) as pilot:
+        await collect(pilot)
+        await press(pilot, "q")
+        await see(pilot, LeaveDialog)
+        assert f"not written: {BATCH} 64 ⇒ 128" in shown(pilot)
+        await press(pilot, "enter")
+        await see(pilot, Overview)
+        assert pilot.app.is_running
+        assert overview(pilot).desk.staged
+        await press(pilot, "q")
+        await see(pilot, LeaveDialog)
+        await press(pilot, "y")
+        await until(pilot, lambda: not pilot.app.is_running or pilot.app._exit)

@@ -34,12 +34,21 @@ def test_owners_are_stacked_engine_lowest_with_the_budget_across() -> None:
         "     │ ▤▤▤▤▤▤▤▤▤▤▤▤▤▤▤▤▤▤▤▤▤▤▤",
         "     │ ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒",
         "     │ ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒",
-        "12.0 ┊┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄",
+        "12.0 ┊┄▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒",
         "     │▤▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒",
         *["     │" + "█" * 24] * 4,
         "   0 │" + "█" * 24,
         "      10m ago  5m00s       now",
     ]
+
+
+def test_the_budget_hides_nobody_on_a_small_chart() -> None:  # B6
+    found = history((0.0, 600.0), inference=(12 * GIB,) * 2, trainer=(3 * GIB,) * 2)
+    (row,) = [line for line in chart(found, height=6) if line.startswith("12.0")]
+    assert set(row) == set("12.0 ┊▒"), "what the trainer holds above it"
+    idle = history((0.0, 600.0), inference=(12 * GIB,) * 2)
+    (row,) = [line for line in chart(idle, height=6) if line.startswith("12.0")]
+    assert set(row) == set("12.0 ┊┄")
 
 
 def test_a_peak_between_columns_is_not_lost() -> None:

@@ -22,7 +22,8 @@ from tests.ui.trouble import (
     waiting_status,
 )
 
-from rltui.core.api import ComponentState, Lost, Plan
+from rltui.cli.status import as_text
+from rltui.core.api import ComponentState, Concern, Lost, Plan
 from rltui.core.config_report import KnobInfo, Problem
 from rltui.ui import text
 from rltui.ui.knob_values import parse_value, scaled, stepped
@@ -60,7 +61,8 @@ def test_sparkline_scales_and_skips_gaps() -> None:
     assert text.sparkline((0.0, 0.5, float("nan"), 1.0), 10) == "▁▅ █"
     assert text.sparkline((1.0, 1.0), 10) == "▄▄"
     assert text.sparkline((), 10) == ""
-    assert text.sparkline(tuple(range(20)), 3) == "▁▅█"
+    assert text.sparkline(tuple(range(20)), 3) == "▇██", "scaled to all values, not to those shown"
+    assert text.sparkline((*[0.98] * 20, 0.0, 0.01, 0.02), 3) == "▁▁▁", "B1: a collapse is no climb"
 
 
 @pytest.mark.parametrize("fraction", [-1, 0, 0.33, 0.999, 1, 7])
@@ -79,10 +81,51 @@ def test_header_says_done() -> None:
     assert "✓ done" in header_line(running_status(done=True), 100).plain
 
 
+def test_header_has_no_stale_figures() -> None:  # B4
+    running = running_status()
+    assert "tok/s" in header_line(running, 200).plain
+    assert "ETA" in header_line(running, 200).plain
+    trainer = running.components[-1].model_copy(update={"state": ComponentState.FAILED})
+    failed = running.model_copy(update={"components": (*running.components[:-1], trainer)})
+    for status in (running_status(done=True), failed, running.model_copy(update={"state": "stopped"})):
+        line = header_line(status, 200).plain
+        assert "tok/s" not in line
+        assert "ETA" not in line
+        assert "reward" in line
+
+
+def test_header_says_that_a_run_does_not_learn() -> None:  # B1
+    status = running_status()
+    concern = Concern(word="reward collapsed", text="…")
+    progress = status.progress.model_copy(update={"concerns": (concern,)})
+    line = header_line(status.model_copy(update={"progress": progress}), 100).plain
+    assert "⚠ reward collapsed" in line
+    assert "running" not in line
+
+
 def test_one_failure_makes_the_experiment_failed() -> None:
     assert (
         experiment_look(running_status(components=(component("a", FAILED), component("b")))).word == "failed"
     )
+
+
+def test_the_command_line_says_the_same_word_as_the_header() -> None:
+    """Finding B2: a dead trainer beside a living server was `running` there."""
+    status = running_status(components=(component("trainer", FAILED), component("inference")))
+    told = as_text(status.model_dump(mode="json"), NOW).splitlines()[0]
+    assert "failed: trainer" in told
+    assert (status.state, status.failed) == ("running", ("trainer",))
+    for each in (backoff_status(), stalled_status(), running_status(), running_status(done=True)):
+        assert experiment_look(each).word in as_text(each.model_dump(mode="json"), NOW).splitlines()[0]
+
+
+def test_servers_that_outlive_the_run_are_told() -> None:
+    """Finding P11."""
+    done = running_status(
+        done=True, components=(component("inference"), component("trainer", ComponentState.EXITED, pid=None))
+    )
+    text = as_text(done.model_dump(mode="json"), NOW)
+    assert "still running: inference; end everything: rltui down" in text
 
 
 def test_component_title_is_safe_and_marks_the_selection() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rltui.core.api import Orphan
-from rltui.ui.orphans import details, owner_text
+from rltui.ui.orphans import bar_lines, details, owner_text
 
 
 def test_a_leftover_is_described_by_its_attempt() -> None:
@@ -23,3 +23,15 @@ def test_one_that_rltui_did_not_start_is_of_no_attempt() -> None:
         "holds 12.0 GiB of GPU memory",
         "holds GPU memory, not started by rltui",
     )
+
+
+def test_what_matters_is_named_first() -> None:  # G12
+    tracker = Orphan(
+        pid=5, start=1, command="python -c from multiprocessing.resource_tracker import main", component="i"
+    )
+    engine = Orphan(pid=9, start=1, command="VLLM::EngineCore", component="i")
+    (line,) = bar_lines([tracker, engine], 60, rows=1, hint="")
+    assert "pid 9 VLLM::EngineCore, …" in line
+    holder = Orphan(pid=11, start=1, command="VLLM::Worker", component="i", gpu_bytes=60 << 30)
+    (line,) = bar_lines([tracker, engine, holder], 70, rows=1, hint="")
+    assert "pid 11 VLLM::Worker" in line

@@ -256,12 +256,3 @@ async def test_the_last_alert_can_be_read_again(
             "",
             note,
         ]
-
-
-async def test_no_toast_lies_on_a_dialog(open_app: Opener) -> None:
-    crash = Alert(kind="crash", severity="error", title="inference failed", text="killed by SIGKILL")
-    async with open_app(FakeExperiment(orphans_status(), NO_GPU, knob_table(), crash)) as pilot:
-        assert any("SIGKILL" in text for text in toasts(pilot))
-        await press(pilot, "K")
-        assert isinstance(pilot.app.screen, PlanDialog)
-        assert not toasts(pilot)

@@ -6,24 +6,33 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from textual import on
+from rich.color import ColorSystem
+from rich.console import RenderableType
+from textual import events, on
+from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.app import App, SuspendNotSupported
 from textual.screen import Screen
+from textual.theme import ThemeProvider
 
-from rltui.client.protocol import Experiment
+from rltui.client.protocol import Experiment, TakenDownError
 from rltui.core.api import Alert
 from rltui.core.config_report import KnobTable
 from rltui.core.layout import Screen as ScreenLayout
 from rltui.errors import RltuiError
 from rltui.ui.alerts import desktop_notification, rings
-from rltui.ui.palette import ActionCommands
+from rltui.ui.palette import ActionCommands, Palette
+from rltui.ui.screens.leave_dialog import LeaveDialog
 from rltui.ui.screens.overview import Overview
+from rltui.ui.terminal.driver import TerminalDriver
 from rltui.ui.text import clean, clean_line
 
 RECONNECT_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Pauses between attempts to reach the supervisor; the last one repeats."""
+
+LOOK_AGAIN_S = 1.0
+"""Between two looks whether somebody has started it again, after a `down`."""
 
 RunInTerminal = Callable[[Sequence[str]], None]
 """Runs a command that takes the terminal over, and returns when it has ended."""
@@ -63,7 +72,7 @@ class RltuiApp(App[None], inherit_bindings=False):
 
         `bell` and `osc9`: how the terminal draws attention to warnings and errors.
         """
-        super().__init__()
+        super().__init__(driver_class=TerminalDriver)
         self.experiment = experiment
         self._bell = bell
         self._osc9 = osc9
@@ -76,6 +85,22 @@ class RltuiApp(App[None], inherit_bindings=False):
             clock=clock,
             ask_to_start=ask_to_start,
         )
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        """Show what Textual has composed: by our driver on a terminal, by Textual's own elsewhere."""
+        driver = self._driver
+        if not (isinstance(driver, TerminalDriver) and isinstance(renderable, ChopsUpdate | LayoutUpdate)):
+            super()._display(screen, renderable)
+            return
+        if self._running and not (self._closed or self._batch_count):
+            colors = self.console._color_system or ColorSystem.TRUECOLOR  # noqa: SLF001 - as Textual asks
+            driver.show(renderable, self.size, self.size.clamp_offset(self.cursor_position), colors)
+        self.post_display_hook()
+
+    async def on_event(self, event: events.Event) -> None:
+        """Keys typed after the one that left find no screen any more."""
+        if not (self._exit and isinstance(event, events.InputEvent)):
+            await super().on_event(event)
 
     def get_default_screen(self) -> Screen[None]:
         """The one screen to live in."""
@@ -90,7 +115,7 @@ class RltuiApp(App[None], inherit_bindings=False):
         failures = 0
         while True:
             connected, reason = False, "the supervisor is gone"
-            is_news = False
+            is_news = is_down = False
             try:
                 async for event in self.experiment.events():
                     if not connected:
@@ -101,10 +126,17 @@ class RltuiApp(App[None], inherit_bindings=False):
                         self._ring(event)
                     # The knobs, or an alert in their place, come last of what was there before we looked.
                     is_news = is_news or isinstance(event, KnobTable | Alert)
+            except TakenDownError as error:
+                is_down, reason = True, clean_line(error.title)
             except RltuiError as error:
                 reason = clean_line(error.title)
             except (OSError, EOFError, ValueError) as error:  # hung up, cut off, or not understood
                 reason = clean_line(str(error).partition("\n")[0]) or reason
+            if is_down:
+                again = "" if self.experiment.readonly else "; S starts it again"
+                self._overview.show_connection(f"{reason}{again}")
+                await asyncio.sleep(LOOK_AGAIN_S)
+                continue
             self._overview.show_connection(f"{reason}: reconnecting… (components keep running)")
             await asyncio.sleep(RECONNECT_S[min(failures, len(RECONNECT_S) - 1)])
             failures += 1
@@ -141,8 +173,29 @@ class RltuiApp(App[None], inherit_bindings=False):
             return False
         return True
 
+    def _refresh_notifications(self) -> None:
+        """Not over a dialog, which must be read: what is still of interest is shown when it is closed."""
+        if not any(screen.is_modal for screen in self.screen_stack[-1:]):
+            super()._refresh_notifications()
+
+    def action_command_palette(self) -> None:
+        """Find an action by name."""
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette())
+
+    def search_themes(self) -> None:
+        """Find colours by name."""
+        self.push_screen(Palette(providers=[ThemeProvider], placeholder="Search for themes…"))
+
     def action_detach(self) -> None:
-        """Leave."""
+        """Leave; asks first where that loses edits that are not written."""
+        unwritten = self._overview.desk.unwritten
+        if not unwritten:
+            self._leave()
+        elif not isinstance(self.screen, LeaveDialog):
+            self.push_screen(LeaveDialog(unwritten), lambda leave: self._leave() if leave else None)
+
+    def _leave(self) -> None:
         ends = "ends the observation" if self.experiment.observed else "stops it"
         self.exit(message=f"Detached: everything keeps running. rltui opens it again, rltui down {ends}.")
 

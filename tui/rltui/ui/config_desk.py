@@ -10,6 +10,8 @@ from rltui.client.protocol import ConfigText
 from rltui.core.api import Status
 from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.ui.staged_edits import StagedEdits
+from rltui.ui.text import clean_line
+from rltui.ui.widgets.knob_rows import change_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,19 @@ class ConfigDesk:
     def knobs(self) -> tuple[KnobInfo, ...]:
         """The framework's knobs, then every other key of the files."""
         return (*self.table.knobs, *self.table.others)
+
+    @property
+    def unwritten(self) -> tuple[str, ...]:
+        """What is lost with the app, a line each: collected edits, texts that came out of an editor."""
+        edits = self.staged.edits
+        return (
+            *(
+                f"{clean_line(each.key)} {change_text(each, edits)}"
+                for each in self.knobs
+                if each.key in edits
+            ),
+            *(f"the text of {clean_line(path)}" for path in self.drafts),
+        )
 
     def _tell(self) -> None:
         for tell in self._watchers:

@@ -84,7 +84,13 @@ def _first_that_fits(texts: Sequence[str], width: int) -> str:
     return next((text for text in texts if len(text) <= width), shortened(texts[-1], width))
 
 
+def _weight(orphan: Orphan) -> tuple[int, bool, bool]:
+    """What holds most comes first, Python's own helper, which holds nothing, last."""
+    return -(orphan.gpu_bytes or 0), not orphan.ports, "resource_tracker" in orphan.command
+
+
 def _group_line(group: Sequence[Orphan], width: int) -> str:
+    group = sorted(group, key=_weight)
     whose = f"⚠ {count_text(group)} of {owner_text(group[0])}"
     held = held_text(group)
     all_named = ", ".join(map(brief, group))

@@ -3,11 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
+from inspect import unwrap
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual import work
+from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.css.query import NoMatches
 
 from rltui.ui.actions import ACTIONS, Action, key_text
+from rltui.ui.screens.dialog import AnsweredOnce
+
+_gather_commands = unwrap(CommandPalette._gather_commands)  # noqa: SLF001 - overridden below
+
+
+class Palette(CommandPalette, AnsweredOnce[None]):
+    """Textual's palette, whose list takes keys once it is laid out: before, Textual has no lines to go to."""
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Whether the list can answer yet."""
+        if action == "command_list":
+            return any(commands.scrollable_content_region for commands in self.query(CommandList))
+        return super().check_action(action, parameters)
+
+    @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP)  # noqa: SLF001 - what Textual cancels
+    async def _gather_commands(self, search_value: str) -> None:
+        """As Textual does; while palette or app are being closed, the parts it fills go at any time."""
+        with suppress(NoMatches):
+            await _gather_commands(self, search_value)
 
 
 class ActionCommands(Provider):

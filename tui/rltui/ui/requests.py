@@ -19,6 +19,10 @@ _RESTARTS = {
         "It and what must restart with it; trainers resume from the newest checkpoint",
     ),
     "all": ("Restart everything", "Trainers resume from the newest complete checkpoint"),
+    "set-checkpoint": (
+        "Restart set of {} from a checkpoint…",
+        "Choose which; later checkpoints and rollouts are moved aside",
+    ),
     "set-scratch": (
         "Restart set of {} from scratch",
         "Trainers forget their checkpoints and begin at step 0",
@@ -121,4 +125,36 @@ async def restart_by_menu(app: App[None], experiment: Experiment, component_id: 
         components=() if choice.startswith("all") else (component_id,),
         resume="scratch" if choice.endswith("scratch") else "latest",
     )
-    await carry_out(app, experiment, request, f"{choices[choice][0]}?", danger=True)
+    heading = choices[choice][0]
+    if choice == "set-checkpoint":
+        step = await _chosen_checkpoint(app, experiment, request)
+        if step is None:
+            return
+        request = request.model_copy(update={"resume_step": step})
+        heading = f"Restart set of {component_id} from checkpoint {step}"
+    await carry_out(app, experiment, request, f"{heading}?", danger=True)
+
+
+async def _chosen_checkpoint(app: App[None], experiment: Experiment, request: Request) -> int | None:
+    """One of those that `request` could continue from, newest first."""
+    from rltui.ui.screens.choice_menu import ChoiceMenu
+
+    try:
+        steps = (await experiment.plan(request)).checkpoints
+    except RltuiError as error:
+        await show_error(app, error)
+        return None
+    if not steps:
+        app.notify("No checkpoint to continue from: none is complete yet, or no job of the run restarts")
+        return None
+    choices = {
+        str(step): (
+            f"Checkpoint {step}",
+            "the newest" if step == steps[-1] else "what came later is moved aside",
+        )
+        for step in reversed(steps)
+    }
+    choice = await app.push_screen_wait(ChoiceMenu("Continue from", choices))
+    if choice is None:
+        return None
+    return int(choice)

@@ -134,25 +134,18 @@ def told_below(status: ComponentStatus, *, reason_is_told: bool) -> Content:
     return Content("\n").join(lines)
 
 
-_URGENT = (ComponentState.FAILED, ComponentState.BACKOFF)
-_ON_THE_WAY = (ComponentState.STOPPING, ComponentState.STARTING, ComponentState.WAITING)
+TROUBLES = (LOOKS[ComponentState.FAILED], LOOKS[ComponentState.BACKOFF])
 
 
 def experiment_look(status: Status) -> Look:
     """One word for the whole experiment: what most needs a person's eye."""
     if status.observed:
         return Look("◉", "observed", "$text-primary")
-    states = [component.state for component in status.components]
-    if status.done:
-        return Look("✓", "done", "$text-success")
-    for state in _URGENT:
-        if state in states:
-            return LOOKS[state]
-    if any(component.stalled for component in status.components):
-        return STALLED
-    for state in _ON_THE_WAY:
-        if state in states:
-            return LOOKS[state]
-    if ComponentState.READY in states:
-        return Look("●", "running", "$text-success")
-    return LOOKS[ComponentState.STOPPED]
+    match status.word:
+        case "done":
+            return Look("✓", "done", "$text-success")
+        case "running":
+            return Look("●", "running", "$text-success")
+        case word:
+            known = {state.value: look for state, look in LOOKS.items()}
+            return known.get(word, Look(STALLED.symbol, word, STALLED.style))

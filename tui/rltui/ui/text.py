@@ -38,10 +38,13 @@ def rate(per_second: float) -> str:
 
 
 def sparkline(values: tuple[float, ...], width: int) -> str:
-    """The newest `width` values as blocks, scaled to what is shown. Gaps (NaN) are spaces."""
+    """The newest `width` values as blocks, scaled to all of them. Gaps (NaN) are spaces.
+
+    A run that fell is shown as low, however it wavers there.
+    """
     shown = values[-width:] if width > 0 else ()
-    finite = [value for value in shown if math.isfinite(value)]
-    if not finite:
+    finite = [value for value in values if math.isfinite(value)]
+    if not any(math.isfinite(value) for value in shown):
         return ""
     low, high = min(finite), max(finite)
     span = high - low

@@ -12,6 +12,16 @@ from textual.widgets.option_list import Option
 from rltui.ui.screens.dialog import Dialog
 
 
+class Choices(OptionList):
+    """Takes page keys once it is laid out, and not before, when Textual has no lines to go to."""
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Whether the list can answer yet."""
+        if action in ("page_up", "page_down") and not self.scrollable_content_region:
+            return False
+        return super().check_action(action, parameters)
+
+
 class ChoiceMenu(Dialog[str]):
     """The id of the choice, `None` for none."""
 
@@ -26,7 +36,7 @@ class ChoiceMenu(Dialog[str]):
         with Vertical(classes="box") as box:
             box.border_title = self.heading.replace("[", r"\[")
             box.border_subtitle = "enter chooses · esc cancels"
-            yield OptionList(
+            yield Choices(
                 *(
                     Option(
                         Content.assemble((f"{label}\n", "bold"), (f"  {meaning}", "$foreground 60%")),

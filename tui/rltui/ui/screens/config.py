@@ -187,6 +187,8 @@ class ConfigScreen(ConfigActions):
     def _searched(self, event: Input.Changed) -> None:
         self._filter = RowFilter(event.value, self._filter.only_changed)
         self.reload()
+        if event.value:
+            self._rows.move(-len(self.desk.knobs))  # to the likeliest
 
     @on(Input.Submitted, "#config-search")
     def _found(self) -> None:

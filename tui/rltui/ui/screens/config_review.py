@@ -83,7 +83,6 @@ class ConfigReview(Dialog[Answer]):
 
     def on_mount(self) -> None:
         """Enter presses the default button."""
-        super().on_mount()
         default = "restart" if self._prefers_restart else "write"
         if self._default_no:
             default = "again" if self.plan.blocked and self.question.may_edit_again else "no"

@@ -89,7 +89,6 @@ class ConflictDialog(Dialog[Choice]):
 
     def on_mount(self) -> None:
         """Cancel is the default."""
-        super().on_mount()
         self.query_one("#no", Button).focus()
 
     @on(Button.Pressed)

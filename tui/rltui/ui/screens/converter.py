@@ -69,7 +69,6 @@ class ConverterDialog(Dialog[Conversion]):
 
     def on_mount(self) -> None:
         """Show what was measured."""
-        super().on_mount()
         self._field.focus()
         self._show()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Generic, TypeVar
 
+from textual.await_complete import AwaitComplete
 from textual.screen import ModalScreen
 
 from rltui.ui.actions import Scope, bindings
@@ -11,7 +12,15 @@ from rltui.ui.actions import Scope, bindings
 Answer = TypeVar("Answer")
 
 
-class Dialog(ModalScreen[Answer], Generic[Answer]):
+class AnsweredOnce(ModalScreen[Answer], Generic[Answer]):
+    """Is left once, while it is on top. A second key in haste would else leave what is below."""
+
+    def dismiss(self, result: Answer | None = None) -> AwaitComplete:
+        """Leave, unless that has happened or another screen lies on top."""
+        return super().dismiss(result) if self.is_active else AwaitComplete()
+
+
+class Dialog(AnsweredOnce[Answer], Generic[Answer]):
     """A box in the middle. `esc` leaves it without an answer."""
 
     CSS_PATH: ClassVar = ["dialog.tcss"]
@@ -20,10 +29,6 @@ class Dialog(ModalScreen[Answer], Generic[Answer]):
 
     def __init__(self) -> None:
         super().__init__(classes="dialog")
-
-    def on_mount(self) -> None:
-        """What is asked must be readable: toasts would lie on top of it. `!` brings the last alert back."""
-        self.app.clear_notifications()
 
     def action_no(self) -> None:
         """Leave things as they are."""

@@ -10,6 +10,7 @@ from typing import Any
 from textual.content import Content
 
 from rltui.core.config_report import KnobInfo, KnobTable, Problem
+from rltui.core.knob_matches import pattern, rank
 from rltui.ui.text import clean_line, shortened, value_text
 from rltui.ui.widgets.knob_rows import (
     SEVERITY_MARKS,
@@ -37,12 +38,15 @@ class RowFilter:
     """All of them must be in the key, the meaning or the value."""
     only_changed: bool = False
 
-    def takes(self, knob: KnobInfo, staged: Mapping[str, Any], problem: Problem | None) -> bool:
-        """Whether `knob` is shown."""
+    def rank(self, knob: KnobInfo, staged: Mapping[str, Any], problem: Problem | None) -> int | None:
+        """How likely `knob` is meant, 0 the likeliest; `None`: it is not shown."""
         if self.only_changed and not (knob.changed or knob.key in staged or problem is not None):
-            return False
-        text = f"{knob.key} {knob.help} {value_text(knob.value)}".casefold()
-        return all(word in text for word in self.words.casefold().split())
+            return None
+        return rank(self.words.split(), knob.key, knob.help, value_text(knob.value))
+
+    def marked(self, line: Content) -> Content:
+        """With the places that were looked for."""
+        return line.highlight_regex(pattern(self.words.split()), style="underline") if self.words else line
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +89,25 @@ def heading(columns: Columns) -> Content:
 def config_rows(
     table: KnobTable, staged: Mapping[str, Any], row_filter: RowFilter, width: int
 ) -> tuple[Row, ...]:
-    """A heading per file and section, a row per key below it."""
+    """A heading per file and section, a row per key below it; where words are looked for, the likeliest
+    first.
+    """
     sections: dict[tuple[str, str], list[KnobInfo]] = {}
-    shown = []
-    for knob in (*table.knobs, *table.others):
-        if row_filter.takes(knob, staged, worst_problem(knob, table.problems)):
-            sections.setdefault((knob.file, section_of(knob.key)), []).append(knob)
-            shown.append(knob)
+    ranked = [
+        (found, knob)
+        for knob in (*table.knobs, *table.others)
+        if (found := row_filter.rank(knob, staged, worst_problem(knob, table.problems))) is not None
+    ]
+    for _, knob in sorted(ranked, key=lambda pair: pair[0]):
+        sections.setdefault((knob.file, section_of(knob.key)), []).append(knob)
     columns = columns_for((*table.knobs, *table.others), staged, width)
     rows: list[Row] = []
     for (file, section), knobs in sections.items():
         name = f"  {clean_line(file.rpartition('/')[2])}" if len(table.files) > 1 else ""
         rows.append(Row(None, (Content.assemble((clean_line(section), "bold"), (name, _FAINT)),)))
-        rows.extend(Row(knob.key, (_line(knob, columns, table, staged),)) for knob in knobs)
+        rows.extend(
+            Row(knob.key, (row_filter.marked(_line(knob, columns, table, staged)),)) for knob in knobs
+        )
     return tuple(rows)
 
 

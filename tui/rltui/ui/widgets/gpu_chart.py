@@ -78,6 +78,8 @@ def chart_lines(
     if rows < _MIN_ROWS or width < _MIN_WIDTH:
         return [Content.styled("no room for a chart", FAINT)]
     budgets = {mark_cell(budget.budget_bytes, total, rows): budget.budget_bytes for budget in device.budgets}
+    # What somebody without a budget holds is not painted over: on a small chart it has no other row.
+    under_budget = {_EMPTY, *(marks[each.component] for each in device.budgets if each.component in marks)}
     history = _in_drawing_order(history, device)
     glyphs = [
         marks.get(item.label, UNREAD if item.label != OTHERS else marks[OTHERS]) for item in history.series
@@ -88,7 +90,9 @@ def chart_lines(
         is_budget = row in budgets
         size = budgets[row] if is_budget else {rows - 1: total, 0: 0}.get(row)
         label = f"{'' if size is None else gib(size) if size else '0'} ".rjust(_AXIS_WIDTH - 1)
-        line = joined([BUDGET_LINE if is_budget else stack[row] for stack in stacks])
+        line = joined(
+            [BUDGET_LINE if is_budget and stack[row] in under_budget else stack[row] for stack in stacks]
+        )
         lines.append(Content.assemble((label + ("┊" if is_budget else "│"), FAINT), line))
     return [*lines, _time_axis(history, cells)]
 

@@ -10,7 +10,7 @@ from textual.widget import Widget
 
 from rltui.core.api import Status
 from rltui.core.durations import duration
-from rltui.ui.states import SEPARATOR, experiment_look
+from rltui.ui.states import SEPARATOR, TROUBLES, experiment_look
 from rltui.ui.text import clean_line, progress_bar, rate, sparkline
 
 
@@ -47,13 +47,14 @@ def header_parts(status: Status, *, bar_width: int, readonly: bool = False) -> l
             filled, empty = progress_bar(step / max_steps, bar_width)
             percent = f" {100 * min(step, max_steps) // max_steps} %"
             parts.append(Part(7, ((filled, "$primary"), (empty, "$foreground 60%"), (percent, ""))))
-    if progress.eta_s is not None and not status.done:
+    moves = status.state == "running" and not status.done and look not in TROUBLES
+    if progress.eta_s is not None and moves:
         parts.append(Part(3, (("ETA ", "$foreground 60%"), (duration(progress.eta_s), ""))))
     if reward is not None:
         parts.append(Part(2, (("reward ", "$foreground 60%"), (f"{reward:.2f}", "bold"))))
-        if graph := sparkline(progress.rewards, 12):
+        if not status.done and (graph := sparkline(progress.rewards, 12)):
             parts.append(Part(5, ((graph, "$text-success"),)))
-    if progress.tokens_per_s is not None:
+    if progress.tokens_per_s is not None and moves:
         parts.append(Part(4, ((f"{rate(progress.tokens_per_s)} tok/s", ""),)))
     return parts
 

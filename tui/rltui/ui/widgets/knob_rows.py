@@ -9,6 +9,7 @@ from typing import Any
 from textual.content import Content
 
 from rltui.core.config_report import KnobInfo, KnobTable, Problem
+from rltui.core.secrets import masked
 from rltui.ui.staged_edits import StagedEdits
 from rltui.ui.text import clean_line, listed, shortened, value_text
 from rltui.ui.widgets.knob_sections import Heading, name_in_section
@@ -46,7 +47,7 @@ def readers_text(readers: tuple[str, ...], width: int) -> str:
 def change_text(knob: KnobInfo, staged: Mapping[str, Any] = NOTHING_STAGED) -> str:
     """`128`; `128 → 64` where the file differs from what runs; `64 ⇒ 32` where 32 is collected."""
     if knob.key in staged:
-        value = staged[knob.key]
+        value = masked(knob.key, staged[knob.key])
         return f"{value_text(knob.value)} ⇒ {'default' if value is None else value_text(value)}"
     if knob.changed:
         return f"{value_text(knob.running)} → {value_text(knob.value)}"

@@ -20,7 +20,7 @@ from rltui.core.log_source import Change, LogSource
 from rltui.ui.widgets.log_strips import LogStrips, colourless_style, rich_style
 from rltui.ui.widgets.log_viewport import LogViewport, Row
 
-POLL_INTERVAL_S = 0.2
+POLL_INTERVAL_S = 0.3
 FLOOD_LINES = 1000
 """New lines in one poll that nobody can read: only every second poll is painted then, to spare the line.
 After a reset all lines are new, so a jump to the end counts as a flood and a fresh file does not."""

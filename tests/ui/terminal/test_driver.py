@@ -1,0 +1,110 @@
+"""The app on a terminal of its own: what it writes, and that it gives the terminal back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.bench.terminal import NEAR, Line, Terminal
+from tests.waiting import retry_until
+
+REPOSITORY = Path(__file__).parents[3]
+APP = [sys.executable, "-m", "tests.ui.terminal.fake_app"]
+TAKEN = ("?1049", "?1000", "?1003", "?1004", "?2004")
+"""Modes that a shell does not want: alternate screen, mouse, focus, paste."""
+OTHERS = (signal.SIGHUP, signal.SIGQUIT, signal.SIGINT)
+
+
+@contextmanager
+def opened(argv: list[str] = APP, *, line: Line = NEAR, answers: bool = True) -> Iterator[Terminal]:
+    outer = ("TMUX", "COLUMNS", "LINES")
+    env = {key: value for key, value in os.environ.items() if not key.startswith(outer)}
+    env |= {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+    terminal = Terminal(argv, cwd=REPOSITORY, env=env, columns=120, rows=36, line=line, answers=answers)
+    try:
+        terminal.expect("trainer ● ready", "1 change waits", "A apply")
+        terminal.painted_at()
+        yield terminal
+    finally:
+        terminal.close()
+
+
+def at_rest(terminal: Terminal) -> str:
+    """The text of the screen once that stays the same."""
+    texts = [""]
+
+    def rests() -> bool:
+        texts.append(terminal.text)
+        return texts[-1] == texts[-2]
+
+    retry_until(rests, interval_s=0.3)
+    return texts[-1]
+
+
+def assert_given_back(terminal: Terminal) -> None:
+    for mode in TAKEN:
+        last = terminal.written.rpartition(f"\x1b[{mode}".encode())[2]
+        assert last.startswith(b"l"), mode
+    assert terminal.written.rpartition(b"\x1b[?25")[2].startswith(b"h"), "the cursor is hidden"
+    assert b"\x1b[<u" in terminal.written
+    assert terminal.echoes
+
+
+def test_a_terminal_that_never_answers_shows_what_others_show() -> None:
+    with opened(answers=False) as terminal:
+        terminal.press("?")
+        terminal.wait_for("Lower case is reversible")
+
+
+def test_what_was_below_a_dialog_comes_back() -> None:
+    with opened() as terminal:
+        assert "reverse-text" in terminal.text.splitlines()[0]
+        before = at_rest(terminal)
+        terminal.press("?")
+        terminal.wait_for("Lower case is reversible")
+        terminal.press("\x1b")
+        terminal.expect_that(lambda screen: screen == before)
+        terminal.painted_at(timeout_s=10)
+        written = terminal.bytes_total
+        terminal.press("\t")
+        terminal.wait_for("╭─ inference")
+        assert terminal.bytes_total - written < 4000
+
+
+@pytest.mark.parametrize(
+    "signum",
+    [signal.SIGTERM, *(pytest.param(signum, marks=pytest.mark.slow) for signum in OTHERS)],
+)
+def test_a_signal_gives_the_terminal_back(signum: signal.Signals) -> None:
+    with opened() as terminal:
+        assert not terminal.echoes
+        terminal.process.send_signal(signum)
+        assert terminal.process.wait(10) == 128 + signum
+        assert_given_back(terminal)
+
+
+def test_a_terminal_that_goes_away_ends_the_app() -> None:
+    with opened() as terminal:
+        terminal.hang_up()
+        assert terminal.process.wait(10) == 128 + signal.SIGHUP
+
+
+def test_bytes_that_are_no_text_are_no_reason_to_end() -> None:
+    with opened() as terminal:
+        terminal.press(b"\xe9\xff\xc3")
+        terminal.press("?")
+        terminal.wait_for("Lower case is reversible")
+
+
+def test_answers_under_way_are_not_typed_into_the_shell() -> None:
+    with opened(["sh", "-c", '"$@"; echo gone; sleep 1', "sh", *APP], line=Line(delay_s=0.2)) as terminal:
+        terminal.press("jkjkq")
+        assert terminal.process.wait(20) == 0
+        terminal.wait_for("gone")
+        assert "1;1R" not in terminal.text
+        assert terminal.written.count(b"\x1b[6n")

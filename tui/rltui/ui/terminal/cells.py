@@ -1,0 +1,198 @@
+"""The screen as cells: what is to be seen, what the terminal shows, and the bytes that make one of the other.
+
+All text that the TUI writes passes here, so nothing in it can act on the terminal or disguise other text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from rich.cells import cell_len
+from rich.color import ColorSystem
+from textual.strip import Strip
+
+from rltui.core.lines import plain_text
+from rltui.ui.terminal.looks import PLAIN, Look, look_of, on_blank, same_on_blank, transition
+
+_GAP_CELLS = 4
+"""Unchanged cells between two changes that are rather written again than jumped over."""
+
+
+class Row:
+    """One line of cells. A wide character has an empty string in its second cell."""
+
+    __slots__ = ("chars", "looks")
+
+    def __init__(self, chars: list[str], looks: list[Look]) -> None:
+        self.chars = chars
+        self.looks = looks
+
+    def put(self, x: int, cells: list[str], look: Look) -> None:
+        """Overwrite from `x`; a wide character that is cut leaves a blank."""
+        chars = self.chars
+        cells = cells[: len(chars) - x]
+        stop = x + len(cells)
+        if stop == x:
+            return
+        if chars[x] == "" and x:
+            chars[x - 1] = " "
+        if stop < len(chars) and chars[stop] == "":
+            chars[stop] = " "
+        chars[x:stop] = cells
+        self.looks[x:stop] = [look] * len(cells)
+        if stop == len(chars) and cell_len(chars[-1]) > 1:
+            chars[-1] = " "
+
+    def copy(self) -> Row:
+        """Another row of the same cells."""
+        return Row(self.chars[:], self.looks[:])
+
+    def differs(self, shown: Row, x: int) -> bool:
+        """Whether the cell at `x` looks another than in `shown`."""
+        char = self.chars[x]
+        if char != shown.chars[x]:
+            return True
+        one, other = self.looks[x], shown.looks[x]
+        return one != other and not (char == " " and same_on_blank(one, other))
+
+
+class Cells:
+    """A screen of `width` × `height`. Strips are put on it; `changes` brings the terminal up to date."""
+
+    def __init__(self, width: int, height: int) -> None:
+        self.width, self.height = width, height
+        self._wanted = [Row([" "] * width, [PLAIN] * width) for _ in range(height)]
+        self._shown: list[Row | None] = [None] * height
+        """`None` where it is unknown what the terminal shows."""
+        self._touched: set[int] = set(range(height))
+
+    def put(self, x: int, y: int, strip: Strip, colors: ColorSystem) -> None:
+        """Put a strip at column `x` of line `y`; what does not fit is left out."""
+        if not 0 <= y < self.height:
+            return
+        row = self._wanted[y]
+        for text, style, control in strip:
+            if control or x >= self.width:
+                continue
+            cells = _cells(text)
+            row.put(x, cells, look_of(style, colors))
+            x += len(cells)
+        self._touched.add(y)
+
+    def forget_shown(self) -> None:
+        """The terminal may show anything: `changes` paints all."""
+        self._shown = [None] * self.height
+        self._touched = set(range(self.height))
+
+    def changes(self) -> str:
+        """What to write so that the terminal shows what is wanted; empty where it does already.
+
+        Begins and ends with the default look. The cursor stays anywhere.
+        """
+        pen = _Pen(self.width)
+        for y in sorted(self._touched):
+            wanted, shown = self._wanted[y], self._shown[y]
+            for start, stop in [(0, self.width)] if shown is None else _runs(wanted, shown):
+                pen.write(y, start, stop, wanted)
+            self._shown[y] = wanted.copy()
+        self._touched.clear()
+        return pen.finish()
+
+
+@lru_cache(maxsize=4096)
+def _unusual_cells(text: str) -> tuple[str, ...]:
+    cells: list[str] = []
+    for char in plain_text(text):
+        width = cell_len(char)
+        if width:
+            cells += [char, *[""] * (width - 1)]
+        elif cells:
+            at = -1 if cells[-1] else -2
+            cells[at] += char  # a combining mark belongs to what it stands on
+    taken = cell_len(text)  # in the eyes of Textual, whose columns must stay where they are
+    return tuple(cells[:taken] + [" "] * (taken - len(cells)))
+
+
+def _cells(text: str) -> list[str]:
+    return list(text) if text.isascii() and text.isprintable() else list(_unusual_cells(text))
+
+
+def _runs(wanted: Row, shown: Row) -> Iterator[tuple[int, int]]:
+    """Where cells have to be written, from and up to but not including, from left to right."""
+    if wanted.chars == shown.chars and wanted.looks == shown.looks:
+        return
+    start = stop = -1
+    for x in range(len(wanted.chars)):
+        if not wanted.differs(shown, x):
+            continue
+        # Half a wide character cannot be written, nor can one half of it be overwritten alone.
+        first = x - 1 if x and "" in (wanted.chars[x], shown.chars[x]) else x
+        last = x
+        while last + 1 < len(wanted.chars) and "" in (wanted.chars[last + 1], shown.chars[last + 1]):
+            last += 1
+        if start >= 0 and first - stop <= _GAP_CELLS and len(set(wanted.looks[stop - 1 : first])) <= 1:
+            stop = max(stop, last + 1)
+            continue
+        if start >= 0:
+            yield start, stop
+        start, stop = first, last + 1
+    if start >= 0:
+        yield start, stop
+
+
+class _Pen:
+    """Writes runs of cells, and remembers where the cursor is and how it writes."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._pieces: list[str] = []
+        self._look = PLAIN
+        self._at: tuple[int, int] | None = None
+
+    def write(self, y: int, start: int, stop: int, row: Row) -> None:
+        """The cells of `row` from `start` up to `stop`, in line `y`."""
+        self._move(start, y)
+        x = start
+        while x < stop:
+            char, look = row.chars[x], row.looks[x]
+            if char == " ":
+                look = on_blank(self._look, look)
+            if look != self._look:
+                self._pieces.append(transition(self._look, look))
+                self._look = look
+            if not _is_certain(char):
+                self._pieces.append(char)
+                x += 1
+                while x < self._width and row.chars[x] == "":
+                    x += 1
+                if x < stop and _is_certain(row.chars[x]):
+                    self._pieces.append(f"\x1b[{x + 1}G")
+                continue
+            self._pieces.append(char)
+            x += 1
+        # At the right edge a terminal may count itself in the next line.
+        self._at = (stop, y) if stop < self._width and _is_certain(row.chars[stop - 1]) else None
+
+    def finish(self) -> str:
+        """All that was written."""
+        self._pieces.append(transition(self._look, PLAIN))
+        return "".join(self._pieces)
+
+    def _move(self, x: int, y: int) -> None:
+        if self._at == (x, y):
+            return
+        if self._at is not None and self._at[1] == y and self._at[0] < x:
+            self._pieces.append(f"\x1b[{x - self._at[0]}C")
+        else:
+            self._pieces.append(f"\x1b[{y + 1};{x + 1}H")
+
+
+_CERTAIN = re.compile(r"[ -~\u2500-\u259f\u00a1-\u024f\u2800-\u28ff]")
+"""Characters that take one cell on every terminal."""
+
+
+def _is_certain(char: str) -> bool:
+    """Whether terminals agree with us how wide it is."""
+    return len(char) == 1 and (char.isascii() or _CERTAIN.match(char) is not None)

@@ -1,0 +1,222 @@
+"""Between Textual and the terminal: writes only cells that changed, no faster than the line takes them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import selectors
+import signal
+import sys
+import threading
+import time
+from codecs import getincrementaldecoder
+from collections.abc import Iterable
+from functools import partial
+from io import TextIOWrapper
+from typing import TYPE_CHECKING, cast
+
+from rich.color import ColorSystem
+from rich.control import Control
+from textual import events
+from textual._ansi_sequences import SYNC_END, SYNC_START
+from textual._compositor import ChopsUpdate, LayoutUpdate
+from textual._xterm_parser import XTermParser
+from textual.drivers.linux_driver import LinuxDriver
+from textual.message import Message
+
+from rltui.ui.terminal.cells import Cells
+from rltui.ui.terminal.pacing import Pacing
+
+if TYPE_CHECKING:
+    from textual.app import App
+    from textual.geometry import Offset, Size
+
+ASK = "\x1b[6n"
+"""Where is the cursor? Answered in order with what was written before, and by every terminal we know of."""
+HURRY_S = 0.5
+"""What changes so soon after a key is what the person waits for."""
+BACKLOG_S = 0.05
+"""Looked at again when something is still being written."""
+LEAVE_S = 1.0
+"""Waited, on leaving, for answers on their way, which would else be typed into the shell."""
+READ_S = 0.1
+READ_BYTES = 4096
+ENDING_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
+GONE = 128 + signal.SIGHUP
+"""Exit code where the terminal has gone, as if by SIGHUP, which may come later or not at all."""
+
+
+class TerminalDriver(LinuxDriver):
+    """Paints through `show`. Survives a terminal that goes away."""
+
+    def __init__(
+        self, app: App[None], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
+    ) -> None:
+        super().__init__(app, debug=debug, mouse=mouse, size=size)
+        self._outlet = _Outlet(sys.__stderr__.fileno() if sys.__stderr__ else 2)
+        self._file = cast(TextIOWrapper, self._outlet)
+        self._cells = Cells(0, 0)
+        self._pacing = Pacing()
+        self._timer: asyncio.TimerHandle | None = None
+        self._hurry_until = 0.0
+        self._cursor: Offset | None = None
+        self._is_painting = False
+        self._asked = 0
+        self._answers = 0
+        self._answer = threading.Event()
+
+    def show(
+        self, update: ChopsUpdate | LayoutUpdate, size: Size, cursor: Offset, colors: ColorSystem
+    ) -> None:
+        """Show `update` on a screen of `size` as soon as the line takes it, together with all before it."""
+        if (self._cells.width, self._cells.height) != size:
+            self._cells = Cells(*size)
+        if isinstance(update, LayoutUpdate):
+            self._put_lines(update, colors)
+            self._hurry_until = max(self._hurry_until, time.monotonic() + HURRY_S)
+        else:
+            self._put_spans(update, colors)
+        self._cursor = cursor
+        self._paint()
+
+    def repaint(self) -> None:
+        """Paint all of the screen, whatever the terminal shows."""
+        self._cells.forget_shown()
+        self._hurry_until = time.monotonic() + HURRY_S
+        self._paint()
+
+    def process_message(self, message: Message) -> None:
+        """In the thread that reads keys: answers are ours, keys make haste."""
+        if isinstance(message, events.CursorPosition):
+            self._answers += 1
+            self._answer.set()
+            self._loop.call_soon_threadsafe(self._take_answer, time.monotonic())
+            return
+        if isinstance(message, events.InputEvent | events.Paste):
+            self._hurry_until = time.monotonic() + HURRY_S
+        super().process_message(message)
+
+    def start_application_mode(self) -> None:
+        """Take the terminal, whose state is unknown."""
+        super().start_application_mode()  # type: ignore[no-untyped-call] # Textual has no types here
+        self._is_painting = True
+        for signum in ENDING_SIGNALS:
+            self._loop.add_signal_handler(signum, partial(self._app.exit, return_code=128 + signum))
+        self._pacing = Pacing()
+        self._asked = self._answers = 0
+        self.repaint()
+
+    def stop_application_mode(self) -> None:
+        """Give the terminal back as it was, after what it still has to say to us."""
+        self._is_painting = False
+        for signum in ENDING_SIGNALS:
+            self._loop.remove_signal_handler(signum)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        end = time.monotonic() + LEAVE_S
+        while (
+            self._answers < self._asked and not self._outlet.is_gone and (left := end - time.monotonic()) > 0
+        ):
+            self._answer.wait(left)
+            self._answer.clear()
+        super().stop_application_mode()
+
+    def close(self) -> None:
+        """As far as the terminal takes it: one that has stopped reading must not keep us."""
+        if self._writer_thread is not None:
+            threading.Thread(target=self._writer_thread.stop, daemon=True).start()
+            self._writer_thread.join(LEAVE_S)
+
+    def run_input_thread(self) -> None:
+        """Read keys until we leave or the terminal goes away. Other bytes than UTF-8 end nothing."""
+        parser = XTermParser(self._debug)
+        decode = getincrementaldecoder("utf-8")("replace").decode
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.fileno, selectors.EVENT_READ)
+            while not self.exit_event.is_set():
+                if selector.select(READ_S):
+                    try:
+                        data = os.read(self.fileno, READ_BYTES)
+                    except OSError:
+                        data = b""
+                    if not data:
+                        self._outlet.is_gone = True
+                        self._loop.call_soon_threadsafe(partial(self._app.exit, return_code=GONE))
+                        return
+                    if text := decode(data):  # an empty text would end the parser
+                        self._take_input(parser.feed(text))
+                self._take_input(parser.tick())
+
+    def _take_input(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            self.process_message(message)
+
+    def _put_lines(self, update: LayoutUpdate, colors: ColorSystem) -> None:
+        for y, strips in enumerate(update.strips, update.region.y):
+            x = update.region.x
+            for strip in strips:
+                self._cells.put(x, y, strip, colors)
+                x += strip.cell_length
+
+    def _put_spans(self, update: ChopsUpdate, colors: ColorSystem) -> None:
+        for y, start, stop in update.spans:
+            for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
+                if strip is not None and x < stop and end > start:
+                    self._cells.put(x, y, strip.crop(0, min(end, stop) - x), colors)
+
+    def _paint(self) -> None:
+        """Write what changed, or do so when that is possible."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._is_painting or self._writer_thread is None:
+            return
+        now = time.monotonic()
+        wait_s = self._pacing.wait_s(now, hurry=now < self._hurry_until)
+        if not wait_s and self._writer_thread._queue.qsize():  # noqa: SLF001 - there is no other way to see it
+            wait_s = BACKLOG_S
+        if wait_s:
+            self._timer = asyncio.get_running_loop().call_later(wait_s, self._paint)
+            return
+        if not (changes := self._cells.changes()):
+            return
+        assert self._cursor is not None
+        frame = changes + Control.move_to(*self._cursor).segment.text
+        if self._app._sync_available:  # noqa: SLF001 - as `App._begin_update`
+            frame = f"{SYNC_START}{frame}{SYNC_END}"
+        if self._pacing.asks:
+            frame += ASK
+            self._asked += 1
+        self.write(frame)
+        self._pacing.wrote(now, len(frame.encode()))
+
+    def _take_answer(self, at: float) -> None:
+        self._pacing.answered(at)
+        if self._timer is not None:
+            self._paint()
+
+
+class _Outlet:
+    """The terminal's file. What is written after it is gone is lost without a word."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self.is_gone = False
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def isatty(self) -> bool:
+        return os.isatty(self._descriptor)
+
+    def flush(self) -> None:
+        """Nothing is kept back."""
+
+    def write(self, text: str) -> None:
+        data = text.encode(errors="replace")
+        try:
+            while data and not self.is_gone:
+                data = data[os.write(self._descriptor, data) :]
+        except OSError:
+            self.is_gone = True
