@@ -96,6 +96,17 @@ def test_sft_writes_the_model_only_when_done(start: Start, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+def test_sft_goes_on_with_a_loss_that_is_no_number(start: Start, tmp_path: Path) -> None:  # F11
+    sizes = ["--data.batch-size", "8", "--data.micro-batch-size", "4", "--scheduler.warmup-steps", "0"]
+    words = ["sft", "--output-dir", "model", *sizes, "--max-steps", "6", "--optim.lr", "1e30"]
+    finish(start(*words), timeout=60)
+    assert "non-finite value(s) from step" in (tmp_path / "sft.log").read_text()
+    rows = [json.loads(line) for line in (tmp_path / "model" / "metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows] == [1, 2, 3, 4, 5, 6]
+    assert "loss/mean" not in rows[-1]
+
+
+@pytest.mark.slow
 def test_token_batches_in_turns_and_a_lost_server(
     start: Start, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,6 +80,27 @@ def test_chat_gives_choices_logprobs_and_token_ids(server: Server) -> None:
     assert server.client.post(CHAT, json=request).json()["choices"] == body["choices"]
 
 
+def test_a_stream_says_the_same_in_pieces(server: Server) -> None:  # F11
+    request = {**HELLO, "n": 2, "seed": 4, "logprobs": True}
+    whole = server.client.post(CHAT, json=request).json()
+    options = {"stream": True, "stream_options": {"include_usage": True}}
+    with server.client.stream("POST", CHAT, json={**request, **options}) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        events = [line.removeprefix("data: ") for line in answer.iter_lines() if line]
+    assert events.pop() == "[DONE]"
+    chunks = [json.loads(event) for event in events]
+    assert chunks[-1]["usage"] == whole["usage"]
+    assert chunks[-1]["choices"] == []
+    assert {chunk["object"] for chunk in chunks} == {"chat.completion.chunk"}
+    for choice in whole["choices"]:
+        own = [each for chunk in chunks for each in chunk["choices"] if each["index"] == choice["index"]]
+        assert "".join(each["delta"].get("content", "") for each in own) == choice["message"]["content"]
+        assert own[0]["delta"]["role"] == "assistant"
+        assert own[-1]["finish_reason"] == choice["finish_reason"]
+        pieces = [each["logprobs"]["content"][0] for each in own if each["logprobs"]]
+        assert pieces == choice["logprobs"]["content"]
+
+
 def test_concurrent_requests_share_batches(server: Server) -> None:
     async def many() -> list[httpx.Response]:
         async with httpx.AsyncClient(base_url=server.client.base_url, timeout=20, trust_env=False) as client:
@@ -99,7 +120,6 @@ def test_concurrent_requests_share_batches(server: Server) -> None:
         ({"max_tokens": 0}, 400, "max_tokens"),
         ({"max_tokens": 500}, 400, "maximum context length is 128 tokens"),
         ({"temperature": -1}, 400, "temperature"),
-        ({"stream": True}, 400, "stream is not supported"),
     ],
 )
 def test_bad_requests_get_openai_errors(

@@ -6,12 +6,17 @@ import math
 import time
 from pathlib import Path
 
+from rltui.tinyrl import log_lines
 from rltui.tinyrl.files import append_json_line
 
 
 def log_metrics(output_dir: Path, step: int, values: dict[str, float]) -> None:
-    """Append one row; values that are not finite are left out, as there."""
+    """Append one row; values that are not finite are left out, with a warning, as there."""
     finite = {key: value for key, value in values.items() if math.isfinite(value)}
+    if dropped := sorted(values.keys() - finite.keys()):
+        log_lines.warning(
+            f"Dropping {len(dropped)} non-finite value(s) from step {step}: {', '.join(dropped)}"
+        )
     append_json_line(output_dir / "metrics.jsonl", {"step": step, "time": time.time(), **finite})
 
 

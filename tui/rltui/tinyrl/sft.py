@@ -10,8 +10,9 @@ import torch
 from torch.nn import functional
 
 from rltui.tinyrl import log_lines, reverse_text
-from rltui.tinyrl.files import append_json_line, new_model_folder
+from rltui.tinyrl.files import new_model_folder
 from rltui.tinyrl.host_memory import device, peak_gib, total_gib
+from rltui.tinyrl.metrics import log_metrics
 from rltui.tinyrl.model import CausalModel, ModelShape
 from rltui.tinyrl.sft_config import DataSection, SftConfig
 from rltui.tinyrl.tokenizer import ASSISTANT, END, PAD, USER, VOCAB_SIZE, ChatTokenizer, write_tokenizer
@@ -120,11 +121,10 @@ def run(config: SftConfig) -> int:
                 total_gib=total_gib(),
             )
             log_lines.success(str(line))
-            append_json_line(
-                folder / "metrics.jsonl",
+            log_metrics(
+                folder,
+                step,
                 {
-                    "step": step,
-                    "time": time.time(),
                     "loss/mean": loss,
                     "optim/lr": lr,
                     "optim/grad_norm": norm,

@@ -65,7 +65,8 @@ class Trainer:
     def _load_checkpoint(self) -> None:
         folder = checkpoint_folder(self.output_dir, self.step) / "trainer"
         load_weights(self.model, folder / "weights")
-        self.optimizer.load_state_dict(torch.load(folder / "optimizer.pt", weights_only=True))
+        state = torch.load(folder / "optimizer.pt", map_location=self._device, weights_only=True)
+        self.optimizer.load_state_dict(state)
         log_lines.info(f"Resuming training from checkpoint step {self.step}")
 
     def run(self) -> None:

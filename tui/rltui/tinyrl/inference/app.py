@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -11,13 +13,19 @@ from typing import Any
 from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from rltui.tinyrl.errors import TinyrlError
-from rltui.tinyrl.inference.chat_api import ChatRequest, chat_response, error_response
+from rltui.tinyrl.inference.chat_api import (
+    ChatRequest,
+    chat_chunks,
+    chat_response,
+    error_body,
+    error_response,
+)
 from rltui.tinyrl.inference.engine import Engine, EngineDeadError
-from rltui.tinyrl.inference.generation import new_sequence
+from rltui.tinyrl.inference.generation import Completion, Sequence, new_sequence
 from rltui.tinyrl.tokenizer import ChatTokenizer
 
 
@@ -85,8 +93,6 @@ class Routes:
             first = error.errors()[0]
             param = ".".join(str(part) for part in first["loc"])
             return error_response(400, "BadRequestError", f"{param}: {first['msg']}", param)
-        if chat.stream:
-            return error_response(400, "BadRequestError", "stream is not supported", "stream")
         if chat.model not in (None, served.model_name):
             return error_response(404, "NotFoundError", f"The model `{chat.model}` does not exist.", "model")
         prompt_ids = served.tokenizer.encode_chat([message.model_dump() for message in chat.messages])
@@ -100,6 +106,8 @@ class Routes:
             )
             return error_response(400, "BadRequestError", message, "max_tokens")
         sequences = [new_sequence(prompt_ids, params, index) for index in range(chat.n)]
+        if chat.stream:
+            return self._streamed(chat, prompt_ids, sequences)
         try:
             served.engine.submit(sequences)
             completions = await asyncio.gather(*(asyncio.wrap_future(item.future) for item in sequences))
@@ -110,6 +118,29 @@ class Routes:
                 sequence.cancelled = True  # no effect on those that have finished
         answer = chat_response(chat, served.model_name, prompt_ids, completions, served.tokenizer)
         return JSONResponse(answer)
+
+    def _streamed(self, chat: ChatRequest, prompt_ids: list[int], sequences: list[Sequence]) -> Response:
+        served = self._served
+        try:
+            served.engine.submit(sequences)
+        except EngineDeadError as error:
+            return error_response(503, "InternalServerError", str(error))
+
+        async def finished(index: int, sequence: Sequence) -> tuple[int, Completion]:
+            return index, await asyncio.wrap_future(sequence.future)
+
+        async def events() -> AsyncIterator[str]:
+            done = asyncio.as_completed([finished(*item) for item in enumerate(sequences)])
+            try:
+                async for event in chat_chunks(chat, served.model_name, prompt_ids, done, served.tokenizer):
+                    yield event
+            except EngineDeadError as error:
+                yield f"data: {json.dumps(error_body(503, 'InternalServerError', str(error)))}\n\n"
+            finally:
+                for sequence in sequences:
+                    sequence.cancelled = True  # its reader is gone, or it has finished
+
+        return StreamingResponse(events(), media_type="text/event-stream")
 
 
 async def _json_object(request: Request) -> dict[str, Any] | None:

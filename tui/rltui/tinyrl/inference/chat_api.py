@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
+from collections.abc import AsyncIterator, Awaitable, Iterable
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -17,6 +19,11 @@ class ChatMessage(BaseModel):
     model_config = ConfigDict(extra="ignore")
     role: str
     content: str
+
+
+class StreamOptions(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    include_usage: bool = False
 
 
 class ChatRequest(BaseModel):
@@ -34,6 +41,7 @@ class ChatRequest(BaseModel):
     logprobs: bool = False
     ignore_eos: bool = False
     stream: bool = False
+    stream_options: StreamOptions = StreamOptions()
     return_token_ids: bool = False
     """vLLM's extension: `prompt_token_ids` in the answer and `token_ids` in each choice."""
 
@@ -45,8 +53,12 @@ class ChatRequest(BaseModel):
 
 def error_response(status: int, kind: str, message: str, param: str | None = None) -> JSONResponse:
     """An error in OpenAI's shape."""
-    body = {"error": {"message": message, "type": kind, "param": param, "code": status}}
-    return JSONResponse(body, status_code=status)
+    return JSONResponse(error_body(status, kind, message, param), status_code=status)
+
+
+def error_body(status: int, kind: str, message: str, param: str | None = None) -> dict[str, Any]:
+    """What stands in it."""
+    return {"error": {"message": message, "type": kind, "param": param, "code": status}}
 
 
 def chat_response(
@@ -59,20 +71,68 @@ def chat_response(
     """The answer to a chat request."""
     generated = sum(len(completion.token_ids) for completion in completions)
     body: dict[str, Any] = {
-        "id": f"chatcmpl-{uuid.uuid4().hex}",
-        "object": "chat.completion",
-        "created": int(time.time()),
-        "model": model,
+        **_head(model, "chat.completion"),
         "choices": [_choice(request, index, item, tokenizer) for index, item in enumerate(completions)],
-        "usage": {
-            "prompt_tokens": len(prompt_ids),
-            "completion_tokens": generated,
-            "total_tokens": len(prompt_ids) + generated,
-        },
+        "usage": _usage(len(prompt_ids), generated),
     }
     if request.return_token_ids:
         body["prompt_token_ids"] = prompt_ids
     return body
+
+
+async def chat_chunks(
+    request: ChatRequest,
+    model: str,
+    prompt_ids: list[int],
+    completions: Iterable[Awaitable[tuple[int, Completion]]],
+    tokenizer: ChatTokenizer,
+) -> AsyncIterator[str]:
+    """The answer as server-sent events: a choice's text, a token each, when that choice is done.
+
+    `completions`: choice number and completion, in the order in which they finish.
+    """
+    head, generated = _head(model, "chat.completion.chunk"), 0
+    usage: dict[str, Any] = {"usage": None} if request.stream_options.include_usage else {}
+    for finished in completions:
+        index, item = await finished
+        generated += len(item.token_ids)
+        whole = _choice(request, index, item, tokenizer)
+        logprobs = (whole["logprobs"] or {}).get("content")
+        deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+        deltas += [{"content": tokenizer.decode([token])} for token in item.token_ids]
+        for number, delta in enumerate(deltas):
+            choice = {"index": index, "delta": delta, "finish_reason": None, "logprobs": None}
+            if number and logprobs:
+                choice["logprobs"] = {"content": [logprobs[number - 1]]}
+            if number and request.return_token_ids:
+                choice["token_ids"] = [item.token_ids[number - 1]]
+            yield _event({**head, "choices": [choice], **usage})
+        last = {"index": index, "delta": {}, "finish_reason": item.finish_reason, "logprobs": None}
+        yield _event({**head, "choices": [last], **usage})
+    if request.stream_options.include_usage:
+        yield _event({**head, "choices": [], "usage": _usage(len(prompt_ids), generated)})
+    yield "data: [DONE]\n\n"
+
+
+def _event(chunk: dict[str, Any]) -> str:
+    return f"data: {json.dumps(chunk)}\n\n"
+
+
+def _head(model: str, kind: str) -> dict[str, Any]:
+    return {
+        "id": f"chatcmpl-{uuid.uuid4().hex}",
+        "object": kind,
+        "created": int(time.time()),
+        "model": model,
+    }
+
+
+def _usage(prompt_tokens: int, generated: int) -> dict[str, int]:
+    return {
+        "prompt_tokens": prompt_tokens,
+        "completion_tokens": generated,
+        "total_tokens": prompt_tokens + generated,
+    }
 
 
 def _choice(request: ChatRequest, index: int, item: Completion, tokenizer: ChatTokenizer) -> dict[str, Any]:
