@@ -167,7 +167,7 @@ def toggle_follow(terminal: Terminal, *, pause_s: float) -> float:
     terminal.expect("lines below")
     pressed = terminal.press("f")
     painted = terminal.painted_at()
-    terminal.expect("logline")
+    terminal.expect_that(lambda screen: "lines below" not in screen)
     terminal.press("f")
     terminal.painted_at()
     return painted - pressed

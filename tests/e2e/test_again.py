@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,19 @@ from tests.conftest import Box
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
+NOTES = """
+[[component]]
+id = "notes"
+command = ["sleep", "600"]
+part_of_run = false
+"""
 UP = ("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
+
+
+def unused_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 @pytest.fixture
@@ -57,6 +70,7 @@ def test_from_scratch_keeps_the_earlier_files_aside(counters: Box, earlier: Path
     kept = list((earlier / ".rltui" / "archive").glob("*/metrics.jsonl"))
     assert len(kept) == 1
     assert kept[0].read_text().count("\n") == 4
+    assert f"aside in {earlier}/.rltui/archive: remove what you do not need" in counters.run("down").stderr
 
 
 def test_name_of_another_experiment_is_refused(counters: Box, earlier: Path) -> None:
@@ -73,7 +87,44 @@ def test_stopped_experiment_can_be_read_and_edited(counters: Box, earlier: Path)
     assert counters.run("set", "max_steps=7").returncode == 0
     table = counters.json("knobs")
     assert next(knob["value"] for knob in table["knobs"] if knob["key"] == "max_steps") == 7
-    assert counters.run("logs", "trainer", "-n", "1").stdout.startswith("count ")
+    assert counters.run("logs", "trainer", "--lines", "1").stdout.startswith("count ")
     plan = counters.json("start", "--plan")
     assert plan["start"] == ["inference", "orchestrator", "trainer"]
     assert not list((counters.root / "run/rltui").glob("*.sock")), "a plan leaves no supervisor behind"
+
+
+def test_a_living_job_beside_the_run_does_not_keep_it_from_its_checkpoint(
+    counters: Box, earlier: Path
+) -> None:
+    """Finding A2: such a job once made a restart begin at step 0."""
+    layout = counters.work / "counters.toml"
+    layout.write_text(f"{layout.read_text()}{NOTES}")
+    counters.json(*UP, "--resume")
+    (earlier / "metrics.jsonl").write_text("".join(f'{{"step": {step}}}\n' for step in range(1, 6)))
+    plan = counters.json("restart", "orchestrator", "trainer", "--plan")
+    assert plan["keep"] == ["inference", "notes"]
+    assert plan["lost"]["resume_step"] == 3
+    counters.run("restart", "orchestrator", "trainer", "--yes", "--wait")
+    assert counters.run("events").stdout.count("from checkpoint 3") == 2
+    assert counters.json("restart", "notes", "--plan")["lost"] == {
+        "steps": 0, "resume_step": None, "rollouts": None
+    }  # fmt: skip
+
+
+def test_two_experiments_on_one_config_are_told_of_each_other(counters: Box, free_port: int) -> None:
+    """Finding A4: `set` for one once changed what the other starts with next, without a word."""
+    counters.json(*UP)
+    other = counters.work / "other.toml"
+    layout = (counters.work / "counters.toml").read_text()
+    other.write_text(layout.replace(str(free_port), str(unused_port())))
+    up = ("up", "./run.toml", "-l", "other.toml", "-n", "two", "-o", "out-two")
+    words = "the experiment one, which runs in"
+    second = counters.run(*up)
+    assert second.returncode == 0
+    assert words in second.stderr
+    assert words in counters.run("set", "max_steps=30", "-n", "two", "--dry-run").stdout
+    assert "the experiment two, which runs in" in counters.run("set", "max_steps=30", "-n", "one").stdout
+    assert words in counters.run("check", "run.toml", "-l", "other.toml").stdout
+    counters.run("down", "one")
+    assert words not in counters.run("set", "max_steps=40", "-n", "two").stdout
+    counters.run("down", "two")

@@ -15,7 +15,7 @@ GOOD = """\
 seed = 0
 max_steps = 20
 [model]
-name = "outputs/model"
+name = "model"
 [orchestrator]
 batch_size = 128
 rollouts_per_example = 16
@@ -38,6 +38,8 @@ def refused(done: subprocess.CompletedProcess[str], code: int, *words: str) -> N
 @pytest.fixture
 def good(box: Box) -> Box:
     (box.work / "rl.toml").write_text(GOOD)
+    (box.work / "model").mkdir()
+    (box.work / "model/config.json").write_text("{}")  # nobody need make it
     return box
 
 
@@ -95,7 +97,6 @@ def test_full_disk(good: Box) -> None:
 
 
 def test_tmux_missing(good: Box) -> None:
-    (good.work / "outputs/model").mkdir(parents=True)
     bare = Box(good.root, {**good.env, "PATH": str(good.root / "empty")})
     refused(bare.run("up", "rl.toml"), 1, "tmux", "install")
 
@@ -123,7 +124,7 @@ def test_torch_missing(good: Box) -> None:
 
 
 def test_unknown_experiment_and_component(box: Box) -> None:
-    refused(box.run("status", "nobody"), 2, "nobody", "rltui ls")
+    refused(box.run("status", "nobody"), 2, "nobody", "there is none yet")
     refused(box.run("status"), 2, "no experiment yet", "rltui up")
 
 
@@ -142,3 +143,10 @@ def test_tui_without_a_terminal(box: Box) -> None:
     done = box.run("--help")
     assert done.returncode == 0
     assert "rltui demo" in done.stdout
+
+
+def test_a_demo_folder_whose_name_does_not_suit_is_not_made(box: Box) -> None:
+    """Finding H11."""
+    refused = box.run("demo", "--no-tui", "-o", "a.b")
+    assert (refused.returncode, "does not suit" in refused.stderr) == (3, True)
+    assert list(box.work.iterdir()) == []

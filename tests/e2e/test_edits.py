@@ -43,6 +43,22 @@ time.sleep(600)
 """
 
 
+BUSY = """\
+import subprocess, sys
+from pathlib import Path
+from rltui.client import launch
+from rltui.services.config_lock import config_lock
+wire = launch.connect(launch.choose("one"))
+answers = 0
+with config_lock([Path("run.toml")]):
+    edit = subprocess.Popen([sys.executable, "-m", "rltui", "set", "max_steps=30"], stderr=subprocess.PIPE)
+    while edit.poll() is None:
+        wire.call("status")
+        answers += 1
+    print(edit.returncode, answers)
+"""
+
+
 def run_toml(box: Box) -> Path:
     return box.work / "run.toml"
 
@@ -99,6 +115,22 @@ def test_set_refuses_and_explains(counters: Box) -> None:
     ]  # fmt: skip
 
 
+def test_the_supervisor_answers_while_an_edit_waits_for_the_lock(counters: Box) -> None:
+    """Finding A14: the edit waits for two seconds, in which thousands are answered."""
+    counters.json(*UP)
+    done = subprocess.run(
+        [sys.executable, "-c", BUSY],
+        cwd=counters.work,
+        env=counters.env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    code, answers = map(int, done.stdout.split())
+    assert code == 4, done.stderr
+    assert answers > 50
+
+
 def test_an_edit_that_kills_a_component_can_be_rolled_back(counters: Box) -> None:
     (counters.work / "counter.py").write_text(PICKY)
     layout = counters.work / "counters.toml"
@@ -115,3 +147,72 @@ def test_an_edit_that_kills_a_component_can_be_rolled_back(counters: Box) -> Non
     assert run_toml(counters).read_text() == TEXT
     assert counters.json("status")["rollback"] is None
     counters.wait_for("trainer", "ready")
+
+
+def test_a_secret_is_nowhere_but_in_the_files(counters: Box) -> None:
+    """Findings H3, H4 and H16: it is in the config, and in copies that nobody else may read."""
+    (counters.work / "counter.py").write_text(PICKY)
+    layout = counters.work / "counters.toml"
+    layout.write_text(layout.read_text() + 'restart = { policy = "never" }\n')
+    run_toml(counters).write_text(TEXT + 'token = "first-one"\n')
+    told = counters.work / "told"
+    settings = counters.root / "config/rltui/settings.toml"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(f"[alerts]\ncommand = ['sh', '-c', 'cat >> {told}']\n")
+    counters.json(*UP)
+    edit = counters.run("set", "token=second-one", "max_steps=200", "--restart", "--yes")
+    assert edit.returncode == 0
+    retry_until(lambda: counters.json("status")["rollback"], timeout_s=20.0)
+    retry_until(lambda: told.exists() and "did not survive" in told.read_text(), timeout_s=20.0)
+    asked = [
+        ("events",),
+        ("events", "--json"),
+        ("diff",),
+        ("diff", "--text"),
+        ("diff", "trainer#1"),
+        ("knobs", "--all"),
+    ]
+    asked += [
+        ("knobs", "--all", "--json"),
+        ("status", "--json"),
+        ("undo", "--dry-run"),
+        ("set", "token=second-one-more", "--json"),
+    ]
+    answers = [edit.stdout, edit.stderr, told.read_text()]
+    for command in asked:
+        done = counters.run(*command)
+        answers += [done.stdout, done.stderr]
+    assert "(hidden)" in "".join(answers)
+    assert not any(secret in answer for answer in answers for secret in ("first-one", "second-one"))
+    control = counters.work / "out/.rltui"
+    holders = [path for path in control.rglob("*") if path.is_file() and b"-one" in path.read_bytes()]
+    assert {path.parent.name for path in holders} == {"backups", "config"}
+    assert {path.stat().st_mode & 0o077 for path in holders} == {0}
+    assert counters.run("undo").returncode == 0
+    assert counters.run("undo").returncode == 0
+    assert run_toml(counters).read_text() == TEXT + 'token = "first-one"\n'
+
+
+@pytest.mark.slow
+def test_a_config_that_becomes_something_else_harms_nobody(counters: Box) -> None:
+    """Findings H7 and H19."""
+    counters.json(*UP)
+    path, kept = run_toml(counters), run_toml(counters).with_name("kept.toml")
+    path.rename(kept)
+    for make in (
+        path.mkdir,
+        lambda: os.mkfifo(path),
+        lambda: path.symlink_to("/dev/zero"),
+        lambda: path.write_text("# data\n" * 700_000),
+    ):
+        make()
+        for command in (("set", "max_steps=30"), ("check", "run.toml", "-l", "counters.toml")):
+            done = counters.run(*command, timeout_s=30)
+            assert (done.returncode, "run.toml" in done.stderr) == (3, True), done.stderr
+        assert counters.json("status")["state"] == "running"
+        if path.is_dir():
+            path.rmdir()
+        else:
+            path.unlink()
+    kept.rename(path)
+    assert counters.run("set", "max_steps=30").returncode == 0

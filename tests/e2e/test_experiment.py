@@ -42,7 +42,7 @@ def test_up_status_logs_down(counters: Box) -> None:
     assert status["max_steps"] == 20
     listed = counters.json("ls")
     assert [(row["experiment"], row["state"]) for row in listed] == [("one", "running")]
-    lines = retry_until(lambda: counters.run("logs", "trainer", "-n", "5").stdout.splitlines())
+    lines = retry_until(lambda: counters.run("logs", "trainer", "--lines", "5").stdout.splitlines())
     assert lines[-1].startswith("count ")
     assert "serving on" in counters.run("logs", "inference", "--grep", "serv").stdout
 

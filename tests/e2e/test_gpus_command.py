@@ -196,3 +196,30 @@ def test_with_a_name_it_is_what_the_supervisor_sees(gpu_box: Box) -> None:
     stopped = box.run("gpus", "-n", "one")
     assert stopped.returncode == 2
     assert "one does not run" in stopped.stderr
+
+
+CREATE = """
+from pathlib import Path
+from rltui.client import creation
+creation.create(creation.Wish((Path("run.toml"),), layout="parts.toml", name="one", output_dir=Path("out")))
+"""
+
+
+@pytest.mark.tmux
+def test_opening_runs_no_command_of_a_layout_that_nobody_trusts(box: Box) -> None:
+    """Finding H2: the supervisor lives, nobody said yes yet."""
+    (box.work / "run.toml").write_text("max_steps = 1\n")
+    source = json.dumps(["sh", "-c", "touch ran; sleep 600"])
+    layout = LAYOUT.replace('gpus = "0"\n', "")
+    (box.work / "parts.toml").write_text(f'{layout}[[gpu_source]]\nname = "node-2"\ncommand = {source}\n')
+    command = [sys.executable, "-c", CREATE]
+    subprocess.run(command, cwd=box.work, env=box.env, check=True, capture_output=True)
+
+    def problem() -> str | None:
+        sources = box.json("gpus", "-n", "one")["sources"]
+        return str(sources[0]["problem"]) if sources else None
+
+    assert f"rltui trust {box.work.resolve()}" in str(retry_until(problem, timeout_s=20))
+    assert not (box.work / "ran").exists()
+    assert box.run("start", "-n", "one").returncode == 0
+    retry_until((box.work / "ran").exists, timeout_s=20)

@@ -101,7 +101,7 @@ def test_deleted_folder_of_a_running_experiment(counters: Box) -> None:
 
     assert counters.run("restart", "trainer", "--yes", "--wait").returncode == 0
     assert counters.component("trainer")["attempt"] == 2, "the first attempt is remembered"
-    assert counters.run("logs", "trainer", "-n", "1").stdout.startswith("count ")
+    assert counters.run("logs", "trainer", "--lines", "1").stdout.startswith("count ")
     without_log = counters.run("logs", "orchestrator")
     assert "Traceback" not in without_log.stderr
     assert counters.run("down").returncode == 0

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from dataclasses import replace
 
 import pytest
 from tests.conftest import Box
+from tests.waiting import retry_until
+
+from rltui.services.processes import is_alive, read_process_id
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
@@ -33,3 +37,15 @@ def test_a_client_with_another_environment_finds_the_same_supervisor(counters: B
     assert cron.component("trainer")["attempt"] == 2
     assert cron.run("down").returncode == 0
     assert (counters.work / "out/.rltui/journal.jsonl").read_text().count("supervisor started") == 1
+
+
+def test_down_ends_a_tmux_server_whose_socket_is_gone(counters: Box) -> None:
+    """Finding F4: it stayed, with its dead panes."""
+    counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
+    command = ["tmux", "-L", counters.env["RLTUI_TMUX_SOCKET"], "display-message", "-p", "#{pid}"]
+    told = subprocess.run(command, env=counters.env, capture_output=True, text=True, check=True).stdout
+    server = read_process_id(int(told))
+    assert server is not None
+    shutil.rmtree(counters.root / "tmux")
+    assert counters.run("down", "one").returncode == 0
+    retry_until(lambda: not is_alive(server))

@@ -29,6 +29,22 @@ def slow_but(generation: Name, *names: Name) -> list[object]:
     ]
 
 
+@pytest.mark.slow
+def test_two_runs_side_by_side(box: Box) -> None:
+    """Finding P3: every port of the second one moves."""
+    prime = prime_box(box, "C")
+    prime.up("prime-rl")
+    second = box.run("up", *prime.files, "-l", "prime-rl", "-n", "two", "-o", "out2")
+    assert second.returncode == 0, second.stderr
+    assert f"port {prime.ports.env} is held by" in second.stderr
+    assert "for the env servers" in second.stderr
+    retry_until(lambda: int(box.json("status", "two")["step"] or 0) >= 3, timeout_s=60)
+    before = prime.steps("trainer")[-1]
+    prime.wait_for_steps("trainer", before + 2)
+    assert box.run("down", "two").returncode == 0
+    prime.done("down", "one")
+
+
 def files_of(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 

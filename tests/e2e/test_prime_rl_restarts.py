@@ -95,6 +95,44 @@ def test_restart_moves_stale_files_aside_and_deletes_none(box: Box, generation: 
     assert saved.keys() <= kept_files(prime.output, "checkpoints").keys()
 
 
+RESUME_KEYS: dict[Name, tuple[str, ...]] = {
+    "A1": ("trainer.ckpt.resume_step", "orchestrator.ckpt.resume_step"),
+    "B1": ("ckpt.resume_step",),
+    "C": ("resume.step",),
+}
+
+
+@pytest.mark.parametrize("generation", list(LAYOUTS))
+def test_the_checkpoint_that_is_asked_for_is_the_one(box: Box, generation: Name) -> None:
+    """Finding A1: back to before a collapse."""
+    prime = started(box, generation, steps=9)
+    first, target, *later = prime.checkpoints()
+    keys = RESUME_KEYS[generation]
+    before = prime.config.read_bytes()
+    refused = box.run("set", *(f"{key}=777" for key in keys), "--restart", "--yes")
+    assert refused.returncode == 3
+    assert "has no complete checkpoint of that step; it has: " in refused.stderr
+    assert prime.config.read_bytes() == before
+    assert prime.attempt("trainer") == 1
+
+    def begins_at(attempt: int) -> int:
+        return prime.wait_for_steps("trainer", 1, attempt)[0] - (generation == "C")
+
+    prime.done("set", *(f"{key}={target}" for key in keys), "--restart", "--yes")
+    assert begins_at(2) == prime.steps("orchestrator", 2)[0] - (generation == "C") == target
+    rows = {row["key"]: row for row in box.json("knobs", "--all")["knobs"]}
+    assert rows[keys[0]]["running"] == rows[keys[0]]["value"] == target
+    kept = {path.name for path in (prime.output / ".rltui" / "archive").rglob("checkpoints/step_*")}
+    assert f"step_{later[-1]}" in kept
+    prime.wait_for_steps("trainer", 5, attempt=2)
+    prime.done("restart", "trainer", "--yes")
+    assert begins_at(3) > target, "the config has been heard; now the newest counts again"
+    told = {each["key"]: each for each in box.json("diff")["keys"]}[keys[0]]
+    assert (told["before"], told["after"], told["overridden"]) == (begins_at(3), target, True)
+    prime.done("restart", "trainer", "--from-checkpoint", str(first), "--yes")
+    assert begins_at(4) == first
+
+
 def test_half_a_checkpoint_is_not_resumed_from(box: Box) -> None:
     """Asked to end, today's orchestrator writes its half of a checkpoint, and the trainer none."""
     prime = prime_box(box, "C", interval=3)
@@ -104,6 +142,8 @@ def test_half_a_checkpoint_is_not_resumed_from(box: Box) -> None:
     steps = prime.wait_for_steps("trainer", 2, attempt=2)
     assert (steps[0] - 1) % 3 == 0
     assert steps[0] > 1
+    ended = prime.text("orchestrator", 1)
+    assert "Orchestrator cleanup complete" in ended, "finding P4: rollouts under way were cancelled"
 
 
 @pytest.mark.parametrize("generation", list(LAYOUTS))
@@ -118,6 +158,13 @@ def test_run_ends_by_itself(box: Box, generation: Name) -> None:
     assert status["step"] in (3, 4), "the last one, as its generation counts"
     assert status["reward"] == pytest.approx(0.5, abs=0.1)
     assert "RL trainer finished!" in box.run("logs", "trainer").stdout
+    told = box.run("status").stdout
+    assert "done ✓" in told
+    assert "still running: inference" in told
+    keys = ("max_steps",) if generation != "A1" else ("trainer.max_steps", "orchestrator.max_steps")
+    prime.done("set", *(f"{key}=8" for key in keys), "--restart", "--yes")
+    last = 8 if generation == "C" else 7
+    retry_until(lambda: prime.steps("trainer", 2)[-1:] == [last], timeout_s=30)
 
 
 def test_refused_config_stops_nothing(box: Box) -> None:
@@ -140,6 +187,9 @@ def test_trainer_without_memory_fails_with_its_cause(box: Box) -> None:
     found = box.wait_for("trainer", "failed", timeout_s=30)
     assert "memory" in found["reason"]
     assert prime.steps("trainer")[-1] == 3
+    status = box.json("status")
+    assert (status["state"], status["word"], status["failed"]) == ("running", "failed", ["trainer"])
+    assert "failed: trainer" in box.run("status").stdout.splitlines()[0]
 
 
 def test_run_that_a_person_started_by_hand_is_watched(box: Box) -> None:

@@ -75,7 +75,7 @@ def test_readonly_without_a_supervisor_says_what_to_do(counters: Box) -> None:
         (("run.toml",), "'run.toml' is a config file"),
         (("a", "b"), "creates none"),
         (("a", "-o", "elsewhere"), "creates none"),
-        (("-n", "nobody"), "no experiment called 'nobody'"),
+        (("-n", "nobody"), "no experiment 'nobody'"),
     ],
 )
 def test_readonly_usage(counters: Box, arguments: tuple[str, ...], words: str) -> None:

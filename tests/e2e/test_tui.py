@@ -126,10 +126,9 @@ def test_app_survives_its_supervisor_and_detaches_with_q(learning: Box, terminal
     terminal.wait_for("trainer ● ready")
     before = pids(learning)
     journal = learning.work / "out/.rltui/journal.jsonl"
-    first = learning.run("events", "--json").stdout.splitlines()[0]
-    assert '"supervisor"' in first
-    pid = int(first.split('"pid": ')[1].split("}")[0])
-    os.kill(pid, signal.SIGKILL)
+    first = learning.json("events")[0]
+    assert first["kind"] == "supervisor"
+    os.kill(first["data"]["pid"], signal.SIGKILL)
     retry_until(lambda: journal.read_text().count("supervisor started") == 2)
     terminal.wait_for("trainer ● ready")
     assert pids(learning) == before

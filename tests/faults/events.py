@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
-from tests.faults.harness import Experiment
+from tests.faults.harness import COMPONENTS, Experiment
 from tests.faults.invariants import attempt_record
 from tests.faults.truth import Being, stat_fields
 from tests.waiting import retry_until
@@ -58,15 +59,32 @@ def kill_main(experiment: Experiment, component: str) -> Being | None:
 
 def kill_shim(experiment: Experiment, component: str) -> None:
     """The shim of a living component, once it has recorded all there is; who left before is lost."""
+    record = _whole_record(experiment, component)
+    experiment.unrecorded.add((component, record["attempt"]))
+    kill(record["shim_pid"], record["shim_start"])
+
+
+def stop_shim(experiment: Experiment, component: str) -> None:
+    """SIGSTOP for the shim of a living component, once it has recorded all there is."""
+    record = _whole_record(experiment, component)
+    fields = stat_fields(record["shim_pid"])
+    if fields is not None and int(fields[19]) == record["shim_start"]:
+        os.kill(record["shim_pid"], signal.SIGSTOP)
+
+
+def _whole_record(experiment: Experiment, component: str) -> dict[str, Any]:
+    """What a shim wrote, once that is all there is. A stopped or killed one writes no more."""
+    record = attempt_record(experiment, component)
+    fields = stat_fields(record["shim_pid"])
+    if fields is None or fields[0] == "T":
+        return record
     living = {being.pid for being in experiment.truth.living(component) if being.role != "main"}
 
     def recorded() -> bool:
         return living <= {item["pid"] for item in attempt_record(experiment, component)["descendants"]}
 
     retry_until(recorded)
-    record = attempt_record(experiment, component)
-    experiment.unrecorded.add((component, record["attempt"]))
-    kill(record["shim_pid"], record["shim_start"])
+    return attempt_record(experiment, component)
 
 
 def kill_tmux_server(experiment: Experiment) -> None:
@@ -117,6 +135,72 @@ def silent_subscribers(experiment: Experiment, count: int) -> list[socket.socket
         client.sendall(b'{"id":0,"method":"subscribe"}\n')
         clients.append(client)
     return clients
+
+
+def down(experiment: Experiment, *, times: int = 1) -> list[subprocess.Popen[str]]:
+    """`rltui down`, so many at once; each is to be waited for."""
+    command = [sys.executable, "-m", "rltui", "down", experiment.name]
+    box = experiment.box
+    return [
+        subprocess.Popen(
+            command, cwd=box.work, env=box.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        for _ in range(times)
+    ]
+
+
+def begin_down(experiment: Experiment) -> socket.socket | None:
+    """Ask for the end and wait for nothing; `None` where no supervisor lives."""
+    client = socket.socket(socket.AF_UNIX)
+    try:
+        client.connect(str(experiment.socket_path))
+    except OSError:
+        client.close()
+        return None
+    client.sendall(b'{"id":1,"method":"shutdown","params":{"by":"a fault"}}\n')
+    return client
+
+
+DAMAGES = (b"", b'{"half": ', b"\xff\xfe\0")
+
+
+def damage_records(experiment: Experiment) -> None:
+    """All that rltui wrote of what lives is emptied, cut short or overwritten, and the supervisor killed.
+
+    Returns when the shims have brought their own back. Of a shim that was killed or stopped, the record stays
+    as it is: nobody could bring it back.
+    """
+    experiment.watcher.paused = True
+    mended = []
+    for name in COMPONENTS:
+        shim = _living_shim(experiment, name)
+        if shim is not None:
+            folder = experiment.attempt_dir(name, experiment.attempts(name)[-1])
+            mended.append(folder / "attempt.json")
+            (folder / "spec.json").write_bytes(DAMAGES[shim % 3])
+    for number, record in enumerate(mended):
+        record.write_bytes(DAMAGES[number % 3])
+    for number, name in enumerate(("experiment.toml", "intent.json", "supervisor.socket")):
+        (experiment.control / name).write_bytes(DAMAGES[number % 3])
+    kill_supervisor(experiment)
+    retry_until(lambda: all(record.read_bytes().startswith(b'{"experiment"') for record in mended))
+    experiment.watcher.paused = False
+
+
+def may_lose_its_folder(experiment: Experiment) -> bool:
+    """Something lives, and of all that lives a shim: without one, nothing may tell what a process is."""
+    mains = experiment.truth.mains()
+    return bool(mains) and all(_living_shim(experiment, name) is not None for name in mains)
+
+
+def _living_shim(experiment: Experiment, component: str) -> int | None:
+    """Pid of the shim of its newest attempt, where that lives and is not stopped."""
+    if experiment.truth.main(component) is None:
+        return None
+    record = attempt_record(experiment, component)
+    fields = stat_fields(record["shim_pid"])
+    is_it = fields is not None and int(fields[19]) == record["shim_start"] and fields[0] != "T"
+    return record["shim_pid"] if is_it else None
 
 
 def may_mount() -> bool:

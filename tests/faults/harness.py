@@ -125,7 +125,8 @@ class Experiment:
 
     @property
     def socket_path(self) -> Path:
-        return self.box.root / "run" / "rltui" / f"{self.name}.sock"
+        sockets = (self.box.root / "run/rltui").glob(f"{self.name}-*.sock")
+        return next(sockets, self.box.root / "run/rltui/none.sock")
 
     def attempt_dir(self, component: str, attempt: int) -> Path:
         return self.control / "components" / component / f"attempt-{attempt}"
@@ -273,6 +274,17 @@ class Experiment:
         return "\n".join((f"shown {shown}", f"true {living}", *words))
 
     # --- the end ------------------------------------------------------------------------------------------
+
+    def begin_anew(self) -> None:
+        """Its folder was deleted and nothing of it lives: attempts are counted from 1 again."""
+        for pattern in ("*.pids", "*.count"):
+            for file in self.folder.glob(pattern):
+                file.unlink()
+        self.unrecorded.clear()
+        self.cut_logs.clear()
+        self.forget_connection()
+        self.watcher.begin_anew()
+        self.up()
 
     def close(self) -> None:
         """Hang up, and end what the experiment's own means have left."""

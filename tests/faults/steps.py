@@ -7,13 +7,15 @@ import os
 import random
 import signal
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from tests.faults import events, invariants
-from tests.faults.harness import COMPONENTS, Experiment
-from tests.waiting import retry_until
+from tests.faults.harness import COMPONENTS, SETTLE_S, Experiment
+from tests.waiting import remove_at_once, retry_until
 
+from rltui.client.wire import SupervisorGoneError, Wire
 from rltui.errors import ConflictError
 
 PROGRAMS: dict[str, tuple[str, ...]] = {
@@ -204,6 +206,104 @@ def _kill_tmux_server(experiment: Experiment, component: str) -> Outcome:
     return Outcome()
 
 
+def _stop_shim(experiment: Experiment, component: str) -> Outcome:
+    if experiment.truth.main(component) is not None:
+        events.stop_shim(experiment, component)
+    return Outcome()
+
+
+def _stop_shim_and_kill_tmux(experiment: Experiment, component: str) -> Outcome:
+    """And then the component is to be stopped."""
+    _stop_shim(experiment, component)
+    events.kill_tmux_server(experiment)
+    return Outcome(may_end=experiment.request("stop", component)["stop"])
+
+
+def _down(experiment: Experiment, component: str) -> Outcome:
+    """Twice at once, while others look on."""
+    del component
+    experiment.ask("status")
+    watching = events.silent_subscribers(experiment, 3)
+    for process in events.down(experiment, times=2):
+        told, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+        assert "no process is left" in told
+    for client in watching:
+        client.close()
+    experiment.forget_connection()
+    assert experiment.supervisor_pid() is None
+    invariants.assert_nothing_left(experiment)
+    return Outcome(may_end=COMPONENTS)
+
+
+def _start_during_down(experiment: Experiment, component: str) -> Outcome:
+    """Refused, or nobody is there any more to ask."""
+    experiment.ask("status")
+    asking = events.begin_down(experiment)
+    assert asking is not None
+    with suppress(ConflictError, SupervisorGoneError, OSError):
+        plan = Wire(experiment.socket_path).call("execute", {"action": "restart", "components": [component]})
+        raise AssertionError(f"begun while everything was being stopped: {plan}")
+    asking.settimeout(60)
+    while asking.recv(1 << 16):
+        continue
+    asking.close()
+    experiment.forget_connection()
+    invariants.assert_nothing_left(experiment)
+    return Outcome(may_end=COMPONENTS)
+
+
+def _supervisor_killed_mid_down(experiment: Experiment, component: str) -> Outcome:
+    """The next one finishes it."""
+    del component
+    experiment.ask("status")
+    asking = events.begin_down(experiment)
+    assert asking is not None
+    retry_until(lambda: _down_is_noted(experiment))
+    events.kill_supervisor(experiment)
+    asking.close()
+    experiment.revive()
+    try:
+        retry_until(lambda: _down_is_noted(experiment, complete=True), timeout_s=SETTLE_S)
+        retry_until(lambda: experiment.supervisor_pid() is None)
+    except TimeoutError:
+        raise AssertionError(f"it was not finished: {experiment.describe()}") from None
+    invariants.assert_nothing_left(experiment)
+    return Outcome(may_end=COMPONENTS)
+
+
+def _down_is_noted(experiment: Experiment, *, complete: bool = False) -> bool:
+    down = json.loads((experiment.control / "intent.json").read_bytes())["down"]
+    return down is not None and (down["complete"] or not complete)
+
+
+def _damage_records(experiment: Experiment, component: str) -> Outcome:
+    del component
+    events.damage_records(experiment)
+    return Outcome()
+
+
+def _delete_folder(experiment: Experiment, component: str) -> Outcome:
+    """With a killed supervisor: what lives is found and ended all the same. Then all begins anew."""
+    del component
+    if not events.may_lose_its_folder(experiment):
+        return Outcome()
+    before = experiment.truth.mains()
+    experiment.watcher.paused = True
+    remove_at_once(experiment.output_dir)
+    events.kill_supervisor(experiment)
+    invariants.assert_shown_is_true(experiment)
+    invariants.assert_nobody_else_died(before, ())
+    for process in events.down(experiment):
+        told, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+        assert "no process is left" in told
+    invariants.assert_nothing_left(experiment)
+    experiment.begin_anew()
+    experiment.watcher.paused = False
+    return Outcome(may_end=COMPONENTS)
+
+
 def _kill_client(experiment: Experiment, component: str) -> Outcome:
     before = experiment.shown()
     plan = experiment.ask("plan", {"action": "restart", "components": [component]})
@@ -310,6 +410,13 @@ EVENTS: dict[str, tuple[Event, int]] = {
     "SIGKILL shim": (_kill_shim, 2),
     "SIGKILL shim and component": (_kill_shim_and_main, 2),
     "SIGKILL tmux server": (_kill_tmux_server, 2),
+    "SIGSTOP shim": (_stop_shim, 2),
+    "SIGSTOP shim, SIGKILL tmux server, stop": (_stop_shim_and_kill_tmux, 2),
+    "down twice with subscribers": (_down, 2),
+    "start during down": (_start_during_down, 2),
+    "supervisor killed mid-down": (_supervisor_killed_mid_down, 1),
+    "records damaged, SIGKILL supervisor": (_damage_records, 3),
+    "folder deleted, SIGKILL supervisor": (_delete_folder, 2),
     "client killed mid-transaction": (_kill_client, 3),
     "supervisor killed mid-restart": (
         _killed_after("restart", lambda experiment, _: events.kill_supervisor(experiment)),

@@ -18,6 +18,8 @@ class RecordWatcher:
         self._offset = 0
         self._settled: set[Path] = set()
         """Records of ended attempts, which no longer change."""
+        self.paused = False
+        """Records are being damaged on purpose."""
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -29,10 +31,17 @@ class RecordWatcher:
 
     def read(self) -> None:
         """Once, completely. The last line of the journal may still be under way, all others are whole."""
+        if self.paused:
+            return
         self._read_journal()
         for path in self._control.glob("components/*/attempt-*/attempt.json"):
             if path not in self._settled:
                 self._read_record(path)
+
+    def begin_anew(self) -> None:
+        """The folder was deleted, and everything in it is new."""
+        self._offset = 0
+        self._settled.clear()
 
     def _run(self) -> None:
         while not self._end.wait(INTERVAL_S):
@@ -54,6 +63,8 @@ class RecordWatcher:
         try:
             data = path.read_bytes()
         except FileNotFoundError:  # its folder was deleted
+            return
+        if self.paused:  # since it was read
             return
         values = self._parse(str(path.relative_to(self._control)), data)
         if values is not None and values.get("state") == "exited":

@@ -1,0 +1,98 @@
+"""Commands that only ask are as light as Python lets them be: what they import, and what they keep."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import pytest
+from tests.conftest import Box
+from tests.waiting import retry_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+
+HEAVY = ("pydantic", "tomlkit", "libtmux", "rltui.frameworks", "asyncio", "textual", "rich")
+SCRIPT = """
+import contextlib, io, json, sys
+from rltui.cli import main
+out = io.StringIO()
+with contextlib.redirect_stdout(out):
+    code = main(sys.argv[1:])
+print(json.dumps({{"code": code, "heavy": [name for name in {heavy!r} if name in sys.modules]}}))
+"""
+
+
+def heavy_imports(box: Box, *command: str) -> list[str]:
+    script = SCRIPT.format(heavy=HEAVY)
+    argv = [sys.executable, "-c", script, *command]
+    done = subprocess.run(argv, env=box.env, cwd=box.work, capture_output=True, text=True, check=True)
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["code"] == 0, (command, done.stderr)
+    found: list[str] = told["heavy"]
+    return found
+
+
+ASKING: Sequence[Sequence[str]] = (
+    ("status",),
+    ("status", "--json"),
+    ("ls",),
+    ("ls", "--json"),
+    ("knobs",),
+    ("knobs", "--json"),
+    ("diff",),
+    ("events",),
+    ("events", "--json"),
+    ("logs", "trainer"),
+    ("gpus", "-n", "one", "--json"),
+)
+
+
+def test_asking_a_supervisor_imports_nothing_heavy(counters: Box) -> None:
+    counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
+    found = {command: heavy_imports(counters, *command) for command in ASKING}
+    assert not any(found.values()), found
+    counters.run("down", "one")
+    asking = [command for command in ASKING if command[0] in ("status", "ls", "events", "logs")]
+    found = {command: heavy_imports(counters, *command) for command in asking}
+    assert not any(found.values()), ("what is known of a stopped one is kept", found)
+
+
+@pytest.mark.slow
+def test_an_edit_says_what_was_done(counters: Box) -> None:
+    counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
+    edit = ("set", "max_steps=21", "--restart", "--yes")
+    dry, done = counters.run(*edit, "--dry-run"), counters.run(*edit)
+    assert dry.stderr == "nothing was written: --dry-run\n"
+    assert done.stderr.startswith("written; restarting ")
+    assert "trainer" in done.stderr
+    assert counters.run("set", "max_steps=21").stderr == ""
+
+
+@pytest.mark.slow
+def test_a_stopped_experiment_is_told_anew_once_it_has_changed(counters: Box) -> None:
+    counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
+    counters.run("down", "one")
+    before = counters.json("ls")
+    assert counters.json("ls") == before
+    assert (before[0]["state"], before[0]["max_steps"]) == ("stopped", 20)
+    (counters.work / "run.toml").write_text("max_steps = 30\n")
+    assert counters.json("status", "one")["max_steps"] == 30
+    counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
+    assert {each["state"] for each in counters.json("ls")[0]["components"]} == {"ready"}
+    counters.run("stop", "trainer", "--yes", "--wait")
+    assert retry_until(lambda: counters.component("trainer")["state"] == "stopped")
+
+
+def test_ls_is_a_line_per_experiment(counters: Box) -> None:
+    assert "no experiments yet" in counters.run("ls").stdout
+    counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
+    head, line = counters.run("ls").stdout.splitlines()
+    assert head.split()[:5] == ["NAME", "STATE", "STEP", "REWARD", "STARTED"]
+    assert line.split()[:2] == ["one", "running"]
+    assert line.index("generic") == head.index("FRAMEWORK")
+    assert line.endswith("/out")
+    for command in ("restart", "stop", "logs", "attach"):
+        done = counters.run(command, "trianer")
+        assert (done.returncode, "did you mean trainer?" in done.stderr) == (2, True), (command, done.stderr)

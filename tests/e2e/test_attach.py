@@ -1,0 +1,30 @@
+"""The raw pane of a component, looked at from within a person's own tmux, whose prefix is the same."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from tests.conftest import Box
+from tests.terminal import Terminal
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+
+
+def test_the_pane_says_how_to_leave_and_ctrl_c_stops_nothing(counters: Box) -> None:
+    """Findings G2 and G3: ctrl+c ended the training; the key that was told detached the outer tmux."""
+    counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
+    before = counters.component("trainer")
+    script = f"{sys.executable} -m rltui attach trainer; echo back; sleep 100"
+    terminal = Terminal(["sh", "-c", script], cwd=counters.work, env=counters.env)
+    try:
+        terminal.wait_for("one · q leaves, nothing stops")
+        terminal.wait_for("count ")
+        terminal.press("C-c")
+        terminal.wait_for("ctrl+c stops nothing here: rltui stop trainer does; q leaves")
+        terminal.press("q")
+        terminal.wait_for("back")
+    finally:
+        terminal.close()
+    after = counters.component("trainer")
+    assert (after["state"], after["pid"]) == ("ready", before["pid"])

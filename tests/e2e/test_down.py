@@ -1,0 +1,207 @@
+"""`rltui down` beside other clients: nothing starts after it was asked for, and all who ask get the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from tests.conftest import Box
+from tests.faults import events
+from tests.terminal import Terminal
+from tests.waiting import retry_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+
+SLOW = """\
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: print("asked to end", flush=True))
+print("up", flush=True)
+time.sleep(600)
+"""
+LAYOUT = """\
+title = "A slow one and a quick one"
+framework = "generic"
+
+[[component]]
+id = "slow"
+command = ["{python}", "-u", "{workspace}/slow.py"]
+ready = { log = "^up", timeout_s = 20 }
+stop = { grace_s = 60 }
+
+[[component]]
+id = "quick"
+command = ["sleep", "600"]
+"""
+
+
+@pytest.fixture
+def slow(box: Box) -> Box:
+    """An experiment `one` whose component `slow` takes long to stop."""
+    (box.work / "slow.py").write_text(SLOW)
+    (box.work / "slow.toml").write_text(LAYOUT)
+    (box.work / "run.toml").write_text("max_steps = 20\n")
+    box.json("up", "run.toml", "-l", "slow.toml", "-n", "one", "-o", "out")
+    return box
+
+
+@contextmanager
+def asking(box: Box, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """`rltui …`, under way."""
+    command = [sys.executable, "-m", "rltui", *arguments]
+    with subprocess.Popen(
+        command, cwd=box.work, env=box.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        yield process
+
+
+def being_taken_down(box: Box) -> bool:
+    log = box.work / "out/.rltui/components/slow/attempt-1/output.log"
+    return "asked to end" in log.read_text()
+
+
+def test_nothing_starts_while_everything_is_being_stopped(slow: Box) -> None:
+    """Findings A5 and H17: it started, lived on, and the journal said that no process is left."""
+    with asking(slow, "down") as down:
+        retry_until(lambda: being_taken_down(slow), timeout_s=30)
+        for command in (("start", "quick"), ("restart", "quick")):
+            refused = slow.run(*command, "--yes")
+            assert refused.returncode == 4
+            assert "one is being taken down by " in refused.stderr
+            assert f"pid {down.pid}" in refused.stderr
+        status = slow.json("status")
+        assert status["down"]["complete"] is False
+        assert slow.run("stop", "slow", "--kill", "--yes").returncode == 0, "impatience is no start"
+        assert down.wait(60) == 0
+        assert "no process is left" in (down.stdout.read() if down.stdout else "")
+    assert slow.tagged("one") == []
+    journal = (slow.work / "out/.rltui/journal.jsonl").read_text()
+    assert "stopped: no process is left" in journal
+
+
+@pytest.mark.slow
+def test_an_open_app_says_who_took_it_down_and_revives_nothing(counters: Box) -> None:
+    """Finding A6."""
+    up = ("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
+    counters.json(*up)
+    terminal = Terminal([sys.executable, "-m", "rltui", "-n", "one"], cwd=counters.work, env=counters.env)
+    try:
+        terminal.wait_for("trainer ● ready")
+        assert counters.run("down").returncode == 0
+        terminal.wait_for("one was taken down by")
+        terminal.wait_for("S starts it again")
+        assert "keep running" not in terminal.screen()
+        down = counters.json("status")["down"]
+        assert counters.run("restart", "trainer", "--plan").returncode == 0
+        assert counters.json("status")["down"]["by"] == down["by"], "a look changes nothing"
+        counters.json("up", "run.toml", "-l", "counters.toml", "-n", "two", "-o", "out2", "--only", "trainer")
+        assert counters.json("status")["experiment"] == "two", "the only one of which something runs"
+        terminal.press("S")
+        terminal.wait_for("Start everything?")
+        assert counters.json("status")["experiment"] == "two", "a supervisor alone is nothing"
+        terminal.press("Escape")
+        assert counters.run("down", "two").returncode == 0, "it had the port"
+        terminal.press("S")
+        terminal.wait_for("Start everything?")
+        terminal.press("Enter")
+        terminal.wait_for("trainer ● ready")
+        counters.run("stop", "--yes", "--wait", "-n", "one")
+        assert counters.json(*up, "--resume", "--only", "trainer")["state"] == "running"
+    finally:
+        terminal.close()
+
+
+def test_a_failed_up_leaves_nothing_behind(box: Box) -> None:
+    """Finding G4: the next `up` said that it is running, though nothing ever ran."""
+    (box.work / "run.toml").write_text("max_steps = 20\n")
+    layout = box.work / "own.toml"
+    layout.write_text(
+        'framework = "generic"\n[[component]]\nid = "a"\ncommand = ["sleep", "600"]\nport = "x"\n'
+    )
+    up = ("up", "run.toml", "-l", "own.toml", "-o", "out", "--no-wait")
+    refused = box.run(*up, "-n", "one")
+    assert (refused.returncode, "port is 'x'" in refused.stderr) == (3, True), refused.stderr
+    assert not (box.work / "out").exists()
+    assert box.json("ls") == []
+    layout.write_text(layout.read_text().replace('port = "x"', ""))
+    assert box.json(*up, "-n", "another")["state"] == "running"
+
+
+@pytest.mark.slow
+def test_everybody_who_takes_it_down_gets_the_end(slow: Box) -> None:
+    """Finding H22: of three at once, two said that the supervisor died."""
+    with (
+        asking(slow, "down") as first,
+        asking(slow, "down") as second,
+        asking(slow, "down", "--json") as third,
+    ):
+        retry_until(lambda: being_taken_down(slow), timeout_s=30)
+        slow.run("stop", "slow", "--kill", "--yes")
+        outputs = [process.communicate(timeout=60) for process in (first, second, third)]
+        assert [process.returncode for process in (first, second, third)] == [0, 0, 0], outputs
+    assert json.loads(outputs[2][0])["state"] == "stopped"
+    done = slow.run("up", "run.toml", "-l", "slow.toml", "-n", "one", "-o", "out", "--no-wait")
+    assert done.returncode == 0, "at once: nothing of the old supervisor is in the way"
+    slow.run("stop", "--kill", "--yes", "--wait")
+
+
+@pytest.mark.slow
+def test_ctrl_c_on_down_is_honest(slow: Box) -> None:
+    """Finding H8: it said that what runs goes on."""
+    with asking(slow, "down") as down:
+        retry_until(lambda: being_taken_down(slow), timeout_s=30)
+        down.send_signal(signal.SIGINT)
+        _, errors = down.communicate(timeout=60)
+    assert down.returncode == 130
+    assert "one goes on being stopped" in errors
+    os.kill(slow.component("slow")["pid"], signal.SIGKILL)
+    retry_until(lambda: slow.tagged("one") == [], timeout_s=30)
+
+
+@pytest.mark.slow
+def test_a_killed_supervisors_successor_finishes_taking_it_down(slow: Box) -> None:
+    with asking(slow, "down") as down:
+        retry_until(lambda: being_taken_down(slow), timeout_s=30)
+        os.kill(slow.supervisor_pid(), signal.SIGKILL)
+        down.communicate(timeout=60)
+        assert down.returncode == 1
+    pid = slow.component("slow")["pid"]
+    assert slow.run("start", "quick", "--yes").returncode == 4
+    os.kill(pid, signal.SIGKILL)
+    retry_until(lambda: slow.json("status")["down"]["complete"], timeout_s=30)
+    assert slow.tagged("one") == []
+
+
+@pytest.mark.slow
+def test_what_no_supervisor_can_end_is_ended_from_here(slow: Box) -> None:
+    """Finding F10: on a read-only disk none can start, and the processes stayed."""
+    os.kill(slow.supervisor_pid(), signal.SIGKILL)
+    os.kill(slow.component("slow")["pid"], signal.SIGKILL)  # starts a supervisor, too
+    os.kill(slow.supervisor_pid(), signal.SIGKILL)
+    with events.read_only(slow.work / "out/.rltui"):
+        done = slow.run("down")
+        assert done.returncode == 0, done.stderr
+        assert "ended from here" in done.stderr
+        assert slow.tagged("one") == []
+
+
+def test_what_ran_elsewhere_is_not_called_ended(box: Box) -> None:
+    """Finding A9: `no process is left`, while that of an ssh command lived on."""
+    (box.root / "bin").mkdir()
+    ssh = box.root / "bin/ssh"
+    ssh.write_text("#!/bin/sh\nexec sleep 600\n")
+    ssh.chmod(0o755)
+    box.env["PATH"] = f"{ssh.parent}:{box.env['PATH']}"
+    (box.work / "run.toml").write_text("max_steps = 20\n")
+    layout = '[[component]]\nid = "trainer"\ncommand = ["ssh", "-tt", "node7", "train"]\n'
+    (box.work / "own.toml").write_text(f'framework = "generic"\n{layout}')
+    box.json("up", "run.toml", "-l", "own.toml", "-n", "one", "-o", "out")
+    assert "trainer on node7 by ssh: whether it ends there" in box.run("stop", "trainer", "--plan").stdout
+    told = box.run("down").stdout
+    assert "no process is left on this machine." in told
+    assert "cannot be seen: trainer on node7" in told
