@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -111,13 +112,17 @@ class Experiment:
         for name, value in values.items():
             layout = layout.replace(name, value)
         (self.box.work / "layout.toml").write_text(layout)
-        (self.box.work / "run.toml").write_text("max_steps = 20\n")
+        self.config.write_text("max_steps = 20\n")
 
     # --- places -------------------------------------------------------------------------------------------
 
     @property
     def control(self) -> Path:
         return self.output_dir / ".rltui"
+
+    @property
+    def config(self) -> Path:
+        return self.box.work / "run.toml"
 
     @property
     def tag(self) -> str:
@@ -215,6 +220,11 @@ class Experiment:
             except OSError:
                 return None
             return int(struct.unpack("3i", probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0])
+
+    def edits(self) -> list[dict[str, Any]]:
+        """What the journal says of every edit, oldest first."""
+        journal = (self.control / "journal.jsonl").read_text().splitlines()
+        return [entry["data"] for entry in map(json.loads, journal) if entry["kind"] == "edit"]
 
     # --- waiting ------------------------------------------------------------------------------------------
 

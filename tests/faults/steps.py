@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
 import signal
+import time
+import tomllib
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from tests.fakes.saving_editor import saving_editor
 from tests.faults import events, invariants
 from tests.faults.harness import COMPONENTS, SETTLE_S, Experiment
 from tests.waiting import remove_at_once, retry_until
 
 from rltui.client.wire import SupervisorGoneError, Wire
-from rltui.errors import ConflictError
+from rltui.errors import ConflictError, RltuiError
 
 PROGRAMS: dict[str, tuple[str, ...]] = {
     "honest": (),
@@ -35,6 +39,8 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
 NEEDS_PORT = frozenset({"orphans a port"})
 DEAF = frozenset({"ignores SIGTERM", "orphans a deaf one"})
 """Drawn less often: each stop takes the shim's whole patience."""
+EDIT_TAKES_S = 0.05
+"""From the request to the journal, about."""
 HOUR_S, DAY_S = 3600.0, 86400.0
 
 
@@ -304,6 +310,56 @@ def _delete_folder(experiment: Experiment, component: str) -> Outcome:
     return Outcome(may_end=COMPONENTS)
 
 
+def _edit_and_kill(experiment: Experiment, component: str) -> Outcome:
+    """The file holds the old text or the new one, and the journal tells which."""
+    del component
+    edits = len(experiment.edits())
+    before = experiment.config.read_bytes()
+    _ask_for_edit(experiment)
+    events.kill_supervisor(experiment)
+    experiment.ask("status")
+    made = experiment.edits()[edits:]
+    now = hashlib.sha256(experiment.config.read_bytes()).hexdigest()
+    expected = made[-1]["files"][0]["after"] if made else hashlib.sha256(before).hexdigest()
+    assert len(made) <= 1
+    assert now == expected, f"{experiment.config} does not hold what the journal says"
+    _assert_edit_is_settled(experiment)
+    return Outcome()
+
+
+def _edit_beside_an_editor(experiment: Experiment, component: str) -> Outcome:
+    """And the supervisor is killed in between."""
+    del component
+    with saving_editor(experiment.config) as saves:
+        for killed in (False, True, False):
+            for _ in range(5):
+                with suppress(RltuiError):  # half written, moved aside, or saved meanwhile
+                    experiment.execute("set", edits={"mine": len(experiment.edits()) + 1}, force=True)
+            if killed:
+                _ask_for_edit(experiment)
+                events.kill_supervisor(experiment)
+    experiment.ask("status")
+    assert saves.lost == 0, f"{saves.lost} of {saves.made} saves of another editor were lost"
+    _assert_edit_is_settled(experiment)
+    return Outcome()
+
+
+def _ask_for_edit(experiment: Experiment) -> None:
+    """Of a client that does not wait for the answer; returns at a random moment of the edit."""
+    experiment.ask("status")
+    edits = {"mine": len(experiment.edits()) + 1}
+    request = {"action": "set", "edits": edits, "force": True}
+    events.client_killed_after_asking(experiment, json.dumps(request))
+    time.sleep(random.random() * EDIT_TAKES_S)
+
+
+def _assert_edit_is_settled(experiment: Experiment) -> None:
+    tomllib.loads(experiment.config.read_text())
+    beside = [path.name for path in experiment.config.parent.iterdir() if "rltui-tmp" in path.name]
+    assert not beside, f"left beside the config: {beside}"
+    assert not (experiment.control / "edit.json").exists(), "an edit is still to be settled"
+
+
 def _kill_client(experiment: Experiment, component: str) -> Outcome:
     before = experiment.shown()
     plan = experiment.ask("plan", {"action": "restart", "components": [component]})
@@ -417,6 +473,8 @@ EVENTS: dict[str, tuple[Event, int]] = {
     "supervisor killed mid-down": (_supervisor_killed_mid_down, 1),
     "records damaged, SIGKILL supervisor": (_damage_records, 3),
     "folder deleted, SIGKILL supervisor": (_delete_folder, 2),
+    "edit, SIGKILL supervisor": (_edit_and_kill, 3),
+    "edits beside an editor that saves, SIGKILL supervisor": (_edit_beside_an_editor, 2),
     "client killed mid-transaction": (_kill_client, 3),
     "supervisor killed mid-restart": (
         _killed_after("restart", lambda experiment, _: events.kill_supervisor(experiment)),

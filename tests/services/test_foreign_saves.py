@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 import pytest
+from tests.fakes.saving_editor import Saves, saving_editor
 
 from rltui.core.api import Request
 from rltui.errors import ConfigError, ConflictError
@@ -23,50 +22,6 @@ from rltui.services.config_editor import ConfigEditor
 from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import ControlFolder
 
-EDITOR = """
-import os, random, sys, time, tomllib
-path, seed = sys.argv[1], int(sys.argv[2])
-choose = random.Random(seed)
-def text(number):
-    return f"mine = 0\\ntheirs = {number}\\n" + "# " + "x" * choose.randrange(20000) + "\\n"
-def by_rename(content):
-    with open(path + "~", "w") as file:
-        file.write(content)
-    os.replace(path + "~", path)
-def in_place(content):
-    with open(path, "w") as file:
-        file.write(content[:9])
-        file.flush()
-        if choose.random() < 0.5:
-            time.sleep(choose.random() / 200)
-        file.write(content[9:])
-def aside(content):
-    os.replace(path, path + "~")
-    with open(path, "x") as file:
-        file.write(content)
-def held():
-    try:
-        return tomllib.load(open(path, "rb"))["theirs"]
-    except (OSError, tomllib.TOMLDecodeError, KeyError):
-        return None
-print("ready", flush=True)
-number = lost = 0
-while not os.path.exists(path + ".stop"):
-    number += 1
-    try:
-        choose.choice((by_rename, in_place, aside))(text(number))
-    except FileExistsError:  # put back in the moment that it was moved aside
-        in_place(text(number))
-    time.sleep(choose.choice((0, 0.001, 0.02, 0.1)))
-    if held() == number:
-        continue
-    patience = time.monotonic() + 5
-    while held() != number and time.monotonic() < patience:
-        time.sleep(0.001)
-    lost += held() != number
-print(number, lost)
-"""
-
 
 class NoJournal:
     """Takes everything."""
@@ -75,48 +30,41 @@ class NoJournal:
         del kind, text, data
 
 
-def edit_beside_an_editor(folder: Path, edits: int) -> tuple[int, int, int]:
-    """Edits made, saves of the other editor, and how many of these were lost."""
-    path, seed = folder / "run.toml", random.randrange(1 << 30)
+def edit_beside_an_editor(folder: Path, edits: int) -> tuple[int, Saves]:
+    """Edits made, and what became of the other editor's saves."""
+    path = folder / "run.toml"
     path.write_text("mine = 0\ntheirs = 0\n")
     (folder / "out/.rltui").mkdir(parents=True)
     store = ConfigStore([path], GENERIC, components=["trainer"])
     ours = ConfigEditor(store, ControlFolder(folder / "out"), NoJournal())
-    command = [sys.executable, "-c", EDITOR, str(path), str(seed)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as editor:
-        assert editor.stdout is not None
-        assert editor.stdout.readline() == "ready\n"
-        made = tried = 0
-        try:
-            while tried < edits:
-                request = Request(action="set", edits={"mine": tried + 1}, force=True)
-                time.sleep(random.random() / 100)
-                try:
-                    preview = ours.preview(request)
-                except ConfigError:  # half written, or moved aside
-                    continue
-                tried += 1
-                try:
-                    ours.apply(request, preview)
-                    made += 1
-                except ConflictError:
-                    continue
-        finally:
-            Path(f"{path}.stop").touch()
-        saves, lost = map(int, editor.stdout.read().split())
+    made = tried = 0
+    with saving_editor(path) as saves:
+        while tried < edits:
+            request = Request(action="set", edits={"mine": tried + 1}, force=True)
+            time.sleep(random.random() / 100)
+            try:
+                preview = ours.preview(request)
+            except ConfigError:  # half written, or moved aside
+                continue
+            tried += 1
+            try:
+                ours.apply(request, preview)
+                made += 1
+            except ConflictError:
+                continue
     assert [entry.name for entry in folder.iterdir() if "rltui-tmp" in entry.name] == []
-    return made, saves, lost
+    return made, saves
 
 
 @pytest.mark.parametrize(
     "edits", [60, pytest.param(5000, marks=[pytest.mark.slow, pytest.mark.timeout(900)])]
 )
 def test_no_save_of_another_editor_is_lost(tmp_path: Path, edits: int) -> None:
-    made, saves, lost = edit_beside_an_editor(tmp_path, edits)
-    print(f"{made} of {edits} edits made beside {saves} saves, {lost} lost")
-    assert lost == 0
+    made, saves = edit_beside_an_editor(tmp_path, edits)
+    print(f"{made} of {edits} edits made beside {saves.made} saves, {saves.lost} lost")
+    assert saves.lost == 0
     assert made
-    assert saves
+    assert saves.made
 
 
 @contextmanager

@@ -17,7 +17,7 @@ Word = Annotated[str, Field(min_length=1)]
 class Table(BaseModel):
     """Base of the tables: frozen, unknown keys are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class AlertSettings(Table):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rltui import settings
 from rltui.cli.parser import is_file_name
@@ -17,9 +19,16 @@ from rltui.client import launch
 from rltui.errors import ConfigError, UsageError
 from rltui.services.experiment_files import ExperimentRecord
 
+if TYPE_CHECKING:
+    from rltui.ui.app import RltuiApp
+
+STARTED_S = 2.0
+"""The app has long been shown by then."""
+
 
 def open_experiment(arguments: argparse.Namespace) -> int:
     """Attach to an experiment, or create it and let the TUI ask before anything starts."""
+    gc.disable()  # what is made until the app is shown, stays; looking through it took a tenth of the time
     if arguments.readonly:
         return show_readonly(launch.choose(_name_to_watch(arguments)))
     if not arguments.config and not arguments.layout:
@@ -101,8 +110,18 @@ def _run_app(record: ExperimentRecord, *, readonly: bool) -> int:
     )
     # Should the app crash, its words go the way of all output, where colours of its own would be cleaned too.
     app.error_console = Console(stderr=True, color_system=None, markup=False, highlight=False)
-    asyncio.run(app.run_async())
+    asyncio.run(_shown(app))
     return app.return_code or 0
+
+
+async def _shown(app: RltuiApp) -> None:
+    asyncio.get_running_loop().call_later(STARTED_S, _collect_garbage)
+    await app.run_async()
+
+
+def _collect_garbage() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def _alert_settings() -> settings.AlertSettings:

@@ -24,7 +24,6 @@ from rltui.core.log_source import LogSource
 from rltui.errors import RltuiError
 from rltui.services import layout_files
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.intent import IntentFile
 from rltui.services.log_file import LogFile
 from rltui.services.supervisor_socket import find_socket
 
@@ -150,6 +149,8 @@ class SupervisedExperiment:
 
     def _refuse_revival(self) -> None:
         """What was taken down stays so. What its supervisor said counts as much as what it could write."""
+        from rltui.services.intent import IntentFile  # the first frame need not wait for it
+
         noted = IntentFile(ControlFolder(Path(self._record.output_dir)).intent_file).read().down
         for down in (self._down, noted):
             if down is not None and down.complete:

@@ -30,7 +30,7 @@ def address_fault(name: str, text: str) -> str | None:
 class Section(BaseModel):
     """Base of the tables in a layout: frozen, unknown keys are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Ready(Section):

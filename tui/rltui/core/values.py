@@ -6,6 +6,9 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Value(BaseModel):
-    """Base of every message: frozen, unknown keys ignored so that a newer supervisor can add some."""
+    """Base of every message: frozen, unknown keys ignored so that a newer supervisor can add some.
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    Its validator is made when it is first used: those of all together take half of the time to load them.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)

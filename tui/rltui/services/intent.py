@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 class Pending(BaseModel):
     """A transaction whose starts have not all been handed over."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     request: Request
     plan: Plan
@@ -35,7 +35,7 @@ class Pending(BaseModel):
 class AppliedEdit(BaseModel):
     """An edit that components were restarted for."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     words: str
     components: tuple[str, ...]
@@ -49,7 +49,7 @@ class AppliedEdit(BaseModel):
 class Intent(BaseModel):
     """The state of `intent.json`."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     boot: str = ""
     """Of the machine and container it was written in. In another one, nothing of it holds any more."""

@@ -21,6 +21,7 @@ from textual import events
 from textual._ansi_sequences import SYNC_END, SYNC_START
 from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual._xterm_parser import XTermParser
+from textual.constants import ESCAPE_DELAY
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
@@ -40,6 +41,9 @@ BACKLOG_S = 0.05
 LEAVE_S = 1.0
 """Waited, on leaving, for answers on their way, which would else be typed into the shell."""
 READ_S = 0.1
+"""Waited for the rest of a sequence, such as of an arrow key, until it counts as a lone escape."""
+REST_S = ESCAPE_DELAY + 1.0
+"""After the last byte, nothing that has come is without its meaning."""
 READ_BYTES = 4096
 ENDING_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 GONE = 128 + signal.SIGHUP
@@ -64,6 +68,8 @@ class TerminalDriver(LinuxDriver):
         self._asked = 0
         self._answers = 0
         self._answer = threading.Event()
+        self._input_end = os.eventfd(0)
+        """Readable when no more input is wanted."""
 
     def show(
         self, update: ChopsUpdate | LayoutUpdate, size: Size, cursor: Offset, colors: ColorSystem
@@ -127,6 +133,13 @@ class TerminalDriver(LinuxDriver):
         if self._writer_thread is not None:
             threading.Thread(target=self._writer_thread.stop, daemon=True).start()
             self._writer_thread.join(LEAVE_S)
+        os.close(self._input_end)
+
+    def disable_input(self) -> None:
+        """Read no more, at once."""
+        if self._key_thread is not None and self._key_thread.is_alive() and not self.exit_event.is_set():
+            os.eventfd_write(self._input_end, 1)
+        super().disable_input()
 
     def run_input_thread(self) -> None:
         """Read keys until we leave or the terminal goes away. Other bytes than UTF-8 end nothing."""
@@ -134,8 +147,16 @@ class TerminalDriver(LinuxDriver):
         decode = getincrementaldecoder("utf-8")("replace").decode
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
-            while not self.exit_event.is_set():
-                if selector.select(READ_S):
+            selector.register(self._input_end, selectors.EVENT_READ)
+            read_at = time.monotonic()
+            while True:
+                is_resting = time.monotonic() > read_at + REST_S
+                ready = {key.fd for key, _ in selector.select(None if is_resting else READ_S)}
+                if self._input_end in ready:
+                    os.eventfd_read(self._input_end)
+                    return
+                if self.fileno in ready:
+                    read_at = time.monotonic()
                     try:
                         data = os.read(self.fileno, READ_BYTES)
                     except OSError:
