@@ -268,6 +268,9 @@ def _supervisor_killed_mid_down(experiment: Experiment, component: str) -> Outco
     retry_until(lambda: _down_is_noted(experiment))
     events.kill_supervisor(experiment)
     asking.close()
+    if _down_is_noted(experiment, complete=True):  # nothing ran, and nothing is left to be finished
+        invariants.assert_nothing_left(experiment)
+        return Outcome(may_end=COMPONENTS)
     experiment.revive()
     try:
         retry_until(lambda: _down_is_noted(experiment, complete=True), timeout_s=SETTLE_S)
