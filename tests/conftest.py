@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -17,14 +18,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from tests.faults.report import pytest_terminal_summary  # noqa: F401 - a hook, for the controller of xdist too
 from tests.waiting import retry_until
 
 MOST_WORKERS = 16
-
+GARBAGE_THRESHOLD = 20_000
 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 """The thousands of processes that tests start need not compile hundreds of modules each."""
+
+
+settings.register_profile("rltui", deadline=None)
+settings.load_profile("rltui")
+"""How long an example takes says how busy the machine is."""
+
+
+def pytest_collection_finish() -> None:
+    """What is imported now stays: looking through it for garbage took a tenth of the time of UI tests."""
+    gc.freeze()
+    gc.set_threshold(GARBAGE_THRESHOLD)
 
 
 def pytest_xdist_auto_num_workers() -> int:

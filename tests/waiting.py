@@ -14,19 +14,20 @@ T = TypeVar("T")
 def retry_until(
     probe: Callable[[], T | Literal[False] | None], *, timeout_s: float = 10.0, interval_s: float = 0.02
 ) -> T:
-    """The first true value of `probe`.
+    """The first true value of `probe`. One that costs much, such as a command, is asked more seldom.
 
     Raises:
         TimeoutError: It stayed false for `timeout_s`; names the last value.
     """
     deadline = time.monotonic() + timeout_s
     while True:
+        asked = time.monotonic()
         value = probe()
         if value:
             return value
-        if time.monotonic() > deadline:
+        if (now := time.monotonic()) > deadline:
             raise TimeoutError(f"still {value!r} after {timeout_s} s")
-        time.sleep(interval_s)
+        time.sleep(max(interval_s, now - asked))
 
 
 def remove_at_once(folder: Path) -> None:

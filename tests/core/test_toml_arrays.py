@@ -52,7 +52,7 @@ ITEMS = st.lists(st.integers(0, 4), max_size=6)
 GAPS = st.sampled_from(["", " ", "\n  ", " # c\n", "\n  # c, ]\n  ", "\n\n"])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(ITEMS, ITEMS, st.data())
 def test_any_list_becomes_any_other(old: list[int], new: list[int], data: st.DataObject) -> None:
     gaps = [data.draw(GAPS) for _ in range(len(old) + 1)]

@@ -99,7 +99,7 @@ def edit_often(name: str, data: st.DataObject) -> None:
             assert differing(load(before), load(tomldoc.edit(text, back))) == {}
 
 
-@settings(max_examples=30, deadline=None, phases=WITHOUT_SHRINKING, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, phases=WITHOUT_SHRINKING, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(sorted(VARIANTS)), st.data())
 def test_random_edits_do_what_was_meant(name: str, data: st.DataObject) -> None:
     edit_often(name, data)
@@ -107,13 +107,13 @@ def test_random_edits_do_what_was_meant(name: str, data: st.DataObject) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@settings(max_examples=1000, deadline=None, phases=WITHOUT_SHRINKING, suppress_health_check=list(HealthCheck))
+@settings(max_examples=1000, phases=WITHOUT_SHRINKING, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(sorted(VARIANTS)), st.data())
 def test_ten_thousand_random_edits_do_what_was_meant(name: str, data: st.DataObject) -> None:
     edit_often(name, data)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(VALUES, st.sampled_from(['"""\nx\n"""', "'''x'''", "'x'", '"x"', "", '"""\r\nx"""']))
 def test_any_value_survives_its_spelling(value: Any, replaces: str) -> None:
     assert same_value(parse_value(format_value(value, replaces=replaces)), value)

@@ -95,7 +95,7 @@ VALUES = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(SECTIONS, VALUES), max_size=8), st.booleans(), st.data())
 def test_any_document_is_edited_in_place(
     parts: list[tuple[str, str]], crlf: bool, data: st.DataObject

@@ -111,6 +111,7 @@ def test_a_living_job_beside_the_run_does_not_keep_it_from_its_checkpoint(
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_two_experiments_on_one_config_are_told_of_each_other(counters: Box, free_port: int) -> None:
     """Finding A4: `set` for one once changed what the other starts with next, without a word."""
     counters.json(*UP)

@@ -149,6 +149,7 @@ def test_an_edit_that_kills_a_component_can_be_rolled_back(counters: Box) -> Non
     counters.wait_for("trainer", "ready")
 
 
+@pytest.mark.slow
 def test_a_secret_is_nowhere_but_in_the_files(counters: Box) -> None:
     """Findings H3, H4 and H16: it is in the config, and in copies that nobody else may read."""
     (counters.work / "counter.py").write_text(PICKY)

@@ -94,6 +94,7 @@ def test_killed_supervisor_is_replaced_and_nothing_else_dies(counters: Box) -> N
             assert_counts_up(log)
 
 
+@pytest.mark.slow
 def test_many_clients_at_once_find_one_new_supervisor(counters: Box) -> None:
     counters.json(*UP)
     os.kill(counters.supervisor_pid(), signal.SIGKILL)

@@ -80,6 +80,7 @@ def test_new_beside_a_living_experiment_takes_another_folder(counters: Box) -> N
     assert sorted(names(counters)) == ["one", "two"]
 
 
+@pytest.mark.slow
 def test_folder_of_a_dead_experiment_is_taken_over_only_on_request(counters: Box) -> None:
     counters.json(*ONE)
     counters.run("down")

@@ -78,6 +78,7 @@ def test_supervisor_and_tmux_server_killed_together(counters: Box) -> None:
     assert counters.tagged("one") == []
 
 
+@pytest.mark.slow
 def test_deleted_folder_of_a_running_experiment(counters: Box) -> None:
     counters.json(*UP)
     before, supervisor = pids(counters), counters.supervisor_pid()

@@ -55,7 +55,7 @@ def checkpoint_before(prime: PrimeBox, step: int) -> int:
 
 
 @pytest.mark.parametrize(
-    "generation", ["A1", *(pytest.param(name, marks=pytest.mark.slow) for name in ("B0", "B1")), "C"]
+    "generation", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("A1", "B0", "B1")), "C"]
 )
 def test_edited_run_resumes_beside_the_warm_server(box: Box, generation: Name) -> None:
     prime = prime_box(box, generation)

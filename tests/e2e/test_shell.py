@@ -58,6 +58,7 @@ def teller(box: Box) -> Box:
     return box
 
 
+@pytest.mark.slow
 def test_each_experiment_has_the_limits_of_its_own_shell(teller: Box) -> None:
     """Findings F6 and F7."""
     cpus = sorted(os.sched_getaffinity(0))

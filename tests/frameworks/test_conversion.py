@@ -137,7 +137,7 @@ FRAMEWORKS = {
 
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
-@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(
     group=st.integers(2, 32),
     groups=st.integers(1, 64),

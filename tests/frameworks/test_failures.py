@@ -421,6 +421,7 @@ def _hostile(size: int) -> Iterator[str]:
             yield start + (unit * size)[:size]
 
 
+@pytest.mark.slow
 def test_patterns_work_in_proportion_to_what_they_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         failure_cause, "LONGEST_LINE", 1 << 30

@@ -333,9 +333,7 @@ def walk(desk: Desk, steps: list[dict[str, TomlValue] | str]) -> None:
         assert desk.text == text
 
 
-UNSHRUNK = settings(
-    deadline=None, phases=(Phase.explicit, Phase.generate), suppress_health_check=list(HealthCheck)
-)
+UNSHRUNK = settings(phases=(Phase.explicit, Phase.generate), suppress_health_check=list(HealthCheck))
 """An example is many writes: making it smaller would take minutes."""
 
 

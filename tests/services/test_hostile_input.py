@@ -34,7 +34,7 @@ from rltui.services.run_folder import RunFolder
 from rltui.services.run_metrics import RunMetrics
 from rltui.services.written_steps import written_max_steps
 
-FEW = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=15, suppress_health_check=list(HealthCheck))
 FRAMEWORKS = [registry.get(name) for name in registry.IDS]
 DATA = Path(__file__).parents[1] / "data"
 

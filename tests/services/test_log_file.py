@@ -187,7 +187,7 @@ def test_fifo_does_not_hang(tmp_path: Path) -> None:
     assert shown(LogFile(fifo)) == []
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(
     pieces=st.lists(
         st.sampled_from([b"a", b"\n", b"bc\n", b"\n\n", b"x" * 70_000, b"y\n" * 40_000]), max_size=30

@@ -79,6 +79,7 @@ def test_without_its_shim_the_tags_lead_to_the_record(tmp_path: Path) -> None:
         assert origin(child) == Origin(name(), "trainer", 1, lives=False)
 
 
+@pytest.mark.slow
 def test_a_shim_without_a_record_is_a_living_attempt(tmp_path: Path) -> None:
     """As on a machine that shows its processes and not its files."""
     with attempt(folder_of(tmp_path), ["sleep", "1000"], experiment=tag(tmp_path)) as run:

@@ -51,6 +51,14 @@ def test_the_budget_hides_nobody_on_a_small_chart() -> None:  # B6
     assert set(row) == set("12.0 ┊┄")
 
 
+def test_the_highest_cell_is_filled_as_far_as_it_is_held() -> None:  # B6
+    little = history((0.0, 600.0), inference=(0,) * 2, trainer=(GIB // 5,) * 2)
+    *_, lowest, _ = chart(little, height=9)
+    assert set(lowest.removeprefix("   0 │")) == {"▁"}, "a row stands for 3 GiB"
+    half = history((0.0, 600.0), trainer=(int(4.5 * GIB),) * 2)
+    assert [line[-1] for line in chart(half, height=9)[-3:-1]] == ["▄", "▒"]
+
+
 def test_a_peak_between_columns_is_not_lost() -> None:
     sizes = tuple(20 * GIB if at == 137 else GIB for at in range(600))
     found = history(tuple(map(float, range(600))), trainer=sizes)

@@ -34,7 +34,7 @@ def files(edits: dict[Knob, Any], roles: set[str]) -> ConfigFiles:
 
 
 @pytest.mark.parametrize("framework", [PRIME_RL_SPLIT, PRIME_RL_MERGED], ids=lambda framework: framework.id)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_nothing_breaks(framework: Framework, data: st.DataObject) -> None:
     roles = {knob.file for knob in framework.knobs}

@@ -9,7 +9,7 @@ from textual.content import Content
 from rltui.core.gpu.report import GpuDevice
 from rltui.ui.widgets.gpu_marks import BUDGET, FREE, UNREAD, Mark, Marks, share_label, shares_in_order
 
-_LEVELS = "▁▂▃▄▅▆▇█"
+LEVELS = "▁▂▃▄▅▆▇█"
 
 
 def memory_bar(device: GpuDevice, width: int, marks: Marks) -> Content:
@@ -51,4 +51,4 @@ def joined(cells: list[Mark]) -> Content:
 def level_sparkline(percents: tuple[int, ...], width: int) -> str:
     """The newest `width` values as blocks, on a scale from 0 to 100."""
     shown = percents[-width:] if width > 0 else ()
-    return "".join(_LEVELS[max(0, min(len(_LEVELS) - 1, value * len(_LEVELS) // 100))] for value in shown)
+    return "".join(LEVELS[max(0, min(len(LEVELS) - 1, value * len(LEVELS) // 100))] for value in shown)

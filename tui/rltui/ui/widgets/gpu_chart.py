@@ -13,13 +13,15 @@ from textual.widget import Widget
 from rltui.core.durations import duration
 from rltui.core.gpu.report import GpuDevice, GpuHistory
 from rltui.core.units import gib
-from rltui.ui.widgets.gpu_bar import joined, mark_cell
+from rltui.ui.widgets.gpu_bar import LEVELS, joined, mark_cell
 from rltui.ui.widgets.gpu_marks import FAINT, OTHERS, UNREAD, Mark, Marks
 
 FINE_RANGE_S = 600.0
 """Shown first: about what the supervisor keeps in full detail."""
 BUDGET_LINE = Mark("┄", "bold $foreground")
 _EMPTY = Mark(" ", "")
+_GOOD_PART = 0.25
+"""Of a cell."""
 _MIN_WIDTH = 24
 _MIN_ROWS = 3
 _AXIS_WIDTH = 6
@@ -58,13 +60,24 @@ def columns(history: GpuHistory, width: int) -> list[Sizes]:
 
 
 def _stack(sizes: Sizes, glyphs: Sequence[Mark], total: int, height: int) -> list[Mark]:
-    """A column of cells, lowest first. A cell belongs to whoever holds the middle of it."""
+    """A column of cells, lowest first. A cell belongs to the uppermost who holds a good part of it, so that
+    somebody small on top of an engine is seen; the highest is filled as far as it is held.
+    """
+    cell = total / height
+    held = min(sum(sizes), total) / cell
     cells: list[Mark] = []
-    held = 0
-    for size, mark in zip(sizes, glyphs, strict=True):
-        held += size
-        cells.extend([mark] * (round(held / total * height) - len(cells)))
-    return [*cells, *[_EMPTY] * height][:height]
+    for row in range(height):
+        low, most, owner = 0.0, 0.0, _EMPTY
+        for size, mark in zip(sizes, glyphs, strict=True):
+            share = min(low + size / cell, row + 1) - max(low, row)
+            low += size / cell
+            if share > min(most, _GOOD_PART):
+                most, owner = share, mark
+        level = round((held - row) * len(LEVELS))
+        if level < len(LEVELS) and owner is not _EMPTY:
+            owner = Mark(LEVELS[level - 1], owner.style) if level > 0 else _EMPTY
+        cells.append(owner)
+    return cells
 
 
 def chart_lines(
@@ -79,7 +92,8 @@ def chart_lines(
         return [Content.styled("no room for a chart", FAINT)]
     budgets = {mark_cell(budget.budget_bytes, total, rows): budget.budget_bytes for budget in device.budgets}
     # What somebody without a budget holds is not painted over: on a small chart it has no other row.
-    under_budget = {_EMPTY, *(marks[each.component] for each in device.budgets if each.component in marks)}
+    engines = [marks[each.component] for each in device.budgets if each.component in marks]
+    under_budget = {_EMPTY, *engines, *(Mark(level, mark.style) for mark in engines for level in LEVELS)}
     history = _in_drawing_order(history, device)
     glyphs = [
         marks.get(item.label, UNREAD if item.label != OTHERS else marks[OTHERS]) for item in history.series
