@@ -38,7 +38,10 @@ Any commands (`framework = "generic"`):
 [[component]]
 id = "inference"
 kind = "service"
-command = ["vllm", "serve", "my/model", "--port", "{port.inference}"]
+command = [
+    "vllm", "serve", "my/model", "--port", "{port.inference}",
+    "--disable-access-log-for-endpoints", "/health,/metrics",   # rltui asks these again and again
+]
 port = "{port.inference}"
 ready = { http = "http://{host.inference}:{port.inference}/health" }
 metrics = "http://{host.inference}:{port.inference}/metrics"
