@@ -21,6 +21,7 @@ from tests.fakes.experiment import (
 from tests.ui.conftest import Opener, make_app, press, until
 from tests.ui.trouble import REMEDIES, out_of_memory_status
 from textual import events
+from textual.app import App
 from textual.command import CommandList
 from textual.pilot import Pilot
 
@@ -72,6 +73,11 @@ def make_experiment(rng: random.Random) -> FakeExperiment:
     return experiment
 
 
+def has_ended(app: App[None]) -> bool:
+    """It was left, or it crashed, which `run_test` tells at its end."""
+    return app._exit or app._exception is not None
+
+
 class Monkey:
     """Presses keys on an app, and lets happen around it what may happen."""
 
@@ -82,7 +88,7 @@ class Monkey:
 
     async def play(self, keys: int) -> None:
         """Until so many keys are pressed or the app was left."""
-        while len(self.pressed) < keys and not self.app._exit:
+        while len(self.pressed) < keys and not has_ended(self.app):
             for _ in range(self.rng.choice((1, 1, 2, 5, 20))):
                 self.press(self.any_key())
             await self.pilot.pause(self.rng.choice((None, None, None, 0.01, 0.02)))
@@ -125,7 +131,7 @@ async def play(seed: int, keys: int) -> int:
             monkey = Monkey(seed, pilot, experiment)
             pressed = monkey.pressed
             await monkey.play(keys)
-            while app.message_queue_size and not app._exit:  # `run_test` does not wait for them
+            while app.message_queue_size and not has_ended(app):  # `run_test` does not wait for them
                 await pilot.pause()
     except BaseException:
         print(f"seed {seed}, size {app.size}, the last keys: {' '.join(pressed[-40:])}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from textual import on
@@ -168,7 +169,7 @@ class KnobEditor(Dialog[Decision]):
         self._bar.fraction = float(fraction) if isinstance(fraction, int | float) else None
 
     def _start_check(self) -> None:
-        self.run_worker(self._check(self._field.value), group="plan", exclusive=True)
+        self.run_worker(partial(self._check, self._field.value), group="plan", exclusive=True)
 
     async def _check(self, text: str) -> Draft:
         """Plan what `text` would mean, and show it."""
@@ -226,7 +227,7 @@ class KnobEditor(Dialog[Decision]):
 
     def _start_confirm(self, text: str, how: How) -> None:
         """In a group of its own: a late check must not cancel it."""
-        self.run_worker(self._confirm(text, how), group="confirm", exclusive=True)
+        self.run_worker(partial(self._confirm, text, how), group="confirm", exclusive=True)
 
     async def _confirm(self, text: str, how: How) -> None:
         draft = self.draft

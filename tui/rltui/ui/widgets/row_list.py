@@ -85,8 +85,9 @@ class RowList(ScrollView, can_focus=True):
         self.post_message(self.Moved(self))
         self.reload()
         self.refresh()
-        lines = [y for y, (owner, _) in enumerate(self._lines) if owner == key]
-        self.scroll_to_region(Region(0, lines[0], 1, len(lines)), animate=False, force=True)
+        # The row may just have gone: what shows it to the person is older than what it is made of.
+        if lines := [y for y, (owner, _) in enumerate(self._lines) if owner == self.key]:
+            self.scroll_to_region(Region(0, lines[0], 1, len(lines)), animate=False, force=True)
 
     def move(self, rows: int) -> None:
         """Move the cursor, stopping at the ends."""
