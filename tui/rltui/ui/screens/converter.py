@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import ClassVar
 
 from textual import on
@@ -84,7 +83,7 @@ class ConverterDialog(Dialog[Conversion]):
     @on(Input.Changed, "#mean")
     def _changed(self, event: Input.Changed) -> None:
         event.stop()
-        self.run_worker(partial(self._reckon, event.value), group="convert", exclusive=True)
+        self.run_worker(self._reckon(event.value), group="convert", exclusive=True)
 
     async def _reckon(self, text: str) -> bool:
         """Whether there is something to write."""
@@ -105,7 +104,7 @@ class ConverterDialog(Dialog[Conversion]):
     @on(Input.Submitted, "#mean")
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        self.run_worker(partial(self._take, event.value), group="take", exclusive=True)
+        self.run_worker(self._take(event.value), group="take", exclusive=True)
 
     async def _take(self, text: str) -> None:
         if await self._reckon(text):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
@@ -169,7 +168,7 @@ class KnobEditor(Dialog[Decision]):
         self._bar.fraction = float(fraction) if isinstance(fraction, int | float) else None
 
     def _start_check(self) -> None:
-        self.run_worker(partial(self._check, self._field.value), group="plan", exclusive=True)
+        self.run_worker(self._check(self._field.value), group="plan", exclusive=True)
 
     async def _check(self, text: str) -> Draft:
         """Plan what `text` would mean, and show it."""
@@ -207,28 +206,25 @@ class KnobEditor(Dialog[Decision]):
     @on(Answered)
     def _answered(self, event: Answered) -> None:
         event.stop()
-        self._start_confirm(event.text, event.how)
+        self._confirm(event.text, event.how)
 
     def action_write(self) -> None:
         """Write the file; what runs keeps running with the old value."""
-        self._start_confirm(self._field.value, "write")
+        self._confirm(self._field.value, "write")
 
     def action_write_and_restart(self) -> None:
         """Write the file and restart what reads it."""
-        self._start_confirm(self._field.value, "restart")
+        self._confirm(self._field.value, "restart")
 
     def action_collect(self) -> None:
         """Write nothing yet."""
-        self._start_confirm(self._field.value, "collect")
+        self._confirm(self._field.value, "collect")
 
     def action_unset(self) -> None:
         """Out of the file."""
         self._field.unset()
 
-    def _start_confirm(self, text: str, how: How) -> None:
-        """In a group of its own: a late check must not cancel it."""
-        self.run_worker(partial(self._confirm, text, how), group="confirm", exclusive=True)
-
+    @work(group="confirm", exclusive=True)  # in a group of its own: a late check must not cancel it
     async def _confirm(self, text: str, how: How) -> None:
         draft = self.draft
         if draft.text != text or (draft.plan is None and draft.refusal is None):
