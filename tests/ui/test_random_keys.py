@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 from collections.abc import Callable
@@ -170,3 +171,18 @@ async def test_a_page_key_before_the_palette_is_laid_out_ends_nothing(
         await until(pilot, lambda: commands.option_count > 0 and commands.size)
         await press(pilot, "pagedown")
         assert commands.highlighted
+
+
+@pytest.mark.parametrize("opening", ["6", "3"])
+async def test_a_second_escape_in_haste_leaves_nothing_more(
+    experiment: FakeExperiment, open_app: Opener, opening: str
+) -> None:
+    """Random keys found it: the second took the overview away, and the TUI ended."""
+    async with open_app(experiment) as pilot:
+        below = pilot.app.screen
+        await press(pilot, opening)
+        opened = pilot.app.screen
+        assert opened is not below
+        await asyncio.gather(opened.run_action("show_overview"), opened.run_action("show_overview"))
+        await pilot.pause()
+        assert pilot.app.screen is below

@@ -205,7 +205,7 @@ class ConfigScreen(ConfigActions):
             self._search.value = ""
             self._search.remove_class("-shown")
             self._rows.focus()
-        else:
+        elif self.is_active:  # a second key in haste would leave what is below
             self.app.pop_screen()
 
     # keys

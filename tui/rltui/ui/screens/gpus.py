@@ -270,7 +270,8 @@ class GpuScreen(ExperimentScreen):
     def action_show_overview(self) -> None:
         """Back; the history is not asked for any more."""
         self.workers.cancel_group(self, "history")
-        self.app.pop_screen()
+        if self.is_active:  # a second key in haste would leave what is below
+            self.app.pop_screen()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what there is here, and makes sense now."""
