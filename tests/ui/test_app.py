@@ -68,6 +68,17 @@ KEYS_AND_REQUESTS = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [(running_status(), "everything keeps running"), (stopped_status(), "nothing of it runs")],
+)
+async def test_leaving_says_what_goes_on(open_app: Opener, status: Status, told: str) -> None:
+    """Finding A6: of what was taken down it said that everything kept running."""
+    async with open_app(FakeExperiment(status)) as pilot:
+        await press(pilot, "q")
+        assert told in str(pilot.app._exit_renderables)
+
+
 async def test_keys_become_requests(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
         for keys, request in KEYS_AND_REQUESTS:
