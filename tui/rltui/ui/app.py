@@ -199,6 +199,8 @@ class RltuiApp(App[None], inherit_bindings=False):
             self.push_screen(LeaveDialog(unwritten), lambda leave: self._leave() if leave else None)
 
     def _leave(self) -> None:
+        if self._exit:  # `q` twice in haste would be told as two errors
+            return
         status = self._overview.status
         states = [item.state for item in status.components] if status else []
         if states and RESTING.issuperset(states):
