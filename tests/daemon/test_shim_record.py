@@ -16,6 +16,8 @@ import pytest
 from tests.daemon.shim_harness import attempt, program
 from tests.waiting import retry_until
 
+from rltui.daemon.shim.record import Record
+
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
@@ -190,6 +192,23 @@ def test_a_damaged_record_is_written_anew(tmp_path: Path, damage: bytes) -> None
         before = retry_until(lambda: run.record if run.record.descendants else None)
         (tmp_path / "attempt.json").write_bytes(damage)
         assert run.record == before
+
+
+def test_damage_in_the_moment_of_the_write_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, rename = tmp_path / "attempt.json", os.rename
+
+    def damaged(source: str, target: str) -> None:
+        rename(source, target)
+        path.write_bytes(b"damaged")
+
+    record = Record(str(tmp_path), {"component": "trainer"})
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", damaged)
+        record.save()
+    record.save()
+    assert json.loads(path.read_bytes()) == {"component": "trainer"}
 
 
 def test_records_are_for_their_user_alone(tmp_path: Path) -> None:

@@ -368,7 +368,11 @@ def create(wish: Wish) -> Created:
         owner = _owner(Path(record.output_dir), record.name)
         made = tuple(folder for folder in (Path(record.output_dir), control.path) if not folder.exists())
         # A supervisor with nothing to do knows the config and layout of before.
-        down.send_away(owner or find_experiment(record.name) or record)
+        try:
+            down.send_away(owner or find_experiment(record.name) or record)
+        except ConflictError:  # somebody has just started it
+            examine(wish)  # refuses in words that say whose it is
+            raise
         make_folder(Path(record.output_dir))
         control.write_record(record)
         keep_shell(control)

@@ -115,8 +115,9 @@ class Record:
             file.flush()
             if durable:
                 os.fsync(file.fileno())
+            stamp = _stamp(os.fstat(file.fileno()))  # before others can reach it
         os.rename(temporary, self._path)
-        self._stamp = _stamp_of(self._path)
+        self._stamp = stamp
 
 
 def _private(path: str, flags: int) -> int:
@@ -126,7 +127,10 @@ def _private(path: str, flags: int) -> int:
 
 def _stamp_of(path: str) -> tuple[int, int, int] | None:
     try:
-        info = os.lstat(path)
+        return _stamp(os.lstat(path))
     except OSError:
         return None
+
+
+def _stamp(info: os.stat_result) -> tuple[int, int, int]:
     return info.st_ino, info.st_size, info.st_mtime_ns
