@@ -338,7 +338,8 @@ def examine(wish: Wish) -> ExperimentRecord:
     if owner is not None and launch.lives(owner):
         raise _folder_taken(owner)
     before = find_experiment(record.name)
-    launch.refuse_if_alive(before or record)
+    if before is not None or owner is None:  # else what is in the folder is the owner's
+        launch.refuse_if_alive(before or record)
     if earlier is not None and wish.earlier_run == "ask":
         raise earlier.refusal()
     if wish.earlier_run == "resume":
