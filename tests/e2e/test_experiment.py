@@ -78,6 +78,7 @@ def test_stop_takes_dependents_and_start_brings_all_back(counters: Box) -> None:
     assert {item["state"] for item in counters.json("status")["components"]} == {"ready"}
 
 
+@pytest.mark.slow
 def test_killed_supervisor_is_replaced_and_nothing_else_dies(counters: Box) -> None:
     counters.json(*UP)
     before = pids(counters)

@@ -54,9 +54,8 @@ def test_rl_launcher(box: Box, generation: Name) -> None:
     prime.assert_down_leaves_nothing()
 
 
-@pytest.mark.parametrize(
-    "generation", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("A1", "B0", "B1")), "C"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("generation", ["A1", "B0", "B1", "C"])
 def test_fine_tuning(box: Box, generation: Name) -> None:
     prime = prime_sft_box(box, generation)
     framework = {"A1": "prime-rl-split", "B0": "prime-rl-merged", "B1": "prime-rl-merged", "C": "prime-rl"}

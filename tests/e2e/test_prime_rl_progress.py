@@ -47,9 +47,8 @@ def completed(prime: PrimeBox, component: str = "trainer") -> int:
     return prime.steps(component)[-1] + 1 - GENERATIONS[prime.generation].first_step
 
 
-@pytest.mark.parametrize(
-    "generation", ["A1", *(pytest.param(name, marks=pytest.mark.slow) for name in ("B0", "B1", "C"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("generation", ["A1", "B0", "B1", "C"])
 def test_steps_count_as_the_trainer_completes_them(box: Box, generation: Name) -> None:
     prime = prime_box(box, generation)
     prime.up(LAYOUTS[generation])

@@ -179,6 +179,7 @@ def test_death_that_no_supervisor_saw_is_told_by_the_next_one(box: Box) -> None:
     assert box.component("other")["attempt"] == 1
 
 
+@pytest.mark.slow
 def test_restart_goes_on_when_client_and_supervisor_are_killed_half_way(box: Box) -> None:
     (box.work / "slow.py").write_text(SLOW_TO_END)
     write_experiment(
