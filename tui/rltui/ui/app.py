@@ -17,7 +17,7 @@ from textual.screen import Screen
 from textual.theme import ThemeProvider
 
 from rltui.client.protocol import Experiment, TakenDownError
-from rltui.core.api import Alert, ComponentState
+from rltui.core.api import Alert
 from rltui.core.config_report import KnobTable
 from rltui.core.layout import Screen as ScreenLayout
 from rltui.errors import RltuiError
@@ -33,9 +33,6 @@ RECONNECT_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 LOOK_AGAIN_S = 1.0
 """Between two looks whether somebody has started it again, after a `down`."""
-
-RESTING = frozenset({ComponentState.STOPPED, ComponentState.EXITED, ComponentState.FAILED})
-"""Nothing of a component runs, and nothing starts it by itself."""
 
 RunInTerminal = Callable[[Sequence[str]], None]
 """Runs a command that takes the terminal over, and returns when it has ended."""
@@ -202,8 +199,7 @@ class RltuiApp(App[None], inherit_bindings=False):
         if self._exit:  # `q` twice in haste would be told as two errors
             return
         status = self._overview.status
-        states = [item.state for item in status.components] if status else []
-        if states and RESTING.issuperset(states):
+        if status is not None and status.state == "stopped":
             self.exit(message="Detached: nothing of it runs. rltui opens it again.")
             return
         ends = "ends the observation" if self.experiment.observed else "stops it"
