@@ -14,7 +14,7 @@ from rltui.cli.terminal import confirm
 from rltui.cli.waiting import StateChanges, wait_until_settled
 from rltui.client import creation, launch
 from rltui.client.down import take_down
-from rltui.client.wire import Wire
+from rltui.client.wire import SupervisorGoneError, Wire
 from rltui.core.api import Plan, Request
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.config_files import named
@@ -76,7 +76,13 @@ def start_headless(
 
     Where nothing can be started, or shall not be, nothing of it is left either.
     """
-    with launch.reach(created.record) as wire:
+    wire = launch.connect(created.record)
+    if wire is None:  # somebody else took its name or folder, and says so
+        creation.undo(created)
+        raise SupervisorGoneError(
+            f"the supervisor of {created.record.name} ended before anything was started"
+        )
+    with wire:
         try:
             plan = _begun(wire, request)
         except (RltuiError, KeyboardInterrupt):

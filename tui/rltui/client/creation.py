@@ -323,6 +323,8 @@ class Created:
     """What is not as the config says, in words: ports that were busy."""
     made: tuple[Path, ...] = ()
     """Folders that were not there before, outer ones first."""
+    supervisor: int | None = None
+    """Its pid, once it was started."""
 
 
 def examine(wish: Wish) -> ExperimentRecord:
@@ -383,17 +385,39 @@ def create(wish: Wish) -> Created:
             launch.clear_away(owner)
         try:
             launch.start_supervisor(record)
+            return replace(created, supervisor=_supervisor(record))
         except RltuiError:
-            undo(created)
+            _undo(created)
             raise
-    return created
 
 
 def undo(created: Created) -> None:
     """Take back a creation of which nothing was started: its supervisor ends, and new folders go.
 
-    Nothing is taken back where somebody else has started something meanwhile.
+    Nothing is taken back where somebody has started something meanwhile.
+
+    Raises:
+        ConflictError: if somebody else took the name or the folder before anything was started.
     """
+    with alone():
+        owner = _owner(Path(created.record.output_dir), created.record.name)
+        if owner is not None:
+            raise _folder_taken(owner)
+        if _supervisor(created.record) not in (None, created.supervisor):
+            raise launch.running(created.record)
+        _undo(created)
+
+
+def _supervisor(record: ExperimentRecord) -> int | None:
+    """Its pid; `None` where there is none."""
+    wire = launch.connect(record)
+    if wire is None:
+        return None
+    with wire:
+        return wire.server_pid()
+
+
+def _undo(created: Created) -> None:
     try:
         down.send_away(created.record)
     except ConflictError:

@@ -266,8 +266,13 @@ def refuse_if_alive(record: ExperimentRecord) -> None:
         ConflictError: if it runs.
     """
     if lives(record):
-        raise ConflictError(
-            f"the experiment {record.name} is running in {record.output_dir}",
-            hint=f"look at it: rltui -n {record.name}; end it: rltui down {record.name}; "
-            "or choose another name and folder with -n and -o",
-        )
+        raise running(record)
+
+
+def running(record: ExperimentRecord) -> ConflictError:
+    """For whoever would make it anew."""
+    return ConflictError(
+        f"the experiment {record.name} is running in {record.output_dir}",
+        hint=f"look at it: rltui -n {record.name}; end it: rltui down {record.name}; "
+        "or choose another name and folder with -n and -o",
+    )

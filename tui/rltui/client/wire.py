@@ -42,7 +42,7 @@ class Wire:
             self._socket.connect(str(path))
             check_hello(self._read())
         except TimeoutError:
-            pid = self._server_pid()
+            pid = self.server_pid()
             self.close()
             raise RltuiError(
                 f"the supervisor, pid {pid}, does not answer",
@@ -115,7 +115,7 @@ class Wire:
         """Returns when the supervisor has hung up and its process has ended, so that another may start."""
         self._socket.settimeout(CONNECT_TIMEOUT_S)
         with suppress(OSError):  # it has ended already, or the kernel knows no pidfd
-            process = os.pidfd_open(self._server_pid())
+            process = os.pidfd_open(self.server_pid())
             try:
                 while self._file.readline():
                     continue
@@ -136,7 +136,7 @@ class Wire:
     ) -> None:
         self.close()
 
-    def _server_pid(self) -> int:
+    def server_pid(self) -> int:
         """Of whoever made the socket."""
         credentials = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
         return int(_UCRED.unpack(credentials)[0])
