@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -11,6 +12,12 @@ KnobKind = Literal["int", "float", "bool", "str", "enum", "list"]
 Control = Literal["", "fraction", "doubling"]
 TomlValue = Any
 """Whatever a TOML file can hold."""
+
+_TRUE = frozenset({"1", "on", "t", "true", "y", "yes"})
+_FALSE = frozenset({"0", "off", "f", "false", "n", "no"})
+LONGEST_NUMBER = 100
+"""Characters; what is longer is no value of any knob."""
+_INT = re.compile(r"[+-]?\d+(?:_\d+)*(?:\.0+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +41,7 @@ class Knob:
     below: float | None = None
     """Exclusive upper bound: must be less than this."""
     choices: tuple[str, ...] = ()
+    """Of an `enum`, all that may be chosen; of another kind, texts that may stand there besides."""
     unit: str = ""
     file: str = "rl"
     """Role of the file that holds it, such as `rl` or `sft`: the key of `ConfigFiles`."""
@@ -68,17 +76,20 @@ class Knob:
             ("<", self.below),
         )
         limits = [f"{sign} {limit:g}" for sign, limit in bounds if limit is not None]
-        return " ".join([words[self.kind], " and ".join(limits)]).rstrip()
+        besides = f", or {' or '.join(self.choices)}" if self.choices else ""
+        return " ".join([words[self.kind], " and ".join(limits)]).rstrip() + besides
 
     def fault(self, value: TomlValue) -> str | None:
         """What is wrong with a value from a config file, in words; `None` if nothing is."""
         if not self._has_type(value):
             return f"{self.name} must be {self.expected}, not {shown(masked(self.key, value))}"
-        if self.kind in ("int", "float") and not self._in_bounds(value):
+        if self.kind in ("int", "float") and not isinstance(value, str) and not self._in_bounds(value):
             return f"{self.name} must be {self.expected}, not {shown(value)}{self._nearest(value)}"
         return None
 
     def _has_type(self, value: TomlValue) -> bool:
+        if isinstance(value, str) and value in self.choices:
+            return True
         match self.kind:
             case "bool":
                 return isinstance(value, bool)
@@ -89,7 +100,7 @@ class Knob:
             case "str":
                 return isinstance(value, str)
             case "enum":
-                return value in self.choices
+                return False
             case "list":
                 return isinstance(value, list) and not any(isinstance(item, dict) for item in value)
 
@@ -119,3 +130,30 @@ def shown(value: TomlValue) -> str:
     if isinstance(value, list):
         return "a list"
     return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def as_read(knob: Knob, value: TomlValue) -> TomlValue:
+    """The value that pydantic makes of one with another type; `None` if it refuses it, or bounds do."""
+    read = _converted(knob.kind, value)
+    return None if read is None or knob.fault(read) is not None else read
+
+
+def _converted(kind: str, value: TomlValue) -> TomlValue:
+    text = value.strip() if isinstance(value, str) else None
+    match kind:
+        case "bool" if text is not None:
+            return True if text.lower() in _TRUE else False if text.lower() in _FALSE else None
+        case "bool" if isinstance(value, int | float) and value in (0, 1):
+            return bool(value)
+        case "int" if text is not None:
+            is_one = len(text) < LONGEST_NUMBER and _INT.fullmatch(text)
+            return int(text.partition(".")[0]) if is_one else None
+        case "int" if isinstance(value, float | bool):
+            return int(value) if value - value == 0 and value == int(value) else None
+        case "float" if isinstance(value, bool) or text is not None:
+            try:
+                return float(text if text is not None else value)
+            except ValueError:
+                return None
+        case _:
+            return None

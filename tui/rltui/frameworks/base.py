@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rltui.core.config_report import DerivedValue, KnobValue, Problem
+from rltui.core.config_schema import ConfigSchema
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.gpu.engine import EngineMemory
 from rltui.core.knobs import Knob
@@ -24,6 +25,8 @@ class ConfigFile:
     """What the file is to its framework: `rl`, `sft` …"""
     path: str
     data: Mapping[str, Any]
+    schema: ConfigSchema | None = None
+    """Of what will read the file, where that could be asked."""
     passed: Mapping[str, Any] = field(default_factory=dict)
     """Of the copy that a component was started with: dotted key → value that it got in place of the file's;
     `None` stands for a key that was taken out."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rltui.frameworks.base import BatchKnobs
 from rltui.frameworks.rule_makers import Values, divisible, last, number
-from rltui.frameworks.rules import Rule
+from rltui.frameworks.schemas import Rule
 
 
 def batching(names: BatchKnobs, *, also: Collection[str] = ()) -> tuple[Rule, ...]:

@@ -13,8 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rltui.core.knobs import TomlValue, shown
-from rltui.frameworks.grammar import Severity
-from rltui.frameworks.rules import Rule
+from rltui.frameworks.schemas import Rule, Severity
 
 Values = Mapping[str, Any]
 _MOST_TRIED = 1 << 16

@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from rltui.core.config_report import Problem
 from rltui.core.knobs import Knob, shown
 from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.config_data import effective, tables, value_at
-from rltui.frameworks.grammar import Grammar, Severity, is_unknown_here, key_problems
+from rltui.frameworks.grammar import Grammar, is_unknown_here, key_problems
 from rltui.frameworks.lax_values import as_read, plain
+from rltui.frameworks.schemas import Rule
 
 _READ_AS = " is read as "
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A condition over several knobs."""
-
-    key: str
-    """Name of the knob that is blamed."""
-    needs: tuple[str, ...]
-    """Names of all knobs it looks at; it is not asked while one of them has a wrong type or bound, or lies in
-    a file that is not there. Tables may be named too."""
-    fault: Callable[[Mapping[str, Any]], str | None]
-    """Given every knob's effective value: what is wrong, with both knobs and the nearest valid values. Tables
-    that are there are among the values, also empty ones; ask for them with `get`."""
-    severity: Severity = "error"
-    instead: Mapping[str, Callable[[Mapping[str, Any]], str]] = field(default_factory=dict)
-    """Further knobs that could be changed instead of `key` → their nearest valid values, in words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class LoadedFiles:
     def files(self) -> ConfigFiles:
         """What framework modules take."""
         return {
-            role: ConfigFile(role, str(source.path), source.data, self.passed.get(role, {}))
+            role: ConfigFile(role, str(source.path), source.data, passed=self.passed.get(role, {}))
             for role, source in self.sources.items()
         }
 

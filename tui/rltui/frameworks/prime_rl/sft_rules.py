@@ -6,7 +6,7 @@ from math import gcd
 
 from rltui.frameworks.batch_rules import micro_batches
 from rltui.frameworks.rule_makers import Values, divisible_by, nearest_multiples, same_length
-from rltui.frameworks.rules import Rule
+from rltui.frameworks.schemas import Rule
 
 _DATA = "sft.data"
 BATCH, MICRO, SEQ_LEN = f"{_DATA}.batch_size", f"{_DATA}.micro_batch_size", f"{_DATA}.seq_len"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rltui.frameworks.rule_makers import Values, below, needs, not_both, own, read_with, requires
-from rltui.frameworks.rules import Rule
+from rltui.frameworks.schemas import Rule
 
 _TRACED_STEPS = 10
 _FUSED_TOKENS = 512

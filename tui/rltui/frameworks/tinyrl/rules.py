@@ -12,7 +12,7 @@ from rltui.frameworks.rule_makers import (
     same,
     same_port,
 )
-from rltui.frameworks.rules import Rule
+from rltui.frameworks.schemas import Rule
 
 BATCH = BatchKnobs(
     batch_size="orchestrator.batch_size",

@@ -7,7 +7,7 @@ from typing import Any
 
 from rltui.frameworks.prime_rl.current.rules_model import fault_if
 from rltui.frameworks.rule_makers import Values, is_on, nearest_multiples
-from rltui.frameworks.rules import Rule
+from rltui.frameworks.schemas import Rule
 
 
 def inference_rules(at: str, *, also_slurm: bool) -> tuple[Rule, ...]:

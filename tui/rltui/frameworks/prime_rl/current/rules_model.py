@@ -9,7 +9,7 @@ from rltui.core.knobs import shown
 from rltui.frameworks.grammar import Severity
 from rltui.frameworks.prime_rl.trainer_rules import offload_rules
 from rltui.frameworks.rule_makers import Values, is_on, not_both, requires, when
-from rltui.frameworks.rules import Rule
+from rltui.frameworks.schemas import Rule
 
 OWN = ("custom", "auto")
 """Values of `impl` with which prime-rl's own code of a model may be used."""

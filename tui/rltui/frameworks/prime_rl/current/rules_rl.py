@@ -20,7 +20,7 @@ from rltui.frameworks.rule_makers import (
     same_port,
     when,
 )
-from rltui.frameworks.rules import Rule
+from rltui.frameworks.schemas import Rule
 
 _CONCURRENCY = "orchestrator.concurrency"
 _TRAIN, _INFER = "deployment.num_train_gpus", "deployment.num_infer_gpus"

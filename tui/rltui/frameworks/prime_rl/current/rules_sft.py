@@ -15,7 +15,7 @@ from rltui.frameworks.rule_makers import (
     same_port,
     when,
 )
-from rltui.frameworks.rules import Rule
+from rltui.frameworks.schemas import Rule
 
 _BROADCAST, _KIND = "sft.weight_broadcast.type", "sft.deployment.type"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rltui.frameworks.rule_makers import Values, is_on, nearest_multiples, not_both, own
-from rltui.frameworks.rules import Rule
+from rltui.frameworks.schemas import Rule
 
 _TYPE = "deployment.type"
 _TRAIN, _INFER = "deployment.num_train_gpus", "deployment.num_infer_gpus"

@@ -35,7 +35,7 @@ from rltui.frameworks.rule_makers import (
     same_port,
     when,
 )
-from rltui.frameworks.rules import Rule
+from rltui.frameworks.schemas import Rule
 
 BATCH = BatchKnobs(
     batch_size="orchestrator.batch_size",

@@ -7,7 +7,7 @@ from functools import partial
 
 from rltui.frameworks.prime_rl.merged.knobs import SHARED
 from rltui.frameworks.rule_makers import Values, is_on, overruled, own, same, together, when
-from rltui.frameworks.rules import Rule
+from rltui.frameworks.schemas import Rule
 
 _MAPPED = "Jackmin108/"
 """Names of this owner stand for models that the orchestrator knows by another name."""

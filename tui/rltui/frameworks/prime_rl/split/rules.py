@@ -33,7 +33,7 @@ from rltui.frameworks.rule_makers import (
     together,
     when,
 )
-from rltui.frameworks.rules import Rule
+from rltui.frameworks.schemas import Rule
 
 _T, _O, _I = "trainer", "orchestrator", "inference"
 _MAPPED = "Jackmin108/"

@@ -1,0 +1,316 @@
+"""Config files whose keys a schema tells: their knobs, values and problems, with what a framework adds.
+
+The schema knows keys, types, defaults, bounds and choices. The overlay knows what none tells: who reads a
+key, what it means whatever a release calls it, units, our sentences. Rules compare several keys.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal
+
+from rltui.core.config_report import Problem
+from rltui.core.config_schema import ConfigSchema, Reading, Words
+from rltui.core.knobs import Control, Knob, TomlValue
+from rltui.frameworks.base import ConfigFile, ConfigFiles
+
+Severity = Literal["error", "warning", "hint"]
+Values = Mapping[str, Any]
+_REMEMBERED = 8
+"""Readings of files that are kept: what is there, what was planned, what runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A condition over several knobs."""
+
+    key: str
+    """Name of the knob that is blamed."""
+    needs: tuple[str, ...]
+    """Names of all knobs and tables it looks at. It is not asked while one of them has a wrong type or bound,
+    or is no key of the schema in force."""
+    fault: Callable[[Values], str | None]
+    """Given every knob's effective value: what is wrong, with both knobs and the nearest valid values. Tables
+    that are there are among the values, also empty ones; ask for them with `get`."""
+    severity: Severity = "error"
+    instead: Mapping[str, Callable[[Values], str]] = field(default_factory=dict)
+    """Further knobs that could be changed instead of `key` → their nearest valid values, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Concept:
+    """What a knob means, whatever a release calls it."""
+
+    keys: tuple[str, ...]
+    """Names that it has had, the newest first."""
+    help: str = ""
+    unit: str = ""
+    control: Control = ""
+    main: bool = False
+    """Turned from day to day."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """What a framework knows of the keys of its files beyond their schemas. Names as those of the knobs."""
+
+    concepts: Mapping[str, Concept]
+    """By their own name, or by the only name that the key ever had; the most important first."""
+    readers: Mapping[str, tuple[str, ...]]
+    """Beginning of a name → components that read what is below; the longest counts."""
+    like: Mapping[str, str]
+    """Beginning of a name → that of the names whose concepts it shares."""
+    shared: Mapping[str, tuple[str, ...]]
+    """Key → those that it fills where they are not set."""
+    gone: Mapping[str, str]
+    """Key → what to say where the schema in force lacks it."""
+    by_name: Mapping[str, Concept] = field(init=False)
+
+    def __post_init__(self) -> None:
+        named = {name: each for each in self.concepts.values() for name in each.keys}
+        object.__setattr__(self, "by_name", named)
+
+    @classmethod
+    def parse(cls, text: str) -> Overlay:
+        """From TOML with these tables."""
+        data = tomllib.loads(text)
+        concepts = {
+            name: Concept(**{**each, "keys": tuple(each.get("keys", (name,)))})
+            for name, each in data["concept"].items()
+        }
+        tuples = (
+            {key: tuple(each) for key, each in data.get(name, {}).items()} for name in ("readers", "shared")
+        )
+        readers, shared = tuples
+        return cls(concepts, readers, data.get("like", {}), shared, data.get("gone", {}))
+
+    def of(self, name: str) -> Concept | None:
+        """What is known of a knob."""
+        if name in self.by_name:
+            return self.by_name[name]
+        for start, other in self.like.items():
+            if name.startswith(f"{start}."):
+                return self.by_name.get((other and f"{other}.") + name.removeprefix(f"{start}."))
+        return None
+
+    def readers_of(self, name: str) -> tuple[str, ...]:
+        """The components that read it."""
+        while name not in self.readers:
+            name = name.rpartition(".")[0]
+        return self.readers[name]
+
+
+class Names:
+    """What things are called in the schemas in force."""
+
+    def __init__(self, files: ConfigFiles, schemas: Mapping[str, ConfigSchema], configs: Configs) -> None:
+        self._spaces = {configs.namespace(role): schemas[role] for role in files}
+        self._overlay = configs.overlay
+
+    def __call__(self, concept: str) -> str:
+        """The name in force; where there is none, the newest, which is no key then."""
+        return self.get(concept) or self._overlay.concepts[concept].keys[0]
+
+    def get(self, concept: str) -> str | None:
+        """The same, or `None`."""
+        known = self._overlay.concepts.get(concept)
+        return next((key for key in (known.keys if known else (concept,)) if self.has(key)), None)
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a knob or table."""
+        top, _, rest = name.partition(".")
+        if top in self._spaces and top:
+            return not rest or self._spaces[top].has(rest)
+        return "" in self._spaces and self._spaces[""].has(name)
+
+    def now(self, key: str) -> str:
+        """What is said to who asks for a key that is not there: its name here, or that it is gone."""
+        concept, rest = self._overlay.of(key), ""
+        while concept is None and "." in key.removesuffix(rest):
+            rest = key[len(key.removesuffix(rest).rpartition(".")[0]) :]
+            concept = self._overlay.of(key.removesuffix(rest))
+        for name in concept.keys if concept is not None else ():
+            if self.has(name + rest) and name + rest != key:
+                return f"it is {name + rest} in this generation"
+        inner = key
+        while inner and inner not in self._overlay.gone:
+            inner = inner.rpartition(".")[0]
+        return self._overlay.gone.get(inner, "")
+
+
+class Configs:
+    """The config files of one framework."""
+
+    def __init__(
+        self,
+        overlay: Overlay,
+        *,
+        schema: Callable[[ConfigFile], ConfigSchema],
+        namespaces: Mapping[str, str],
+        reader: str,
+        free: Collection[str] = (),
+        rules: Callable[[Names], Sequence[Rule]] = lambda _: (),
+        defaults: Callable[[ConfigFiles, Values, Names], Mapping[str, TomlValue]] = lambda *_: {},
+        further: Callable[[ConfigFiles, Values, Names], Iterable[Problem]] = lambda *_: (),
+    ) -> None:
+        """`schema`: the one in force for a file. `namespaces`: role → what its names begin with.
+
+        `free`: keys, `[]` for elements, below which another program's config begins. `defaults`: by name,
+        those that follow from other values. `further`: problems that no rule over single knobs can tell,
+        asked while all values are sound.
+        """
+        self.overlay = overlay
+        self._schema, self._namespaces, self._reader = schema, namespaces, reader
+        self._free = frozenset(free)
+        self._rules, self._defaults, self._further = rules, defaults, further
+        self._read: dict[tuple[tuple[str, str, int], ...], _Found] = {}
+        self._of_schemas: dict[tuple[tuple[str, int], ...], tuple[Rule, ...]] = {}
+
+    def namespace(self, role: str) -> str:
+        """What the names of all keys of that file begin with; empty for the main one."""
+        return self._namespaces.get(role, "")
+
+    def names(self, files: ConfigFiles) -> Names:
+        """What things are called in these files."""
+        return self._found(files).names
+
+    def knobs(self, files: ConfigFiles) -> tuple[Knob, ...]:
+        """Every value that can be set in these files; the main ones first, in the overlay's order."""
+        return self._found(files).knobs
+
+    def defaults(self, files: ConfigFiles) -> Mapping[str, TomlValue]:
+        """By name, defaults that follow from other values; they go before those of the knobs."""
+        return self._found(files).defaults
+
+    def values(self, files: ConfigFiles) -> Values:
+        """By name, what every knob amounts to, and every table that is there; `None` for one that is off."""
+        return self._found(files).values
+
+    def sound_values(self, files: ConfigFiles) -> Values | None:
+        """The same, or `None` while a value has a wrong type or is out of bounds."""
+        found = self._found(files)
+        return None if found.faulty else found.values
+
+    def unknown(self, files: ConfigFiles) -> int:
+        """How many keys the schemas lack, and values they do not take: how badly they fit."""
+        found = self._found(files)
+        return sum(len(each.unknown) for each in found.readings.values()) + len(found.faulty)
+
+    def check(self, files: ConfigFiles) -> tuple[Problem, ...]:
+        """Keys, types and bounds, then rules between knobs, then what concerns whole tables."""
+        found = self._found(files)
+        problems = [problem for each in found.readings.values() for problem in each.problems]
+        rules = [*self._of_rules(files, found)]
+        if not any(problem.severity == "error" for problem in (*problems, *rules)):
+            rules += self._further(files, found.values, found.names)
+        others = {role for role, each in found.readings.items() if each.unknown}
+        paths = {files[role].path for role in others}
+        rules = [
+            each.model_copy(update={"severity": "warning"})
+            if each.severity == "error" and each.file in paths  # of another release, whose rules may differ
+            else each
+            for each in rules
+        ]
+        return (*problems, *rules)
+
+    def _of_rules(self, files: ConfigFiles, found: _Found) -> Iterator[Problem]:
+        key = tuple((role, id(schema)) for role, schema in found.schemas.items())
+        if key not in self._of_schemas:
+            rules = self._rules(found.names)
+            self._of_schemas[key] = tuple(
+                rule for rule in rules if all(map(found.names.has, (rule.key, *rule.needs)))
+            )
+        for rule in self._of_schemas[key]:
+            if found.faulty.isdisjoint(rule.needs) and (message := rule.fault(found.values)):
+                instead = {name: nearest(found.values) for name, nearest in rule.instead.items()}
+                yield Problem(
+                    severity=rule.severity, key=rule.key, message=message,
+                    file=self._path(rule.key, files), instead=instead,
+                )  # fmt: skip
+
+    def _path(self, name: str, files: ConfigFiles) -> str:
+        by_space = {self.namespace(role): file.path for role, file in files.items()}
+        return by_space.get(name.partition(".")[0]) or by_space.get("") or next(iter(by_space.values()))
+
+    def _found(self, files: ConfigFiles) -> _Found:
+        known = {role: file for role, file in files.items() if role in self._namespaces}
+        key = tuple((role, file.path, id(file.data)) for role, file in known.items())
+        found = self._read.pop(key, None)  # what is kept holds the data, so that no other can have its id
+        self._read[key] = found = self._make(known) if found is None else found
+        while len(self._read) > _REMEMBERED:
+            del self._read[next(iter(self._read))]
+        return found
+
+    def _make(self, files: ConfigFiles) -> _Found:
+        schemas = {role: self._schema(file) for role, file in files.items()}
+        names = Names(files, schemas, self)
+        readings = {
+            role: schemas[role].read(
+                file.data, role=role, path=file.path, namespace=self.namespace(role), reader=self._reader,
+                words=Words(self._free, partial(self._said, self.namespace(role), names)),
+            )
+            for role, file in files.items()
+        }  # fmt: skip
+        values = {name: value for each in readings.values() for name, value in each.values.items()}
+        knobs = self._with_overlay(knob for each in readings.values() for knob in each.knobs)
+        held = {name for each in readings.values() for name in each.held}
+        defaults: dict[str, TomlValue] = {}
+        for shared, followers in self.overlay.shared.items():
+            if values.get(shared) is not None:
+                defaults |= {
+                    each: values[shared] for each in followers if each in values and each not in held
+                }
+        values |= defaults
+        follow = {
+            name: value for name, value in self._defaults(files, values, names).items() if name in values
+        }
+        defaults |= follow
+        values |= {name: value for name, value in follow.items() if name not in held}
+        faulty = frozenset(
+            problem.key
+            for each in readings.values()
+            for problem in each.problems
+            if problem.severity == "error" and problem.key is not None and problem.key not in each.unknown
+        )
+        return _Found(files, schemas, readings, names, knobs, values, defaults, faulty)
+
+    @staticmethod
+    def _said(namespace: str, names: Names, key: str) -> str:
+        return names.now(f"{namespace}.{key}" if namespace else key)
+
+    def _with_overlay(self, knobs: Iterable[Knob]) -> tuple[Knob, ...]:
+        concepts = {id(each): number for number, each in enumerate(self.overlay.concepts.values())}
+        main: list[tuple[int, Knob]] = []
+        others: list[Knob] = []
+        for knob in knobs:
+            concept = self.overlay.of(knob.name)
+            readers = self.overlay.readers_of(knob.name)
+            if concept is None:
+                others.append(replace(knob, readers=readers, main=False))
+                continue
+            told = replace(
+                knob, readers=readers, main=concept.main, help=concept.help or knob.help, unit=concept.unit,
+                control=concept.control,
+            )  # fmt: skip
+            if concept.main:
+                main.append((concepts[id(concept)], told))
+            else:
+                others.append(told)
+        return (*(knob for _, knob in sorted(main, key=lambda item: item[0])), *others)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was found out of one reading of the files."""
+
+    files: ConfigFiles
+    schemas: Mapping[str, ConfigSchema]
+    readings: Mapping[str, Reading]
+    names: Names
+    knobs: tuple[Knob, ...]
+    values: Values
+    defaults: Mapping[str, TomlValue]
+    faulty: frozenset[str]
