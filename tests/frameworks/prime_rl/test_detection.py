@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from rltui.frameworks.prime_rl.detection import CURRENT, GENERATIONS, MERGED, SPLIT, generations
+from rltui.frameworks.prime_rl.configs import CURRENT, GENERATIONS, MERGED, SPLIT
+from rltui.frameworks.prime_rl.detection import generations
 
 DATA = Path(__file__).parents[2] / "data" / "prime_rl"
 FIXTURES = [
@@ -37,8 +38,8 @@ def test_every_real_file_is_of_its_generation(name: str, expected: Mapping[str, 
         ("[trainer]\n[[orchestrator.train.env]]\nid = 'x'", {MERGED: "rl"}),
         ("[trainer]\n[[orchestrator.train.source]]\nname = 'x'", {MERGED: "rl", CURRENT: "rl"}),
         ("[wandb]\n[trainer]\n[[orchestrator.train.source]]\nname = 'x'", {MERGED: "rl"}),
-        ("[run]\n[wandb]\n[trainer]\n[[orchestrator.train.source]]\nname = 'x'", {CURRENT: "rl"}),
-        ("[trainer]\n[orchestrator.train.env.agent]\nid = 'x'", {MERGED: "rl", CURRENT: "rl"}),
+        ("[run]\n[trainer]\n[[orchestrator.train.source]]\nname = 'x'", {CURRENT: "rl"}),
+        ("[trainer]\n[orchestrator.train.env.agent]\nid = 'x'", {CURRENT: "rl"}),
         ("[trainer]\n[orchestrator.train]\ngroup_size = 8", {CURRENT: "rl"}),
         ("[data]\nseq_len = 8\n[renderer]\nname = 'x'\n[wandb]", {MERGED: "sft"}),
         ("[trainer]\n[orchestrator]\n[inference.vllm]\nmax_num_seqs = 8", {CURRENT: "rl"}),
@@ -47,10 +48,9 @@ def test_every_real_file_is_of_its_generation(name: str, expected: Mapping[str, 
         ("[data]\nseq_len = 8\n[deployment]\nnum_train_gpus = 2", {CURRENT: "sft"}),
         ("[data]\nseq_len = 8\n[val]\ninterval = 5", {MERGED: "sft", CURRENT: "sft"}),
         ("[data]\nname = 'x'\npack_function = 'cat'", {SPLIT: "sft", MERGED: "sft"}),
-        ("group_size = 4", {CURRENT: "orchestrator"}),
+        ("group_size = 4", {}),
         ("[[env]]\nid = 'x'", {SPLIT: "orchestrator"}),
-        ("[environment]\nid = 'x'", {SPLIT: "orchestrator"}),
-        ("backend_port = 8100", {CURRENT: "inference"}),
+        ("backend_port = 8100", {}),
         ("[parallel]\ntp = 2", {SPLIT: "inference"}),
         ("max_steps = 5\n[model]\nname = 'x'", {SPLIT: "trainer"}),
         ("[model]\nname = 'x'\nmax_model_len = 4096", {SPLIT: "inference"}),

@@ -73,6 +73,8 @@ class _Node:
     nullable: bool = False
     free: bool = False
     """Also a table of any keys."""
+    tables_only: bool = False
+    """Nothing but tables."""
     members: Mapping[str, str] = field(default_factory=dict)
     """Tables: by tag, the name of their definition; one without a tag by an empty one."""
     tag: str = ""
@@ -138,6 +140,13 @@ class ConfigSchema:
         """The file with this content. `reader`: who does not know an unknown key, in words."""
         return _Walk(self, role, path, namespace, reader, words).reading(data)
 
+    def strange(self, data: Mapping[str, Any], free: frozenset[str] = frozenset()) -> frozenset[str]:
+        """Keys of the file that the schema lacks, and whose values it does not take: how badly it fits."""
+        walk = _Walk(self, "", "", "", "", Words(free), only_what_is_there=True)
+        reading = walk.reading(data)
+        wrong = (problem.key for problem in reading.problems if problem.severity == "error")
+        return frozenset((*reading.unknown, *filter(None, wrong)))
+
     def table(self, name: str) -> _Table:
         """A definition by its name; the whole file by the empty one."""
         if name not in self._tables:
@@ -161,11 +170,12 @@ class ConfigSchema:
         words: dict[str, None] = {}
         members: dict[str, str] = {}
         bounds: dict[str, float] = {}
-        tag, nullable, free = "", False, False
+        tag, nullable, free, tables_only = "", False, False, False
         entries: _Node | None = None
+        anything = False
         for each in _alternatives(found):
             if not each.keys() - {"default", "title", "description", "x-aliases"}:
-                free = True  # anything
+                free, anything = True, True
             if "$ref" in each:
                 name = each["$ref"].rpartition("/")[2]
                 definition = self._definitions[name]
@@ -183,7 +193,7 @@ class ConfigSchema:
             elif each.get("type") == "null":
                 nullable = True
             elif each.get("type") == "object":
-                free = True
+                free = tables_only = True
             elif "const" in each or "enum" in each:
                 for choice in each.get("enum", (each.get("const"),)):
                     if isinstance(choice, str):
@@ -199,7 +209,15 @@ class ConfigSchema:
                     kinds[kind] = None
                 bounds |= {name: each[key] for key, name in _BOUNDS.items() if key in each}
         return _Node(
-            tuple(kinds), tuple(words), bounds, nullable, free, self._told_apart(members, tag), tag, entries
+            tuple(kinds),
+            tuple(words),
+            bounds,
+            nullable,
+            free,
+            tables_only and not anything,
+            self._told_apart(members, tag),
+            tag,
+            entries,
         )
 
     def _told_apart(self, members: dict[str, str], tag: str) -> Mapping[str, str]:
@@ -248,8 +266,17 @@ class _Walk:
     """Goes through one file and its schema side by side."""
 
     def __init__(
-        self, schema: ConfigSchema, role: str, file: str, namespace: str, reader: str, words: Words
+        self,
+        schema: ConfigSchema,
+        role: str,
+        file: str,
+        namespace: str,
+        reader: str,
+        words: Words,
+        *,
+        only_what_is_there: bool = False,
     ) -> None:
+        self._brief = only_what_is_there
         self._schema, self._role, self._file, self._words = schema, role, file, words
         self._namespace, self._reader = namespace, reader
         self._prefix: Path = (namespace,) if namespace else ()
@@ -285,7 +312,7 @@ class _Walk:
             else:
                 done.add(known.name)
                 self._property(known, value, (*path, key), _below(at, known.name), base, is_there=is_there)
-        for each in dict.fromkeys(table.properties.values()):
+        for each in () if self._brief else dict.fromkeys(table.properties.values()):
             if each.name not in done:
                 self._property(each, None, (*path, each.name), _below(at, each.name), base, is_there=is_there)
 
@@ -306,8 +333,10 @@ class _Walk:
             self._entries(node.entries, value, path, at)
         elif node.members:
             self._member(node, None if is_none else value, path, at, default, off=is_none, is_there=is_there)
-        elif node.free and (isinstance(value, Mapping) or not (node.kinds or node.words)):
+        elif node.free and (isinstance(value, Mapping | None) or not (node.kinds or node.words)):
             self._values[self._name(path)] = default if value is None or is_none else value
+            if node.tables_only and not (value is None or is_none or isinstance(value, Mapping)):
+                self._say(path, f"must be a table, not {shown(value)}")
         else:
             self._leaf(each, value, path, default, is_there=is_there, is_none=is_none)
 
@@ -446,6 +475,8 @@ class _Walk:
                 self._strange(table, inner, (*path, key), _below(at, key))
             return
         self._unknown.append(name)
+        if self._brief:
+            return
         if len(self._unknown) > _MOST_UNKNOWN:
             if len(self._unknown) == _MOST_UNKNOWN + 1:
                 text = f"more than {_MOST_UNKNOWN} unknown keys: is it a config of {self._reader}?"

@@ -139,4 +139,6 @@ class ConfigDesk:
         """
         progress = self._progress()
         progress.poll()
-        return conversion(self._framework, self.knobs(), progress.series, to=to, mean_tokens=mean_tokens)
+        table = self.knobs()
+        files, series = self.store.files, progress.series
+        return conversion(self._framework, files, table, series, to=to, mean_tokens=mean_tokens)

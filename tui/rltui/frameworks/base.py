@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rltui.core.config_report import DerivedValue, KnobValue, Problem
-from rltui.core.config_schema import ConfigSchema
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.gpu.engine import EngineMemory
 from rltui.core.knobs import Knob
@@ -25,8 +24,6 @@ class ConfigFile:
     """What the file is to its framework: `rl`, `sft` …"""
     path: str
     data: Mapping[str, Any]
-    schema: ConfigSchema | None = None
-    """Of what will read the file, where that could be asked."""
     passed: Mapping[str, Any] = field(default_factory=dict)
     """Of the copy that a component was started with: dotted key → value that it got in place of the file's;
     `None` stands for a key that was taken out."""
@@ -150,7 +147,8 @@ class BatchKnobs:
     """Names of the knobs that decide how many rollouts make a batch, for the token-batch converter."""
 
     batch_size: str
-    token_batch_size: str
+    token_batch_size: str | None
+    """`None`: a batch is only counted in rollouts."""
     group_size: str
     seq_len: str
     inflight: str | None = None
@@ -241,7 +239,7 @@ def nothing_derived(files: ConfigFiles) -> tuple[DerivedValue, ...]:
 
 
 def no_knobs(files: ConfigFiles) -> tuple[Knob, ...]:
-    """A framework whose knobs do not depend on the files."""
+    """A framework without knobs."""
     del files
     return ()
 
@@ -328,7 +326,8 @@ class Framework:
     is_own: Callable[[Mapping[str, Any]], bool] = any_file
     """Whether the content of a file that has a role says that it is for this framework rather than for
     another with the same grammar. One such file among several is enough."""
-    knobs: tuple[Knob, ...] = ()
+    knobs: Callable[[ConfigFiles], tuple[Knob, ...]] = no_knobs
+    """Every value that can be set in these files, those that are turned from day to day first."""
     run_roles: frozenset[str] = frozenset()
     """Ids that the programs which write the run have in layouts. Others are not part of it, unless the layout
     says so."""
@@ -336,12 +335,8 @@ class Framework:
     """Dotted keys, in whatever file, that name the checkpoint to continue from."""
     resume_elsewhere: tuple[str, ...] = ()
     """Dotted keys with which that is no checkpoint in the run's own folder."""
-    main_knobs: tuple[str, ...] = ()
-    """Names of those that are turned from day to day, most important first; empty: all of them are."""
-    renamed: Mapping[str, str] = field(default_factory=dict)
+    renamed: Callable[[ConfigFiles], Mapping[str, str]] = no_defaults
     """By dotted key of other generations: what to say to who asks for it here."""
-    more_knobs: Callable[[ConfigFiles], tuple[Knob, ...]] = no_knobs
-    """Knobs that only the files themselves name."""
     defaults: Callable[[ConfigFiles], Mapping[str, Any]] = no_defaults
     """Defaults that follow from other values, by knob name; they go before `Knob.default`."""
     required: tuple[frozenset[str], ...] = ()
@@ -377,7 +372,7 @@ class Framework:
     file."""
     log_mark: str = ""
     """Text in every line of which `log_row` makes something: others are not even decoded."""
-    batch_knobs: BatchKnobs | None = None
+    batch_knobs: Callable[[ConfigFiles], BatchKnobs | None] = nothing_configured
     checkout: Checkout | None = None
     own_validation: OwnValidation | None = None
     engine_memory: Callable[[ConfigFiles], EngineMemory | None] = no_engine

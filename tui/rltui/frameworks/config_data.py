@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from rltui.core.config_copy import edited
 from rltui.core.knobs import Knob, TomlValue
 from rltui.core.toml_values import format_key, split_key
-from rltui.frameworks.base import ConfigFiles
+from rltui.frameworks.base import ConfigFiles, Framework
 
 
 def value_at(data: Mapping[str, Any], dotted: str) -> TomlValue:
@@ -43,6 +43,18 @@ def effective(knobs: Sequence[Knob], files: ConfigFiles, defaults: Mapping[str, 
     for knob in knobs:
         held = value_at(files[knob.file].data, knob.key) if knob.file in files else None
         values[knob.name] = held if held is not None else defaults.get(knob.name, knob.default)
+    return values
+
+
+def values_of(knobs: Iterable[Knob], files: ConfigFiles, framework: Framework) -> dict[str, Any]:
+    """By name, what each of `knobs` amounts to in `files`; `None` for one that these files cannot have."""
+    here = {knob.name: knob for knob in framework.knobs(files)}
+    defaults = framework.defaults(files)
+    values: dict[str, Any] = {}
+    for knob in knobs:
+        held = value_at(files[knob.file].data, knob.key) if knob.file in files else None
+        default = here[knob.name].default if knob.name in here else None
+        values[knob.name] = held if held is not None else defaults.get(knob.name, default)
     return values
 
 

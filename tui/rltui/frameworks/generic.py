@@ -71,9 +71,7 @@ def fitted(framework: Framework, layout: Layout) -> Framework:
     patterns = {spec.id: tuple(map(re.compile, spec.progress)) for spec in layout.component if spec.progress}
     told = replace(
         framework,
-        more_knobs=lambda files: tuple(
-            replace(knob, readers=_readers(layout, knob)) for knob in knobs(files)
-        ),
+        knobs=lambda files: tuple(replace(knob, readers=_readers(layout, knob)) for knob in knobs(files)),
         ports=lambda _: ports,
         template_values=lambda files, context: {
             **template_values(files, context),
@@ -182,7 +180,7 @@ GENERIC = Framework(
     layouts={},
     roles=role,
     template_values=template_values,
-    more_knobs=knobs,
+    knobs=knobs,
     output_dir=output_dir,
     max_steps=max_steps,
 )

@@ -5,19 +5,20 @@ from __future__ import annotations
 from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.metrics import MetricSeries
 from rltui.errors import ConfigError
-from rltui.frameworks.base import Framework
+from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.frameworks.conversion import Way, convert, other_way
 
 
 def conversion(
     framework: Framework,
+    files: ConfigFiles,
     table: KnobTable,
     series: MetricSeries,
     *,
     to: Way | None = None,
     mean_tokens: float | None = None,
 ) -> Conversion:
-    """The batch of `table` counted the other way; with `to`, only if that is the other way.
+    """The batch of `table`, which is that of `files`, counted the other way; with `to`, only if that is the other way.
 
     Without `mean_tokens`, the tokens of a mean accepted rollout, those of the recent steps in `series` count;
     where they say nothing, the result has no edits.
@@ -25,7 +26,7 @@ def conversion(
     Raises:
         ConfigError: if the batch cannot be counted otherwise, or a knob of it has a wrong value.
     """
-    names = framework.batch_knobs
+    names = framework.batch_knobs(files)
     rows = {knob.key: knob for knob in table.knobs}
     way = other_way(names, rows)
     if names is None or way is None:

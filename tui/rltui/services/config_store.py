@@ -16,7 +16,7 @@ from rltui.core.knobs import Knob, TomlValue
 from rltui.core.run_health import large_step
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.frameworks.config_data import as_passed, effective
+from rltui.frameworks.config_data import as_passed, values_of
 from rltui.frameworks.conversion import other_way
 from rltui.frameworks.other_keys import above, added_knob
 from rltui.services import config_files, toml_source
@@ -119,7 +119,7 @@ class ConfigStore:
             ),
             derived=self._derive(files),
             problems=self.problems(),
-            converts_to=other_way(self._framework.batch_knobs, {row.key: row for row in rows}),
+            converts_to=other_way(self._framework.batch_knobs(files), {row.key: row for row in rows}),
         )
 
     def rows(self, running: Running) -> tuple[KnobInfo, ...]:
@@ -172,7 +172,7 @@ class ConfigStore:
             self.knobs,
             edits,
             others=self._catalog.others(files, running or {}),
-            renamed=self._framework.renamed,
+            renamed=self._framework.renamed(files),
             add=add,
         )
         sources = dict(before.sources)
@@ -318,7 +318,7 @@ class ConfigStore:
         ]
 
     def _values(self, knobs: Sequence[Knob], files: ConfigFiles) -> Mapping[str, TomlValue]:
-        return effective(knobs, files, self._framework.defaults(files))
+        return values_of(knobs, files, self._framework)
 
 
 def _replace(changes: Mapping[Path, Change], sources: Iterable[Source]) -> None:

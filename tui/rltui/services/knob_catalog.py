@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rltui.core.knobs import Knob
@@ -69,19 +69,7 @@ class KnobCatalog:
             return knob
         return replace(knob, readers=tuple(dict.fromkeys(self._launched.get(r, r) for r in knob.readers)))
 
-    def _sorted(self, knobs: Sequence[Knob]) -> Iterator[Knob]:
-        """The main ones first, in the framework's order; without such an order, all are main."""
-        if not self._framework.main_knobs:
-            yield from knobs
-            return
-        named = {knob.name: knob for knob in knobs}
-        main = [named.pop(name) for name in self._framework.main_knobs if name in named]
-        yield from main
-        for knob in named.values():
-            yield replace(knob, main=False)
-
     def _list(self, files: ConfigFiles) -> KnobLists:
-        listed = (*self._framework.knobs, *self._framework.more_knobs(files))
-        knobs = tuple(self.with_known_readers(knob) for knob in self._sorted(listed) if knob.file in files)
+        knobs = tuple(self.with_known_readers(knob) for knob in self._framework.knobs(files))
         others = tuple(self.with_known_readers(knob) for knob in other_knobs(files, knobs))
         return KnobLists(files, knobs, others)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from rltui.core.config_report import KnobInfo, PendingKnob
 from rltui.core.knobs import Knob, TomlValue
 from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.frameworks.config_data import as_passed, effective, value_at
+from rltui.frameworks.config_data import as_passed, value_at, values_of
 
 Running = Mapping[str, ConfigFiles]
 """Living component → the files it was started with."""
@@ -18,7 +18,7 @@ def knob_rows(
 ) -> tuple[KnobInfo, ...]:
     """A row per knob, in the order given. `known`: they are of the framework's knob table."""
     defaults = framework.defaults(files)
-    values = effective(knobs, files, defaults)
+    values = values_of(knobs, files, framework)
     in_copies = _living(knobs, running, framework)
     got = _living(knobs, {name: as_passed(each) for name, each in running.items()}, framework)
     rows = []
@@ -55,7 +55,7 @@ def pending_knobs(
     knobs: Sequence[Knob], files: ConfigFiles, running: Running, framework: Framework
 ) -> tuple[PendingKnob, ...]:
     """Knobs that `files` set to something else than in the copy that a living reader was started with."""
-    values = effective(knobs, files, framework.defaults(files))
+    values = values_of(knobs, files, framework)
     living = _living(knobs, running, framework)
     got = _living(knobs, {name: as_passed(each) for name, each in running.items()}, framework)
     pending = []
@@ -71,7 +71,7 @@ def pending_knobs(
 
 
 def _living(knobs: Sequence[Knob], running: Running, framework: Framework) -> dict[str, dict[str, TomlValue]]:
-    return {name: effective(knobs, each, framework.defaults(each)) for name, each in running.items()}
+    return {name: values_of(knobs, each, framework) for name, each in running.items()}
 
 
 def _bounds(knob: Knob) -> tuple[float | None, float | None]:

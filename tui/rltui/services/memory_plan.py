@@ -13,7 +13,7 @@ from rltui.core.gpu.report import GpuBudget, GpuDevice, MemoryVerdict
 from rltui.core.knobs import TomlValue, shown
 from rltui.core.layout import Layout
 from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.frameworks.config_data import effective
+from rltui.frameworks.config_data import values_of
 from rltui.frameworks.generic import ANY_COMPONENT
 from rltui.frameworks.memory_levers import LEVERS
 from rltui.services.config_store import load_snapshot
@@ -136,10 +136,10 @@ class MemoryPlan:
         """What `component` reads, by knob name."""
         knobs = [
             knob
-            for knob in (*self._framework.knobs, *self._framework.more_knobs(files))
-            if knob.file in files and {component, ANY_COMPONENT}.intersection(knob.readers)
+            for knob in self._framework.knobs(files)
+            if {component, ANY_COMPONENT}.intersection(knob.readers)
         ]
-        return effective(knobs, files, self._framework.defaults(files))
+        return values_of(knobs, files, self._framework)
 
 
 def _decides_memory(name: str) -> bool:

@@ -20,7 +20,7 @@ from rltui.core.template import Missing, TemplateValue, placeholders, render, re
 from rltui.errors import ConfigError
 from rltui.frameworks import overrides
 from rltui.frameworks.base import ConfigFiles, Framework, Resolution, RunContext, ServiceCall
-from rltui.frameworks.config_data import effective
+from rltui.frameworks.config_data import values_of
 from rltui.frameworks.generic import CONFIG
 from rltui.frameworks.resolutions import needed
 from rltui.services.checkout import run_prefix
@@ -152,8 +152,8 @@ class Recipe:
         self, role: str, values: Mapping[str, KnobValue], files: ConfigFiles
     ) -> Mapping[str, KnobValue]:
         """Without what is as the file or the default says, if with a whole path."""
-        knobs = {knob.key: knob for knob in self._framework.knobs if knob.file == role}
-        known = effective(tuple(knobs.values()), files, self._framework.defaults(files))
+        knobs = {knob.key: knob for knob in self._framework.knobs(files) if knob.file == role}
+        known = values_of(knobs.values(), files, self._framework)
         data = files[role].data
         real = {key: value for key, value in values.items() if "{scratch}" not in str(value)}
         changes = changed_keys(deep_leaves(data), deep_leaves(edited(data, real)))

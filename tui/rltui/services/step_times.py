@@ -11,7 +11,7 @@ from rltui.core.metrics import MetricSeries
 from rltui.core.step_estimate import StepSample, estimate_step
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.frameworks.config_data import effective
+from rltui.frameworks.config_data import values_of
 from rltui.services.config_store import load_snapshot
 from rltui.services.experiment_files import ControlFolder
 
@@ -43,7 +43,7 @@ class StepTimes:
         figures = self._framework.derive(files)
         self.look()
         series = self._series()
-        mean = self._mean_tokens(series)
+        mean = self._mean_tokens(files, series)
         size, unit = self._size(files, figures, mean)
         if size is None and self._batch_values(files) is not None:
             return figures  # the batch cannot be read
@@ -72,8 +72,8 @@ class StepTimes:
                 self._snapshot = (newest, {})
         return self._snapshot[1]
 
-    def _mean_tokens(self, series: MetricSeries) -> float | None:
-        names = self._framework.batch_knobs
+    def _mean_tokens(self, files: ConfigFiles, series: MetricSeries) -> float | None:
+        names = self._framework.batch_knobs(files)
         measured = series.mean(names.token_metric) if names is not None else None
         return measured.value if measured is not None else None
 
@@ -99,14 +99,12 @@ class StepTimes:
 
     def _batch_values(self, files: ConfigFiles) -> tuple[float | None, float | None] | None:
         """Tokens and rollouts of a batch, as configured; `None` for a run without rollouts."""
-        names = self._framework.batch_knobs
-        role = next(
-            (knob.file for knob in self._framework.knobs if names and knob.name == names.batch_size), None
-        )
-        if names is None or role not in files:
+        names = self._framework.batch_knobs(files)
+        if names is None:
             return None
-        values: Mapping[str, Any] = effective(self._framework.knobs, files, self._framework.defaults(files))
-        return _number(values[names.token_batch_size]), _number(values[names.batch_size])
+        values = values_of(self._framework.knobs(files), files, self._framework)
+        tokens = values.get(names.token_batch_size) if names.token_batch_size is not None else None
+        return _number(tokens), _number(values[names.batch_size])
 
 
 def _number(value: object) -> float | None:

@@ -11,15 +11,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from types import MappingProxyType
 from typing import Any
 
-from rltui.core.config_schema import ConfigSchema, Words
+from rltui.core.config_schema import ConfigSchema
 from rltui.frameworks.base import ConfigFile
+from rltui.frameworks.config_data import leaves
 from rltui.frameworks.prime_rl import rules
 from rltui.frameworks.schemas import Configs, Overlay
 
 SPLIT, MERGED, CURRENT = "prime-rl-split", "prime-rl-merged", "prime-rl"
 """Ids of the generations: three files (2025), one `rl.toml` (until August 2026), since then run folders."""
+GENERATIONS = (SPLIT, MERGED, CURRENT)
 PARTS = ("trainer", "orchestrator", "inference")
 """Roles of the files of the first generation; later, tables of `rl.toml`."""
 FREE = frozenset(
@@ -61,24 +64,25 @@ def snapshots(generation: str, role: str) -> tuple[ConfigSchema, ...]:
 
 def best(generation: str, role: str, data: Mapping[str, Any]) -> tuple[ConfigSchema, Fit]:
     """The schema of a generation that a file fits best; of equals the newest whose commit is known."""
-    fits = [(fit(schema, role, data), schema) for schema in snapshots(generation, role)]
+    fits = [(fit(schema, data), schema) for schema in snapshots(generation, role)]
     found, schema = min(fits, key=lambda each: (each[0].strange, each[1].partial))
     return schema, found
 
 
-def fit(schema: ConfigSchema, role: str, data: Mapping[str, Any]) -> Fit:
+def fit(schema: ConfigSchema, data: Mapping[str, Any]) -> Fit:
     """How a file with this content suits."""
-    reading = schema.read(data, role=role, words=Words(FREE))
-    wrong = sum(problem.severity == "error" for problem in reading.problems)
-    strange = len({*reading.unknown}) + wrong
-    return Fit(strange, len(reading.held))
+    strange = len(schema.strange(data, FREE))
+    return Fit(strange, sum(1 for _ in leaves(data)) - strange)
 
 
-def configs(generation: str) -> Configs:
-    """Knobs, values and problems of the files of a generation."""
+def configs(generation: str, schemas: Mapping[str, ConfigSchema] = MappingProxyType({})) -> Configs:
+    """Knobs, values and problems of the files of a generation.
+
+    `schemas`: by role, those of the checkout that will read the files; they go before ours.
+    """
 
     def schema(file: ConfigFile) -> ConfigSchema:
-        return file.schema or best(generation, file.role, file.data)[0]
+        return schemas.get(file.role) or best(generation, file.role, file.data)[0]
 
     split = {role: role for role in (*PARTS, "sft")}
     return Configs(
