@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from rltui.frameworks.prime_rl.configs import CURRENT, GENERATIONS, MERGED, SPLIT
-from rltui.frameworks.prime_rl.detection import generations
+from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, SPLIT
+from rltui.frameworks.prime_rl.detection import fit_in, role_in
+
+GENERATIONS = (SPLIT, MERGED, CURRENT)
 
 DATA = Path(__file__).parents[2] / "data" / "prime_rl"
 FIXTURES = [
@@ -21,6 +23,17 @@ FIXTURES = [
     ("era_c/rl.toml", {CURRENT: "rl"}),
     ("era_c/sft.toml", {CURRENT: "sft"}),
 ]
+
+
+def generations(path: str, data: Mapping[str, Any]) -> Mapping[str, str | None]:
+    """Generation → role of the file, for those that know the most of its keys."""
+    fits = {each: fit_in(each)([(path, data)]) for each in GENERATIONS}
+    least = min((found for found in fits.values() if found is not None), default=None)
+    return {
+        each: role_in(each)(path, data)
+        for each, found in fits.items()
+        if found == least and found is not None
+    }
 
 
 @pytest.mark.parametrize(("name", "expected"), FIXTURES)

@@ -50,8 +50,11 @@ def offline_conversion(record: ExperimentRecord, to: Way | None, mean_tokens: fl
         ConfigError: as `batch_conversion.conversion`.
     """
     refuse_observed(record)
-    table = open_store(record).knob_table({})
-    return conversion(framework_of(record), table, _series(record), to=to, mean_tokens=mean_tokens)
+    store = open_store(record)
+    table = store.knob_table({})
+    return conversion(
+        framework_of(record), store.files, table, _series(record), to=to, mean_tokens=mean_tokens
+    )
 
 
 def _series(record: ExperimentRecord) -> MetricSeries:

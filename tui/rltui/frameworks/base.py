@@ -220,10 +220,9 @@ class RunFiles:
     """Folders of `step_<N>` folders that must not outlive a resume: those beyond the step are moved aside."""
 
 
-def any_file(data: Mapping[str, Any]) -> bool:
-    """A framework with a grammar of its own."""
-    del data
-    return True
+def no_fit(parsed: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+    """A framework that is only chosen by name."""
+    del parsed
 
 
 def no_problems(files: ConfigFiles) -> tuple[Problem, ...]:
@@ -323,9 +322,8 @@ class Framework:
     """The role of a file (path, content), `None` if it is none of this framework's: detection."""
     template_values: Callable[[ConfigFiles, RunContext], Mapping[str, TemplateValue]]
     """Values for the layout's placeholders: `config.<role>`, `port.<component>`, `gpus.<component>` …"""
-    is_own: Callable[[Mapping[str, Any]], bool] = any_file
-    """Whether the content of a file that has a role says that it is for this framework rather than for
-    another with the same grammar. One such file among several is enough."""
+    fit: Callable[[Sequence[tuple[str, Mapping[str, Any]]]], int | None] = no_fit
+    """How many keys of some files (path, content) it does not know; `None`: they are not for it."""
     knobs: Callable[[ConfigFiles], tuple[Knob, ...]] = no_knobs
     """Every value that can be set in these files, those that are turned from day to day first."""
     run_roles: frozenset[str] = frozenset()

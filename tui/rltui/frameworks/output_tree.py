@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 
-from rltui.frameworks.prime_rl.detection import CURRENT, MERGED, SPLIT
+from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, SPLIT
 from rltui.frameworks.tinyrl import TINYRL
 
 SIGNS: Mapping[str, tuple[str, ...]] = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from rltui.core.suggest import did_you_mean
 from rltui.errors import ConfigError
-from rltui.frameworks.base import Framework
+from rltui.frameworks.base import Checkout, Framework
 from rltui.frameworks.prime_rl.detection import is_of_summer, not_alone
 
 _DEFINED: Mapping[str, tuple[str, str]] = {
@@ -56,23 +56,23 @@ def get(framework_id: str) -> Framework:
 
 
 def detect(parsed: Sequence[tuple[str, Mapping[str, Any]]], *, installed: str | None = None) -> Framework:
-    """The framework that has a role of its own for every file (path, content).
-
-    Where several have, `installed`, the one whose checkout is at hand, decides.
+    """The framework that the files (path, content) fit: `installed`, the one whose checkout is at hand, where
+    its programs read such files, else the one that knows most of their keys.
 
     Raises:
         AmbiguousConfigError: if several do, and that does not help.
         UnknownConfigError: if there is none; the details say what each file looks like.
     """
     embedded = get("tinyrl")
-    if _takes(embedded, parsed):  # its files have knobs that no other framework knows
+    if embedded.fit(parsed) is not None:  # its files have knobs that no other framework knows
         return embedded
-    found = [framework for framework in map(get, _OF_PRIME_RL) if _takes(framework, parsed)]
+    fits = {each.id: each.fit(parsed) for each in map(get, _OF_PRIME_RL)}
+    if installed is not None and fits.get(installed) is not None:
+        return get(installed)
+    least = min((each for each in fits.values() if each is not None), default=None)
+    found = [get(name) for name, each in fits.items() if each is not None and each == least]
     if len(found) == 1:
         return found[0]
-    for framework in found:
-        if framework.id == installed:
-            return framework
     if found:
         raise AmbiguousConfigError([path for path, _ in parsed], found)
     known = ", ".join(f"{framework.id} ({framework.title})" for framework in _detectable())
@@ -83,6 +83,12 @@ def detect(parsed: Sequence[tuple[str, Mapping[str, Any]]], *, installed: str | 
     )
 
 
+def checkouts() -> tuple[Checkout, ...]:
+    """Of all frameworks that are run from one, each once."""
+    found = (get(name).checkout for name in IDS)
+    return tuple(dict.fromkeys(each for each in found if each is not None))
+
+
 def likely(error: AmbiguousConfigError, parsed: Sequence[tuple[str, Mapping[str, Any]]]) -> str | None:
     """The candidate to take where no checkout is at hand: for files since summer 2026 the newest."""
     return error.candidates[0] if any(is_of_summer(data) for _, data in parsed) else None
@@ -90,12 +96,6 @@ def likely(error: AmbiguousConfigError, parsed: Sequence[tuple[str, Mapping[str,
 
 def _detectable() -> tuple[Framework, ...]:
     return get("tinyrl"), *map(get, _OF_PRIME_RL)
-
-
-def _takes(framework: Framework, parsed: Sequence[tuple[str, Mapping[str, Any]]]) -> bool:
-    roles = [framework.roles(path, data) for path, data in parsed]
-    is_own = any(framework.is_own(data) for _, data in parsed)
-    return is_own and None not in roles and len(set(roles)) == len(roles)
 
 
 def layout_for(framework: Framework, roles: Collection[str]) -> str:
@@ -112,9 +112,10 @@ def layout_for(framework: Framework, roles: Collection[str]) -> str:
 
 def _shape(path: str, data: Mapping[str, Any]) -> str:
     """What is known of a file that does not fit with the others."""
-    for framework in _detectable():
-        if framework.is_own(data) and (role := framework.roles(path, data)):
-            return f"looks like the {role} file of {framework.title}"
-    if words := not_alone(data):
+    if words := not_alone(path, data):
         return words
+    fits = [(found, each) for each in _detectable() if (found := each.fit([(path, data)])) is not None]
+    if fits:
+        framework = min(fits, key=lambda item: item[0])[1]
+        return f"looks like the {framework.roles(path, data)} file of {framework.title}"
     return f"has {', '.join(list(data)[:6])}" if data else "is empty"

@@ -185,6 +185,12 @@ class Configs:
         """By name, defaults that follow from other values; they go before those of the knobs."""
         return self._found(files).defaults
 
+    def renamed(self, files: ConfigFiles) -> Mapping[str, str]:
+        """By keys of other releases, what they are called here, or that they are gone."""
+        names = self.names(files)
+        known = dict.fromkeys((*self.overlay.by_name, *self.overlay.gone))
+        return {key: said for key in known if not names.has(key) and (said := names.now(key))}
+
     def values(self, files: ConfigFiles) -> Values:
         """By name, what every knob amounts to, and every table that is there; `None` for one that is off."""
         return self._found(files).values

@@ -18,7 +18,7 @@ def conversion(
     to: Way | None = None,
     mean_tokens: float | None = None,
 ) -> Conversion:
-    """The batch of `table`, which is that of `files`, counted the other way; with `to`, only if that is the other way.
+    """The batch of `files`, with this knob table, counted the other way; with `to`, only if it is that way.
 
     Without `mean_tokens`, the tokens of a mean accepted rollout, those of the recent steps in `series` count;
     where they say nothing, the result has no edits.

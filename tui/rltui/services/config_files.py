@@ -37,24 +37,28 @@ class LoadedFiles:
 
 
 def detect(paths: Sequence[Path], *, workspace: Path) -> Framework:
-    """The framework that these files are for. Where several know them, the one whose checkout is at hand.
+    """The framework that these files are for: the one whose checkout is at hand, if its programs read such
+    files, else the one that knows most of their keys.
 
     Raises:
-        AmbiguousConfigError: if that does not help.
+        AmbiguousConfigError: if several know as many.
         ConfigError: if a file cannot be read, or no framework knows them.
     """
     parsed = [(str(source.path), source.data) for source in map(toml_source.read, paths)]
-    try:
-        return registry.detect(parsed)
-    except registry.AmbiguousConfigError as error:
-        checkouts = {registry.get(name).checkout for name in error.candidates} - {None}
-        likely = registry.likely(error, parsed)
-    found = (
-        checkout.installed_generation(known, workspace=workspace, config_files=paths)
-        for known in checkouts
-        if known is not None
+    installed = next(
+        (
+            name
+            for known in registry.checkouts()
+            if (name := checkout.installed_generation(known, workspace=workspace, config_files=paths))
+        ),
+        None,
     )
-    return registry.detect(parsed, installed=next((name for name in found if name is not None), likely))
+    try:
+        return registry.detect(parsed, installed=installed)
+    except registry.AmbiguousConfigError as error:
+        if (likely := registry.likely(error, parsed)) is None:
+            raise
+        return registry.get(likely)
 
 
 def named(paths: Sequence[Path]) -> tuple[Path, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rltui.frameworks.base import Checkout
-from rltui.frameworks.prime_rl.detection import CURRENT, MERGED, SPLIT
+from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, SPLIT
 
 CHECKOUT = Checkout(
     project="prime-rl",

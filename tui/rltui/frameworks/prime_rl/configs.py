@@ -22,7 +22,6 @@ from rltui.frameworks.schemas import Configs, Overlay
 
 SPLIT, MERGED, CURRENT = "prime-rl-split", "prime-rl-merged", "prime-rl"
 """Ids of the generations: three files (2025), one `rl.toml` (until August 2026), since then run folders."""
-GENERATIONS = (SPLIT, MERGED, CURRENT)
 PARTS = ("trainer", "orchestrator", "inference")
 """Roles of the files of the first generation; later, tables of `rl.toml`."""
 FREE = frozenset(
@@ -57,9 +56,9 @@ class Fit:
 
 
 @cache
-def snapshots(generation: str, role: str) -> tuple[ConfigSchema, ...]:
-    """The schemas of a kind of file, the newest first."""
-    return tuple(_snapshot(day, role) for day in _DATES[generation])
+def snapshots(generation: str, role: str, until: str = "9999") -> tuple[ConfigSchema, ...]:
+    """The schemas of a kind of file from before a day, the newest first."""
+    return tuple(_snapshot(day, role) for day in _DATES[generation] if day < until)
 
 
 def best(generation: str, role: str, data: Mapping[str, Any]) -> tuple[ConfigSchema, Fit]:
@@ -91,6 +90,7 @@ def configs(generation: str, schemas: Mapping[str, ConfigSchema] = MappingProxyT
     )  # fmt: skip
 
 
+@cache
 def _snapshot(day: str, role: str) -> ConfigSchema:
     found = _document(day)
     part = role if role in PARTS else None

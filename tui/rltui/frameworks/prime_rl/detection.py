@@ -1,13 +1,13 @@
-"""Which generation of prime-rl a file was written for, and for which of its programs: by what schema it fits."""
+"""Which generation of prime-rl a file is for, and which of its programs: by the schema that it fits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
 from rltui.frameworks.config_data import value_at
-from rltui.frameworks.prime_rl.configs import CURRENT, GENERATIONS, MERGED, PARTS, SPLIT, Fit, best
+from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, PARTS, SPLIT, best, fit, snapshots
 
 _OF_OVERLAYS = frozenset(
     {"output_dir", "slurm", "deployment", "run", "log", "max_steps", "wandb", "monitors"}
@@ -22,18 +22,31 @@ def role_in(generation: str) -> Callable[[str, Mapping[str, Any]], str | None]:
     return _part_or_sft if generation == SPLIT else _rl_or_sft
 
 
-def generations(path: str, data: Mapping[str, Any]) -> Mapping[str, str]:
-    """Generation → role of the file, for every generation whose schemas it fits best; oldest first."""
-    found: dict[str, tuple[Fit, str]] = {}
-    for generation in GENERATIONS:
-        if (role := role_in(generation)(path, data)) is not None:
-            found[generation] = best(generation, role, data)[1], role
-    least = min((each.strange for each, _ in found.values()), default=0)
-    return {
-        name: role
-        for name, (each, role) in found.items()
-        if each.strange == least and (each.known > each.strange or not data)
-    }
+def fit_in(generation: str) -> Callable[[Sequence[tuple[str, Mapping[str, Any]]]], int | None]:
+    """How many keys of some files (path, content) this generation does not know; `None` where they are none
+    that its programs read together, or most of them are strange.
+    """
+
+    def strange(parsed: Sequence[tuple[str, Mapping[str, Any]]]) -> int | None:
+        roles = [role_in(generation)(path, data) for path, data in parsed]
+        if None in roles or len(set(roles)) < len(roles):
+            return None
+        fits = [best(generation, str(role), data)[1] for role, (_, data) in zip(roles, parsed, strict=True)]
+        empty = [not data for _, data in parsed]
+        if all(each.known > each.strange or is_empty for each, is_empty in zip(fits, empty, strict=True)):
+            return sum(each.strange for each in fits)
+        return None
+
+    return strange
+
+
+def is_of_summer(data: Mapping[str, Any]) -> bool:
+    """A file from May 2026 on, by keys that came then."""
+    role = _rl_or_sft("", data)
+    if role is None:
+        return False
+    before = min(fit(schema, data).strange for schema in snapshots(MERGED, role, until="2026-05"))
+    return before > min(best(each, role, data)[1].strange for each in (MERGED, CURRENT))
 
 
 def not_alone(path: str, data: Mapping[str, Any]) -> str:

@@ -32,9 +32,11 @@ def role(path: str, data: Mapping[str, Any]) -> str | None:
     return "rl" if any(key in data for key in _MERGED) else None
 
 
-def is_own(data: Mapping[str, Any]) -> bool:
+def fit(parsed: Sequence[tuple[str, Mapping[str, Any]]]) -> int | None:
     """The grammar is that of prime-rl; knobs that only tinyrl has tell its files from those."""
-    return any(value_at(data, key) is not None for key in _SIGNS)
+    roles = [role(path, data) for path, data in parsed]
+    is_own = any(value_at(data, key) is not None for _, data in parsed for key in _SIGNS)
+    return 0 if is_own and None not in roles and len(set(roles)) == len(roles) else None
 
 
 def output_dir(files: ConfigFiles) -> str:
@@ -68,9 +70,9 @@ TINYRL = Framework(
     title="tinyrl (embedded)",
     layouts={"rl": "tinyrl"},
     roles=role,
-    is_own=is_own,
+    fit=fit,
     template_values=template_values,
-    knobs=KNOBS,
+    knobs=lambda files: tuple(knob for knob in KNOBS if knob.file in files),
     defaults=defaults,
     run_roles=_PAIR,
     resume_keys=("ckpt.resume_step",),
@@ -82,7 +84,7 @@ TINYRL = Framework(
     ports=ports,
     output_dir=output_dir,
     max_steps=max_steps,
-    batch_knobs=BATCH,
+    batch_knobs=lambda files: BATCH if "rl" in files else None,
     engine_memory=engine_memory,
     passed=passed,
     files=RunFiles(stale_after_resume=("checkpoints", "rollouts", "broadcasts", "weights")),

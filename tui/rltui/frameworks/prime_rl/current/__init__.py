@@ -6,6 +6,7 @@ from rltui.frameworks.base import Framework, OwnValidation
 from rltui.frameworks.prime_rl import facts, restart
 from rltui.frameworks.prime_rl.checkout import CHECKOUT
 from rltui.frameworks.prime_rl.config_values import max_steps
+from rltui.frameworks.prime_rl.configs import CURRENT, configs
 from rltui.frameworks.prime_rl.current import renamed, run
 from rltui.frameworks.prime_rl.current.check import check
 from rltui.frameworks.prime_rl.current.derive import derive
@@ -14,29 +15,28 @@ from rltui.frameworks.prime_rl.current.environment import environment
 from rltui.frameworks.prime_rl.current.knobs import KNOBS, defaults, more_knobs
 from rltui.frameworks.prime_rl.current.knobs_orchestrator import BATCH
 from rltui.frameworks.prime_rl.current.resolve import RESUME_STEPS, resolutions
-from rltui.frameworks.prime_rl.detection import CURRENT, role_in
+from rltui.frameworks.prime_rl.detection import fit_in, role_in
 from rltui.frameworks.prime_rl.failures import FAILURES
 from rltui.frameworks.prime_rl.log_lines import MARK, log_row
 from rltui.frameworks.prime_rl.main_knobs import MAIN
 from rltui.frameworks.prime_rl.own_files import CURRENT_RL
 
+CONFIGS = configs(CURRENT)
 PRIME_RL = Framework(
     id=CURRENT,
     title="prime-rl (August 2026 on)",
     layouts={"rl": "prime-rl", "sft": "prime-rl-sft"},
     roles=role_in(CURRENT),
+    fit=fit_in(CURRENT),
     template_values=run.template_values,
     run_roles=restart.RUN_ROLES,
     resume_keys=RESUME_STEPS,
     resume_elsewhere=("ckpt.output_dir", "resume.dir"),
-    knobs=KNOBS,
-    main_knobs=MAIN,
-    renamed=renamed.RL,
-    more_knobs=more_knobs,
-    defaults=defaults,
+    knobs=CONFIGS.knobs,
+    renamed=CONFIGS.renamed,
+    defaults=CONFIGS.defaults,
     required=(frozenset({"rl"}), frozenset({"sft"})),
-    check=check,
-    derive=derive,
+    check=CONFIGS.check,
     restart_rules=run.restart_rules,
     ports=run.ports,
     output_dir=run.output_dir,
@@ -47,7 +47,6 @@ PRIME_RL = Framework(
     environment=environment,
     log_row=log_row,
     log_mark=MARK,
-    batch_knobs=BATCH,
     checkout=CHECKOUT,
     own_validation=OwnValidation(
         models={"rl": ("prime_rl.configs.rl:RLConfig",), "sft": ("prime_rl.configs.sft:SFTConfig",)}

@@ -6,8 +6,9 @@ from rltui.frameworks.base import Framework, OwnValidation
 from rltui.frameworks.prime_rl import facts, restart
 from rltui.frameworks.prime_rl.checkout import CHECKOUT
 from rltui.frameworks.prime_rl.config_values import max_steps
+from rltui.frameworks.prime_rl.configs import MERGED, configs
 from rltui.frameworks.prime_rl.current.env_servers import instances
-from rltui.frameworks.prime_rl.detection import MERGED, role_in
+from rltui.frameworks.prime_rl.detection import fit_in, role_in
 from rltui.frameworks.prime_rl.failures import FAILURES
 from rltui.frameworks.prime_rl.log_lines import MARK, log_row
 from rltui.frameworks.prime_rl.main_knobs import MAIN
@@ -20,22 +21,22 @@ from rltui.frameworks.prime_rl.merged.resolve import RESUME_STEPS, resolutions
 from rltui.frameworks.prime_rl.merged.rules import BATCH
 from rltui.frameworks.prime_rl.own_files import MERGED_RL
 
+CONFIGS = configs(MERGED)
 PRIME_RL_MERGED = Framework(
     id=MERGED,
     title="prime-rl, one file (until August 2026)",
     layouts={"rl": "prime-rl-merged", "sft": "prime-rl-sft"},
     roles=role_in(MERGED),
+    fit=fit_in(MERGED),
     template_values=run.template_values,
     run_roles=restart.RUN_ROLES,
     resume_keys=RESUME_STEPS,
     resume_elsewhere=("ckpt.output_dir",),
-    knobs=KNOBS,
-    main_knobs=MAIN,
-    renamed=ELSEWHERE,
-    defaults=defaults,
+    knobs=CONFIGS.knobs,
+    renamed=CONFIGS.renamed,
+    defaults=CONFIGS.defaults,
     required=(frozenset({"rl"}), frozenset({"sft"})),
-    check=check,
-    derive=derive,
+    check=CONFIGS.check,
     restart_rules=run.restart_rules,
     fresh_rules=run.fresh_rules,
     ports=run.ports,
@@ -47,7 +48,6 @@ PRIME_RL_MERGED = Framework(
     environment=run.environment,
     log_row=log_row,
     log_mark=MARK,
-    batch_knobs=BATCH,
     checkout=CHECKOUT,
     own_validation=OwnValidation(
         models={

@@ -6,7 +6,8 @@ from rltui.frameworks.base import Framework, OwnValidation
 from rltui.frameworks.prime_rl import facts, restart
 from rltui.frameworks.prime_rl.checkout import CHECKOUT
 from rltui.frameworks.prime_rl.config_values import max_steps
-from rltui.frameworks.prime_rl.detection import SPLIT, role_in
+from rltui.frameworks.prime_rl.configs import SPLIT, configs
+from rltui.frameworks.prime_rl.detection import fit_in, role_in
 from rltui.frameworks.prime_rl.failures import FAILURES
 from rltui.frameworks.prime_rl.log_lines import MARK, log_row
 from rltui.frameworks.prime_rl.main_knobs import MAIN_OF_SPLIT_FILES
@@ -17,21 +18,21 @@ from rltui.frameworks.prime_rl.split.derive import derive
 from rltui.frameworks.prime_rl.split.keys import LATER
 from rltui.frameworks.prime_rl.split.knobs import KNOBS, defaults
 
+CONFIGS = configs(SPLIT)
 PRIME_RL_SPLIT = Framework(
     id=SPLIT,
     title="prime-rl, three files (2025)",
     layouts={"orchestrator": "prime-rl-split", "sft": "prime-rl-sft"},
     roles=role_in(SPLIT),
+    fit=fit_in(SPLIT),
     template_values=run.template_values,
     run_roles=restart.RUN_ROLES,
     resume_keys=("ckpt.resume_step",),
-    knobs=KNOBS,
-    main_knobs=MAIN_OF_SPLIT_FILES,
-    renamed=LATER,
-    defaults=defaults,
+    knobs=CONFIGS.knobs,
+    renamed=CONFIGS.renamed,
+    defaults=CONFIGS.defaults,
     required=(frozenset({"trainer", "orchestrator", "inference"}), frozenset({"sft"})),
-    check=check,
-    derive=derive,
+    check=CONFIGS.check,
     restart_rules=run.restart_rules,
     ports=run.ports,
     output_dir=run.output_dir,
