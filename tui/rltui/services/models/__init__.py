@@ -179,8 +179,9 @@ class OwnModels:
             if (found := kept(state)) is None:
                 return None
             self._schemas = (state, found)
-        self.reason = None
-        return self._schemas[1]
+        found = self._schemas[1]
+        self.reason = "; ".join(f"{role}: {reason}" for role, reason in found.unavailable.items()) or None
+        return found
 
     def _asked_schemas(self, place: _Place) -> Schemas | None:
         by_role, versions, unavailable = {}, {}, {}
@@ -194,11 +195,9 @@ class OwnModels:
                 unavailable[role] = _why_not(answer) or ""
         if not by_role:
             return None
-        self.reason = None
-        found = Schemas(by_role, versions, unavailable)
-        self._schemas = (place.state, found)
-        keep(place.state, found)
-        return found
+        self._schemas = (place.state, Schemas(by_role, versions, unavailable))
+        keep(*self._schemas)
+        return self._known_schemas(place.state)
 
     def _ask(self, place: _Place, role: str, question: Mapping[str, Any]) -> Answer | NotAsked:
         answer = self._asked(place, role, question)

@@ -201,11 +201,12 @@ def _stand_ins() -> Iterator[list[str]]:
     """
     stand_in = _stand_in()
     lacks: list[str] = []
+    replaced_ids: set[str] = set()
     strict = False
 
     def import_taskset(original: Any, taskset_id: str) -> Any:  # noqa: ANN401
         try:
-            return original(taskset_id)
+            return stand_in if taskset_id in replaced_ids and not strict else original(taskset_id)
         except ImportError as error:
             if strict:
                 raise
@@ -219,8 +220,10 @@ def _stand_ins() -> Iterator[list[str]]:
             return original(data, *more, **named)
         except ImportError as error:
             lacks.append(str(error))
-            strict = False
-            return original(_only_ids(kept), *more, **named)
+            strict, name = False, _id_of(kept["env"])
+            replaced_ids.add(name)
+            # What else is below `env` is the business of the package that is missing.
+            return original({**kept, "env": {"taskset": {"id": name}}}, *more, **named)
         finally:
             strict = before
 
@@ -256,12 +259,9 @@ def _stand_in() -> Any:  # noqa: ANN401
     return module
 
 
-def _only_ids(data: dict[str, Any]) -> dict[str, Any]:
-    """What else is below `env` is the business of the package that is missing."""
-    env = data["env"]
-    taskset = env.get("taskset") if isinstance(env, dict) else None
-    name = (taskset.get("id") if isinstance(taskset, dict) else None) or env.get("id")
-    return {**data, "env": {"taskset": {"id": name}} if name else {}}
+def _id_of(env: dict[str, Any]) -> str:
+    taskset = env.get("taskset")
+    return (taskset.get("id") if isinstance(taskset, dict) else None) or env.get("id") or ""
 
 
 # --- schemas ----------------------------------------------------------------------------------------------
