@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any
@@ -144,4 +143,3 @@ def test_text_may_be_longer_than_a_pipe(worker: Any) -> None:
 def test_another_python_is_not_misled_by_what_lies_beside_the_script(worker: Any) -> None:
     source = "import importlib.util\nassert importlib.util.find_spec('script') is None\n" + RICH
     assert "schema" in told(worker(source).ask("rl", {"schema": True}))
-    assert os.environ.get("PYTHONSAFEPATH") is None

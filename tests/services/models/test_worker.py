@@ -141,3 +141,10 @@ def test_it_ends_with_its_owner_even_in_the_middle(box: Box, pids: Callable[[], 
     owner.kill()
     owner.wait()
     assert retry_until(lambda: gone(left))
+
+
+def test_an_interpreter_that_does_not_even_listen_is_not_waited_for(box: Box, ask: Ask) -> None:
+    Path(box.interpreter[0]).write_text("#!/bin/sh\nexec sleep 100\n")
+    own = ask(first_s=0.5)
+    assert not own.accepts(box.loaded(VALID + "# long\n" * 20_000))
+    assert own.reason == "no answer within 0.5 s"

@@ -472,7 +472,7 @@ def _folder_taken(owner: ExperimentRecord) -> ConflictError:
 
 
 def _refuse_errors(record: ExperimentRecord) -> None:
-    """The framework's own validators have the last word, where they can be asked."""
+    """The framework's own models have the last word, where they can be asked."""
     errors: list[Problem] = []
     for with_own in (False, True):
         found = check(

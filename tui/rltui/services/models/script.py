@@ -24,6 +24,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import copy
+import functools
 import importlib
 import importlib.metadata
 import inspect
@@ -168,7 +169,7 @@ def _verdict(model: Any, text: str, *, resolve: bool) -> dict[str, Any]:  # noqa
     except ImportError as error:
         lacks = [str(error)]
     with contextlib.suppress(Exception):  # then only what is missing is known
-        with _stand_ins() as found:
+        with _stand_ins(model) as found:
             answer = _validated(model, text, resolve=False)
         return {**answer, "missing": list(dict.fromkeys(found)) or lacks}
     return {"missing": lacks}
@@ -195,7 +196,7 @@ def _validated(model: Any, text: str, *, resolve: bool) -> dict[str, Any]:  # no
 
 
 @contextlib.contextmanager
-def _stand_ins() -> Iterator[list[str]]:
+def _stand_ins(model: Any) -> Iterator[list[str]]:  # noqa: ANN401
     """Inside, what cannot be imported for an environment of verifiers is replaced by a taskset that takes any
     key, and said in the list. Raises what it likes where verifiers cannot do that.
     """
@@ -228,9 +229,11 @@ def _stand_ins() -> Iterator[list[str]]:
             strict = before
 
     replaced = []
+    users = ("verifiers.", model.__module__.partition(".")[0] + ".")
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith(users)]
     for name, put in (("import_taskset", import_taskset), ("resolve_env_field", resolve_env_field)):
-        for module in list(sys.modules.values()):
-            original = getattr(module, "__dict__", {}).get(name)
+        for module in modules:
+            original = vars(module).get(name)
             if str(getattr(original, "__module__", "")).startswith("verifiers."):
                 replaced.append((module, name, original))
                 setattr(module, name, _around(put, original))
@@ -245,6 +248,7 @@ def _around(put: Any, original: Any) -> Any:  # noqa: ANN401
     return lambda *given, **named: put(original, *given, **named)
 
 
+@functools.cache
 def _stand_in() -> Any:  # noqa: ANN401
     """A module with a taskset whose config takes any key."""
     vf = importlib.import_module("verifiers.v1")

@@ -26,7 +26,6 @@ QUIET = {
     "CUDA_VISIBLE_DEVICES": "",
     "HF_HUB_OFFLINE": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
-    "PYTHONSAFEPATH": "1",
     "WANDB_MODE": "disabled",
 }
 """Variables that keep what is imported from doing more than it is asked for."""
