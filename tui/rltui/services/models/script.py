@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 def main() -> None:
     """Answer until nobody asks any more."""
     sys.path[:] = [folder for folder in sys.path if folder != str(Path(__file__).parent)]
-    job = json.loads(sys.argv[1])
+    job = json.loads(sys.argv.pop())  # settings classes read what is left
     asked, answers, me = os.dup(0), os.dup(1), os.getpid()
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -287,8 +287,10 @@ def _generator() -> Any:  # noqa: ANN401 - a class of pydantic's, which is impor
         def model_schema(self, schema: Any) -> Any:  # noqa: ANN401
             config = schema["cls"].model_config
             self._classes.append(schema["cls"])
-            found = super().model_schema(schema)
-            self._classes.pop()
+            try:
+                found = super().model_schema(schema)
+            finally:
+                self._classes.pop()
             if found.get("properties") is not None and config.get("extra", "ignore") == "ignore":
                 found["x-extra"] = "ignore"
             return found
