@@ -117,10 +117,11 @@ class Box:
 def own_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """For tests in this process: a user without records, settings and sockets, whose folders these are."""
     user = tmp_path / "user"
-    for name in ("state", "config", "run"):
+    for name in ("state", "config", "cache", "run"):
         (user / name).mkdir(mode=0o700, parents=True)
     monkeypatch.setenv("XDG_STATE_HOME", str(user / "state"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(user / "config"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(user / "cache"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(user / "run"))
     return user
 
@@ -129,7 +130,7 @@ def own_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def box() -> Iterator[Box]:
     # Short, since the sockets below it may have at most 107 bytes of path.
     root = Path(tempfile.mkdtemp(prefix="rlt-"))
-    for name in ("run", "state", "config", "work", "tmux"):
+    for name in ("run", "state", "config", "cache", "work", "tmux"):
         (root / name).mkdir(mode=0o700)
     # pytest sets COLUMNS and LINES, which Textual believes rather than the terminal.
     outer = ("RLTUI_", "TMUX", "COLUMNS", "LINES")
@@ -138,6 +139,7 @@ def box() -> Iterator[Box]:
         "XDG_RUNTIME_DIR": str(root / "run"),
         "XDG_STATE_HOME": str(root / "state"),
         "XDG_CONFIG_HOME": str(root / "config"),
+        "XDG_CACHE_HOME": str(root / "cache"),
         "TMUX_TMPDIR": str(root / "tmux"),
         "RLTUI_TMUX_SOCKET": f"t{uuid.uuid4().hex[:8]}",
         "TERM": "xterm-256color",

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import platform
 import shutil
 import subprocess
+from pathlib import Path
 
 from tests.conftest import Box
+from tests.services.models.checkouts import make
 
 
 def finding(box: Box) -> dict[str, object]:
@@ -42,12 +45,25 @@ def test_doctor_looks_for_prime_rl_and_uv(box: Box) -> None:
     ok, text = told(box, "prime-rl", RLTUI_PRIME_RL=str(checkout))
     assert ok
     assert "not known" in text
+    assert f"cannot be asked: {checkout} has no .venv/bin/python: cd {checkout} && uv sync" in text
     git = ["git", "-C", str(checkout), "-c", "user.name=a", "-c", "user.email=a@example.org"]
     date = {"GIT_COMMITTER_DATE": "2026-08-15T12:00:00Z", "GIT_AUTHOR_DATE": "2026-08-15T12:00:00Z"}
     subprocess.run([*git, "init", "-q"], check=True)
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], env={**box.env, **date}, check=True)
     assert " of 2026-08-15" in told(box, "prime-rl")[1]
     assert "which is no checkout" in told(box, "prime-rl", RLTUI_PRIME_RL=str(box.work))[1]
+
+
+def test_doctor_says_whether_prime_rl_can_be_asked(box: Box, own_user: Path) -> None:
+    checkout = make(box.work / "prime-rl")
+    (checkout.root / "src/prime_rl/entrypoints").mkdir(parents=True)
+    assert f"cannot be asked: {checkout.root} is not trusted" in told(box, "prime-rl")[1]
+    ok, text = told(box, "prime-rl", RLTUI_PRIME_RL=str(checkout.root))
+    assert ok
+    assert f"python {platform.python_version()}, pydantic " in text
+    assert "cannot be asked: sft: No module named 'prime_rl.configs.sft'" in text
+    checkout.write("from prime_rl.configs.rl import RLConfig as SFTConfig\n", "prime_rl/configs/sft.py")
+    assert told(box, "prime-rl")[1].endswith("its config models answer")
 
 
 def test_doctor_knows_what_terminals_lack(box: Box) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import threading
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -114,6 +116,25 @@ async def test_what_our_rules_refuse_and_the_framework_takes_is_planned_again(ac
     await box.desk.plan(Request(action="set"))
     assert box.accepted == ([box.made.edit.after] if accepts and box.made.edit else [])
     assert len(box.requests) == (2 if accepts else 1)
+
+
+async def test_who_waits_for_the_framework_takes_one_thread() -> None:
+    box, both = Box(RESTART), threading.Barrier(2)
+    together: list[bool] = []
+
+    def problems(loaded: object, ours: object) -> tuple[Problem, ...]:
+        try:
+            both.wait(0.2)
+        except threading.BrokenBarrierError:
+            together.append(False)
+        else:
+            together.append(True)
+        return ()
+
+    cast(Any, box.desk)._own.problems = problems
+    thorough = Request(action="restart", thorough=True)
+    await asyncio.gather(box.desk.plan(thorough), box.desk.plan(thorough))
+    assert together == [False, False]
 
 
 async def test_processes_are_freed_by_a_fresh_reading_once_leftovers_are_known() -> None:

@@ -116,12 +116,9 @@ def test_programs_on_the_path_need_no_checkout(tmp_path: Path) -> None:
 
 def test_interpreter_is_that_of_the_checkout_wherever_its_environment_lies(tmp_path: Path) -> None:
     checkout = make_checkout(tmp_path / "prime")
-    assert interpreter(CHECKOUT, workspace=tmp_path, config_files=[], environment={}) is None
-    assert interpreter(CHECKOUT, workspace=checkout, config_files=[], environment={}) is None
+    assert interpreter(checkout, environment={}) is None
     elsewhere = {"UV_PROJECT_ENVIRONMENT": str(tmp_path / "env")}
     programs = make_programs(tmp_path / "env/bin", "python")
-    found = interpreter(CHECKOUT, workspace=checkout, config_files=[], environment=elsewhere)
-    assert found == (str(programs / "python"),)
+    assert interpreter(checkout, environment=elsewhere) == (str(programs / "python"),)
     programs = make_programs(checkout / ".venv/bin", "python")
-    found = interpreter(CHECKOUT, workspace=checkout, config_files=[], environment=elsewhere)
-    assert found == (str(programs / "python"),)
+    assert interpreter(checkout, environment=elsewhere) == (str(programs / "python"),)

@@ -1,4 +1,4 @@
-"""Where things are: shipped files, the user's state, the runtime folder with the sockets."""
+"""Where things are: shipped files, the user's state and cache, the runtime folder with the sockets."""
 
 from __future__ import annotations
 
@@ -27,6 +27,12 @@ def state_dir() -> Path:
     """The user's folder for what outlives a reboot: the list of experiments."""
     base = os.environ.get("XDG_STATE_HOME")
     return (Path(base) if base else Path.home() / ".local" / "state") / "rltui"
+
+
+def cache_dir() -> Path:
+    """The user's folder for what can be found out again at any time."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "rltui"
 
 
 def runtime_dir() -> Path:

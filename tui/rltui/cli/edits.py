@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
@@ -22,8 +23,8 @@ from rltui.services.config_editor import ConfigEditor
 from rltui.services.config_files import named
 from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.models import OwnModels
 from rltui.services.observed import refuse_observed
-from rltui.services.own_problems import OwnValidators
 from rltui.services.shared_configs import shared_configs
 
 
@@ -70,7 +71,8 @@ def carry_out(record: ExperimentRecord, request: Request, *, dry_run: bool, as_j
     """
     wire = launch.reach(record) if request.restart and not dry_run else launch.connect(record)
     if wire is None:
-        return _carry_out(_Offline(record), request, dry_run=dry_run, as_json=as_json, yes=yes)
+        with closing(_Offline(record)) as experiment:
+            return _carry_out(experiment, request, dry_run=dry_run, as_json=as_json, yes=yes)
     with wire:
         return _carry_out(_Live(wire), request, dry_run=dry_run, as_json=as_json, yes=yes)
 
@@ -104,7 +106,7 @@ class _Offline:
         self._record = record
         self._store = offline.open_store(record)
         self._editor = offline_editor(record, self._store)
-        self._own = OwnValidators(registry.get(record.framework), Path(record.workspace))
+        self._own = OwnModels(registry.get(record.framework), Path(record.workspace))
 
     def ask(self, method: Literal["plan", "execute"], request: Request) -> Plan:
         preview = self._editor.preview(request)
@@ -122,6 +124,10 @@ class _Offline:
         if method == "execute":
             self._editor.apply(request, preview)
         return plan
+
+    def close(self) -> None:
+        """Nothing more is asked."""
+        self._own.close()
 
 
 class _OfFiles:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -155,7 +155,7 @@ def check(
 ) -> Check:
     """Validate; no side effects. `workspace` as for `identify`.
 
-    `with_memory` also reads the GPUs, and says what will fit. `with_own` asks the framework's own validators,
+    `with_memory` also reads the GPUs, and says what will fit. `with_own` asks the framework's own models,
     where its checkout is found, which takes seconds; what they take, no rule of ours refuses.
     `starting`: what would stand in the way of a start is an error too.
     """
@@ -166,13 +166,14 @@ def check(
     loaded = layout_files.with_instances(_layout(layout_file), chosen.instances(files), layout_file)
     problems = store.problems()
     if with_own:
-        from rltui.services.own_problems import OwnValidators  # starts processes, which only a check does
+        from rltui.services.models import OwnModels  # starts processes, which only a check does
 
-        own, sources = OwnValidators(chosen, workspace or Path.cwd()), store.load_sources()
-        if own.accepts(sources):
-            store.accept(sources)
-        problems = store.problems()
-        problems += own.problems(sources, problems)
+        sources = store.load_sources()
+        with closing(OwnModels(chosen, workspace or Path.cwd())) as own:
+            if own.accepts(sources):
+                store.accept(sources)
+            problems = store.problems()
+            problems += own.problems(sources, problems)
     problems += shared_configs(store.base())
     lacking = start_problems(layout_file, loaded, chosen, files, workspace or Path.cwd())
     problems += (
@@ -471,7 +472,7 @@ def _folder_taken(owner: ExperimentRecord) -> ConflictError:
 
 
 def _refuse_errors(record: ExperimentRecord) -> None:
-    """The framework's own validators have the last word, where they can be asked."""
+    """The framework's own models have the last word, where they can be asked."""
     errors: list[Problem] = []
     for with_own in (False, True):
         found = check(

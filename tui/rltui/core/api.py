@@ -291,7 +291,7 @@ class Request(Value):
     Where the file holds something else by now, the request is refused as a conflict. Empty: whatever is
     there."""
     thorough: bool = False
-    """While planning an edit or a start, also ask the framework's own validators, where its checkout is
+    """While planning an edit or a start, also ask the framework's own models, where its checkout is
     found."""
     restart: bool = False
     """For edits: also restart the components that read the changed knobs."""

@@ -119,6 +119,7 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
     finally:
         for task in (*loops, *ends):
             task.cancel()
+        supervisor.close()
         if supervisor.ended.is_set():
             await supervisor.close_terminal()
         await server.close()  # last: clients take it for the end

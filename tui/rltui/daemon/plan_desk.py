@@ -10,7 +10,7 @@ from rltui.daemon.launches import Launches
 from rltui.daemon.orphans import OrphanWatch
 from rltui.daemon.planner import Planned, Planner
 from rltui.services.config_store import ConfigStore
-from rltui.services.own_problems import OwnValidators
+from rltui.services.models import OwnModels
 
 
 class PlanDesk:
@@ -23,7 +23,7 @@ class PlanDesk:
         orphans: OrphanWatch,
         readings: GpuReadings,
         launches: Launches,
-        own: OwnValidators,
+        own: OwnModels,
     ) -> None:
         self._planner = planner
         self._store = store
@@ -31,9 +31,11 @@ class PlanDesk:
         self._readings = readings
         self._launches = launches
         self._own = own
+        self._asking = asyncio.Lock()
+        """One who waits for the framework takes one of the supervisor's few threads, others none."""
 
     async def plan(self, request: Request) -> Plan:
-        """What `request` would do; what the framework's own validators say too, where it is thorough.
+        """What `request` would do; what the framework's own models say too, where it is thorough.
 
         Raises:
             ConfigError: if a config file, a name or an edited value cannot be understood.
@@ -75,14 +77,17 @@ class PlanDesk:
         if not any(problem.severity == "error" and problem.file for problem in planned.plan.problems):
             return planned
         loaded = planned.edit.after if planned.edit is not None else self._store.load_sources()
-        if not await asyncio.to_thread(self._own.accepts, loaded):
+        async with self._asking:
+            accepted = await asyncio.to_thread(self._own.accepts, loaded)
+        if not accepted:
             return planned
         self._store.accept(loaded)
         return self._planner.planned(request)
 
     async def _with_own_problems(self, planned: Planned) -> Plan:
-        """The plan with what the framework's own validators say of the files; seconds may pass."""
+        """The plan with what the framework's own models say of the files; seconds may pass."""
         loaded = planned.edit.after if planned.edit is not None else self._store.load_sources()
         ours = planned.plan.problems
-        theirs = await asyncio.to_thread(self._own.problems, loaded, ours)
+        async with self._asking:
+            theirs = await asyncio.to_thread(self._own.problems, loaded, ours)
         return planned.plan.model_copy(update={"problems": (*ours, *theirs)})

@@ -45,7 +45,7 @@ from rltui.services import processes
 from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.followed_logs import FollowedLogs
 from rltui.services.intent import IntentFile, failures, intent_of
-from rltui.services.own_problems import OwnValidators
+from rltui.services.models import OwnModels
 from rltui.services.recipe import Launch, Recipe
 from rltui.services.resume_point import ResumePoints
 from rltui.services.run_folder import RunFolder
@@ -108,8 +108,8 @@ class Supervisor:
         self._launches = Launches(store, recipe, resolved, run_start, self.gpu_readings)
         points = ResumePoints(setup.framework, self.control, self.folder, setup.run_jobs)
         planner = Planner(self._picture, self.config, points, StartTimes(self.control.journal_file))
-        own = OwnValidators(setup.framework, setup.workspace)
-        self._plans = PlanDesk(planner, store, self.orphans, self.gpu_readings, self._launches, own)
+        self._own = OwnModels(setup.framework, setup.workspace)
+        self._plans = PlanDesk(planner, store, self.orphans, self.gpu_readings, self._launches, self._own)
         self._obstacles = Obstacles(self.orphans, self.gpu_readings.fresh)
         self._causes = Causes(self.failure_patterns)
         self._intent = IntentFile(self.control.intent_file)
@@ -215,6 +215,10 @@ class Supervisor:
         self.keep_intent()
         self.publish_status()
         self.ended.set()
+
+    def close(self) -> None:
+        """End what answers questions, and nothing else: components go on."""
+        self._own.close()
 
     async def close_terminal(self) -> None:
         """Close the tmux session, this process's own terminal with it."""

@@ -176,11 +176,15 @@ class Checkout:
 
 @dataclass(frozen=True, slots=True)
 class OwnValidation:
-    """How the framework's own validators are asked, in its interpreter."""
+    """How the framework's own config models are asked, in its interpreter."""
 
     models: Mapping[str, tuple[str, ...]]
     """Role → where its model may be, as `module:Class`, newest first; the first that can be imported
     counts."""
+    sources: tuple[str, ...] = ()
+    """Patterns of the files below the checkout that the models are made of."""
+    packages: tuple[str, ...] = ()
+    """Whose versions are told, where they are installed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,21 +111,10 @@ def run_prefix(
     )
 
 
-def interpreter(
-    checkout: Checkout,
-    *,
-    workspace: Path,
-    config_files: Sequence[Path],
-    environment: Mapping[str, str] = os.environ,
-) -> tuple[str, ...] | None:
-    """What runs python with the checkout's packages, without installing any; `None` where there is none.
-
-    Raises:
-        ConfigError: as `find`.
+def interpreter(folder: Path, *, environment: Mapping[str, str] = os.environ) -> tuple[str, ...] | None:
+    """What runs python with the packages of the checkout in `folder`, without installing any; `None` where
+    there is none.
     """
-    folder = find(checkout, workspace=workspace, config_files=config_files, environment=environment)
-    if folder is None:
-        return None
     python = folder / VENV_PROGRAMS / "python"
     if python.exists():
         return (str(python),)

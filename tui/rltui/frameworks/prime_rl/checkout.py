@@ -20,3 +20,12 @@ CHECKOUT = Checkout(
 )
 """All three generations call themselves the same; what lies in the tree tells them apart. Today's has
 run folders, which came two days before `monitors.py` (2026-08-15, 9975d8868); the other two are of autumn."""
+
+SOURCES = (
+    "packages/prime-rl-configs/src/**/*.py",
+    "src/prime_rl/configs/**/*.py",
+    "src/prime_rl/**/config*.py",
+)
+"""Where the config classes of all generations lie in the tree."""
+PACKAGES = ("prime-rl", "prime-rl-configs", "verifiers", "vllm")
+"""Whose versions say which keys there are, and what they do."""

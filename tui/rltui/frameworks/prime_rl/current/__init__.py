@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rltui.frameworks.base import Framework, OwnValidation
 from rltui.frameworks.prime_rl import facts, restart
-from rltui.frameworks.prime_rl.checkout import CHECKOUT
+from rltui.frameworks.prime_rl.checkout import CHECKOUT, PACKAGES, SOURCES
 from rltui.frameworks.prime_rl.config_values import max_steps
 from rltui.frameworks.prime_rl.configs import CURRENT, configs
 from rltui.frameworks.prime_rl.current import renamed, run
@@ -49,7 +49,9 @@ PRIME_RL = Framework(
     log_mark=MARK,
     checkout=CHECKOUT,
     own_validation=OwnValidation(
-        models={"rl": ("prime_rl.configs.rl:RLConfig",), "sft": ("prime_rl.configs.sft:SFTConfig",)}
+        models={"rl": ("prime_rl.configs.rl:RLConfig",), "sft": ("prime_rl.configs.sft:SFTConfig",)},
+        sources=SOURCES,
+        packages=PACKAGES,
     ),
     engine_memory=run.engine_memory,
     files=CURRENT_RL,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rltui.frameworks.base import Framework, OwnValidation
 from rltui.frameworks.prime_rl import facts, restart
-from rltui.frameworks.prime_rl.checkout import CHECKOUT
+from rltui.frameworks.prime_rl.checkout import CHECKOUT, PACKAGES, SOURCES
 from rltui.frameworks.prime_rl.config_values import max_steps
 from rltui.frameworks.prime_rl.configs import MERGED, configs
 from rltui.frameworks.prime_rl.current.env_servers import instances
@@ -53,7 +53,9 @@ PRIME_RL_MERGED = Framework(
         models={
             "rl": ("prime_rl.configs.rl:RLConfig", "prime_rl.rl:RLConfig"),
             "sft": ("prime_rl.configs.sft:SFTConfig", "prime_rl.trainer.sft.config:SFTTrainerConfig"),
-        }
+        },
+        sources=SOURCES,
+        packages=PACKAGES,
     ),
     engine_memory=run.engine_memory,
     files=MERGED_RL,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rltui.frameworks.base import Framework, OwnValidation
 from rltui.frameworks.prime_rl import facts, restart
-from rltui.frameworks.prime_rl.checkout import CHECKOUT
+from rltui.frameworks.prime_rl.checkout import CHECKOUT, PACKAGES, SOURCES
 from rltui.frameworks.prime_rl.config_values import max_steps
 from rltui.frameworks.prime_rl.configs import SPLIT, configs
 from rltui.frameworks.prime_rl.detection import fit_in, role_in
@@ -48,7 +48,9 @@ PRIME_RL_SPLIT = Framework(
             "orchestrator": ("prime_rl.orchestrator.config:OrchestratorConfig",),
             "inference": ("prime_rl.inference.config:InferenceConfig",),
             "sft": ("prime_rl.trainer.sft.config:SFTTrainerConfig",),
-        }
+        },
+        sources=SOURCES,
+        packages=PACKAGES,
     ),
     engine_memory=run.engine_memory,
     files=SPLIT_RL,

@@ -1,0 +1,380 @@
+"""Run by the checkout's interpreter, never imported: answers questions about its config classes.
+
+Its argument is JSON: `{"models": {role: ["module:Class", …]}, "packages": [name, …], "interpreter": path,
+"idle_s": seconds}`; of a role's classes the first that can be imported counts. Questions and answers are one
+JSON object a line, told apart by `id`. It ends when nobody asked for `idle_s`, and at once, with all that it
+started, when its stdin closes.
+
+- `{"id", "role", "schema": true}` → `schema` and `versions`. Keys are the names that a TOML file uses; a text
+  below a field in the source is its description. Beside JSON Schema: `x-aliases`, further names of a property
+  (dotted: a key in a table), and `x-extra: "ignore"` for tables that pass over keys they do not know, where
+  `additionalProperties` is false for those that refuse them and true for those that take them.
+- `{"id", "role", "text": TOML, "resolve": bool}` → `valid` or `errors` (place, type and text of each). With
+  either or alone: `missing`, why packages that the config itself asks for could not be imported; what else
+  it says was then found with stand-ins for them. With `resolve`, and nothing missing, `resolved`: all
+  values, or `unresolved`: why they cannot be told.
+- `failed`: their code broke in another way. `unavailable`: none of the classes could be imported.
+
+Figures that JSON lacks are written as in TOML: "inf", "nan". Only the standard library, and python 3.10
+at least; what other code prints goes to stderr.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import copy
+import functools
+import importlib
+import importlib.metadata
+import inspect
+import itertools
+import json
+import math
+import os
+import queue
+import re
+import signal
+import sys
+import threading
+import types
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def main() -> None:
+    """Answer until nobody asks any more."""
+    sys.path[:] = [folder for folder in sys.path if folder != str(Path(__file__).parent)]
+    job = json.loads(sys.argv.pop())  # settings classes read what is left
+    asked, answers, me = os.dup(0), os.dup(1), os.getpid()
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    questions: queue.Queue[bytes] = queue.Queue()
+    threading.Thread(target=_listen, args=(asked, questions), daemon=True).start()
+    with contextlib.suppress(queue.Empty):
+        while True:
+            question = json.loads(questions.get(timeout=job["idle_s"]))
+            found = {**_answer(question, job), "id": question["id"]}
+            if os.getpid() != me:  # what they forked came back here
+                os._exit(0)
+            _write(answers, (json.dumps(_plain(found), default=str) + "\n").encode())
+    os._exit(0)
+
+
+def _listen(asked: int, questions: queue.Queue[bytes]) -> None:
+    with os.fdopen(asked, "rb") as lines:
+        for line in lines:
+            questions.put(line)
+    os.killpg(0, signal.SIGKILL)  # whatever is under way: nobody wants to know
+
+
+def _write(answers: int, line: bytes) -> None:
+    while line:
+        line = line[os.write(answers, line) :]
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _answer(question: dict[str, Any], job: dict[str, Any]) -> dict[str, Any]:
+    try:
+        model, reason = _model(job["models"][question["role"]], job["interpreter"])
+        if model is None:
+            return {"unavailable": reason}
+        if "text" in question:
+            return _verdict(model, question["text"], resolve=question.get("resolve", False))
+        schema = model.model_json_schema(by_alias=False, schema_generator=_generator())
+        return {"schema": schema, "versions": _versions(job["packages"])}
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - validators of theirs raise what they like
+        return {"failed": _in_words(error)}
+
+
+# --- their classes ----------------------------------------------------------------------------------------
+
+
+def _model(names: list[str], interpreter: str) -> tuple[Any, str]:
+    """The first class that can be imported; else why none can."""
+    reasons: list[str] = []
+    absent: list[str] = []
+    for name in names:
+        module, _, attribute = name.partition(":")
+        try:
+            return getattr(importlib.import_module(module), attribute), ""
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever their code does at import
+            lacks = error.name if isinstance(error, ModuleNotFoundError) else None
+            reason = _in_words(error)
+            if lacks is not None:
+                reason = f"No module named {lacks!r}: install it in the environment of {interpreter}"
+            reason += _wrong_python(error)
+            is_absent = lacks is not None and f"{module}.".startswith(f"{lacks}.")
+            (absent if is_absent else reasons).append(reason)
+    return None, "; ".join(dict.fromkeys(reasons or absent))
+
+
+def _in_words(error: BaseException) -> str:
+    """`SyntaxError: rl.py, line 3: invalid syntax`."""
+    text = str(error)
+    if isinstance(error, SyntaxError):
+        text = f"{error.filename}, line {error.lineno}: {error.msg}"
+    return f"{type(error).__name__}: {text}"
+
+
+def _wrong_python(error: BaseException) -> str:
+    """That the project with the file that failed needs a newer python; empty where it does not."""
+    if isinstance(error, SyntaxError):
+        file = error.filename or ""
+    else:
+        trace, file = error.__traceback__, ""
+        while trace is not None:
+            name = trace.tb_frame.f_code.co_filename
+            file = file if name.startswith("<frozen ") else name
+            trace = trace.tb_next
+    for folder in Path(file).parents:
+        with contextlib.suppress(OSError):
+            text = (folder / "pyproject.toml").read_text(encoding="utf-8")
+            wanted = re.search(r"^requires-python\s*=\s*[\"']\D*(\d+)\.(\d+)", text, re.MULTILINE)
+            if wanted and sys.version_info[:2] < (int(wanted[1]), int(wanted[2])):
+                return f"; this is python {_python()}, and it needs {wanted[1]}.{wanted[2]} or newer"
+    return ""
+
+
+def _python() -> str:
+    return ".".join(map(str, sys.version_info[:3]))
+
+
+def _versions(packages: list[str]) -> dict[str, str]:
+    """Of python and of those that are installed."""
+    found = {"python": _python()}
+    for name in ("pydantic", *packages):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
+
+
+# --- verdicts ---------------------------------------------------------------------------------------------
+
+
+def _verdict(model: Any, text: str, *, resolve: bool) -> dict[str, Any]:  # noqa: ANN401 - a class of theirs
+    try:
+        return _validated(model, text, resolve=resolve)
+    except ImportError as error:
+        lacks = [str(error)]
+    with contextlib.suppress(Exception):  # then only what is missing is known
+        with _stand_ins(model) as found:
+            answer = _validated(model, text, resolve=False)
+        return {**answer, "missing": list(dict.fromkeys(found)) or lacks}
+    return {"missing": lacks}
+
+
+def _validated(model: Any, text: str, *, resolve: bool) -> dict[str, Any]:  # noqa: ANN401
+    import tomllib  # here: an older python says that it lacks it
+
+    try:
+        config = model.model_validate(tomllib.loads(text))
+    except ImportError:
+        raise
+    except Exception as error:
+        if not hasattr(error, "errors"):
+            raise
+        found = error.errors(include_url=False, include_context=False, include_input=False)
+        return {"errors": [{"at": item["loc"], "type": item["type"], "text": item["msg"]} for item in found]}
+    if not resolve:
+        return {"valid": True}
+    try:
+        return {"valid": True, "resolved": config.model_dump(mode="json")}
+    except Exception as error:  # noqa: BLE001 - serializers of theirs
+        return {"valid": True, "unresolved": _in_words(error)}
+
+
+@contextlib.contextmanager
+def _stand_ins(model: Any) -> Iterator[list[str]]:  # noqa: ANN401
+    """Inside, what cannot be imported for an environment of verifiers is replaced by a taskset that takes any
+    key, and said in the list. Raises what it likes where verifiers cannot do that.
+    """
+    stand_in = _stand_in()
+    lacks: list[str] = []
+    replaced_ids: set[str] = set()
+    strict = False
+
+    def import_taskset(original: Any, taskset_id: str) -> Any:  # noqa: ANN401
+        try:
+            return stand_in if taskset_id in replaced_ids and not strict else original(taskset_id)
+        except ImportError as error:
+            if strict:
+                raise
+            lacks.append(str(error))
+            return stand_in
+
+    def resolve_env_field(original: Any, data: Any, *more: Any, **named: Any) -> Any:  # noqa: ANN401
+        nonlocal strict
+        kept, before, strict = copy.deepcopy(data), strict, True
+        try:
+            return original(data, *more, **named)
+        except ImportError as error:
+            lacks.append(str(error))
+            strict, name = False, _id_of(kept["env"])
+            replaced_ids.add(name)
+            # What else is below `env` is the business of the package that is missing.
+            return original({**kept, "env": {"taskset": {"id": name}}}, *more, **named)
+        finally:
+            strict = before
+
+    replaced = []
+    users = ("verifiers.", model.__module__.partition(".")[0] + ".")
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith(users)]
+    for name, put in (("import_taskset", import_taskset), ("resolve_env_field", resolve_env_field)):
+        for module in modules:
+            original = vars(module).get(name)
+            if str(getattr(original, "__module__", "")).startswith("verifiers."):
+                replaced.append((module, name, original))
+                setattr(module, name, _around(put, original))
+    try:
+        yield lacks
+    finally:
+        for module, name, original in replaced:
+            setattr(module, name, original)
+
+
+def _around(put: Any, original: Any) -> Any:  # noqa: ANN401
+    return lambda *given, **named: put(original, *given, **named)
+
+
+@functools.cache
+def _stand_in() -> Any:  # noqa: ANN401
+    """A module with a taskset whose config takes any key."""
+    vf = importlib.import_module("verifiers.v1")
+    takes_any = {"model_config": {"extra": "allow"}, "__module__": __name__}
+    config = types.new_class("StandInConfig", (vf.TasksetConfig,), None, lambda body: body.update(takes_any))
+    loads = {"load": lambda _: [], "__module__": __name__}
+    taskset = types.new_class(
+        "StandIn", (vf.Taskset[vf.Task, config],), None, lambda body: body.update(loads)
+    )
+    module = types.ModuleType("stand_in")
+    module.__dict__.update(StandIn=taskset, __all__=["StandIn"])
+    return module
+
+
+def _id_of(env: dict[str, Any]) -> str:
+    taskset = env.get("taskset")
+    return (taskset.get("id") if isinstance(taskset, dict) else None) or env.get("id") or ""
+
+
+# --- schemas ----------------------------------------------------------------------------------------------
+
+
+def _generator() -> Any:  # noqa: ANN401 - a class of pydantic's, which is imported only here
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class WithNames(GenerateJsonSchema):
+        """Adds what `main` promises; what has no schema takes anything."""
+
+        ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
+
+        def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401
+            super().__init__(*given, **named)
+            self._classes: list[Any] = []
+            self._help = _Help()
+
+        def model_schema(self, schema: Any) -> Any:  # noqa: ANN401
+            config = schema["cls"].model_config
+            self._classes.append(schema["cls"])
+            try:
+                found = super().model_schema(schema)
+            finally:
+                self._classes.pop()
+            if found.get("properties") is not None and config.get("extra", "ignore") == "ignore":
+                found["x-extra"] = "ignore"
+            return found
+
+        def model_fields_schema(self, schema: Any) -> Any:  # noqa: ANN401
+            found = super().model_fields_schema(schema)
+            model = self._classes[-1]
+            by_name = model.model_config.get("populate_by_name") or model.model_config.get("validate_by_name")
+            keys = {}
+            for name, field in schema["fields"].items():
+                names = _names(field.get("validation_alias"))
+                names += [name] if by_name or not names else []
+                keys[name] = name if name in names else next((one for one in names if "." not in one), name)
+                others = [one for one in dict.fromkeys(names) if one != keys[name]]
+                inner = found["properties"].get(name, {})
+                if others:
+                    inner["x-aliases"] = others
+                if help_text := self._help.of(model, name):
+                    inner.setdefault("description", help_text)
+            found["properties"] = {keys[name]: inner for name, inner in found["properties"].items()}
+            if "required" in found:
+                found["required"] = [keys[name] for name in found["required"]]
+            return found
+
+        def default_schema(self, schema: Any) -> Any:  # noqa: ANN401
+            make = schema.get("default_factory")
+            if make is not None and not schema.get("default_factory_takes_data"):
+                with contextlib.suppress(Exception):  # one that cannot say
+                    value = make()
+                    if _is_same(value, make()):
+                        rest = {key: inner for key, inner in schema.items() if key != "default_factory"}
+                        schema = {**rest, "default": value}
+            return super().default_schema(schema)
+
+        def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> Any:  # noqa: ANN401, ARG002
+            return {}
+
+    return WithNames
+
+
+class _Help:
+    """What stands below the fields of classes in their source."""
+
+    def __init__(self) -> None:
+        self._of_module: dict[str, dict[tuple[str, str], str]] = {}
+
+    def of(self, model: Any, field: str) -> str | None:  # noqa: ANN401
+        """Of a field of `model`, wherever it inherits that from."""
+        for cls in model.__mro__:
+            if cls.__module__ not in self._of_module:
+                self._of_module[cls.__module__] = dict(self._read(cls.__module__))
+            if text := self._of_module[cls.__module__].get((cls.__qualname__, field)):
+                return text
+        return None
+
+    def _read(self, module: str) -> Iterator[tuple[tuple[str, str], str]]:
+        file = getattr(sys.modules.get(module), "__file__", None)
+        if file is None or not file.endswith(".py"):
+            return
+        classes = (cls for cls in ast.parse(Path(file).read_bytes()).body if isinstance(cls, ast.ClassDef))
+        for cls in classes:
+            for line, below in itertools.pairwise(cls.body):
+                if (
+                    isinstance(line, ast.AnnAssign)
+                    and isinstance(line.target, ast.Name)
+                    and isinstance(below, ast.Expr)
+                    and isinstance(below.value, ast.Constant)
+                    and isinstance(below.value.value, str)
+                ):
+                    yield (cls.name, line.target.id), inspect.cleandoc(below.value.value)
+
+
+def _names(alias: Any) -> list[str]:  # noqa: ANN401
+    """Of `validation_alias`: a name, one path, or several."""
+    if alias is None:
+        return []
+    paths = [[alias]] if isinstance(alias, str) else alias if isinstance(alias[0], list) else [alias]
+    return [".".join(map(str, path)) for path in paths]
+
+
+def _is_same(one: Any, other: Any) -> bool:  # noqa: ANN401
+    """Not a time, nor a random name."""
+    return bool(one == other) or one is other
+
+
+if __name__ == "__main__":
+    main()
