@@ -114,7 +114,7 @@ def test_programs_of_their_own_get_devices_by_number(tmp_path: Path, monkeypatch
 def test_only_what_the_layout_asks_for_is_resolved(tmp_path: Path) -> None:
     def resolutions(files: ConfigFiles, context: RunContext) -> tuple[Resolution, ...]:
         note = f"{context.resume_step} {context.run_id}"
-        return tuple(Resolution(edits={}, outputs={name: name}, notes=(note,)) for name in ("a", "b"))
+        return tuple(Resolution(edits={}, outputs={name: (name,)}, notes=(note,)) for name in ("a", "b"))
 
     own = replace(GENERIC, resolutions=resolutions)
     found = of_framework(tmp_path, own, "x", "{config.b}").resolutions("serve", {}, resume_step=3, run_id="i")

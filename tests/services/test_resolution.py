@@ -22,7 +22,7 @@ FILES: ConfigFiles = {"rl": ConfigFile("rl", "/c/rl.toml", {"max_steps": 3, "cle
 RESOLUTION = Resolution(
     edits={"rl": {"output_dir": "{scratch}/out", "clean": None}},
     commands=(("make.py", "@", "{input.rl}", "--into", "{scratch}/out"),),
-    outputs={"trainer": "out/trainer.toml", "env": "out/envs/*.json"},
+    outputs={"trainer": ("out/trainer.toml",), "env": ("out/envs/*.json",)},
     replaced={"{scratch}/out": "/real"},
 )
 MAKES = """
@@ -117,7 +117,7 @@ def test_command_that_never_ends_is_ended_with_its_children(tmp_path: Path) -> N
 
 
 def test_missing_output_is_an_error_unless_it_is_optional(tmp_path: Path) -> None:
-    resolution = replace(RESOLUTION, outputs={**RESOLUTION.outputs, "inference": "out/inference.toml"})
+    resolution = replace(RESOLUTION, outputs={**RESOLUTION.outputs, "inference": ("out/inference.toml",)})
     with pytest.raises(ConfigError, match="the config of inference was not written") as caught:
         make(tmp_path, program(tmp_path, MAKES), replace(resolution, unsupported="take another layout"))
     assert caught.value.hint == "take another layout"
@@ -130,7 +130,7 @@ def test_missing_output_is_an_error_unless_it_is_optional(tmp_path: Path) -> Non
 
 
 def test_copies_need_no_command_and_no_checkout(tmp_path: Path) -> None:
-    resolution = Resolution(edits={"rl": {"output_dir": "/real"}}, outputs={"launcher": "rl.toml"})
+    resolution = Resolution(edits={"rl": {"output_dir": "/real"}}, outputs={"launcher": ("rl.toml",)})
     made = make(tmp_path, Missing("no checkout"), resolution)
     data = tomllib.loads(Path(made.files["launcher"]).read_text())
     assert data == {"max_steps": 3, "clean": True, "output_dir": "/real"}
