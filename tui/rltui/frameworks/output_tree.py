@@ -15,13 +15,8 @@ from rltui.frameworks.tinyrl import TINYRL
 
 SIGNS: Mapping[str, tuple[str, ...]] = {
     CURRENT: (
-        "logs/latest",
-        "logs/attempt_*",
-        "configs/*.json",
-        "configs/latest",
-        "configs/attempt_*",
-        "configs/resolved",
-        "monitors/file",
+        *("logs/latest", "logs/attempt_*", "configs/*.json"),
+        *("configs/latest", "configs/attempt_*", "configs/resolved", "monitors/file"),
     ),
     MERGED: (
         "run_default",

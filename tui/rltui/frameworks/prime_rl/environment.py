@@ -33,18 +33,17 @@ def environment(
 ) -> Mapping[str, str]:
     """The generation's own, then what the config says, then what cannot be chosen; little for a launcher."""
     part = "env" if component.startswith(_ENV_SERVERS) else component
-    parts = ("env", "inference", *_LOGGING) if g.launches_itself else ("inference", *_LOGGING, "sft")
-    if part not in parts or (g.launches_itself and "rl" not in files):
+    parts = ("env", "inference", *_LOGGING) if g.has_launchers else ("inference", *_LOGGING, "sft")
+    if part not in parts or (g.has_launchers and "rl" not in files):
         return {"PYTHONUNBUFFERED": "1"}
     data = files["rl"].data if "rl" in files else {}
     found = {**g.environment[""], **g.environment.get(part, {})}
     if part in (*_LOGGING, "sft"):
         found |= {"LOGURU_FORCE_COLORS": "1", **_typed(part, files)}
-    if g.env_vars:
+    if g.run_folders:
         of_part = f"{'orchestrator' if part == 'env' else part}.env_vars"
         found |= texts(value_at(data, "env_vars")) | texts(value_at(data, of_part))
         found |= {"PRL_RUN_ID": context.run_id or context.name, "PRL_RUN_NAME": run_name(files, context)}
-    if g.has_attempts:
         found["PRL_ATTEMPT_CONFIG_DIR"] = attempt_configs(context)
         found["PRL_ATTEMPT_LOG_DIR"] = attempt_logs(context)
     if part in _LOGGING and g.shared_wandb and _shares(g, data):

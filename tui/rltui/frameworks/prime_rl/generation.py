@@ -46,31 +46,22 @@ class Generation:
     infer_gpus: tuple[str, ...] = ("deployment.num_infer_gpus",)
     """Keys whose product is the number of the engine's devices."""
     train_gpus: tuple[str, ...] = ("deployment.num_train_gpus",)
-    sft_gpus: str = ""
-    """Key of the number of devices for SFT; empty: those of the server, if there is one, come before them."""
-    reserves_for_server: bool = True
-    """The first devices are the server's, also where the config has none."""
-    launches_itself: bool = True
-    """`rl` and `sft` are launchers; else each program has a file of its own, and `sft` is a trainer."""
+    has_launchers: bool = True
+    """`rl` and `sft` are launchers; else each program has a file of its own, `sft` is a trainer, and a port
+    stays where a file names the address."""
     has_router: bool = False
     """A router answers at the server's port, the engine behind it has one of its own."""
-    moves_named_address: bool = True
-    """Where the config names the address of this box, a port that was chosen goes there too."""
     broadcasts: Literal["filesystem", "nccl since summer", "nccl"] = "nccl"
     """How weights go where the config does not say, and nothing forbids NCCL."""
     batches: Literal["filesystem", "zmq with sources", "zmq"] = "zmq"
     """Likewise for batches."""
-    shakes_hands: bool = False
-    """A trainer tells a new orchestrator once that it is there."""
     resends_weights: bool = True
     """A run that begins anew sends a living server the weights of the model again."""
-    resumes_engines: bool = True
     env_port: str = ""
     """Key of the first port for env servers; empty: they take free ones, and write them into files."""
-    has_attempts: bool = False
-    """Its programs may look for one another's files in the folder of the attempt."""
     run_folders: bool = False
-    """Each run has a folder of its own, named by `run.dir` or `run.name` below the output folder."""
+    """Each run has a name, a folder named for it below the output folder, and environment variables in tables
+    `env_vars`. No devices are kept for a server that the config does not have."""
     resume_step: str = "ckpt.resume_step"
     resume_dir: str = ""
     resume_cleared: tuple[str, ...] = ()
@@ -80,8 +71,6 @@ class Generation:
     resolving: Resolving = Resolving((), (), "")
     environment: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By component; `""` for all, `env` for env servers."""
-    env_vars: bool = False
-    """Tables `env_vars` of the config go into the environment, and with them what names the run."""
     shared_wandb: str = ""
     """Variable for the id of the run that orchestrator and trainer log to together."""
     wandb_table: str = ""
@@ -112,12 +101,9 @@ SPLIT = Generation(
     base_urls=("orchestrator.client.base_url",),
     infer_gpus=("inference.parallel.tp", "inference.parallel.dp"),
     train_gpus=("orchestrator.num_train_workers",),
-    sft_gpus="deployment.num_gpus",
-    launches_itself=False,
-    moves_named_address=False,
+    has_launchers=False,
     broadcasts="filesystem",
     batches="filesystem",
-    resumes_engines=False,
     resume_cleared=("ckpt.resume_step",),
     environment={"": _COMMON},
 )
@@ -130,7 +116,6 @@ MERGED = Generation(
         "orchestrator.student.client.base_url",
         "orchestrator.model.client.base_url",
     ),
-    sft_gpus="deployment.num_gpus",
     broadcasts="nccl since summer",
     batches="zmq with sources",
     resends_weights=False,
@@ -153,11 +138,8 @@ _CURRENT = Generation(
     vllm=(0, 26),
     utilization="inference.vllm.gpu_memory_utilization",
     base_urls=("orchestrator.model.client.base_url",),
-    reserves_for_server=False,
     has_router=True,
-    shakes_hands=True,
     env_port="orchestrator.env_server_base_port",
-    has_attempts=True,
     run_folders=True,
     resume_step="resume.step",
     resume_dir="resume.dir",
@@ -184,11 +166,8 @@ _CURRENT = Generation(
             "VLLM_ENGINE_READY_TIMEOUT_S": "4200",
             "UCX_TLS": "all",
         },
-        "orchestrator": {},
         "trainer": _EXPANDABLE,
-        "env": {},
     },
-    env_vars=True,
     shared_wandb="WANDB_RUN_ID",
 )
 LATEST = replace(

@@ -42,10 +42,8 @@ _ADDRESS = "it listens at a new port, which stands in a file that the orchestrat
 _OUT = "{scratch}/out"
 _FIRST_ATTEMPT = {
     "configs/attempt_1/resolved": environment.attempt_configs,
-    "configs/latest/resolved": environment.attempt_configs,
     "configs/resolved": environment.attempt_configs,
     "logs/attempt_1": environment.attempt_logs,
-    "logs/latest": environment.attempt_logs,
 }
 """Folders of the first attempt in an empty folder, and of those before there were several."""
 _FILE_BROADCAST: Mapping[str, KnobValue] = {
@@ -78,7 +76,7 @@ class Launch:
         g, data = self._of(files), _config(files)
         split, memory = _split(g, data, context.devices), self.engine_memory(files)
         both = ",".join(dict.fromkeys((*split.inference, *split.trainer)))
-        for_sft = ",".join(context.devices[: max(1, count(data, g.sft_gpus, 1))]) if g.sft_gpus else both
+        for_sft = ",".join(context.devices[: max(1, count(data, "deployment.num_gpus", 1))])
         return {
             **generic.template_values(files, context),
             "run": context.run,
@@ -89,7 +87,7 @@ class Launch:
             "gpus.inference": split.value("inference"),
             "gpus.trainer": split.value("trainer"),
             "gpus.launcher": both,
-            "gpus.sft": for_sft,
+            "gpus.sft": both if g.run_folders else for_sft,
             "gpu_count.trainer": str(len(split.trainer) or _wanted(g, data)[1]),
             "gpu_memory.inference": str(memory.utilization) if memory and split.inference else "",
             "ranks.trainer": ",".join(map(str, numbers(data, "trainer.log.ranks_filter") or (0,))),
@@ -102,7 +100,7 @@ class Launch:
         file of its own: copies with the run's folder, the checkpoint, and the port that was chosen.
         """
         g = self._of(files)
-        if not g.launches_itself:
+        if not g.has_launchers:
             return tuple(_copy(g, role, files, context) for role in files)
         role = "rl" if "rl" in files else "sft"
         data = files[role].data
@@ -181,7 +179,7 @@ class Launch:
             () if g.env_port else tuple(source.component for source in sources(files) if source.component)
         )
         return (
-            (_PAIR, _PAIR, _HANDSHAKE if g.shakes_hands and not through_files else _STEPS),
+            (_PAIR, _PAIR, _HANDSHAKE if g.batches == "zmq" and not through_files else _STEPS),
             (_INFERENCE, _PAIR, _GROUP if in_memory else _BASE_WEIGHTS),
             *((frozenset({server}), frozenset({"orchestrator"}), _ADDRESS) for server in moving),
         )
@@ -196,7 +194,7 @@ class Launch:
         """An orchestrator that died while it updated weights has left the engine paused: which no router
         knows, so it is told itself.
         """
-        if "rl" not in files or not self._of(files).resumes_engines:
+        if "rl" not in files:
             return ()
         found = ports.values(self._of(files), files["rl"].data, context)
         url = f"http://{found['host.inference']}:{found['port.engine']}/resume"
@@ -221,7 +219,7 @@ def _wanted(g: Generation, data: Mapping[str, Any]) -> tuple[int, int]:
     """Devices of inference and trainer."""
     named = numbers(data, "trainer_gpu_ids")
     trainer = len(named) if named else prod(count(data, key, 1) for key in g.train_gpus)
-    serves = g.reserves_for_server or is_table(data, "inference")
+    serves = not g.run_folders or is_table(data, "inference")
     return prod(count(data, key, 1) for key in g.infer_gpus) if serves else 0, max(1, trainer)
 
 
@@ -236,7 +234,7 @@ def _split(g: Generation, data: Mapping[str, Any], devices: Sequence[str]) -> gp
 
 def _made(g: Generation, files: ConfigFiles) -> Mapping[str, Missing | None]:
     """Name of each file that resolutions make → why it cannot be made, if that is so."""
-    if not g.launches_itself:
+    if not g.has_launchers:
         return dict.fromkeys(map(_name, files))
     data = _config(files)
     fault = _not_by_parts(data)
@@ -301,7 +299,7 @@ def _parts(
     missing = [] if is_table(data, "inference") else ["inference"]
     missing += [f"env.{split}" for split in SPLITS if not servers[f"env_servers.{split}"]]
     replaced = {_OUT: context.output_dir if how.run else context.run_folder}
-    if g.has_attempts:
+    if g.run_folders:
         folders = {f"{_OUT}/{how.run}/{path}": folder(context) for path, folder in _FIRST_ATTEMPT.items()}
         replaced |= {f"{_OUT}/{how.run}": context.run_folder, **folders}
     configs = environment.attempt_configs(context)
@@ -314,8 +312,8 @@ def _parts(
         optional=frozenset(missing),
         unless_unknown=frozenset({g.env_port} & edits.keys()),
         replaced=replaced,
-        shared={name: f"{configs}/{path}" for name, path in names.items()} if g.has_attempts else {},
-        folders=(environment.attempt_logs(context),) if g.has_attempts else (),
+        shared={name: f"{configs}/{path}" for name, path in names.items()} if g.run_folders else {},
+        folders=(environment.attempt_logs(context),) if g.run_folders else (),
         notes=(_BROADCAST_NOTE,) if through_files else (),
         unsupported=how.unsupported,
     )

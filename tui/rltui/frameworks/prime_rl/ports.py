@@ -39,7 +39,7 @@ def knobs(g: Generation, data: Mapping[str, Any], sources: Sequence[EnvSource]) 
     follow from one key. Not those of a server where the orchestrator is sent elsewhere.
     """
     yield from _server_knobs(g, data)
-    if not g.launches_itself:
+    if not g.has_launchers:
         return
     own = [at for at, source in enumerate(sources) if source.component]
     if own and g.env_port:
@@ -183,7 +183,7 @@ def _is_here(g: Generation, configured: TomlValue, port: int) -> bool:
     addresses = configured if isinstance(configured, list) else [configured]
     here = {f"http://{name}:{port}/v1" for name in ("localhost", "127.0.0.1", "0.0.0.0")}  # noqa: S104
     is_named_here = len(addresses) == 1 and str(addresses[0]).rstrip("/") in here
-    return configured is None or (g.moves_named_address and is_named_here)
+    return configured is None or (g.has_launchers and is_named_here)
 
 
 def _port(configured: TomlValue, default: int = _FIRST_SERVER) -> int:

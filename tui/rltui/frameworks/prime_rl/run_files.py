@@ -21,13 +21,6 @@ SPLIT_RL = RunFiles(
     stale_batches=("rollouts",),
     stale_after_resume=("checkpoints", "broadcasts", "weights"),
 )
-SPLIT_SFT = RunFiles(
-    checkpoint_marker="",
-    checkpoint_parts=(_TRAINER_HALF,),
-    first_step=0,
-    artifacts=("checkpoints", "weights"),
-    stale_after_resume=("checkpoints", "weights"),
-)
 MERGED_RL = RunFiles(
     checkpoint_parts=(f"run_default/{_ORCHESTRATOR_HALF}",),
     first_step=0,
@@ -40,6 +33,7 @@ MERGED_SFT = RunFiles(
     artifacts=("checkpoints", "weights"),
     stale_after_resume=("checkpoints", "weights"),
 )
+SPLIT_SFT = replace(MERGED_SFT, checkpoint_marker="", checkpoint_parts=(_TRAINER_HALF,))
 CURRENT_RL = RunFiles(
     metrics=("monitors/file/metrics.jsonl", "metrics.jsonl"),
     checkpoint_marker="",
