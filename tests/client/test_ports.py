@@ -181,23 +181,28 @@ def test_record_of_an_earlier_version_has_no_overrides(tmp_path: Path, free_port
     assert control.read_record() == record
 
 
-def prime_rl(folder: Path, name: str) -> ExperimentRecord:
-    """An experiment of prime-rl's own example, which names no port."""
-    data = Path(__file__).parents[1] / "data" / "prime_rl" / "era_c" / "rl.toml"
+def prime_rl(folder: Path, name: str, era: str) -> ExperimentRecord:
+    """An experiment of an example of prime-rl, which names no port."""
+    data = Path(__file__).parents[1] / "data" / "prime_rl" / era / "rl.toml"
     record = experiment(folder, 1, name=name, layout="prime-rl")
     Path(record.config_files[0]).write_text(data.read_text())
     return replace(record, framework="prime-rl", instances={"env_servers.train": ("reverse-text",)})
 
 
-def test_two_runs_of_prime_rl_have_no_port_in_common(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("era", "of_env_servers"), [("era_c", {5000}), ("era_d", set())])
+def test_two_runs_of_prime_rl_have_no_port_in_common(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, era: str, of_env_servers: set[int]
+) -> None:
     """Finding P3."""
     monkeypatch.setattr(launch, "lives", alive("one"))
     monkeypatch.setattr(processes, "port_holder", lambda port, host: None)
-    one, nothing_moves = ports.with_ports(prime_rl(tmp_path, "one"))
+    one, nothing_moves = ports.with_ports(prime_rl(tmp_path, "one", era))
     ControlFolder(Path(one.output_dir)).write_record(one)
     assert nothing_moves == ()
-    assert set(ports.listening_ports(one)) == {8000, 8100, 29_000, 5000, 29_501, 5555, 5556, 5557}
-    two, notes = ports.with_ports(prime_rl(tmp_path, "two"))
+    fixed = {8000, 8100, 29_000, 29_501, 5555, 5556, 5557}
+    assert set(ports.listening_ports(one)) == fixed | of_env_servers
+    two, notes = ports.with_ports(prime_rl(tmp_path, "two", era))
     assert set(ports.listening_ports(one)).isdisjoint(ports.listening_ports(two))
-    assert "port 5000 is the experiment one's: this experiment uses 5001 for the env servers" in notes
-    assert len(notes) == 5
+    moved = "port 5000 is the experiment one's: this experiment uses 5001 for the env servers"
+    assert (moved in notes) == bool(of_env_servers)
+    assert len(notes) == 4 + len(of_env_servers)

@@ -110,6 +110,13 @@ def test_a_resume_that_repeats_steps_is_a_sign_of_life_without_a_period() -> Non
     assert job.run(10) == "no metric row for 5m10s (usually every 2.0s)"
 
 
+def test_a_step_that_is_written_down_is_a_sign_of_life() -> None:
+    job = Watched(JOB, Signs(pid=7, log_bytes=0, beat=1))
+    job.run(100, log_bytes=5, beat=1)
+    assert job.run(1000, beat=1) is None, "silent, but it trains"
+    assert job.run(310) == "no step written down for 5m10s (usually every 2.0s), no output for 21m"
+
+
 def test_zero_means_never() -> None:
     job = Watched(replace(JOB, silence_s=0.0), Signs(pid=7, log_bytes=0, is_stopped=True))
     assert job.run(10_000) is None

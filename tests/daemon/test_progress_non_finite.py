@@ -8,7 +8,7 @@ from rltui.services.run_metrics import RunMetrics
 
 
 def tracker(folder: Path) -> ProgressTracker:
-    return ProgressTracker(RunMetrics(folder / "metrics.jsonl", TINYRL), TINYRL)
+    return ProgressTracker(RunMetrics((folder / "metrics.jsonl",), TINYRL), TINYRL)
 
 
 def write(folder: Path, *rows: str) -> None:

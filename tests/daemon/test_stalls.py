@@ -24,11 +24,13 @@ from rltui.daemon import stalls
 from rltui.daemon.progress import ProgressTracker
 from rltui.daemon.stalls import StallWatch, rule_of
 from rltui.daemon.telling import Teller
+from rltui.frameworks.base import RunFiles
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.journal_file import read_journal
 from rltui.services.processes import AttemptRecord, boot_identity, read_process_id
 from rltui.services.processes.identity import read_stat
 from rltui.services.recipe import Launch
+from rltui.services.run_folder import RunFolder
 from rltui.services.run_metrics import RunMetrics
 from rltui.services.stack_dump import find_py_spy
 
@@ -62,17 +64,18 @@ class Runner:
 
 @dataclass
 class Host:
-    folder: Path
+    root: Path
     runners: dict[str, Runner] = field(default_factory=dict)
     stalls: list[tuple[str, str | None]] = field(default_factory=list)
     activities: list[InferenceActivity | None] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.teller = Teller(self.folder / "journal.jsonl")
-        self.progress = ProgressTracker(RunMetrics(self.folder / "metrics.jsonl", TINYRL), TINYRL)
+        self.folder = RunFolder(self.root, RunFiles(beats={"trainer": "trainer_step"}))
+        self.teller = Teller(self.root / "journal.jsonl")
+        self.progress = ProgressTracker(RunMetrics(self.folder.metrics, TINYRL), TINYRL)
 
     def add(self, spec: ComponentSpec, *, metrics: str | None = None) -> Runner:
-        folder = self.folder / spec.id
+        folder = self.root / spec.id
         folder.mkdir()
         (folder / "output.log").write_text("started\n")
         runner = Runner(spec, folder, Life(kind=spec.kind, state=ComponentState.READY, epoch=1))
@@ -160,7 +163,7 @@ def test_metric_rows_count_for_their_writer_only(host: Host) -> None:
     host.add(spec("trainer", dump=False, silence_s=20))
     host.add(spec("orchestrator", dump=False, silence_s=20))
     watch = StallWatch(host)
-    metrics = host.folder / "metrics.jsonl"
+    metrics = host.root / "metrics.jsonl"
     now = 0.0
     for step in range(1, 30):
         with metrics.open("a") as file:
@@ -235,7 +238,7 @@ async def test_the_stacks_of_a_hanging_program_are_written_once(
     looks(watch, 0.0, 400.0)
     (writing,) = [task for task in asyncio.all_tasks() if task.get_name() == "stacks of trainer"]
     await writing
-    entries = read_journal(host.folder / "journal.jsonl")
+    entries = read_journal(host.root / "journal.jsonl")
     assert [entry.kind for entry in entries] == ["stall"]
     assert (entries[0].component, entries[0].attempt) == ("trainer", 1)
     assert "wait_for_batch (hangs.py:4)" in entries[0].data["stacks"]

@@ -231,7 +231,7 @@ def test_pair_of_c_restarted_beside_a_warm_server_goes_on(made: Prepare) -> None
 @pytest.mark.slow
 def test_stopped_orchestrator_of_c_leaves_half_a_checkpoint(made: Prepare) -> None:
     run = training(made("C", max_steps=1000, interval=500), "orchestrator", 2)
-    run.processes["orchestrator"].send_signal(signal.SIGTERM)
+    run.processes["orchestrator"].send_signal(signal.SIGINT)
     assert run.processes["orchestrator"].wait(10) == 1
     assert "forcing cleanup" in run.text("orchestrator")
     found = [path.name for path in run.run.glob("checkpoints/step_*/*")]

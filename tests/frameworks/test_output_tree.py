@@ -28,6 +28,11 @@ TREES = {
         "prime-rl",
         ("logs", "logs/latest", "logs/attempt_1", "configs", "configs/trainer.json", "metrics.jsonl"),
     ),
+    "latest": (
+        "prime-rl",
+        ("logs", "configs", "configs/latest", "configs/attempt_1", "monitors", "monitors/file"),
+    ),
+    "latest, evals only": ("prime-rl", ("monitors", "monitors/file")),
     "current, only resolved": ("prime-rl", ("configs", "configs/trainer.json")),
     "current, where an older run left its own": (
         "prime-rl",

@@ -5,8 +5,10 @@ from __future__ import annotations
 from rltui.frameworks.base import Resolution
 from rltui.frameworks.resolutions import needed
 
-PARTS = Resolution(edits={}, outputs={"trainer": "out/trainer.toml", "env": "out/envs/*.json"})
-LAUNCHER = Resolution(edits={}, outputs={"launcher": "rl.toml"})
+PARTS = Resolution(
+    edits={}, outputs={"trainer": ("out/a_*/trainer.toml",), "env": ("none", "out/envs/*.json")}
+)
+LAUNCHER = Resolution(edits={}, outputs={"launcher": ("rl.toml",)})
 
 
 def test_only_those_are_needed_of_which_an_output_is_wanted() -> None:

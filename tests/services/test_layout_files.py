@@ -108,6 +108,10 @@ def test_find_suggests_known_names() -> None:
             ONE + "ready = { timeout_s = 5 }\n",
             ":4:1: component 'a', ready: set exactly one of http, tcp, log, file",
         ),
+        (
+            ONE + 'ready = { tcp = "h:1", file = "{a}" }\n',
+            ":4:1: component 'a', ready: set exactly one of http, tcp, log, file",
+        ),
         (  # B9
             ONE + 'ready = { http = "https://h:80a0/health" }\n',
             ":4:1: component 'a', ready: http is 'https://h:80a0/health'; use a URL such as",

@@ -45,3 +45,16 @@ def test_a_file_that_cannot_be_read_has_no_rows(tmp_path: Path) -> None:
     path.mkdir()
     (path / "x").touch()
     assert list(MetricsFeed(path).read()) == []
+
+
+def test_the_first_place_with_a_file_counts(tmp_path: Path) -> None:
+    newer, older = tmp_path / "monitors/file/metrics.jsonl", tmp_path / "metrics.jsonl"
+    feed = MetricsFeed(newer, older)
+    older.write_bytes(b'{"step": 7}\n')
+    assert list(feed.read()) == [{"step": 7}]
+    newer.parent.mkdir(parents=True)
+    newer.write_bytes(b'{"step": null}\n{"step": 1}\n')
+    assert list(feed.read()) == [{"step": None}, {"step": 1}]
+    assert feed.restarted, "an earlier run left the other"
+    newer.unlink()
+    assert list(feed.read()) == [{"step": 7}]

@@ -114,9 +114,42 @@ def test_programs_of_their_own_get_devices_by_number(tmp_path: Path, monkeypatch
 def test_only_what_the_layout_asks_for_is_resolved(tmp_path: Path) -> None:
     def resolutions(files: ConfigFiles, context: RunContext) -> tuple[Resolution, ...]:
         note = f"{context.resume_step} {context.run_id}"
-        return tuple(Resolution(edits={}, outputs={name: name}, notes=(note,)) for name in ("a", "b"))
+        return tuple(Resolution(edits={}, outputs={name: (name,)}, notes=(note,)) for name in ("a", "b"))
 
     own = replace(GENERIC, resolutions=resolutions)
     found = of_framework(tmp_path, own, "x", "{config.b}").resolutions("serve", {}, resume_step=3, run_id="i")
     assert [(list(one.outputs), one.notes) for one in found] == [(["b"], ("3 i",))]
     assert of_framework(tmp_path, own, "x").resolutions("serve", {}, resume_step=None, run_id="") == []
+
+
+@pytest.mark.parametrize(
+    ("port", "file", "asked"),
+    [("h:1", "", ("h:1", None)), ("", "/a/address", (None, "/a/address")), ("h:1", "/a", ("h:1", None))],
+)
+def test_of_several_probes_the_first_counts_that_is_filled_in(
+    tmp_path: Path, port: str, file: str, asked: tuple[str | None, str | None]
+) -> None:
+    own = replace(
+        GENERIC, template_values=lambda files, context: {"workspace": "/", "tcp": port, "file": file}
+    )
+    spec = ComponentSpec.model_validate(
+        {"id": "serve", "command": ["x"], "ready": {"tcp": "{tcp}", "file": "{file}", "timeout_s": 7}}
+    )
+    record = ExperimentRecord("one", str(tmp_path), str(tmp_path), (), "parts.toml", "x", 1.0)
+    ready = Recipe(record, Layout(component=(spec,)), own).launch("serve", {}, resume_step=None).ready
+    assert ready is not None
+    assert (ready.tcp, ready.file, ready.timeout_s) == (*asked, 7)
+
+
+def test_framework_knows_what_was_made_for_a_start(tmp_path: Path) -> None:
+    def values(files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
+        return {"workspace": "/", "where": str(context.made.get("env", {}).get("address_file"))}
+
+    recipe = of_framework(tmp_path, replace(GENERIC, template_values=values), "{where}")
+    made = tmp_path / "env.json"
+    made.write_text('{"address_file": "/x/a.address"}')
+    launch = recipe.launch("serve", {}, resume_step=None, resolved={"env": str(made)})
+    assert launch.argv == ("/x/a.address",)
+    made.write_text("{")
+    with pytest.raises(ConfigError, match=r"env\.json cannot be read"):
+        recipe.launch("serve", {}, resume_step=4, resolved={"env": str(made)})

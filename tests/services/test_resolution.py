@@ -22,7 +22,7 @@ FILES: ConfigFiles = {"rl": ConfigFile("rl", "/c/rl.toml", {"max_steps": 3, "cle
 RESOLUTION = Resolution(
     edits={"rl": {"output_dir": "{scratch}/out", "clean": None}},
     commands=(("make.py", "@", "{input.rl}", "--into", "{scratch}/out"),),
-    outputs={"trainer": "out/trainer.toml", "env": "out/envs/*.json"},
+    outputs={"trainer": ("out/trainer.toml",), "env": ("out/envs/*.json",)},
     replaced={"{scratch}/out": "/real"},
 )
 MAKES = """
@@ -117,7 +117,7 @@ def test_command_that_never_ends_is_ended_with_its_children(tmp_path: Path) -> N
 
 
 def test_missing_output_is_an_error_unless_it_is_optional(tmp_path: Path) -> None:
-    resolution = replace(RESOLUTION, outputs={**RESOLUTION.outputs, "inference": "out/inference.toml"})
+    resolution = replace(RESOLUTION, outputs={**RESOLUTION.outputs, "inference": ("out/inference.toml",)})
     with pytest.raises(ConfigError, match="the config of inference was not written") as caught:
         make(tmp_path, program(tmp_path, MAKES), replace(resolution, unsupported="take another layout"))
     assert caught.value.hint == "take another layout"
@@ -130,7 +130,7 @@ def test_missing_output_is_an_error_unless_it_is_optional(tmp_path: Path) -> Non
 
 
 def test_copies_need_no_command_and_no_checkout(tmp_path: Path) -> None:
-    resolution = Resolution(edits={"rl": {"output_dir": "/real"}}, outputs={"launcher": "rl.toml"})
+    resolution = Resolution(edits={"rl": {"output_dir": "/real"}}, outputs={"launcher": ("rl.toml",)})
     made = make(tmp_path, Missing("no checkout"), resolution)
     data = tomllib.loads(Path(made.files["launcher"]).read_text())
     assert data == {"max_steps": 3, "clean": True, "output_dir": "/real"}
@@ -159,3 +159,64 @@ def test_what_was_made_long_ago_is_made_again(tmp_path: Path) -> None:
     os.utime(kept, (long_ago, long_ago))
     assert not make(tmp_path, run).was_kept
     assert (tmp_path / "count").read_text() == "xx"
+
+
+ATTEMPTS = """
+    import json, os, pathlib, sys
+    out = pathlib.Path(sys.argv[4])
+    for number in (2, 10):
+        resolved = out / f"configs/attempt_{number}/resolved"; (resolved / "envs").mkdir(parents=True)
+        (resolved / "trainer.json").write_text(json.dumps({"attempt": number}))
+        (resolved / "envs/Math.json").write_text(json.dumps({"file": f"{resolved}/envs/Math.address"}))
+    if "base_port" in open(sys.argv[2]).read():
+        sys.exit("--env.base-port\\n  Extra inputs are not permitted")
+"""
+PLACES = ("out/configs/attempt_*/resolved", "out/configs")
+
+
+def attempts(folder: Path) -> Resolution:
+    return replace(
+        RESOLUTION,
+        outputs={
+            "trainer": tuple(f"{place}/trainer.json" for place in PLACES),
+            "env": tuple(f"{place}/envs/*.json" for place in PLACES),
+        },
+        replaced={"{scratch}/out/configs/attempt_10/resolved": str(folder / "shared")},
+        shared={"trainer": f"{folder}/shared/trainer.json", "env": f"{folder}/shared/envs/*.json"},
+        folders=(f"{folder}/logs/x",),
+    )
+
+
+def test_output_is_taken_from_the_first_place_and_the_newest_attempt(tmp_path: Path) -> None:
+    made = make(tmp_path, program(tmp_path, ATTEMPTS), attempts(tmp_path))
+    assert json.loads(Path(made.files["trainer"]).read_text()) == {"attempt": 10}
+    older = """
+        import json, pathlib, sys
+        configs = pathlib.Path(sys.argv[4]) / "configs"; (configs / "envs").mkdir(parents=True)
+        (configs / "trainer.json").write_text("{}"); (configs / "envs/Math.json").write_text("{}")
+    """
+    other = tmp_path / "older"
+    other.mkdir()
+    assert set(make(other, program(other, older), attempts(other)).files) == {"trainer", "env.Math"}
+
+
+def test_shared_copies_lie_where_programs_look_for_them(tmp_path: Path) -> None:
+    resolution = attempts(tmp_path)
+    made = make(tmp_path, program(tmp_path, ATTEMPTS), resolution)
+    shared = tmp_path / "shared/envs/Math.json"
+    assert json.loads(shared.read_text()) == {"file": str(shared.with_suffix(".address"))}
+    assert shared.read_text() == Path(made.files["env.Math"]).read_text()
+    assert (tmp_path / "shared/trainer.json").exists()
+    assert (tmp_path / "logs/x").is_dir()
+    shared.unlink()
+    assert make(tmp_path, program(tmp_path, ATTEMPTS), resolution).was_kept
+    assert shared.exists(), "also where nothing was made anew"
+
+
+def test_edit_that_is_refused_as_unknown_is_left_out_where_it_may(tmp_path: Path) -> None:
+    edits = {"rl": {**RESOLUTION.edits["rl"], "env.base_port": 7}}
+    resolution = replace(attempts(tmp_path), edits=edits)
+    with pytest.raises(ConfigError, match="refuses the config"):
+        make(tmp_path, program(tmp_path, ATTEMPTS), resolution)
+    allowed = replace(resolution, unless_unknown=frozenset({"env.base_port"}))
+    assert "trainer" in make(tmp_path, program(tmp_path, ATTEMPTS), allowed).files

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -113,3 +114,20 @@ def test_what_is_always_stale_goes_whatever_its_step(tmp_path: Path) -> None:
     aside = RunFolder(tmp_path, RunFiles(stale_always=("broadcasts",))).move_stale_aside(5)
     assert aside is not None
     assert len(list((aside / "broadcasts").iterdir())) == 2
+
+
+def test_folders_without_a_file_are_no_run(tmp_path: Path) -> None:
+    """prime-rl's launcher takes them as well; rltui makes one for logs before anything has run."""
+    files = RunFiles(artifacts=("logs",))
+    (tmp_path / "logs/rltui").mkdir(parents=True)
+    assert RunFolder(tmp_path, files).artifacts() == []
+    (tmp_path / "logs/rltui/a.log").touch()
+    assert RunFolder(tmp_path, files).artifacts() == ["logs"]
+
+
+def test_file_that_is_written_with_each_step_beats(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path, RunFiles(beats={"trainer": "trainer_step"}))
+    assert folder.beat("trainer") is None
+    (tmp_path / "trainer_step").write_text("1")
+    os.utime(tmp_path / "trainer_step", ns=(5, 5))
+    assert (folder.beat("trainer"), folder.beat("inference")) == (5, None)

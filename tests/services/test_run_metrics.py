@@ -51,7 +51,7 @@ def write(path: Path, *lines: str) -> None:
 
 def tracker(tmp_path: Path) -> ProgressTracker:
     logs = {name: tmp_path / f"{name}.log" for name in ("orchestrator", "trainer", "launcher")}
-    metrics = RunMetrics(tmp_path / "metrics.jsonl", SPLIT, logs=lambda: logs)
+    metrics = RunMetrics((tmp_path / "metrics.jsonl",), SPLIT, logs=lambda: logs)
     return ProgressTracker(metrics, SPLIT, ["orchestrator", "trainer", "launcher"])
 
 
@@ -134,7 +134,7 @@ def test_a_new_supervisor_knows_earlier_attempts_since_the_run_began_anew(tmp_pa
     earlier = earlier_logs(control, ["trainer"])
     assert [log.parent.name for _, log in earlier] == ["attempt-2"]
     metrics = RunMetrics(
-        tmp_path / "metrics.jsonl",
+        (tmp_path / "metrics.jsonl",),
         SPLIT,
         logs=lambda: newest_logs(control, ["trainer"]),
         earlier_logs=lambda: earlier,

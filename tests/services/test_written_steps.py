@@ -14,6 +14,8 @@ from rltui.services.written_steps import written_max_steps
     [
         ("configs/trainer.json", '{"max_steps": 20, "model": {}}', 20),
         ("configs/sft.json", '{"max_steps": 7}', 7),
+        ("configs/latest/resolved/trainer.json", '{"max_steps": 21}', 21),
+        ("configs/resolved/sft.json", '{"max_steps": 8}', 8),
         ("configs/trainer.toml", "max_steps = 30\n", 30),
         ("run_default/control/orch.toml", "max_steps = 40\n", 40),
         ("configs/trainer.json", '{"max_steps": null}', None),

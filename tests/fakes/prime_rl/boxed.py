@@ -15,7 +15,7 @@ from tests.conftest import Box
 from tests.fakes.prime_rl.checkout import TOOLS, checkout
 from tests.fakes.prime_rl.engine import WEIGHTS_ROUTE
 from tests.fakes.prime_rl.examples import Ports, free_ports, write_example, write_sft_example
-from tests.fakes.prime_rl.generation import Name
+from tests.fakes.prime_rl.generation import GENERATIONS, Name
 from tests.fakes.prime_rl.http_client import get
 from tests.waiting import retry_until
 
@@ -87,7 +87,7 @@ class PrimeBox:
 
     def weights(self) -> dict[str, Any]:
         """What the engine has loaded."""
-        port = self.ports.engine if self.generation == "C" else self.ports.server
+        port = self.ports.engine if GENERATIONS[self.generation].is_late else self.ports.server
         state: dict[str, Any] = get(f"http://localhost:{port}{WEIGHTS_ROUTE}")
         return state
 

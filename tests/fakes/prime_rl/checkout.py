@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.fakes.prime_rl.generation import Name
+from tests.fakes.prime_rl.generation import GENERATIONS, Name
 from tests.fakes.prime_rl.main import CURRENT_PROGRAMS, PROGRAMS
 
 TOOLS = "tools"
@@ -30,6 +30,14 @@ _MARKS: dict[Name, tuple[str, ...]] = {
         "packages/prime-rl-configs/src/prime_rl/configs/monitors.py",
         "packages/prime-rl-configs/src/prime_rl/configs/rl.py",
     ),
+    "D": (
+        "src/prime_rl/entrypoints/rl.py",
+        "src/prime_rl/entrypoints/dashboard.py",
+        "packages/prime-rl-configs/pyproject.toml",
+        "packages/prime-rl-configs/src/prime_rl/configs/monitors.py",
+        "packages/prime-rl-configs/src/prime_rl/configs/eval.py",
+        "packages/prime-rl-configs/src/prime_rl/configs/rl.py",
+    ),
 }
 """Files by which one can tell the generation, empty here."""
 
@@ -44,10 +52,10 @@ def checkout(tmp_path: Path, generation: Name) -> Path:
     programs = root / ".venv" / "bin"
     programs.mkdir(parents=True)
     (programs / "python").symlink_to(sys.executable)
-    names = {*PROGRAMS, *(CURRENT_PROGRAMS if generation == "C" else ())}
+    names = {*PROGRAMS, *(CURRENT_PROGRAMS if GENERATIONS[generation].is_late else ())}
     for name in names:
         _program(programs / name, "main", "run", f"run({name!r}, {generation!r})")
-    if generation == "C":
+    if GENERATIONS[generation].is_late:
         _program(programs / "vllm-router", "router", "vllm_router", "sys.exit(vllm_router(sys.argv[1:]))")
     _program(root / TOOLS / "uv", "uv", "uv", "sys.exit(uv(sys.argv[1:]))")
     return root

@@ -66,7 +66,7 @@ class Checkpoints:
 
 def _wanted(generation: Generation, tree: Tree) -> int | None:
     """-1: the latest."""
-    if generation.name == "C":
+    if generation.is_late:
         if not has(tree, "resume") or tree["resume"] is None:
             return None
         return int(value_at(tree, "resume.step", -1))

@@ -79,7 +79,7 @@ def supervised(generation: Generation, out: Printer, body: Callable[[Children], 
     def on_term(number: int, frame: FrameType | None) -> None:
         raise AskedToEndError
 
-    if generation.name in ("B1", "C"):
+    if generation.name == "B1" or generation.is_late:
         signal.signal(signal.SIGTERM, on_term)
     children = Children(generation, out)
     try:

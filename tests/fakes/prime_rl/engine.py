@@ -142,7 +142,7 @@ def routes(generation: Generation, engine: Engine) -> dict[str, Route]:
         found["POST /reload_weights"] = engine.reload
     if generation.pauses_engines:
         found |= {"POST /pause": engine.pause, "POST /resume": engine.resume}
-    if generation.name == "C":
+    if generation.is_late:
         found["GET /liveness"] = engine.liveness
     return found
 
@@ -156,9 +156,9 @@ def inference(generation: Generation, arguments: list[str]) -> int:
     if router is not None:
         port = value_at(tree, "backend_port", port + 100)
         out.info(f"Starting router on http://0.0.0.0:{router}/v1 (engine on port {port})")
-    elif generation.name in ("B1", "C"):
+    elif generation.name == "B1" or generation.is_late:
         out.info(f"Starting inference on http://0.0.0.0:{port}/v1")
-    name = "vllm.model" if generation.name == "C" else "model.name"
+    name = "vllm.model" if generation.is_late else "model.name"
     in_memory = value_at(tree, "weight_broadcast.type", "filesystem") == "nccl"
     engine = Engine(value_at(tree, name, "Qwen/Qwen3-0.6B"), in_memory=in_memory)
     _print_start(out, port)
@@ -179,7 +179,7 @@ def inference(generation: Generation, arguments: list[str]) -> int:
 
 
 def _router(generation: Generation, tree: Tree, port: int) -> int | None:
-    if generation.name != "C" or (has(tree, "router") and value_at(tree, "router") in (None, "None")):
+    if not generation.is_late or (has(tree, "router") and value_at(tree, "router") in (None, "None")):
         return None
     return port
 

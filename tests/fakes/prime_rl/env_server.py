@@ -1,9 +1,10 @@
-"""An environment's server: listens at the address that its config names."""
+"""An environment's server: listens where its config says, or says in a file where it listens."""
 
 from __future__ import annotations
 
 import signal
 import socket
+from pathlib import Path
 
 from tests.fakes.prime_rl.generation import Generation
 from tests.fakes.prime_rl.grammar import parse
@@ -15,10 +16,16 @@ from tests.fakes.prime_rl.trees import value_at
 def env_server(generation: Generation, arguments: list[str]) -> int:
     """The program `env-server`; ends with SIGTERM."""
     tree = component(generation, "env-server", parse(generation, "env-server", arguments))
-    address = value_at(tree, "serve.address", "tcp://127.0.0.1:5000")
+    file = value_at(tree, "address_file")
+    address = value_at(tree, "serve.address", f"tcp://127.0.0.1:{5000 if file is None else 0}")
     host, _, port = address.removeprefix("tcp://").rpartition(":")
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with socket.create_server((host, int(port))) as listener:
+        if file is not None:
+            address = f"tcp://{host}:{listener.getsockname()[1]}"
+            written = Path(f"{file}.tmp")
+            written.write_text(address)
+            written.replace(file)
         Printer().info(f"Environment server ready at {address}")
         while True:
             listener.accept()[0].close()

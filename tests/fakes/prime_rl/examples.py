@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.fakes.prime_rl.generation import Name
+from tests.fakes.prime_rl.generation import GENERATIONS, Name
 
 _DATA = Path(__file__).parents[2] / "data" / "prime_rl"
 
@@ -60,11 +60,14 @@ def write_example(
         return [
             _write(folder / name, _text(f"era_a/{name}", max_steps) + more) for name, more in parts.items()
         ]
-    text = _text("era_c/rl.toml" if generation == "C" else "era_b/rl.toml", max_steps)
+    late = GENERATIONS[generation].is_late
+    text = _text(f"era_{generation.lower()}/rl.toml" if late else "era_b/rl.toml", max_steps)
     text = text.replace("[ckpt] # Checkpoint at the end of training", f"[ckpt]\ninterval = {interval}")
-    if generation == "C":
+    if late:
         text = text.replace("[inference]", f"[inference]\nbackend_port = {ports.engine}")
-        text = text.replace("[orchestrator]", f"[orchestrator]\nenv_server_base_port = {ports.env}")
+        if generation == "C":
+            text = text.replace("[orchestrator]", f"[orchestrator]\nenv_server_base_port = {ports.env}")
+        text = text.replace("\ninterval = 10\nkeep_last = 2", f"\ninterval = {interval}")
         text += f'\n[orchestrator.model.client]\nbase_url = "{url}"\n'
         text += f'\n[weight_broadcast]\ntype = "nccl"\nport = {ports.weights}\n'
         text += f'\n[rollout_transport]\ntype = "zmq"\nport = {ports.batches}\n'
@@ -77,7 +80,7 @@ def write_sft_example(folder: Path, generation: Name, *, max_steps: int, interva
     """Without the evals of the last generation, for which it would need a server."""
     text = _text("era_b/sft.toml", max_steps)
     text = text.replace("[ckpt] # Checkpoint at the end of training", f"[ckpt]\ninterval = {interval}")
-    if generation == "C":
+    if GENERATIONS[generation].is_late:
         text += "\n[deployment]\nnum_train_gpus = 1\n"
     return _write(folder / "sft.toml", text)
 

@@ -15,9 +15,9 @@ def steps(folder: Path) -> list[int]:
     return sorted(int(name) for name in names if name.isdigit())
 
 
-def complete_steps(folder: Path) -> list[int]:
-    """Those that hold a file STABLE."""
-    return [step for step in steps(folder) if (folder / f"step_{step}" / "STABLE").exists()]
+def complete_steps(folder: Path, mark: str = "STABLE") -> list[int]:
+    """Those that hold the file."""
+    return [step for step in steps(folder) if (folder / f"step_{step}" / mark).exists()]
 
 
 def wait_for(path: Path) -> None:
@@ -34,8 +34,8 @@ def remove_beyond(folder: Path, step: int) -> list[int]:
     return gone
 
 
-def complete(folder: Path, content: str = "", name: str = "weights.bin") -> None:
-    """Write a step folder, its mark STABLE last."""
+def complete(folder: Path, content: str = "", *, mark: str = "STABLE") -> None:
+    """Write a step folder, its mark last."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text(content)
-    (folder / "STABLE").touch()
+    (folder / "weights.bin").write_text(content)
+    (folder / mark).touch()

@@ -1,17 +1,18 @@
-"""What differs between the four generations of prime-rl that the stand-ins play."""
+"""What differs between the five generations of prime-rl that the stand-ins play."""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-Name = Literal["A1", "B0", "B1", "C"]
+Name = Literal["A1", "B0", "B1", "C", "D"]
 NAMES: tuple[Name, ...] = ("A1", "B0", "B1", "C")
-"""Oldest first; the letters are those of the reference."""
+"""Oldest first; the letters are those of the reference. Without D, of which no whole tree was ever read: it
+is C with another hand-over, and has tests of its own."""
 
 Tree = dict[str, Any]
 """A parsed config."""
@@ -50,9 +51,23 @@ class Generation:
     clean_key: str
     launcher_files: str
     """Folder for the configs of the children; `{output}` is the run's folder, else it is in the cwd."""
+    markers: tuple[str, str, str] = ("STABLE", "NCCL_READY", "STABLE")
+    """Files of a broadcast: the trainer has something, the server takes it, it is there."""
+    batches: str = "rollouts"
+    metrics: str = "metrics.jsonl"
+
+    @property
+    def is_late(self) -> bool:
+        """Steps from 1, run folders, env servers, a router, broadcasts in memory."""
+        return self.name in ("C", "D")
+
+    @property
+    def has_attempts(self) -> bool:
+        """Configs of every launch are kept, and env servers tell their addresses in files beside them."""
+        return self.name == "D"
 
 
-GENERATIONS: Mapping[Name, Generation] = {
+_UNTIL_AUGUST: Mapping[Name, Generation] = {
     "A1": Generation(
         name="A1",
         first_step=0,
@@ -124,6 +139,16 @@ GENERATIONS: Mapping[Name, Generation] = {
         stale_output="anything",
         clean_key="clean",
         launcher_files="{output}/configs",
+    ),
+}
+GENERATIONS: Mapping[Name, Generation] = {
+    **_UNTIL_AUGUST,
+    "D": replace(
+        _UNTIL_AUGUST["C"],
+        name="D",
+        markers=(".sender_ready", ".receiver_ready", ".finished"),
+        batches="batches",
+        metrics="monitors/file/metrics.jsonl",
     ),
 }
 

@@ -52,12 +52,7 @@ def _option(generation: Generation, program: str, arguments: list[str], at: int,
     if not equals and arguments[behind : behind + 1] == ["@"] and behind + 1 < len(arguments):
         _section(generation, line, key, arguments[behind + 1])
         return behind + 2
-    if (
-        not equals
-        and generation.name == "C"
-        and arguments[behind : behind + 1]
-        and arguments[behind][0] == "@"
-    ):
+    if not equals and generation.is_late and arguments[behind : behind + 1] and arguments[behind][0] == "@":
         _section(generation, line, key, arguments[behind][1:])
         return behind + 1
     if not equals:

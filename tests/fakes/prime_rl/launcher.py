@@ -36,7 +36,9 @@ def rl(generation: Generation, arguments: list[str]) -> int:
         out.success(f"Config dump complete. Files written to {target}")
         return 0
     prepare_folder(generation, tree, folder, out)
-    configs = _config_folder(generation, folder)
+    configs, logs = _config_folder(generation, folder), None
+    if generation.has_attempts:
+        configs, logs = _attempt(folder)
     write_parts(generation, tree, configs)
     out.info(f"Wrote subconfigs to {configs}")
     if value_at(tree, "dry_run", False):
@@ -44,8 +46,8 @@ def rl(generation: Generation, arguments: list[str]) -> int:
         return 0
     out.info("Starting RL run")
     _check_ports(generation, tree)
-    logs = attempt_folder(generation, folder)
-    return supervised(generation, out, lambda children: _launch(children, tree, configs, logs))
+    output = logs or attempt_folder(generation, folder)
+    return supervised(generation, out, lambda children: _launch(children, tree, configs, output))
 
 
 def write_parts(generation: Generation, tree: Tree, folder: Path) -> None:
@@ -53,10 +55,13 @@ def write_parts(generation: Generation, tree: Tree, folder: Path) -> None:
     for part in PARTS:
         if tree.get(part) is not None:
             write(tree[part], folder / f"{part}{generation.config_suffix}")
-    if generation.name == "C":
+    if generation.is_late:
         for split, source, address in env_servers(tree["orchestrator"]):
+            place = folder / "envs" / split / f"{source_name(source)}.json"
             server = {"env": source.get("env", {}), "serve": {"address": address}, "log": {"level": "warn"}}
-            write(server, folder / "envs" / split / f"{source_name(source)}.json")
+            if generation.has_attempts:
+                server |= {"serve": {}, "address_file": str(place.with_suffix(".address").absolute())}
+            write(server, place)
 
 
 def prepare_folder(generation: Generation, tree: Tree, folder: Path, out: Printer) -> None:
@@ -70,9 +75,7 @@ def prepare_folder(generation: Generation, tree: Tree, folder: Path, out: Printe
         return
     resume = _resume_step(generation, tree, folder)
     if resume is None:
-        if clean and not os.environ.get(
-            "NEVER_CLEAN" if generation.name == "C" else "NEVER_CLEAN_OUTPUT_DIR"
-        ):
+        if clean and not os.environ.get("NEVER_CLEAN" if generation.is_late else "NEVER_CLEAN_OUTPUT_DIR"):
             if folder.exists():
                 out.warning(f"Cleaning existing directory: {folder}")
                 shutil.rmtree(folder)
@@ -80,7 +83,7 @@ def prepare_folder(generation: Generation, tree: Tree, folder: Path, out: Printe
             _refuse_used(generation, folder)
     folder.mkdir(parents=True, exist_ok=True)
     own = folder / generation.own_folder
-    for stale in {folder / "rollouts", own / "rollouts", own / "broadcasts"}:
+    for stale in {folder / generation.batches, own / generation.batches, own / "broadcasts"}:
         if gone := remove_beyond(stale, -1 if resume is None else resume):
             out.info(f"Deleting {len(gone)} step directories in {stale} ({','.join(map(str, gone))})")
 
@@ -89,14 +92,36 @@ def attempt_folder(generation: Generation, folder: Path) -> Path:
     """Where this launch's logs go: in the last generation a new folder, to which `latest` points."""
     logs = folder / "logs"
     logs.mkdir(parents=True, exist_ok=True)
-    if generation.name != "C":
+    if not generation.is_late:
         return logs
-    numbers = [int(entry.name.removeprefix("attempt_")) for entry in logs.glob("attempt_*")]
-    attempt = logs / f"attempt_{1 + max(numbers, default=0)}"
-    attempt.mkdir()
-    link = logs / f".{attempt.name}"
+    return _numbered(logs, 1 + max(_attempts(logs), default=0))
+
+
+def _attempt(folder: Path) -> tuple[Path, Path]:
+    """Folders of this launch for configs and for logs, dry runs included; both or neither may be pinned."""
+    pins = [os.environ.get(f"PRL_ATTEMPT_{kind}_DIR") for kind in ("CONFIG", "LOG")]
+    if all(pins):
+        return Path(str(pins[0])), Path(str(pins[1]))
+    if any(pins):
+        raise_uncaught("ValueError: PRL_ATTEMPT_CONFIG_DIR and PRL_ATTEMPT_LOG_DIR must be set together")
+    kinds = (folder / "configs", folder / "logs")
+    number = 1 + max((found for kind in kinds for found in _attempts(kind)), default=0)
+    configs, logs = (_numbered(kind, number) for kind in kinds)
+    (configs / "command.txt").write_text("uv run rl @ rl.toml\n")
+    return configs / "resolved", logs
+
+
+def _attempts(folder: Path) -> list[int]:
+    return [int(entry.name.removeprefix("attempt_")) for entry in folder.glob("attempt_*")]
+
+
+def _numbered(folder: Path, number: int) -> Path:
+    """A new folder of an attempt, to which `latest` points."""
+    attempt = folder / f"attempt_{number}"
+    attempt.mkdir(parents=True)
+    link = folder / f".{attempt.name}"
     link.symlink_to(attempt.name)
-    link.replace(logs / "latest")
+    link.replace(folder / "latest")
     return attempt
 
 
@@ -142,7 +167,7 @@ def _launch(children: Children, tree: Tree, configs: Path, logs: Path) -> int:
         out.info(f"Starting inference on GPU(s) {' '.join(infer)}")
         words = ["inference", "@", str(files["inference"])]
         children.start("inference", words, outputs["inference"], {"CUDA_VISIBLE_DEVICES": ",".join(infer)})
-    if generation.name == "C":
+    if generation.is_late:
         for split, source, address in env_servers(tree["orchestrator"]):
             name = source_name(source)
             out.info(f"Starting {split} env server {name} at {address}")
@@ -154,12 +179,12 @@ def _launch(children: Children, tree: Tree, configs: Path, logs: Path) -> int:
     out.info(f"Starting trainer on GPU(s) {' '.join(train)}")
     words = trainer_command(generation, "prime_rl.trainer.rl.train", len(train), logs, files["trainer"])
     children.start("trainer", words, outputs["trainer"], {"CUDA_VISIBLE_DEVICES": ",".join(train)})
-    shown = "orchestrator" if generation.name == "C" else "trainer"
+    shown = "orchestrator" if generation.is_late else "trainer"
     out.success(f"Startup complete. Showing {shown} logs...")
     children.follow(outputs[shown])
     code = children.watch(("orchestrator", "trainer"))
     if code == 0:
-        out.success("Training finished!" if generation.name == "C" else "RL training finished!")
+        out.success("Training finished!" if generation.is_late else "RL training finished!")
     return code
 
 
@@ -184,7 +209,7 @@ def _dumps(tree: Tree) -> bool:
 
 def _resume_step(generation: Generation, tree: Tree, folder: Path) -> int | None:
     """The step to go on from, -1 turned into the newest; `None` for a run from scratch."""
-    if generation.name == "C":
+    if generation.is_late:
         wanted = (
             value_at(tree, "resume.step", -1) if has(tree, "resume") and tree["resume"] is not None else None
         )
@@ -202,6 +227,8 @@ def _refuse_used(generation: Generation, folder: Path) -> None:
             "Set ckpt.resume_step=-1 or clean_output_dir=true."
         )
     launcher = ("configs", "rl.sbatch", "sft.sbatch")
+    if generation.has_attempts and not any(path.is_file() for path in (folder / "logs").rglob("*")):
+        launcher = ("configs", "launcher", "logs")
     entries = folder.iterdir() if generation.stale_output == "anything" and folder.exists() else ()
     if any(entry.name not in launcher for entry in entries):
         raise_uncaught(
@@ -213,7 +240,7 @@ def _refuse_used(generation: Generation, folder: Path) -> None:
 def _check_ports(generation: Generation, tree: Tree) -> None:
     if generation.name == "A1" or tree.get("inference") is None:
         return
-    key = "model.client.base_url" if generation.name == "C" else "client.base_url"
+    key = "model.client.base_url" if generation.is_late else "client.base_url"
     base = value_at(tree, f"orchestrator.{key}", "http://localhost:8000/v1")
     client = urlparse(base[0] if isinstance(base, list) else base).port
     server = value_at(tree, "inference.server.port", 8000)

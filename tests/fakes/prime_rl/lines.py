@@ -55,8 +55,8 @@ def refuse(name: Name, model: str, faults: list[tuple[str, str]]) -> NoReturn:
     if name in ("A1", "B0"):
         body = "\n".join(f"{key or model}\n  {message}" for key, message in faults)
         raise_uncaught(f"pydantic_core._pydantic_core.ValidationError: {count}\n{body}")
-    title = "Config file error" if name == "C" or all(key for key, _ in faults) else "Value error"
-    rows = ["Failed to validate config:", "", count] if name == "C" else [count]
+    title = "Config file error" if name in ("C", "D") or all(key for key, _ in faults) else "Value error"
+    rows = ["Failed to validate config:", "", count] if name in ("C", "D") else [count]
     for key, message in faults:
         rows += ["--" + key.replace("_", "-") if key else "<root>", f"  {message}"]
     _end(_box(title, rows))

@@ -1,10 +1,10 @@
-"""`metrics.jsonl` of the last generation: partial rows of two programs, several a step."""
+"""`metrics.jsonl` of the last generations: partial rows of two programs, several a step."""
 
 from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from tests.fakes.prime_rl.generation import Generation, Tree
 from tests.fakes.prime_rl.trees import has, value_at
@@ -16,13 +16,21 @@ class Metrics:
     def __init__(self, generation: Generation, tree: Tree) -> None:
         is_off = has(tree, "monitors.file") and value_at(tree, "monitors.file") in (None, "None")
         self._path: Path | None = None
-        if generation.name == "C" and not is_off:
+        if generation.is_late and not is_off:
             output = Path(value_at(tree, "output_dir", "outputs"))
-            self._path = output / value_at(tree, "monitors.file.path", "metrics.jsonl")
+            named = value_at(tree, "monitors.file.path", PurePath(generation.metrics).name)
+            self._path = output / PurePath(generation.metrics).with_name(named)
+        self._has_clock = generation.has_attempts
 
     def row(self, step: int, values: dict[str, float]) -> None:
+        """The latest generation writes rows by the clock besides, without a step."""
         if self._path is None:
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
+        rows: list[dict[str, object]] = [{"step": step, "time": time.time(), **values}]
+        if self._has_clock:
+            rows.append(
+                {"step": None, "time": time.time(), "concurrency/max_inflight": 64.0, "producer": "orch"}
+            )
         with self._path.open("a") as file:
-            file.write(json.dumps({"step": step, "time": time.time(), **values}) + "\n")
+            file.write("".join(json.dumps(row) + "\n" for row in rows))

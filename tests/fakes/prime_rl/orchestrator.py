@@ -12,7 +12,7 @@ from tests.fakes.prime_rl.resolve import component
 def orchestrator(generation: Generation, arguments: list[str]) -> int:
     """Until the last step; the exit code."""
     tree = component(generation, "orchestrator", parse(generation, "orchestrator", arguments))
-    if generation.name == "C":
+    if generation.is_late:
         return CurrentOrchestrator(generation, tree).run()
     FilesOrchestrator(generation, tree).run()
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from pathlib import Path
@@ -17,7 +18,7 @@ from tests.fakes.prime_rl.generation import Generation, Tree
 from tests.fakes.prime_rl.lines import Printer
 from tests.fakes.prime_rl.metrics_file import Metrics
 from tests.fakes.prime_rl.pool import Pool
-from tests.fakes.prime_rl.resolve import env_servers
+from tests.fakes.prime_rl.resolve import env_servers, source_name
 from tests.fakes.prime_rl.rollout_files import write_batch, write_readable
 from tests.fakes.prime_rl.switches import switches
 from tests.fakes.prime_rl.trees import value_at
@@ -77,9 +78,11 @@ class CurrentOrchestrator:
     def _begin(self) -> int:
         """Handshakes with everybody; the number of the last step that was done before."""
         self.out.info("Loading training environments")
-        for _, _, address in env_servers(self.tree):
-            while not is_up(address):
+        for split, source, address in env_servers(self.tree):
+            found = self._published(split, source) if self.generation.has_attempts else address
+            while not is_up(found):
                 time.sleep(POLL_S)
+            self.out.info(f"Env {source_name(source)} ready at {found}")
         self.out.success("Train environment(s) ready")
         resumed = self.checkpoints.resume_step(self.out)
         self.pool.wait_until_ready()
@@ -97,10 +100,18 @@ class CurrentOrchestrator:
             self.out.info(f"ZMQ micro batch sender initialized: endpoint=tcp://localhost:{port}")
         folder = self.broadcasts / f"step_{done}"
         if not self.in_memory:
-            wait_for(folder / "STABLE")
+            wait_for(folder / self.generation.markers[0])
         self._update_policy(done)
         self.step = done + 1
         return done
+
+    def _published(self, split: str, source: Tree) -> str:
+        """The address that the server wrote down; read once, whoever wrote it."""
+        pinned = os.environ.get("PRL_ATTEMPT_CONFIG_DIR")
+        configs = Path(pinned) if pinned else self.output / "configs" / "latest" / "resolved"
+        file = configs / "envs" / split / f"{source_name(source)}.address"
+        wait_for(file)
+        return file.read_text()
 
     def _ship(self) -> None:
         step = self.step
@@ -149,14 +160,16 @@ class CurrentOrchestrator:
             self._take_new_policy()
 
     def _take_new_policy(self) -> None:
-        newest = max(complete_steps(self.broadcasts), default=0)
+        newest = max(complete_steps(self.broadcasts, self.generation.markers[0]), default=0)
         if newest > self.version:
             self.out.info(f"Updating policy in-flight to v{newest}")
             self._update_policy(newest)
 
     def _update_policy(self, version: int) -> None:
         folder = self.broadcasts / f"step_{version}"
-        self.pool.update_weights(folder, ready_file=folder / "NCCL_READY" if self.in_memory else None)
+        self.pool.update_weights(
+            folder, ready_file=folder / self.generation.markers[1] if self.in_memory else None
+        )
         self.version = version
 
     def _wait_for_final_broadcast(self) -> None:

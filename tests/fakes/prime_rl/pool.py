@@ -18,7 +18,7 @@ class Pool:
     """One server; `base_url` for requests, the admin address for weights."""
 
     def __init__(self, generation: Generation, tree: Tree, out: Printer) -> None:
-        client = "model.client" if generation.name == "C" else "client"
+        client = "model.client" if generation.is_late else "client"
         base: Any = value_at(tree, f"{client}.base_url", "http://localhost:8000/v1")
         first = base[0] if isinstance(base, list) else base
         admin = value_at(tree, f"{client}.admin_base_url", [first])
@@ -30,7 +30,7 @@ class Pool:
 
     def wait_until_ready(self) -> None:
         """Until the server answers and has the model."""
-        which = "policy inference pool" if self._generation.name == "C" else "inference pool"
+        which = "policy inference pool" if self._generation.is_late else "inference pool"
         self._out.info(f"Waiting for {which} to be ready")
         begin = warned = time.monotonic()
         while True:

@@ -53,7 +53,7 @@ def whole(generation: Generation, line: CommandLine) -> Tree:
 def run_folder(generation: Generation, tree: Tree, kind: str = "rl") -> Path:
     """Where a launched run writes; names the run where that is not done."""
     output = Path(value_at(tree, "output_dir", "outputs"))
-    if generation.name != "C":
+    if not generation.is_late:
         return output
     if not has(tree, "run.name"):
         words = _sources(tree) if kind == "rl" else [str(value_at(tree, "data.name", "data"))]
@@ -65,13 +65,19 @@ def run_folder(generation: Generation, tree: Tree, kind: str = "rl") -> Path:
 
 
 def env_servers(tree: Tree) -> list[tuple[str, Tree, str]]:
-    """(split, source, address) of every environment that needs a server; `tree` is the orchestrator's."""
+    """(split, source, address) of every environment that needs a server; `tree` is the orchestrator's.
+
+    The latest generation has no addresses before the servers run.
+    """
     port = value_at(tree, "env_server_base_port", 5000)
-    found: list[tuple[str, Tree, str]] = []
-    for split in ("train", "eval"):
-        for source in value_at(tree, f"{split}.source", []):
-            found.append((split, source, f"tcp://127.0.0.1:{port + len(found)}"))
-    return found
+    sources = [
+        (split, source) for split in ("train", "eval") for source in value_at(tree, f"{split}.source", [])
+    ]
+    return [
+        (split, source, f"tcp://127.0.0.1:{port + at}")
+        for at, (split, source) in enumerate(sources)
+        if not has(source, "serve.address")
+    ]
 
 
 def source_name(source: Mapping[str, Any]) -> str:
@@ -79,7 +85,7 @@ def source_name(source: Mapping[str, Any]) -> str:
 
 
 def _spread(generation: Generation, tree: Tree) -> Tree:
-    model = "inference.vllm.model" if generation.name == "C" else "inference.model.name"
+    model = "inference.vllm.model" if generation.is_late else "inference.model.name"
     shared: dict[str, tuple[str, ...]] = {
         "model.name": ("trainer.model.name", "orchestrator.model.name", model),
         "max_steps": ("trainer.max_steps", "orchestrator.max_steps"),
@@ -101,7 +107,7 @@ def _spread(generation: Generation, tree: Tree) -> Tree:
         for target in targets:
             if target.startswith("inference.") and tree.get("inference") is None:
                 continue
-            if generation.name == "C" and has(tree, target) and value_at(tree, target) != value:
+            if generation.is_late and has(tree, target) and value_at(tree, target) != value:
                 clashes.append(f"- ['{key}'] is set, but ['{target}'] is also set")
             if key == "seq_len":
                 fill(tree, target, value)
@@ -112,7 +118,7 @@ def _spread(generation: Generation, tree: Tree) -> Tree:
         refuse(generation.name, _MODELS["rl"], [("", text)])
     _folders(generation, tree)
     _deployment(generation, tree)
-    if generation.name == "C":
+    if generation.is_late:
         _current(tree)
     return tree
 
@@ -135,7 +141,7 @@ def _deployment(generation: Generation, tree: Tree) -> None:
     if tree.get("inference") is None:
         return
     tensor, data = ("vllm.tensor_parallel_size", "vllm.data_parallel_size")
-    if generation.name != "C":
+    if not generation.is_late:
         tensor, data = ("parallel.tp", "parallel.dp")
     parallel = value_at(tree, f"inference.{tensor}", 1)
     if engines % parallel:

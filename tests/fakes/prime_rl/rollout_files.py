@@ -13,7 +13,7 @@ _PROMPT, _ANSWER = "Reverse: abc", "cba"
 
 def write_batch(generation: Generation, output: Path, step: int, ranks: int) -> None:
     """The files that a trainer waits for."""
-    folder = output / "rollouts" / f"step_{step}"
+    folder = output / generation.batches / f"step_{step}"
     folder.mkdir(parents=True, exist_ok=True)
     ranked = "rank_{}.pt" if generation.name == "A1" else "rank_{}.bin"
     shared = generation.name in ("B0", "B1")

@@ -15,7 +15,7 @@ Fault = tuple[str, str]
 _AT_LEAST_ONE = {
     "orchestrator": (
         "batch_size", "token_batch_size", "rollouts_per_example", "group_size", "max_inflight_rollouts",
-        "max_concurrent", "concurrency.max_inflight",
+        "max_concurrent", "concurrency.max_inflight", "train.group_size",
     ),
     "trainer": (),
     "inference": (),
@@ -54,13 +54,13 @@ def cross_faults(generation: Generation, tree: Tree) -> list[Fault]:
     infer = value_at(tree, "deployment.num_infer_gpus", 1) if "inference" in tree else 0
     node = value_at(tree, "deployment.gpus_per_node", 8)
     if generation.name != "A1" and train + infer > node:
-        teacher = "" if generation.name == "C" else " + 0 teacher"
+        teacher = "" if generation.is_late else " + 0 teacher"
         found.append(
             f"Total GPU count ({train + infer} = {train} train + {infer} infer{teacher}) "
             f"exceeds gpus_per_node ({node})."
         )
     sides = [value_at(tree, f"{part}.rollout_transport.type", "zmq") for part in ("trainer", "orchestrator")]
-    if generation.name == "C" and sides[0] != sides[1]:
+    if generation.is_late and sides[0] != sides[1]:
         found.append(
             f"trainer.rollout_transport.type ('{sides[0]}') != "
             f"orchestrator.rollout_transport.type ('{sides[1]}')"
@@ -97,7 +97,8 @@ def _bounds(role: str, tree: Tree) -> Iterator[Fault]:
 
 
 def _batching(generation: Generation, tree: Tree) -> Iterator[str]:
-    group_key = "group_size" if generation.name == "C" else "rollouts_per_example"
+    late = "train.group_size" if generation.has_attempts else "group_size"
+    group_key = late if generation.is_late else "rollouts_per_example"
     tokens = value_at(tree, "token_batch_size")
     if tokens is not None and value_at(tree, "batch_size") is not None:
         yield "Set exactly one of batch_size or token_batch_size"

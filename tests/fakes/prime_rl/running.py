@@ -58,7 +58,7 @@ class Running:
 
     def start_all(self, **environment: str) -> None:
         self.start("inference", **environment)
-        if self.generation == "C":
+        if GENERATIONS[self.generation].is_late:
             self.start("env-server", "reverse-text", **environment)
         self.start("orchestrator", **environment)
         self.start("trainer", **environment)
@@ -91,7 +91,7 @@ class Running:
 
     def weights(self) -> dict[str, Any]:
         """What the engine has loaded."""
-        port = self.ports.engine if self.generation == "C" else self.ports.server
+        port = self.ports.engine if GENERATIONS[self.generation].is_late else self.ports.server
         state: dict[str, Any] = get(f"http://localhost:{port}{WEIGHTS_ROUTE}")
         return state
 

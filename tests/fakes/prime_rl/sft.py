@@ -32,7 +32,7 @@ def sft(generation: Generation, arguments: list[str]) -> int:
     prepare_folder(generation, tree, folder, out)
     configs = folder / "configs"
     write(_trainer_config(generation, tree, folder), configs / f"sft{generation.config_suffix}")
-    serves = generation.name == "C" and tree.get("inference") is not None
+    serves = generation.is_late and tree.get("inference") is not None
     if serves:
         write(tree["inference"], configs / "inference.json")
         write({"max_steps": value_at(tree, "max_steps"), "output_dir": str(folder)}, configs / "evals.json")
@@ -59,7 +59,7 @@ def sft_trainer(generation: Generation, arguments: list[str]) -> int:
     out.info(f"Starting training loop (max_steps={max_steps or 'infinite'})")
     begin = step
     while max_steps is None or step - generation.first_step < max_steps:
-        done = step if generation.name == "C" else step + 1
+        done = step if generation.is_late else step + 1
         fail_where_asked(generation, "sft", step, out)
         time.sleep(switches().step_s)
         out.success(step_lines.sft(generation, step, switches().step_s))
@@ -94,7 +94,7 @@ def _trainer_config(generation: Generation, tree: Tree, folder: Path) -> Tree:
 
 def _launch(children: Children, tree: Tree, configs: Path, logs: Path, *, serves: bool) -> int:
     generation, out = children.generation, children.out
-    key = "deployment.num_train_gpus" if generation.name == "C" else "deployment.num_gpus"
+    key = "deployment.num_train_gpus" if generation.is_late else "deployment.num_gpus"
     ranks = int(value_at(tree, key, 1))
     jobs = ["trainer"]
     if serves:

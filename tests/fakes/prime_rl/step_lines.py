@@ -17,11 +17,11 @@ def loss(step: int) -> float:
 
 def orchestrator(generation: Generation, step: int, time_s: float, *, behind: int) -> str:
     """`behind`: by how many steps the weights that answered are older than the step."""
-    if generation.name == "C":
+    if generation.is_late:
         return (
             f"Step {step} | {_duration(time_s):>7} | Reward {reward(step):.4f} | Trainable 120/128 (93.8%) | "
             f"Turns 1.0 | Branches 1.0 | Max Off-Policy {max(behind, 0)} | Error 0.0% | Cancelled 0.0% | "
-            "Truncation 1.0%"
+            f"Truncation 1.0%{' | Timeout 0.0%' if generation.has_attempts else ''}"
         )
     throughput = "" if generation.name == "B1" else " Throughput: 1234.5 tokens/s |"
     return (
@@ -31,7 +31,7 @@ def orchestrator(generation: Generation, step: int, time_s: float, *, behind: in
 
 
 def trainer(generation: Generation, step: int, time_s: float) -> str:
-    if generation.name == "C":
+    if generation.is_late:
         return (
             f"Step {step} | {_duration(time_s):>7} | Loss {loss(step):.4f} | Entropy 0.5000 | "
             "Mismatch KL 0.0001 | Grad. Norm 0.1234 | LR 3.00e-06 | Throughput 12345 tokens/s | MFU 12.3% | "
@@ -44,7 +44,7 @@ def trainer(generation: Generation, step: int, time_s: float) -> str:
 
 
 def sft(generation: Generation, step: int, time_s: float) -> str:
-    if generation.name == "C":
+    if generation.is_late:
         return (
             f"Step {step} | {_duration(time_s):>7} | Loss {loss(step):.4f} | Grad. Norm 0.5000 | "
             "LR 2.00e-05 | Throughput 12345 tokens/s | MFU 12.3% | Peak Mem. 34.5/79.6 GiB (43.3%)"

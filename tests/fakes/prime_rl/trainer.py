@@ -25,7 +25,7 @@ from tests.fakes.prime_rl.weight_group import Sender, stuck
 def trainer(generation: Generation, arguments: list[str]) -> int:
     """The program `trainer`, which is also a rank of torchrun's."""
     tree = component(generation, "trainer", parse(generation, "trainer", arguments))
-    if generation.name == "C":
+    if generation.is_late:
         _Current(generation, tree).run()
     else:
         _Files(generation, tree).run()
@@ -150,6 +150,8 @@ class _Current(_Trainer):
                 self.checkpoints.save(step, self.out)
                 saved = step
             self.tell(step, time_s)
+            if self.generation.has_attempts:
+                (self.output / "trainer_step").write_text(str(step))
             step += 1
         self.finish(step - 1, saved)
 
@@ -163,14 +165,16 @@ class _Current(_Trainer):
         if batches is not None:
             batches.receive()
         else:
-            wait_for(self.output / "rollouts" / f"step_{step}" / f"rank_{self.rank}.bin")
+            wait_for(self.output / self.generation.batches / f"step_{step}" / f"rank_{self.rank}.bin")
 
     def _broadcast(self, version: int, group: Sender | None) -> None:
         folder = self.broadcasts / f"step_{version}"
+        offered, taken, done = self.generation.markers
         if group is None:
-            complete(folder, f"weights v{version}")
+            complete(folder, f"weights v{version}", mark=offered)
             return
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "STABLE").touch()
-        wait_for(folder / "NCCL_READY")
+        (folder / offered).touch()
+        wait_for(folder / taken)
         group.send(version)
+        (folder / done).touch()

@@ -9,6 +9,7 @@ from typing import Any
 
 from rltui.core.template import render, render_arguments
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework, RunContext
+from rltui.frameworks.resolutions import is_many
 from rltui.services import layout_files
 
 DATA = Path(__file__).parents[2] / "data" / "prime_rl"
@@ -44,8 +45,8 @@ def commands(framework: Framework, layout: str, configs: ConfigFiles, context: R
     made = {
         name: f"/m/{name}"
         for resolution in framework.resolutions(configs, context)
-        for output, pattern in resolution.outputs.items()
-        for name in ([f"{output}.reverse-text"] if "*" in pattern else [output])
+        for output in resolution.outputs
+        for name in ([f"{output}.reverse-text"] if is_many(resolution, output) else [output])
     }
     values = framework.template_values(configs, replace(context, resolved=made))
     for spec in filled.component:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rltui.core.lines import decode_line
-from rltui.frameworks.prime_rl.log_lines import TOKENS_PER_ROLLOUT, log_row
+from rltui.frameworks.prime_rl.log_lines import MARK, TOKENS_PER_ROLLOUT, log_row
 
 LOGS = Path(__file__).parents[2] / "data/prime_rl/logs"
 AGENT = "train/agg/effective/agent"
@@ -102,3 +102,33 @@ def test_a_line_behind_an_unfinished_progress_bar() -> None:
 
 def test_a_step_without_end_is_no_step() -> None:
     assert log_row("trainer", f"12:00:00 SUCCESS Step {'7' * 65_000} | Time: 1.0s | Loss: 0.1") is None
+
+
+def read(line: str) -> dict[str, Any]:
+    row = log_row("any", line)
+    assert row is not None
+    return dict(row)
+
+
+def test_latest_lines() -> None:
+    step = (
+        "18:15:07 [SUCCESS] Step 2 |   1m 3s | Reward 0.4100 | Trainable 118/128 (92.2%) | Turns 1.0 | "
+        "Branches 1.0 | Max Off-Policy 1 | Error 0.0% | Cancelled 0.8% | Truncation 1.6% | Timeout 2.5%"
+    )
+    hosted = read(step)
+    assert (hosted["step"], hosted["time/step"], hosted[REWARD]) == (2, 63.0, 0.41)
+    assert hosted[f"{AGENT}/is_timeout/mean"] == pytest.approx(0.025)
+    assert read(step.replace("[SUCCESS]", "SUCCESS")) == hosted
+    evaluated = "23:40:02 SUCCESS Evaluated gsm8k | Policy v20 |   1m 3s | Reward 0.5123 | Turns 1.0"
+    assert read(evaluated) == {
+        "step": 20,
+        "eval/gsm8k/effective/agent/reward/mean": 0.5123,
+        "eval/gsm8k/policy_version": 20,
+    }
+    assert log_row("any", evaluated.replace("Policy v20 | ", "")) is None
+
+
+def test_every_line_that_is_read_has_the_mark() -> None:
+    for name in ("split", "merged", "current"):
+        lines = (LOGS / f"{name}.log").read_text().splitlines()
+        assert all(MARK in line for line in lines if log_row("any", line) is not None)

@@ -33,8 +33,15 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
+PROBES = ("http", "tcp", "log", "file")
+"""Ways to ask whether a component is ready."""
+
+
 class Ready(Section):
-    """When a component counts as ready. Without a probe: as soon as its process runs."""
+    """When a component counts as ready. Without a probe: as soon as its process runs.
+
+    Of several, whose placeholders may be empty, the first counts that is not.
+    """
 
     http: str | None = None
     """A URL, http or https, that answers with status 200."""
@@ -43,14 +50,14 @@ class Ready(Section):
     log: str | None = None
     """A regular expression that a line of its output matches."""
     file: str | None = None
-    """A path that exists."""
+    """A path that exists. One in rltui's own folder is removed before the component starts."""
     timeout_s: float = Field(default=600.0, gt=0)
     """A component that is not ready by then has failed, and is stopped."""
 
     @model_validator(mode="after")
     def _one_probe(self) -> Ready:
-        probes = [name for name in ("http", "tcp", "log", "file") if getattr(self, name) is not None]
-        if len(probes) != 1:
+        probes = {name: text for name in PROBES if (text := getattr(self, name)) is not None}
+        if not probes or (len(probes) > 1 and not all("{" in text for text in probes.values())):
             named = ", ".join(probes) or "none"
             raise ValueError(f"set exactly one of http, tcp, log, file (set: {named})")
         for name in ("http", "tcp"):

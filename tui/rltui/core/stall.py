@@ -60,6 +60,8 @@ class Signs:
     """Metric rows of its own so far; `None` where nobody knows which are its own."""
     metric_step: int = 0
     """Step of the newest of them."""
+    beat: int | None = None
+    """Changes with every step that it has done; `None` where no file tells."""
 
 
 class Sign:
@@ -106,6 +108,7 @@ class Pulse:
         self._rule = rule
         self._output = Sign()
         self._rows = Sign()
+        self._beats = Sign()
         self._step = 0
         self._looked_at = 0.0
         self._activity: InferenceActivity | None = None
@@ -137,7 +140,12 @@ class Pulse:
         if signs.is_stopped:
             self._excuse(at)
             return f"pid {signs.pid} is stopped by a signal; go on with: kill -CONT {signs.pid}"
-        silences = [*self._silent_rows(at), *self._silent_output(at), *self._silent_server(at)]
+        silences = [
+            *self._silent("no metric row", self._rows, at),
+            *self._silent("no step written down", self._beats, at),
+            *self._silent_output(at),
+            *self._silent_server(at),
+        ]
         if (activity := self._activity) is not None and self._unanswered_since is None:
             if not activity.requests:
                 return None
@@ -155,20 +163,22 @@ class Pulse:
             # a resume repeats steps
             self._rows.see(signs.metric_rows, at, beats=max(0, signs.metric_step - self._step))
             self._step = signs.metric_step
+        if signs.beat is not None:
+            self._beats.see(signs.beat, at)
         self._looked_at = at
 
     def _excuse(self, at: float) -> None:
         """What it cannot do while it is stopped is not held against it when it goes on."""
-        for sign in (self._output, self._rows):
+        for sign in (self._output, self._rows, self._beats):
             if sign.newest is not None:
                 sign.newest = at
         self._still_since = self._answered_at = at
         self._unanswered_since = None
 
-    def _silent_rows(self, at: float) -> list[str | None]:
-        if not self._rows.has_shown:
+    def _silent(self, what: str, sign: Sign, at: float) -> list[str | None]:
+        if not sign.has_shown:
             return []
-        return [_told("no metric row", self._rows, at) if self._rows.is_silent(self._rule, at) else None]
+        return [_told(what, sign, at) if sign.is_silent(self._rule, at) else None]
 
     def _silent_output(self, at: float) -> list[str | None]:
         """Never alone where output does not suffice; it counts against a stall in any case."""
@@ -176,7 +186,7 @@ class Pulse:
             return []
         if not self._output.is_silent(self._rule, at):
             return [None]
-        alone = not self._rows.has_shown and self._activity is None
+        alone = not (self._rows.has_shown or self._beats.has_shown) and self._activity is None
         return [] if alone and not self._rule.output_suffices else [_told("no output", self._output, at)]
 
     def _silent_server(self, at: float) -> list[str | None]:

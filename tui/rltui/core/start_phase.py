@@ -1,4 +1,4 @@
-"""How far an inference server is in its start, by the lines that vLLM prints (0.10 to 0.32). Pure."""
+"""How far a start is, by the lines that vLLM (0.10 to 0.32) and prime-rl print. Pure."""
 
 from __future__ import annotations
 
@@ -29,6 +29,11 @@ _PHASES = tuple(
         (r"Graph capturing finished in ", "CUDA graphs captured"),
         (r"init engine \(profile, create kv cache, warmup model\) took ", "engine ready"),
         (r"Starting vLLM (?:API )?server(?: \d+)? on ", "opens its port"),
+        (r"Waiting for (?:policy )?inference pool to be ready", "waits for inference"),
+        (r"[Ii]nference pool ready", "inference is there"),
+        (r"Loading (?:train(?:ing)?|eval) environments?\b", "waits for the env servers"),
+        (r"Syncing inference to the trainer's startup broadcast", "waits for the trainer's weights"),
+        (r"Still waiting for .{1,80} after \d+s", "waits for its partner"),
     )
 )
 

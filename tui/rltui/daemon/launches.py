@@ -8,6 +8,7 @@ from pathlib import Path
 from rltui.daemon.gpu_readings import GpuReadings
 from rltui.daemon.resolved_configs import ResolvedConfigs
 from rltui.daemon.run_start import RunStart
+from rltui.errors import RltuiError
 from rltui.frameworks.base import ConfigFiles, ServiceCall
 from rltui.services.config_files import write_passed
 from rltui.services.config_store import ConfigStore
@@ -24,12 +25,16 @@ class Launches:
         resolved: ResolvedConfigs,
         run_start: RunStart,
         readings: GpuReadings,
+        *,
+        own: Path,
     ) -> None:
+        """`own`: rltui's own folder for the experiment."""
         self._store = store
         self._recipe = recipe
         self._resolved = resolved
         self._run_start = run_start
         self._readings = readings
+        self._own = own
 
     async def rehearse(
         self, components: Sequence[str], files: ConfigFiles, *, resume_step: int | None
@@ -57,7 +62,23 @@ class Launches:
         resolved = await self._resolved.of(component, files, attempt_dir, resume_step=step, run_id=run_id)
         passed = self._recipe.passed(component, files, resume_step=step, run_id=run_id)
         write_passed(attempt_dir / "config", passed)
-        return self._recipe.launch(component, files, resume_step=step, run_id=run_id, resolved=resolved)
+        launch = self._recipe.launch(component, files, resume_step=step, run_id=run_id, resolved=resolved)
+        if launch.ready is not None and launch.ready.file is not None:
+            self._forget(Path(launch.ready.file))
+        return launch
+
+    def _forget(self, mark: Path) -> None:
+        """A file of rltui's own that told that the attempt before was ready: it misleads its partners, too.
+
+        Raises:
+            RltuiError: if it cannot be removed.
+        """
+        if not mark.is_relative_to(self._own):
+            return
+        try:
+            mark.unlink(missing_ok=True)
+        except OSError as error:
+            raise RltuiError(f"cannot remove {mark}, which is out of date: {error.strerror}") from error
 
     def service_calls(self) -> Sequence[ServiceCall]:
         """What services that stay must be told before the jobs of the run start.

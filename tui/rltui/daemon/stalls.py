@@ -23,6 +23,7 @@ from rltui.daemon.telling import Teller
 from rltui.services.processes import AttemptRecord, ProcessId
 from rltui.services.processes.identity import descendants, read_stat
 from rltui.services.recipe import Launch
+from rltui.services.run_folder import RunFolder
 from rltui.services.stack_dump import dump_stacks
 from rltui.services.vllm_metrics import read_activity
 
@@ -67,6 +68,8 @@ class StallHost(Protocol):
     def runners(self) -> Mapping[str, WatchedRunner]: ...
     @property
     def progress(self) -> ProgressTracker: ...
+    @property
+    def folder(self) -> RunFolder: ...
     @property
     def teller(self) -> Teller: ...
 
@@ -147,7 +150,7 @@ class _Watched:
     def look(self, at: float) -> None:
         """Take in its signs of life, and tell what changed."""
         self._ask(at)
-        signs = _signs(self._runner, self._host.progress)
+        signs = _signs(self._runner, self._host.progress, self._host.folder)
         if self._url is not None and not signs.is_stopped:
             if at - self._children_at >= CHILDREN_INTERVAL_S or self._stopped_child is not None:
                 self._children_at, self._stopped_child = at, stopped_child(signs.pid)
@@ -205,7 +208,7 @@ def rule_of(spec: ComponentSpec) -> StallRule:
     )
 
 
-def _signs(runner: WatchedRunner, progress: ProgressTracker) -> Signs:
+def _signs(runner: WatchedRunner, progress: ProgressTracker, folder: RunFolder) -> Signs:
     main = runner.record.main if runner.record is not None else None
     stat = read_stat(main.pid) if main is not None else None
     rows = progress.rows(runner.spec.id)
@@ -215,6 +218,7 @@ def _signs(runner: WatchedRunner, progress: ProgressTracker) -> Signs:
         log_bytes=log_size(runner.log),
         metric_rows=rows[0] if rows is not None else None,
         metric_step=rows[1] if rows is not None else 0,
+        beat=folder.beat(runner.spec.id),
     )
 
 

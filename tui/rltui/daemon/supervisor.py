@@ -105,7 +105,9 @@ class Supervisor:
         )
         run_start = RunStart(self._picture, self.folder, self.control.run_id_file, self.teller)
         resolved = ResolvedConfigs(record, self.control, recipe, self.teller)
-        self._launches = Launches(store, recipe, resolved, run_start, self.gpu_readings)
+        self._launches = Launches(
+            store, recipe, resolved, run_start, self.gpu_readings, own=self.control.path
+        )
         points = ResumePoints(setup.framework, self.control, self.folder, setup.run_jobs)
         planner = Planner(self._picture, self.config, points, StartTimes(self.control.journal_file))
         self._own = OwnModels(setup.framework, setup.workspace)

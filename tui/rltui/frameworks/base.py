@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rltui import paths
 from rltui.core.config_report import DerivedValue, KnobValue, Problem
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.gpu.engine import EngineMemory
@@ -55,6 +56,8 @@ class RunContext:
     resolved: Mapping[str, str] = field(default_factory=dict)
     """By name, such as `trainer`: absolute path of the file that the framework made from the config for it;
     empty where nothing was resolved."""
+    made: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By the same names, what those files hold."""
     resume_step: int | None = None
     """Checkpoint to continue from; `None` starts from the beginning."""
     overrides: Mapping[str, int | str] = field(default_factory=dict)
@@ -70,6 +73,11 @@ class RunContext:
     def run_folder(self) -> str:
         """Where the framework writes this run."""
         return self.run_dir or self.output_dir
+
+    @property
+    def own_folder(self) -> str:
+        """Rltui's own for this experiment."""
+        return f"{self.output_dir}/{paths.STATE_FOLDER}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,16 +115,24 @@ class Resolution:
     edits: Mapping[str, Mapping[str, KnobValue]]
     """Role → dotted key → value that the copy gets; `None` removes the key, or a whole table, and comes
     first. `{scratch}` in a text stands for the scratch folder."""
-    outputs: Mapping[str, str]
-    """Name → path below the scratch folder of a file that it makes, TOML or JSON; `*` stands for one or more
-    files, whose stems then follow the name: `env.train` and `envs/train/*.json` give `env.train.<stem>`.
-    Layouts ask for them as `{config.<name>}`."""
+    outputs: Mapping[str, tuple[str, ...]]
+    """Name → where below the scratch folder a file that it makes may be, TOML or JSON: the first place at
+    which there is one counts. `*` in a file's name stands for one or more files, whose stems then follow the
+    name: `env.train` and `envs/train/*.json` give `env.train.<stem>`; in a folder's, for the greatest number:
+    `attempt_*`. Layouts ask for them as `{config.<name>}`."""
     commands: tuple[tuple[str, ...], ...] = ()
     """Argument lists behind `RunContext.run`, tried in this order: a later one only where the one before does
     not know an option (exit code 2). `{input.<role>}` stands for the copy of that file, `{scratch}` for the
     scratch folder. They run in the workspace."""
     optional: frozenset[str] = frozenset()
     """Names of outputs that need not be there."""
+    unless_unknown: frozenset[str] = frozenset()
+    """Keys of edits that not every generation has: without those that a refusal names, it is tried again."""
+    shared: Mapping[str, str] = field(default_factory=dict)
+    """Name → absolute path of another copy, for programs that look for one another's files beside it; `*` as
+    in `outputs`. Later attempts put theirs in its place."""
+    folders: tuple[str, ...] = ()
+    """Absolute paths of folders that its programs expect to be there."""
     replaced: Mapping[str, str] = field(default_factory=dict)
     """Text → text, replaced in every string of the outputs, longest first: `{scratch}` → the real folder."""
     notes: tuple[str, ...] = ()
@@ -201,8 +217,9 @@ class Fact:
 class RunFiles:
     """Where a run's files appear, relative to the output folder."""
 
-    metrics: str = "metrics.jsonl"
-    """JSONL rows with `step` and `time`; several rows a step, the last value of a key wins."""
+    metrics: tuple[str, ...] = ("metrics.jsonl",)
+    """Where the metrics may be: the first place that exists counts. JSONL rows with `step`, which may be
+    null, and `time`; several rows a step, the last value of a key wins."""
     checkpoints: str = "checkpoints"
     """Folder of `step_<N>` folders."""
     checkpoint_marker: str = "STABLE"
@@ -220,6 +237,8 @@ class RunFiles:
     """Folders of `step_<N>` folders of which none may outlive a restart of the run's jobs."""
     artifacts: tuple[str, ...] = ("metrics.jsonl", "checkpoints", "rollouts", "broadcasts", "weights")
     """Any of these means: this folder holds an earlier run."""
+    beats: Mapping[str, str] = field(default_factory=dict)
+    """Component → file that it writes whenever it has done a step."""
     stale_after_resume: tuple[str, ...] = ()
     """Folders of `step_<N>` folders that must not outlive a resume: those beyond the step are moved aside."""
 

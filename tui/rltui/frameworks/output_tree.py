@@ -1,7 +1,8 @@
 """Which framework wrote an output folder, from the names in it alone: for runs that somebody else started.
 
-prime-rl's folders were read at five commits, as its detection was: `logs/attempt_<n>` and `configs/*.json`
-since August 2026; `run_default` and `configs/*.toml` in spring 2026; `*.stdout` and `rank_<n>.log` before.
+prime-rl's folders were read as its detection was: attempts in `configs` too and `monitors` since September
+2026; `logs/attempt_<n>` and `configs/*.json` since August; `run_default` and `configs/*.toml` in spring;
+`*.stdout` and `rank_<n>.log` before.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, SPLIT
 from rltui.frameworks.tinyrl import TINYRL
 
 SIGNS: Mapping[str, tuple[str, ...]] = {
-    CURRENT: ("logs/latest", "logs/attempt_*", "configs/*.json"),
+    CURRENT: (
+        *("logs/latest", "logs/attempt_*", "configs/*.json"),
+        *("configs/latest", "configs/attempt_*", "configs/resolved", "monitors/file"),
+    ),
     MERGED: (
         "run_default",
         "configs/*.toml",
@@ -26,7 +30,7 @@ SIGNS: Mapping[str, tuple[str, ...]] = {
 }
 """Framework → names relative to the folder, any of which tells; the newest generation first, since a folder
 that was used again holds what the older one left too."""
-LOOKED_INTO = ("logs", "configs", "control", "logs/trainer")
+LOOKED_INTO = ("logs", "configs", "monitors", "control", "logs/trainer")
 """Folders whose entries tell, besides the folder's own."""
 
 

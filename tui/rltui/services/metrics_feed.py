@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any
@@ -17,14 +18,17 @@ READ_BYTES = 16 * 1024 * 1024
 
 
 class MetricsFeed:
-    """Rows appended to a file since the last look. A truncated or replaced file is read from its start.
+    """Rows appended to a file since the last look.
+
+    A truncated or replaced file is read from its start, and so is one at a place that goes before.
 
     One `stat` where nothing changed. An unfinished last line is kept for the next look. A file that cannot be
     read has no rows.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, *places: Path) -> None:
+        """`places`: the first at which there is a file counts."""
+        self._places = places
         self._offset = 0
         self._inode: int | None = None
         self.restarted = False
@@ -33,12 +37,12 @@ class MetricsFeed:
     def read(self) -> Iterator[dict[str, Any]]:
         """The new rows, oldest first. Lines that are no JSON objects are passed over."""
         self.restarted = False
-        try:
-            stat = os.stat(self.path)  # noqa: PTH116  (one system call on the idle path)
-        except OSError:
+        found = next(self._found(), None)
+        if found is None:
             self.restarted = self._inode is not None
             self._inode = None
             return
+        path, stat = found
         if stat.st_ino != self._inode or stat.st_size < self._offset:
             self.restarted = self._inode is not None
             self._inode, self._offset = stat.st_ino, 0
@@ -46,16 +50,21 @@ class MetricsFeed:
             return
         if not S_ISREG(stat.st_mode):  # a pipe would be waited for
             return
-        while data := self._lines():
+        while data := self._lines(path):
             for line in data.splitlines():
                 row = _parse(line)
                 if isinstance(row, dict):
                     yield row
 
-    def _lines(self) -> bytes:
+    def _found(self) -> Iterator[tuple[Path, os.stat_result]]:
+        for path in self._places:
+            with suppress(OSError):
+                yield path, os.stat(path)  # noqa: PTH116  (one system call on the idle path)
+
+    def _lines(self, path: Path) -> bytes:
         """The next whole lines, at most `READ_BYTES`; of a line that is longer, nothing."""
         try:
-            with self.path.open("rb") as file:
+            with path.open("rb") as file:
                 file.seek(self._offset)
                 data = file.read(READ_BYTES)
         except OSError:  # another person's, not for us to read; or gone since

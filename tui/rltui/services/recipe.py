@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from rltui.core.config_copy import edited
 from rltui.core.config_merge import changed_keys, deep_leaves
@@ -15,7 +16,7 @@ from rltui.core.config_report import KnobValue
 from rltui.core.gpu.choice import GpuChoice
 from rltui.core.gpu.engine import EngineMemory
 from rltui.core.gpu.report import GpuDevice
-from rltui.core.layout import GpuSourceSpec, Layout, Ready, address_fault
+from rltui.core.layout import PROBES, GpuSourceSpec, Layout, Ready, address_fault
 from rltui.core.template import Missing, TemplateValue, placeholders, render, render_arguments
 from rltui.errors import ConfigError
 from rltui.frameworks import overrides
@@ -36,6 +37,7 @@ from rltui.services.cuda_devices import (
 )
 from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.of_files import OfFiles
+from rltui.services.resolution import read_made
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +268,7 @@ class Recipe:
             run=run_prefix(checkout, workspace=workspace, config_files=config_files) if checkout else (),
             run_id=start.run_id,
             resolved=dict(start.resolved),
+            made={name: _made(Path(path)) for name, path in start.resolved},
             resume_step=start.resume_step,
             overrides=overrides.standing(
                 self._framework.ports(files), self._record.overrides, self._record.overridden
@@ -279,11 +282,20 @@ class Recipe:
 
 
 def _filled(ready: Ready, values: Mapping[str, TemplateValue], where: str) -> Ready:
-    """The probe with its placeholders filled. A log pattern is a regular expression and stays as it is."""
-    texts = {name: text for name in ("http", "tcp", "file") if (text := getattr(ready, name)) is not None}
-    filled = {name: render(text, values, where=where) for name, text in texts.items()}
+    """The probe with its placeholders filled, of several the first that they do not leave empty.
+
+    A log pattern is a regular expression and stays as it is.
+    """
+    texts = {name: text for name in PROBES if (text := getattr(ready, name)) is not None}
+    filled = {
+        name: text if name == "log" else render(text, values, where=where) for name, text in texts.items()
+    }
+    meant = next((name for name, text in filled.items() if text), next(iter(filled)))
     return ready.model_copy(
-        update={name: _address(f"ready.{name}", text, where) for name, text in filled.items()}
+        update={
+            **dict.fromkeys(PROBES),
+            meant: filled[meant] if meant == "log" else _address(f"ready.{meant}", filled[meant], where),
+        }
     )
 
 
@@ -297,6 +309,19 @@ def _address(key: str, text: str, where: str) -> str:
     if text and name != "file" and (fault := address_fault(name, text)):
         raise ConfigError(f"{where}: {key.removesuffix(name)}{fault}")
     return text
+
+
+def _made(path: Path) -> Mapping[str, Any]:
+    """What a file holds that was just made for a component.
+
+    Raises:
+        ConfigError: If it is gone or damaged.
+    """
+    try:
+        held = read_made(path)
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}", hint="start the component again") from error
+    return held if isinstance(held, Mapping) else {}
 
 
 def _fraction(text: str, where: str) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import glob
 import hashlib
 import json
 import re
@@ -10,9 +11,9 @@ import shutil
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
 from rltui.core.config_copy import edited, replaced
@@ -22,6 +23,8 @@ from rltui.core.lines import decode_line, plain_text
 from rltui.core.template import Missing
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Resolution
+from rltui.frameworks.resolutions import is_many
+from rltui.services.experiment_files import write_atomically
 from rltui.services.outside_command import outside_environment
 from rltui.services.processes.ending import end_session
 
@@ -69,6 +72,7 @@ class Resolver:
         """
         kept, was_kept = await self.prepare(resolution, files, run=run)
         try:
+            _share(resolution, kept)
             return Made(_copied(kept, into), was_kept)
         except OSError as error:
             raise _disk_error(kept, error) from error
@@ -84,20 +88,33 @@ class Resolver:
             ConfigError: if the framework refuses the config, or cannot do this.
             RltuiError: if the disk does not take the files, or the command cannot be run.
         """
-        texts = {
-            role: _toml(edited(files[role].data, edits))
-            for role, edits in resolution.edits.items()
-            if role in files
-        }
-        kept = self._folder / _digest(resolution, texts, run)
+        kept = self._folder / _digest(resolution, _texts(resolution, files), run)
         async with self._lock:
             try:
                 was_kept = _is_fresh(kept)
                 if not was_kept:
-                    await self._make(resolution, texts, run, kept)
+                    await self._make_known(resolution, files, run, kept)
             except OSError as error:
                 raise _disk_error(kept, error) from error
             return kept, was_kept
+
+    async def _make_known(
+        self, resolution: Resolution, files: ConfigFiles, run: tuple[str, ...] | Missing, kept: Path
+    ) -> None:
+        """Without edits of keys that the framework turns out not to know, and that need not be."""
+        try:
+            await self._make(resolution, _texts(resolution, files), run, kept)
+        except ConfigError as error:
+            said = "\n".join(error.details).replace("-", "_")
+            unknown = {key for key in resolution.unless_unknown if key in said}
+            if not unknown:
+                raise
+            known = {
+                role: {key: value for key, value in edits.items() if key not in unknown}
+                for role, edits in resolution.edits.items()
+            }
+            less = replace(resolution, edits=known, unless_unknown=resolution.unless_unknown - unknown)
+            await self._make_known(less, files, run, kept)
 
     async def _make(
         self,
@@ -165,6 +182,15 @@ class Resolver:
             return code, _content(output)
 
 
+def _texts(resolution: Resolution, files: ConfigFiles) -> dict[str, str]:
+    """Role → edited copy of its file."""
+    return {
+        role: _toml(edited(files[role].data, edits))
+        for role, edits in resolution.edits.items()
+        if role in files
+    }
+
+
 def _is_fresh(kept: Path) -> bool:
     """What was made long ago goes: the checkout may be another since. Attempts have copies of their own."""
     if kept.is_dir() and time.time() - kept.stat().st_mtime > KEPT_S:
@@ -209,28 +235,48 @@ def _collect(resolution: Resolution, scratch: Path, made: Path) -> None:
         ConfigError: if one is not there.
     """
     texts = {old.replace(SCRATCH, str(scratch)): new for old, new in resolution.replaced.items()}
-    for name, pattern in resolution.outputs.items():
-        found = list(_outputs(name, pattern, scratch))
+    for name, places in resolution.outputs.items():
+        found = next(filter(None, (_newest(scratch, place) for place in places)), [])
         if not found and name not in resolution.optional:
             raise ConfigError(
                 f"the config of {name} was not written",
-                details=[f"{pattern} is not among what was made"],
+                details=[f"{' or '.join(places)} is not among what was made"],
                 hint=resolution.unsupported or "does this layout suit the config?",
             )
-        for full_name, path in found:
-            data = replaced(_read(path), texts)
+        for path in found:
+            full_name = f"{name}.{path.stem}" if is_many(resolution, name) else name
+            data = replaced(read_made(path), texts)
             text = json.dumps(data, indent=2) if path.suffix == ".json" else _toml(data)
             output = made / f"{full_name}{path.suffix}"
             output.touch(mode=0o600)  # it may hold secrets
             output.write_text(text, encoding="utf-8")
 
 
-def _outputs(name: str, pattern: str, scratch: Path) -> Iterator[tuple[str, Path]]:
-    for path in sorted(scratch.glob(pattern)):
-        yield (f"{name}.{path.stem}" if "*" in pattern else name), path
+def _newest(scratch: Path, place: str) -> list[Path]:
+    """The files at one place; of several folders, those in the one with the greatest number."""
+    found = sorted(scratch.glob(place))
+    newest = max((path.parent for path in found), key=_numbers, default=None)
+    return [path for path in found if path.parent == newest]
 
 
-def _read(path: Path) -> TomlValue:
+def _numbers(folder: Path) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", str(folder))]
+
+
+def _share(resolution: Resolution, kept: Path) -> None:
+    """Put the copies that other programs look for in their places, and make the folders they expect."""
+    for folder in resolution.folders:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    for name, place in resolution.shared.items():
+        Path(place).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        many = is_many(resolution, name)
+        for path in kept.glob(f"{glob.escape(name)}{'.*' if many else ''}{PurePath(place).suffix}"):
+            target = Path(place.replace("*", path.stem.removeprefix(f"{name}.")))
+            write_atomically(target, path.read_bytes())
+
+
+def read_made(path: Path) -> TomlValue:
+    """What a file that was made holds."""
     text = path.read_text(encoding="utf-8")
     return json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
 
@@ -248,7 +294,7 @@ def _digest(resolution: Resolution, texts: Mapping[str, str], run: tuple[str, ..
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
-_NOT_IN_OUTPUTS = frozenset({"edits", "notes", "unsupported", "timeout_s"})
+_NOT_IN_OUTPUTS = frozenset({"edits", "notes", "unsupported", "timeout_s", "shared", "folders"})
 
 
 def _sorted(value: object) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -27,13 +28,20 @@ class RunFolder:
         self.archive = ControlFolder(path if output_dir is None else output_dir).archive
 
     @property
-    def metrics(self) -> Path:
-        """The metrics file, which may not exist yet."""
-        return self.path / self._files.metrics
+    def metrics(self) -> tuple[Path, ...]:
+        """Where the metrics may be: the first file that exists counts."""
+        return tuple(self.path / place for place in self._files.metrics)
+
+    def beat(self, component: str) -> int | None:
+        """Changes with every step that the component has done; `None` where no file tells."""
+        try:
+            return (self.path / self._files.beats[component]).stat().st_mtime_ns
+        except (KeyError, OSError):
+            return None
 
     def artifacts(self) -> list[str]:
-        """Names of what an earlier run left here."""
-        return [name for name in self._files.artifacts if (self.path / name).exists()]
+        """Names of what an earlier run left here; folders without any file are nothing."""
+        return [name for name in self._files.artifacts if _holds_files(self.path / name)]
 
     def checkpoints(self) -> list[int]:
         """Steps of the complete checkpoints, ascending."""
@@ -112,6 +120,10 @@ def next_free(path: Path) -> Path:
     while (candidate := path.with_name(f"{path.name}-{number}")).exists():
         number += 1
     return candidate
+
+
+def _holds_files(path: Path) -> bool:
+    return any(files for _, _, files in os.walk(path)) if path.is_dir() else path.exists()
 
 
 def _steps(folder: Path) -> Iterator[tuple[int, Path]]:

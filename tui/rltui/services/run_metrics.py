@@ -29,17 +29,16 @@ class RunMetrics:
 
     def __init__(
         self,
-        file: Path,
+        places: Sequence[Path],
         framework: Framework,
         *,
         logs: Callable[[], Mapping[str, Path]] = dict,
         earlier_logs: Callable[[], Sequence[tuple[str, Path]]] = tuple,
     ) -> None:
-        """`logs`: component → its present output. `earlier_logs`: of the attempts before, oldest first.
-
-        They are read where the framework prints metrics.
+        """`places`: as `RunFolder.metrics`. `logs`: component → its present output. `earlier_logs`: of the
+        attempts before, oldest first. Logs are read where the framework prints metrics.
         """
-        self._feed = MetricsFeed(file)
+        self._feed = MetricsFeed(*places)
         self._in_file: set[str] = set()
         prints = framework.log_row is not no_rows
         self._printed = LogMetrics(framework.log_row, framework.log_mark) if prints else None

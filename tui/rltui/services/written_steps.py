@@ -13,8 +13,11 @@ from rltui.errors import ConfigError
 from rltui.services.toml_source import content_of
 
 _FILES: tuple[tuple[str, Callable[[str], Any]], ...] = (
-    ("configs/trainer.json", json.loads),
-    ("configs/sft.json", json.loads),
+    *(
+        (f"{folder}/{name}.json", json.loads)
+        for folder in ("configs/latest/resolved", "configs/resolved", "configs")
+        for name in ("trainer", "sft")
+    ),
     ("configs/trainer.toml", tomllib.loads),
     ("configs/rl.toml", tomllib.loads),
     ("configs/sft.toml", tomllib.loads),

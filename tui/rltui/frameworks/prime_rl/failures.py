@@ -36,6 +36,12 @@ FAILURES: tuple[FailurePattern, ...] = (
         hopeless=True,
     ),
     FailurePattern(
+        "F_PRIME_ADDRESS",
+        r"env server never published its address to (?P<path>\S+)",
+        "the env server that was to write {path} did not get so far: its own output says why; restart it, "
+        "and the orchestrator with it",
+    ),
+    FailurePattern(
         "F_PRIME_SUBMITTED",
         r"Submitted batch job (?P<job>\d+)",
         "submitted to SLURM as job {job}, and runs there: squeue -j {job}; its logs are in the run's folder",

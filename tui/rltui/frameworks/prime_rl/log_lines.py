@@ -1,7 +1,7 @@
 """Metrics out of prime-rl's log lines, the only source of them that all generations share.
 
-The lines are those of its orchestrator and its RL and SFT trainers, as commits of December 2025 to August
-2026 print them. Only the latest also writes `metrics.jsonl`; the keys here are those of that file.
+The lines are those of its orchestrator and its RL and SFT trainers, as commits of December 2025 to autumn
+2026 print them. Only the latest also write `metrics.jsonl`; the keys here are those of that file.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rltui.core.lines import LINE_BREAK, plain_text
+from rltui.frameworks.base import Fact
 
 TOKENS_PER_ROLLOUT = "train/agg/effective/agent/num_total_tokens/mean"
 """Mean tokens of a rollout in the batch of a step: of one trace, as `batch_size` counts them."""
@@ -22,13 +23,14 @@ _COUNT = r"\d{1,12}"
 _TIME = r"(?:\d+(?:\.\d+)?(?:ms|[dhms]) ?){1,2}"
 """A duration for people: `850ms`, `12.3s`, `2m 5s`, `1h 3m`, `2d 4h`."""
 
-MARK = "Step "
+MARK = " | "
 """Is in every line that is read."""
 
 _JSON = re.compile(r"(?:\[[A-Za-z_]+\d+\]:\s?)?(?=\{)")
 """The beginning of a JSON line; torchrun puts the rank before it."""
-_HEAD = re.compile(r"\d{2}:\d{2}:\d{2} +[A-Z]+ +(?:\[[^\]]*\] )?")
-"""Time, level, and the tag that some loggers have. A rank, or an unfinished progress bar, may come before."""
+_HEAD = re.compile(r"\d{2}:\d{2}:\d{2} +(?:[A-Z]+|\[[A-Z]+\]) +(?:\[[^\]]*\] )?")
+"""Time, level (in brackets in hosted copies), and the tag that some loggers have. A rank, or an unfinished
+progress bar, may come before."""
 _SOURCE = re.compile(r" \[[^\[\]\s]+\.py::\d+\]$")
 """Where the line was printed; there where the process logs at DEBUG."""
 _STEP = re.compile(rf"Step ({_COUNT}) \|\s+")
@@ -36,7 +38,7 @@ _FIELD = re.compile(rf"(?P<name>[A-Za-z][A-Za-z. -]*?):? (?P<value>{_N}).*")
 _FIRST_TIME = re.compile(rf"(?:Time: (?P<s>{_N})s|(?P<words>{_TIME}))\s*\|")
 _VALIDATION = re.compile(rf"Validation \| Step ({_COUNT}) \| Loss:? ({_N})$")
 _EVALUATION = re.compile(
-    rf"Evaluated (\S+) \(Step ({_COUNT})\) \| (?:Policy v({_COUNT}) \| )?\s*{_TIME} \| Reward ({_N})"
+    rf"Evaluated (\S+) (?:\(Step ({_COUNT})\) )?\| (?:Policy v({_COUNT}) \| )?\s*{_TIME} \| Reward ({_N})"
 )
 _TRAINABLE = re.compile(rf"Trainable \d+/\d+ \(({_N})%\)")
 _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -67,8 +69,18 @@ _SHARES = {
     "Error": "train/agg/all/has_error/mean",
     "Cancelled": "train/agg/all/cancelled/mean",
     "Truncation": f"{_AGENT}/is_truncated/mean",
+    "Timeout": f"{_AGENT}/is_timeout/mean",
 }
 """Percent in the line, from 0 to 1 in the metrics."""
+
+_OF_TRAINING = (("loss/mean", "loss {:.3f}"), ("perf/throughput", "{:,.0f} tokens/s"))
+_OF_ROLLOUTS = (("time/step", "{:.1f} s/step"), (f"{_AGENT}/reward/mean", "reward {:.3f}"))
+FACTS = (
+    *(Fact("orchestrator", metric, template) for metric, template in _OF_ROLLOUTS),
+    *(Fact(name, metric, template) for name in ("trainer", "sft") for metric, template in _OF_TRAINING),
+    *(Fact("rl", metric, template) for metric, template in (*_OF_ROLLOUTS, *_OF_TRAINING)),
+)
+"""Figures for the titles of panes."""
 
 
 def log_row(component: str, line: str) -> Mapping[str, Any] | None:
@@ -141,13 +153,15 @@ def _validation_row(message: str) -> dict[str, Any] | None:
 
 
 def _evaluation_row(message: str) -> dict[str, Any] | None:
-    """Earlier generations do not say at which step they evaluated."""
+    """The earliest generations do not say at which step they evaluated, the latest tell the policy instead:
+    vN is what step N made.
+    """
     match = _EVALUATION.match(message)
-    if match is None:
+    if match is None or not (match[2] or match[3]):
         return None
     environment, step, version, reward = match.groups()
     row: dict[str, Any] = {
-        "step": int(step),
+        "step": int(step or version),
         f"eval/{environment}/effective/agent/reward/mean": float(reward),
     }
     if version is not None:

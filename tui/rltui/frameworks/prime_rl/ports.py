@@ -1,4 +1,4 @@
-"""TCP ports that a merged config's programs listen on besides the server's, and how they are moved.
+"""TCP ports that the programs of a run listen on, how they are moved together, and where others find them.
 
 Read at the sources of v0.7.0, v0.8.0 and 559b44772: `env_addresses` of the orchestrator's config, rank 0 of
 the trainer for NCCL, the orchestrator's sockets for batches.
@@ -6,91 +6,187 @@ the trainer for NCCL, the orchestrator's sockets for batches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rltui.core.config_report import KnobValue
+from rltui.core.knobs import TomlValue
 from rltui.frameworks.base import PortKnob, RunContext
 from rltui.frameworks.config_data import value_at
-from rltui.frameworks.prime_rl import urls
-from rltui.frameworks.prime_rl.config_values import is_table, text
-from rltui.frameworks.prime_rl.current.env_servers import EnvSource
+from rltui.frameworks.prime_rl.config_values import is_table, rows, text
+from rltui.frameworks.prime_rl.detection import is_of_summer
+from rltui.frameworks.prime_rl.env_servers import EnvSource
+from rltui.frameworks.prime_rl.environment import attempt_configs
+from rltui.frameworks.prime_rl.generation import Generation
 
-ENVIRONMENTS = "orchestrator.env_server_base_port"
-_FIRST_ENVIRONMENT = 5000
-_WEIGHTS, _NCCL = "weight_broadcast", 29501
-_BATCHES, _ZMQ = "rollout_transport", 5555
-_BATCH_SOCKETS = (1, 2)
-"""Above the port for batches; the second went away in August 2026."""
-_METRICS = "trainer.metrics_server"
+ROUTER_METRICS_ABOVE = 21_000
+"""The router's own metrics are so far above the port of the router."""
+WEIGHTS, BATCHES = "weight_broadcast", "rollout_transport"
+"""Tables of what trainer and orchestrator must say alike."""
+_SERVER, _ENGINE, _METRICS = "inference.server.port", "inference.backend_port", "trainer.metrics_server"
+_ADMIN_URL = "orchestrator.model.client.admin_base_url"
+_FIRST_SERVER, _FIRST_ENVIRONMENT = 8000, 5000
+_ENGINE_ABOVE = 100
+"""The engine behind the router listens so far above the router, unless the config says where."""
+_FIXED = {WEIGHTS: ("trainer", "nccl", 29501, ()), BATCHES: ("orchestrator", "zmq", 5555, (1, 2))}
+"""By table: who listens with which kind, where, and how far above besides; the second port above the one for
+batches went away in August 2026."""
+_EVERY_INTERFACE = ("", "0.0.0.0", "::")  # noqa: S104
 
 
-def fixed_ports(
-    data: Mapping[str, Any], environments: tuple[EnvSource, ...], *, weights: str, batches: str
-) -> Iterator[PortKnob]:
-    """One for each block of ports that follow from one key.
-
-    `environments`: all sources, in their order. `weights` and `batches`: how they go, where the config does
-    not say.
+def knobs(g: Generation, data: Mapping[str, Any], sources: Sequence[EnvSource]) -> Iterator[PortKnob]:
+    """Of everything that listens with the config `data`: the server, then one for each block of ports that
+    follow from one key. Not those of a server where the orchestrator is sent elsewhere.
     """
-    own = [at for at, source in enumerate(environments) if source.component]
-    if own:
-        first = urls.port(value_at(data, ENVIRONMENTS), _FIRST_ENVIRONMENT)
-        yield _knob("env servers", ENVIRONMENTS, first, ("orchestrator",), more=tuple(own))
-    if _kind(data, _WEIGHTS, weights) == "nccl":
-        yield _pair("trainer", data, _WEIGHTS, _NCCL)
-    if _kind(data, _BATCHES, batches) == "zmq":
-        yield _pair("orchestrator", data, _BATCHES, _ZMQ, more=_BATCH_SOCKETS)
+    yield from _server_knobs(g, data)
+    if not g.has_launchers:
+        return
+    own = [at for at, source in enumerate(sources) if source.component]
+    if own and g.env_port:
+        first = _port(value_at(data, g.env_port), _FIRST_ENVIRONMENT)
+        yield _knob("env servers", g.env_port, first, ("orchestrator",), more=tuple(own))
+    for table, (component, kind, default, more) in _FIXED.items():
+        if transport(g, data, table) == kind:
+            key = f"trainer.{table}.port" if is_table(data, f"trainer.{table}") else f"{table}.port"
+            port = _port(value_at(data, key), default)
+            yield _knob(component, key, port, ("trainer", "orchestrator"), more=more)
     if is_table(data, _METRICS):
         key = f"{_METRICS}.port"
-        yield _knob("trainer", key, urls.port(value_at(data, key)), ("trainer",))
+        yield _knob("trainer", key, _port(value_at(data, key)), ("trainer",))
 
 
-def port_edits(context: RunContext) -> dict[str, KnobValue]:
-    """The ports of `fixed_ports` that rltui chose, in every place that needs them."""
-    edits: dict[str, KnobValue] = {}
-    for table, kind in ((_WEIGHTS, "nccl"), (_BATCHES, "zmq")):
-        if (port := context.overrides.get(f"{table}.port")) is not None:
-            edits |= {f"{table}.type": kind, f"{table}.port": port}
-        if (port := context.overrides.get(f"trainer.{table}.port")) is not None:
-            edits |= {f"{part}.{table}.port": port for part in ("trainer", "orchestrator")}
-    for key in (ENVIRONMENTS, f"{_METRICS}.port"):
-        if (port := context.overrides.get(key)) is not None:
-            edits[key] = port
-    return edits
-
-
-def fixed_values(
-    ports: Iterator[PortKnob], environments: tuple[EnvSource, ...], context: RunContext
-) -> dict[str, str]:
-    """For layouts: `port.weights` of the trainer and `port.batches` of the orchestrator, empty where those go
-    through files, and `port.env.<split>.<name>`.
-    """
-    chosen = {item.knob: int(context.overrides.get(item.knob, item.port)) for item in ports}
-    found = {
-        f"port.{name}": str(next((port for key, port in chosen.items() if f"{table}." in key), ""))
-        for name, table in (("weights", _WEIGHTS), ("batches", _BATCHES))
-    }
-    first = chosen.get(ENVIRONMENTS, _FIRST_ENVIRONMENT)
-    for at, source in enumerate(environments):
-        found[f"port.env.{source.split}.{source.name}"] = str(first + at)
+def edits(g: Generation, data: Mapping[str, Any], overrides: Mapping[str, int | str]) -> dict[str, KnobValue]:
+    """The ports that rltui chose, in every place of the config that needs them."""
+    found: dict[str, KnobValue] = {}
+    for table, (_, kind, _, _) in _FIXED.items():
+        if (port := overrides.get(f"{table}.port")) is not None:
+            found |= {f"{table}.type": kind, f"{table}.port": port}
+        if (port := overrides.get(f"trainer.{table}.port")) is not None:
+            found |= {f"{part}.{table}.port": port for part in ("trainer", "orchestrator")}
+    for key in (g.env_port, f"{_METRICS}.port"):
+        if (port := overrides.get(key)) is not None:
+            found[key] = port
+    if {_SERVER, _ENGINE} & overrides.keys():
+        router, engine = server_ports(g, data, overrides)
+        url = f"http://localhost:{router}/v1"
+        found |= {_SERVER: router, _base_url(g, data): url if g.has_router else [url]}
+        found |= {_ENGINE: engine} if _has_router(g, data) else {}
     return found
 
 
-def _kind(data: Mapping[str, Any], table: str, otherwise: str) -> str:
-    return text(data, f"{table}.type", f"trainer.{table}.type") or otherwise
+def values(
+    g: Generation,
+    data: Mapping[str, Any],
+    context: RunContext,
+    *,
+    sources: Sequence[EnvSource] = (),
+    moving: Sequence[PortKnob] = (),
+) -> dict[str, str]:
+    """For layouts: `host.inference`, `port.inference`, `port.engine`; `port.weights` of the trainer and
+    `port.batches` of the orchestrator, empty where those go through files; and of each env server either
+    `port.env.<split>.<name>` with `tcp.env.…`, or the file that it writes its address into, `address.env.…`.
+
+    `moving`: as `knobs` has them.
+    """
+    router, engine = server_ports(g, data, context.overrides)
+    host = value_at(data, "inference.server.host")
+    chosen = {item.knob: int(context.overrides.get(item.knob, item.port)) for item in moving}
+    found = {
+        "host.inference": _host(host if isinstance(host, str) else ""),
+        "port.inference": str(router),
+        "port.engine": str(engine),
+    }
+    for name, table in (("weights", WEIGHTS), ("batches", BATCHES)):
+        found[f"port.{name}"] = str(next((port for key, port in chosen.items() if f"{table}." in key), ""))
+    first = chosen.get(g.env_port, _FIRST_ENVIRONMENT)
+    for at, source in enumerate(sources):
+        name = f"env.{source.split}.{source.name}"
+        file = _address_file(g, source, name, context)
+        found[f"address.{name}"] = file
+        found[f"port.{name}"] = "" if file else str(first + at)
+        found[f"tcp.{name}"] = "" if file else f"127.0.0.1:{first + at}"
+    return found
 
 
-def _pair(
-    component: str, data: Mapping[str, Any], table: str, default: int, more: tuple[int, ...] = ()
-) -> PortKnob:
-    """Of what trainer and orchestrator must say alike: in the shared table, or in those of both."""
-    key = f"trainer.{table}.port" if is_table(data, f"trainer.{table}") else f"{table}.port"
-    port = urls.port(value_at(data, key), default)
-    return _knob(component, key, port, ("trainer", "orchestrator"), more=more)
+def server_ports(
+    g: Generation, data: Mapping[str, Any], overrides: Mapping[str, int | str]
+) -> tuple[int, int]:
+    """Where clients and where the engine are spoken to: one and the same without a router."""
+    router = _port(overrides.get(_SERVER, value_at(data, _SERVER)))
+    if not _has_router(g, data):
+        return router, router
+    above = _port(value_at(data, _SERVER)) + _ENGINE_ABOVE
+    return router, _port(overrides.get(_ENGINE, value_at(data, _ENGINE)), above)
+
+
+def transport(g: Generation, data: Mapping[str, Any], table: str) -> str:
+    """How weights or batches go: what the config says, else as the launcher chooses."""
+    named = text(data, f"{table}.type", f"trainer.{table}.type")
+    if named is not None:
+        return named
+    if table == BATCHES:
+        with_sources = rows(data, "orchestrator.train.source") or g.batches == "zmq"
+        return "zmq" if with_sources and g.batches != "filesystem" else "filesystem"
+    may = g.broadcasts == "nccl" or (g.broadcasts == "nccl since summer" and is_of_summer(data))
+    is_file = not may or is_table(data, "trainer.model.lora") or not is_table(data, "inference")
+    return "filesystem" if is_file else "nccl"
+
+
+def _address_file(g: Generation, source: EnvSource, name: str, context: RunContext) -> str:
+    """As the config that was made for it says, else as the generation has it; empty: it has a fixed port."""
+    if (made := context.made.get(name)) is not None:
+        return text(made, "address_file") or ""
+    folder = f"{attempt_configs(context)}/envs/{source.split}"
+    return "" if g.env_port else f"{folder}/{source.name}.address"
+
+
+def _server_knobs(g: Generation, data: Mapping[str, Any]) -> Iterator[PortKnob]:
+    router, engine = server_ports(g, data, {})
+    addresses = [value_at(data, key) for key in g.base_urls]
+    if not is_table(data, "inference") or not all(_is_here(g, each, router) for each in addresses):
+        return
+    readers = ("inference", "orchestrator")
+    above = ROUTER_METRICS_ABOVE
+    has_metrics = _has_router(g, data) and router + above < 65536
+    yield _knob("inference", _SERVER, router, readers, more=(above,) if has_metrics else ())
+    if engine != router and value_at(data, _ADMIN_URL) is None:
+        yield _knob("inference", _ENGINE, engine, readers)
 
 
 def _knob(
     component: str, key: str, port: int, readers: tuple[str, ...], *, more: tuple[int, ...] = ()
 ) -> PortKnob:
     return PortKnob(component, key, port, readers, by_option=False, more=more)
+
+
+def _has_router(g: Generation, data: Mapping[str, Any]) -> bool:
+    """A router stands before the engine, unless it is switched off."""
+    return g.has_router and value_at(data, "inference.router") != "None"
+
+
+def _base_url(g: Generation, data: Mapping[str, Any]) -> str:
+    """Where the orchestrator's half of the server's address stands: it moved in June and July 2026."""
+    if len(g.base_urls) == 1 or not is_of_summer(data):
+        return g.base_urls[0]
+    return g.base_urls[1 if is_table(data, "orchestrator.student") else 2]
+
+
+def _host(configured: str) -> str:
+    """A host at which a server that listens on `configured` answers from this machine."""
+    if configured in _EVERY_INTERFACE:
+        return "127.0.0.1"
+    return f"[{configured}]" if ":" in configured else configured
+
+
+def _is_here(g: Generation, configured: TomlValue, port: int) -> bool:
+    """Whether clients are sent to this machine's `port`, or the config leaves it to that."""
+    addresses = configured if isinstance(configured, list) else [configured]
+    here = {f"http://{name}:{port}/v1" for name in ("localhost", "127.0.0.1", "0.0.0.0")}  # noqa: S104
+    is_named_here = len(addresses) == 1 and str(addresses[0]).rstrip("/") in here
+    return configured is None or (g.has_launchers and is_named_here)
+
+
+def _port(configured: TomlValue, default: int = _FIRST_SERVER) -> int:
+    """A port from the config, the default where it is none: the check tells of that."""
+    is_port = isinstance(configured, int) and not isinstance(configured, bool) and 0 < configured < 65536
+    return configured if is_port else default

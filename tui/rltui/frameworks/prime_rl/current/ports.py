@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rltui.core.config_report import Problem
-from rltui.frameworks.prime_rl.current.run import ROUTER_METRICS_ABOVE
 from rltui.frameworks.prime_rl.current.shape import NONE
+from rltui.frameworks.prime_rl.ports import ROUTER_METRICS_ABOVE
 
 _READY_ABOVE_BATCHES = 1
 

@@ -9,7 +9,7 @@ from typing import Any
 from rltui.core.knobs import Knob, TomlValue
 from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.config_data import value_at
-from rltui.frameworks.prime_rl.current import env_servers
+from rltui.frameworks.prime_rl import env_servers
 from rltui.frameworks.prime_rl.knob_tables import Place
 
 _PLACES = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,11 +30,9 @@ class EnvSource:
 
 def instances(files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
     """For `each = "env_servers.train"` and `each = "env_servers.eval"`."""
-    data = data_of(files, "rl")
+    own = [source for source in sources(files) if source.component]
     return {
-        f"env_servers.{split}": tuple(
-            source_name(row) for row in rows(data, f"orchestrator.{split}.source") if not _is_external(row)
-        )
+        f"env_servers.{split}": tuple(source.name for source in own if source.split == split)
         for split in SPLITS
     }
 
@@ -47,13 +45,11 @@ def sources(files: ConfigFiles) -> tuple[EnvSource, ...]:
     )
 
 
-def _of_split(split: str, tables: Sequence[Mapping[str, Any]]) -> Sequence[EnvSource]:
+def _of_split(split: str, tables: Sequence[Mapping[str, Any]]) -> Iterator[EnvSource]:
     own = [source_name(row) for row in tables if not _is_external(row)]
     ids = iter(instance_ids(f"env-{split}", own))
-    return [
-        EnvSource(split, index, source_name(row), "" if _is_external(row) else next(ids))
-        for index, row in enumerate(tables)
-    ]
+    for index, row in enumerate(tables):
+        yield EnvSource(split, index, source_name(row), "" if _is_external(row) else next(ids))
 
 
 def _is_external(row: Mapping[str, Any]) -> bool:

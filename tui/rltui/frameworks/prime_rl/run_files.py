@@ -1,10 +1,12 @@
 """Where a run of each generation leaves its files, and what makes a checkpoint complete.
 
-Read at the sources of the three generations. torch's distributed checkpoint writes `.metadata` last; the
-orchestrator's half is complete when `progress.pt` is there.
+Read at the sources of the generations. torch's distributed checkpoint writes `.metadata` last; the
+orchestrator's half is complete when `progress.pt` is there, which SFT does not have.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from rltui.frameworks.base import RunFiles
 
@@ -19,13 +21,6 @@ SPLIT_RL = RunFiles(
     stale_batches=("rollouts",),
     stale_after_resume=("checkpoints", "broadcasts", "weights"),
 )
-SPLIT_SFT = RunFiles(
-    checkpoint_marker="",
-    checkpoint_parts=(_TRAINER_HALF,),
-    first_step=0,
-    artifacts=("checkpoints", "weights"),
-    stale_after_resume=("checkpoints", "weights"),
-)
 MERGED_RL = RunFiles(
     checkpoint_parts=(f"run_default/{_ORCHESTRATOR_HALF}",),
     first_step=0,
@@ -38,23 +33,24 @@ MERGED_SFT = RunFiles(
     artifacts=("checkpoints", "weights"),
     stale_after_resume=("checkpoints", "weights"),
 )
-_CURRENT_ARTIFACTS = ("metrics.jsonl", "checkpoints", "rollouts", "broadcasts", "token_exports", "logs")
-"""With `logs`: the launcher refuses a folder that has any of an earlier run's files."""
+SPLIT_SFT = replace(MERGED_SFT, checkpoint_marker="", checkpoint_parts=(_TRAINER_HALF,))
 CURRENT_RL = RunFiles(
+    metrics=("monitors/file/metrics.jsonl", "metrics.jsonl"),
     checkpoint_marker="",
     checkpoint_parts=(_TRAINER_HALF, _ORCHESTRATOR_HALF),
-    artifacts=_CURRENT_ARTIFACTS,
+    artifacts=(
+        "metrics.jsonl", "monitors", "checkpoints", "rollouts", "batches", "broadcasts", "token_exports",
+        "trainer_step", "logs",
+    ),
     stale_always=("broadcasts",),
-    stale_batches=("rollouts",),
+    stale_batches=("rollouts", "batches"),
     stale_after_resume=("checkpoints",),
-)
-"""Broadcasts of any step are stale: a `STABLE` or `NCCL_READY` of an earlier pair misleads the next one, and
-the trainer broadcasts its weights anew as it starts."""
-CURRENT_SFT = RunFiles(
-    checkpoint_marker="",
-    checkpoint_parts=(_TRAINER_HALF,),
-    artifacts=_CURRENT_ARTIFACTS,
-    stale_always=("broadcasts",),
-    stale_batches=("rollouts",),
-    stale_after_resume=("checkpoints",),
-)
+    beats=dict.fromkeys(("trainer", "sft", "rl"), "trainer_step"),
+)  # fmt: skip
+"""Of August 2026, and of what came after: with `monitors`, `batches` in place of `rollouts`, and the last
+finished step in a file.
+
+With `logs`: the launcher refuses a folder that has any of an earlier run's files. Broadcasts of any step are
+stale: a marker of an earlier pair (`STABLE`, `NCCL_READY`, `.sender_ready` …) misleads the next one, and the
+trainer broadcasts its weights anew as it starts."""
+CURRENT_SFT = replace(CURRENT_RL, checkpoint_parts=(_TRAINER_HALF,))

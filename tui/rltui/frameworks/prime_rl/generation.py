@@ -1,0 +1,186 @@
+"""What differs between the generations of prime-rl in how they are run, as data.
+
+`launch.py` reads it. Keys are those of one merged config; the three files of 2025 are read as one, each below
+its role.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from rltui.frameworks.config_data import value_at
+from rltui.frameworks.prime_rl.config_values import is_table, rows
+
+_COMMON = {"PYTHONUNBUFFERED": "1"}
+_EXPANDABLE = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+SINGLE = "--layout prime-rl-single runs it with prime-rl's own launcher"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolving:
+    """How the launcher of a generation is made to write out the config of each process."""
+
+    commands: tuple[tuple[str, ...], ...]
+    """As in `base.Resolution`."""
+    folders: tuple[str, ...]
+    """Where the configs may then lie, below the folder of the run, newest place first."""
+    suffix: str
+    run: str = ""
+    """Folder of the run below the output folder of the scratch folder."""
+    dropped: tuple[str, ...] = ()
+    """Keys that would make it start, submit or delete something, or that it works out by itself."""
+    unsupported: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """Those whose programs are run in the same way."""
+
+    vllm: tuple[int, int]
+    """The version it pins."""
+    utilization: str
+    base_urls: tuple[str, ...]
+    """Where the orchestrator's half of the server's address may stand: how it is spelled now comes last."""
+    infer_gpus: tuple[str, ...] = ("deployment.num_infer_gpus",)
+    """Keys whose product is the number of the engine's devices."""
+    train_gpus: tuple[str, ...] = ("deployment.num_train_gpus",)
+    has_launchers: bool = True
+    """`rl` and `sft` are launchers; else each program has a file of its own, `sft` is a trainer, and a port
+    stays where a file names the address."""
+    has_router: bool = False
+    """A router answers at the server's port, the engine behind it has one of its own."""
+    broadcasts: Literal["filesystem", "nccl since summer", "nccl"] = "nccl"
+    """How weights go where the config does not say, and nothing forbids NCCL."""
+    batches: Literal["filesystem", "zmq with sources", "zmq"] = "zmq"
+    """Likewise for batches."""
+    resends_weights: bool = True
+    """A run that begins anew sends a living server the weights of the model again."""
+    env_port: str = ""
+    """Key of the first port for env servers; empty: they take free ones, and write them into files."""
+    run_folders: bool = False
+    """Each run has a name, a folder named for it below the output folder, and environment variables in tables
+    `env_vars`. No devices are kept for a server that the config does not have."""
+    resume_step: str = "ckpt.resume_step"
+    resume_dir: str = ""
+    resume_cleared: tuple[str, ...] = ()
+    """All that names the checkpoint to continue from, be it a table."""
+    dropped: tuple[str, ...] = ()
+    """Keys that the launcher's copy of the config is without."""
+    resolving: Resolving = Resolving((), (), "")
+    environment: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By component; `""` for all, `env` for env servers."""
+    shared_wandb: str = ""
+    """Variable for the id of the run that orchestrator and trainer log to together."""
+    wandb_table: str = ""
+    """The table with which they do; empty: always."""
+    signs: tuple[str, ...] = ()
+    """Keys that only files of the generation behind `since` have."""
+    since: Generation | None = None
+
+    def of(self, data: Mapping[str, Any]) -> Generation:
+        """Itself, or the one that follows it under the same id where a key of `data` shows that."""
+        later = self.since
+        if later is None:
+            return self
+        sources = [row for split in ("train", "eval") for row in rows(data, f"orchestrator.{split}.source")]
+        shows = (
+            any(value_at(data, key) is not None for key in later.signs)
+            or any(is_table(data, f"orchestrator.{split}.env") for split in ("train", "eval"))
+            or any(key in row for row in sources for key in ("select", "sampler", "min_abs_advantage"))
+        )
+        return later if shows else self
+
+
+_DRY_RUN = ("rl", "@", "{input.rl}", "--dry-run")
+
+SPLIT = Generation(
+    vllm=(0, 10),
+    utilization="inference.gpu_memory_utilization",
+    base_urls=("orchestrator.client.base_url",),
+    infer_gpus=("inference.parallel.tp", "inference.parallel.dp"),
+    train_gpus=("orchestrator.num_train_workers",),
+    has_launchers=False,
+    broadcasts="filesystem",
+    batches="filesystem",
+    resume_cleared=("ckpt.resume_step",),
+    environment={"": _COMMON},
+)
+"""Three files, 2025."""
+MERGED = Generation(
+    vllm=(0, 16),
+    utilization=SPLIT.utilization,
+    base_urls=(
+        "orchestrator.client.base_url",
+        "orchestrator.student.client.base_url",
+        "orchestrator.model.client.base_url",
+    ),
+    broadcasts="nccl since summer",
+    batches="zmq with sources",
+    resends_weights=False,
+    env_port="orchestrator.env_server_base_port",
+    resume_cleared=("ckpt.resume_step", "trainer.ckpt.resume_step", "orchestrator.ckpt.resume_step"),
+    dropped=("clean_output_dir",),
+    resolving=Resolving(
+        commands=(_DRY_RUN, ("rl", "@", "{input.rl}", "--dump-config", "{scratch}/out/configs")),
+        folders=("configs",),
+        suffix=".toml",
+        dropped=("slurm", "dry_run"),
+        unsupported="checkouts from before 2026-02-12 have neither --dry-run nor --dump-config; " + SINGLE,
+    ),
+    environment={"": _COMMON, "trainer": _EXPANDABLE},
+    shared_wandb="WANDB_SHARED_RUN_ID",
+    wandb_table="wandb",
+)
+"""One file, from February to August 2026."""
+_CURRENT = Generation(
+    vllm=(0, 26),
+    utilization="inference.vllm.gpu_memory_utilization",
+    base_urls=("orchestrator.model.client.base_url",),
+    has_router=True,
+    env_port="orchestrator.env_server_base_port",
+    run_folders=True,
+    resume_step="resume.step",
+    resume_dir="resume.dir",
+    resume_cleared=("resume", "trainer.resume", "orchestrator.resume"),
+    dropped=("clean", "dry_run", "trainer.output_dir", "orchestrator.output_dir", "run.dir"),
+    resolving=Resolving(
+        commands=(_DRY_RUN,),
+        folders=("configs/attempt_*/resolved", "configs/resolved", "configs"),
+        suffix=".json",
+        run="run",
+        dropped=("slurm", "inference.slurm"),
+        unsupported=f"is this checkout older or newer than what rltui knows? {SINGLE}",
+    ),
+    environment={
+        "": {
+            **_COMMON,
+            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+            "OMP_NUM_THREADS": "1",
+            "GIT_LFS_SKIP_SMUDGE": "1",
+        },
+        "inference": {
+            "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
+            "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:False",
+            "VLLM_ENGINE_READY_TIMEOUT_S": "4200",
+            "UCX_TLS": "all",
+        },
+        "trainer": _EXPANDABLE,
+    },
+    shared_wandb="WANDB_RUN_ID",
+)
+LATEST = replace(
+    _CURRENT,
+    env_port="",
+    signs=(
+        "orchestrator.constant_trainer_batch_size", "orchestrator.train.group_size",
+        "orchestrator.train.algo", "orchestrator.train.select", "orchestrator.eval.select",
+        "orchestrator.train.sampling.top_p", "orchestrator.train.sampling.top_k", "dashboard",
+        "monitors.file.chunk_bytes", "monitors.file.compress", "monitors.file.float_decimals",
+        "slurm.max_requeues", "slurm.step_timeout", "trainer.model.moe", "trainer.model.pp",
+    ),
+)  # fmt: skip
+"""From September 2026 on: run folders with attempts, env servers that tell their addresses in files."""
+CURRENT = replace(_CURRENT, since=LATEST)
+"""Of August 2026. A file that shows neither is run as of August, and by what its dry run writes."""

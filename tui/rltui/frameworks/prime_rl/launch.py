@@ -1,0 +1,340 @@
+"""How prime-rl is run: by parts from configs that its launcher writes, or by the launcher; any generation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import PurePath
+from typing import Any
+
+from rltui.core.config_report import KnobValue
+from rltui.core.gpu.engine import EngineMemory
+from rltui.core.knobs import TomlValue
+from rltui.core.plan import RestartRule
+from rltui.core.template import Missing, TemplateValue
+from rltui.frameworks import generic
+from rltui.frameworks.base import ConfigFiles, PortKnob, Resolution, RunContext, RunFiles, ServiceCall
+from rltui.frameworks.config_data import value_at
+from rltui.frameworks.prime_rl import environment, gpu_split, ports
+from rltui.frameworks.prime_rl.config_values import count, is_table, numbers, optional_count, text
+from rltui.frameworks.prime_rl.env_servers import SPLITS, instances, sources
+from rltui.frameworks.prime_rl.generation import SINGLE, Generation
+
+PARTS = ("inference", "orchestrator", "trainer")
+_PAIR = frozenset({"orchestrator", "trainer"})
+_INFERENCE = frozenset({"inference"})
+RUN_ROLES = _PAIR | {"sft"}
+"""Who writes the run, by themselves or started by a launcher."""
+_WRITERS = ("orchestrator", "trainer", "sft")
+"""Roles of files whose programs write into the run's folder."""
+
+_STEPS = "each counts the steps for itself, and the counters must agree"
+_HANDSHAKE = (
+    "the trainer says once that it is there, and a new partner would wait for that for ever; "
+    "their step counters must agree too"
+)
+_BASE_WEIGHTS = "a new server has the weights of the base model until the orchestrator sends it newer ones"
+_GROUP = "a new server must join the group that broadcasts weights, which those two set up as they start"
+_TRAINED = "it still has the trained weights of the run before, and nothing sends it those of the model"
+_ADDRESS = "it listens at a new port, which stands in a file that the orchestrator reads only as it starts"
+
+_OUT = "{scratch}/out"
+_FIRST_ATTEMPT = {
+    "configs/attempt_1/resolved": environment.attempt_configs,
+    "configs/resolved": environment.attempt_configs,
+    "logs/attempt_1": environment.attempt_logs,
+}
+"""Folders of the first attempt in an empty folder, and of those before there were several."""
+_FILE_BROADCAST: Mapping[str, KnobValue] = {
+    ports.WEIGHTS: None,
+    **{f"{part}.{ports.WEIGHTS}": None for part in PARTS},
+    f"{ports.WEIGHTS}.type": "filesystem",
+}
+_BROADCAST_NOTE = "one GPU for inference and trainer: weights go through files, since NCCL needs two GPUs"
+_MADE_AT_START = Missing("it is made as the component starts")
+_NO_INFERENCE = Missing(
+    "the config has no [inference] table, so there is no server to start",
+    hint="add [inference], or use --layout prime-rl-single beside a server of your own",
+)
+_UTILIZATION = 0.9
+"""vLLM's own default; prime-rl does not change it."""
+_MODEL = ("inference.vllm.model", "inference.model.name", "model.name")
+_TENSOR_PARALLEL = ("inference.vllm.tensor_parallel_size", "inference.parallel.tp")
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What `base.Framework` asks about running, for one generation and the one that its files may show."""
+
+    generation: Generation
+    rl_files: RunFiles
+    sft_files: RunFiles
+
+    def template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
+        """`config.<part>`, `config.launcher`, `run`, `gpus.<id>`, `port.inference`, `port.engine` …"""
+        g, data = self._of(files), _config(files)
+        split, memory = _split(g, data, context.devices), self.engine_memory(files)
+        both = ",".join(dict.fromkeys((*split.inference, *split.trainer)))
+        for_sft = ",".join(context.devices[: max(1, count(data, "deployment.num_gpus", 1))])
+        return {
+            **generic.template_values(files, context),
+            "run": context.run,
+            **{f"config.{name}": fault or _MADE_AT_START for name, fault in _made(g, files).items()},
+            **{f"config.{name}": path for name, path in context.resolved.items()},
+            **ports.values(g, data, context, sources=sources(files), moving=self.ports(files)),
+            **({"port.weights": ""} if split.is_shared else {}),
+            "gpus.inference": split.value("inference"),
+            "gpus.trainer": split.value("trainer"),
+            "gpus.launcher": both,
+            "gpus.sft": both if g.run_folders else for_sft,
+            "gpu_count.trainer": str(len(split.trainer) or _wanted(g, data)[1]),
+            "gpu_memory.inference": str(memory.utilization) if memory and split.inference else "",
+            "ranks.trainer": ",".join(map(str, numbers(data, "trainer.log.ranks_filter") or (0,))),
+        }
+
+    def resolutions(self, files: ConfigFiles, context: RunContext) -> Sequence[Resolution]:
+        """`launcher`: the file for the launcher; `trainer`, `env.train.<source>` …: what its dry run makes.
+
+        The dry run may delete things in the run's folder, so it gets an empty one. Where each program has a
+        file of its own: copies with the run's folder, the checkpoint, and the port that was chosen.
+        """
+        g = self._of(files)
+        if not g.has_launchers:
+            return tuple(_copy(g, role, files, context) for role in files)
+        role = "rl" if "rl" in files else "sft"
+        data = files[role].data
+        common: dict[str, KnobValue] = {**dict.fromkeys(g.dropped), **_resume(g, data, context)}
+        folder = PurePath(context.run_folder)
+        place: dict[str, KnobValue] = {"output_dir": str(folder)}
+        if g.run_folders:
+            common["run.name"] = environment.run_name(files, context)
+            place = {"output_dir": str(folder.parent), "run.dir": folder.name}
+        if role == "rl":
+            common |= ports.edits(g, data, context.overrides)
+        launcher = Resolution(edits={role: {**common, **place}}, outputs={"launcher": (f"{role}.toml",)})
+        if role == "sft" or _not_by_parts(data) is not None:
+            return (launcher,)
+        return (launcher, _parts(g, files, context, common))
+
+    def ports(self, files: ConfigFiles) -> tuple[PortKnob, ...]:
+        """Of everything that listens and can be moved."""
+        if "sft" in files:
+            return ()
+        return tuple(ports.knobs(self._of(files), _rl(files), sources(files)))
+
+    def environment(self, component: str, files: ConfigFiles, context: RunContext) -> Mapping[str, str]:
+        """As its launcher gives it to its children."""
+        g = self._of(files)
+        split = _split(g, _rl(files), context.devices)
+        return environment.environment(g, component, files, context, split=split)
+
+    def engine_memory(self, files: ConfigFiles) -> EngineMemory | None:
+        """What vLLM takes; `None` without a server, and where the utilization is no share."""
+        g, data = self._of(files), _rl(files)
+        share = value_at(data, g.utilization)
+        share = _UTILIZATION if share is None else share
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
+            return None
+        if not is_table(data, "inference"):
+            return None
+        return EngineMemory(
+            "inference",
+            float(share),
+            utilization_knob=g.utilization,
+            model=text(data, *_MODEL),
+            dtype=text(data, "inference.vllm.dtype", "inference.model.dtype"),
+            kv_cache_dtype=text(data, "inference.vllm.kv_cache_dtype", "inference.vllm_extra.kv_cache_dtype"),
+            tensor_parallel=max(1, *(count(data, key, 1) for key in _TENSOR_PARALLEL)),
+            max_model_len=_argument(data, "max_model_len"),
+            max_num_seqs=_argument(data, "max_num_seqs"),
+            max_num_batched_tokens=_argument(data, "max_num_batched_tokens"),
+            enforce_eager=any(value is True for value in _arguments(data, "enforce_eager")),
+            kv_cache_memory_bytes=_argument(data, "kv_cache_memory_bytes"),
+            version=g.vllm,
+        )
+
+    def output_dir(self, files: ConfigFiles) -> str | None:
+        """The run's own folder, as far as the config names it."""
+        for role in ("rl", *_WRITERS):
+            data = files[role].data if role in files else {}
+            group = text(data, "output_dir")
+            run = text(data, "run.dir", "run.name") if self.generation.run_folders else None
+            if run is not None or (group is not None and self.generation.run_folders):
+                return str(PurePath(group or "outputs") / (run or ""))
+            if group is not None:
+                return group
+        return None
+
+    def run_files(self, files: ConfigFiles) -> RunFiles:
+        """Where the run leaves its files."""
+        return self.sft_files if "sft" in files else self.rl_files
+
+    def restart_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
+        """By the transports. A pair stays a pair even where both go through files: their counters are two."""
+        g, data = self._of(files), _rl(files)
+        in_memory = ports.transport(g, data, ports.WEIGHTS) != "filesystem"
+        through_files = not in_memory and ports.transport(g, data, ports.BATCHES) == "filesystem"
+        moving = (
+            () if g.env_port else tuple(source.component for source in sources(files) if source.component)
+        )
+        return (
+            (_PAIR, _PAIR, _HANDSHAKE if g.batches == "zmq" and not through_files else _STEPS),
+            (_INFERENCE, _PAIR, _GROUP if in_memory else _BASE_WEIGHTS),
+            *((frozenset({server}), frozenset({"orchestrator"}), _ADDRESS) for server in moving),
+        )
+
+    def fresh_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
+        """For a run that begins anew: in 2025 the orchestrator posts `/reload_weights`, from August 2026 on
+        the trainer broadcasts its first weights; in between nothing took the place of the former.
+        """
+        return () if self._of(files).resends_weights else ((_PAIR, _INFERENCE, _TRAINED),)
+
+    def service_calls(self, files: ConfigFiles, context: RunContext) -> tuple[ServiceCall, ...]:
+        """An orchestrator that died while it updated weights has left the engine paused: which no router
+        knows, so it is told itself.
+        """
+        if "rl" not in files:
+            return ()
+        found = ports.values(self._of(files), files["rl"].data, context)
+        url = f"http://{found['host.inference']}:{found['port.engine']}/resume"
+        return (ServiceCall("inference", url, "resume an engine that was left paused"),)
+
+    def _of(self, files: ConfigFiles) -> Generation:
+        return self.generation.of(_config(files))
+
+
+def _config(files: ConfigFiles) -> Mapping[str, Any]:
+    """One merged config, whether it is written in one file or in three."""
+    whole = next((files[role].data for role in ("rl", "sft") if role in files), None)
+    return {role: file.data for role, file in files.items()} if whole is None else whole
+
+
+def _rl(files: ConfigFiles) -> Mapping[str, Any]:
+    """Likewise, nothing for SFT."""
+    return {} if "sft" in files else _config(files)
+
+
+def _wanted(g: Generation, data: Mapping[str, Any]) -> tuple[int, int]:
+    """Devices of inference and trainer."""
+    named = numbers(data, "trainer_gpu_ids")
+    trainer = len(named) if named else prod(count(data, key, 1) for key in g.train_gpus)
+    serves = not g.run_folders or is_table(data, "inference")
+    return prod(count(data, key, 1) for key in g.infer_gpus) if serves else 0, max(1, trainer)
+
+
+def _split(g: Generation, data: Mapping[str, Any], devices: Sequence[str]) -> gpu_split.GpuSplit:
+    """By number in files from before February 2026, else by how many there are to be."""
+    inference, trainer = numbers(data, "inference_gpu_ids"), numbers(data, "trainer_gpu_ids")
+    if inference is not None or trainer is not None:
+        return gpu_split.by_number(devices, inference or (0,), trainer or (1,))
+    wanted = _wanted(g, data)
+    return gpu_split.contiguous(devices, inference=wanted[0], trainer=wanted[1])
+
+
+def _made(g: Generation, files: ConfigFiles) -> Mapping[str, Missing | None]:
+    """Name of each file that resolutions make → why it cannot be made, if that is so."""
+    if not g.has_launchers:
+        return dict.fromkeys(map(_name, files))
+    data = _config(files)
+    fault = _not_by_parts(data)
+    return {
+        "launcher": None,
+        "inference": fault or (None if is_table(data, "inference") else _NO_INFERENCE),
+        **dict.fromkeys(("orchestrator", "trainer"), fault),
+        **{f"env.{source.split}.{source.name}": fault for source in sources(files)},
+    }
+
+
+def _name(role: str) -> str:
+    """As layouts ask for it: `sft` is called like the launcher that it became later."""
+    return "launcher" if role == "sft" else role
+
+
+def _not_by_parts(data: Mapping[str, Any]) -> Missing | None:
+    """Why rltui cannot start the processes of a merged config itself, or should not."""
+    deployment = data.get("deployment")
+    if is_table(data, "slurm"):
+        return Missing(
+            "the config asks for a cluster with [slurm], and its parts would run on this machine",
+            hint=f"{SINGLE}, which submits it; to run it here, remove [slurm]",
+        )
+    if isinstance(deployment, Mapping) and deployment.get("type", "single_node") != "single_node":
+        return Missing("the config is for several nodes, whose processes SLURM starts", hint=SINGLE)
+    if is_table(data, "teacher_inference") or (
+        isinstance(deployment, Mapping) and deployment.get("num_teacher_gpus")
+    ):
+        return Missing(
+            "the config asks for a teacher's server, which this layout does not start", hint=SINGLE
+        )
+    return None
+
+
+def _copy(g: Generation, role: str, files: ConfigFiles, context: RunContext) -> Resolution:
+    """Of the file of one program, for it."""
+    edits: dict[str, KnobValue] = {}
+    if role in _WRITERS:
+        edits |= {"output_dir": context.run_folder, g.resume_step: context.resume_step}
+    moved = ports.edits(g, _config(files), context.overrides)
+    edits |= {key.removeprefix(f"{role}."): port for key, port in moved.items() if key.startswith(f"{role}.")}
+    return Resolution(edits={role: edits}, outputs={_name(role): (f"{role}.toml",)})
+
+
+def _parts(
+    g: Generation, files: ConfigFiles, context: RunContext, common: Mapping[str, KnobValue]
+) -> Resolution:
+    data, how = files["rl"].data, g.resolving
+    is_shared = _split(g, data, context.devices).is_shared
+    through_files = is_shared and ports.transport(g, data, ports.WEIGHTS) == "nccl"
+    edits = {**common, "output_dir": _OUT, **dict.fromkeys(how.dropped)}
+    if how.run:
+        edits["run.dir"] = how.run
+    if through_files:
+        kept = {key: value for key, value in edits.items() if f"{ports.WEIGHTS}." not in key}
+        edits = {**kept, **_FILE_BROADCAST}
+    run = PurePath("out") / how.run
+    names = {part: f"{part}{how.suffix}" for part in PARTS}
+    names |= {f"env.{split}": f"envs/{split}/*{how.suffix}" for split in SPLITS}
+    servers = instances(files)
+    missing = [] if is_table(data, "inference") else ["inference"]
+    missing += [f"env.{split}" for split in SPLITS if not servers[f"env_servers.{split}"]]
+    replaced = {_OUT: context.output_dir if how.run else context.run_folder}
+    if g.run_folders:
+        folders = {f"{_OUT}/{how.run}/{path}": folder(context) for path, folder in _FIRST_ATTEMPT.items()}
+        replaced |= {f"{_OUT}/{how.run}": context.run_folder, **folders}
+    configs = environment.attempt_configs(context)
+    return Resolution(
+        edits={"rl": edits},
+        outputs={
+            name: tuple(f"{run}/{folder}/{path}" for folder in how.folders) for name, path in names.items()
+        },
+        commands=how.commands,
+        optional=frozenset(missing),
+        unless_unknown=frozenset({g.env_port} & edits.keys()),
+        replaced=replaced,
+        shared={name: f"{configs}/{path}" for name, path in names.items()} if g.run_folders else {},
+        folders=(environment.attempt_logs(context),) if g.run_folders else (),
+        notes=(_BROADCAST_NOTE,) if through_files else (),
+        unsupported=how.unsupported,
+    )
+
+
+def _resume(g: Generation, data: Mapping[str, Any], context: RunContext) -> dict[str, KnobValue]:
+    """The step that rltui chose. What the person wrote counts where checkpoints lie elsewhere, and for a run
+    that begins with the checkpoint of another.
+    """
+    if value_at(data, "ckpt.output_dir") is not None:
+        return {}
+    if context.resume_step is not None:
+        return {**dict.fromkeys(g.resume_cleared), g.resume_step: context.resume_step}
+    return {} if g.resume_dir and text(data, g.resume_dir) is not None else dict.fromkeys(g.resume_cleared)
+
+
+def _arguments(data: Mapping[str, Any], name: str) -> list[TomlValue]:
+    """Of vLLM, as the generations have had them."""
+    return [value_at(data, f"inference.{table}.{name}") for table in ("vllm", "model", "vllm_extra")]
+
+
+def _argument(data: Mapping[str, Any], name: str) -> int | None:
+    found = (optional_count({name: value}, name) for value in _arguments(data, name))
+    return next((number for number in found if number is not None), None)
