@@ -151,6 +151,7 @@ class BatchKnobs:
 
     batch_size: str
     token_batch_size: str
+    """Empty where a batch is always a number of rollouts."""
     group_size: str
     seq_len: str
     inflight: str | None = None
