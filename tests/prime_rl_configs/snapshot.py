@@ -58,7 +58,7 @@ def _anything(name: str) -> MagicMock:
 
 
 def _any_table(name: str) -> object:
-    """A model of any keys for what a newer release of a package has no more; a function gives its argument."""
+    """For what a newer release has no more: a model of any keys, or a function that gives its argument."""
     import pydantic
 
     if name.startswith("__"):

@@ -52,7 +52,7 @@ class Reading:
     """Every value that can be set, in the schema's order; of unions, what the chosen member has."""
     values: Mapping[str, TomlValue]
     """By name, what each knob amounts to: the file's value as pydantic reads it, else the default. Also every
-    table of the file, and `None` for one that is switched off."""
+    table that is there, an empty one where it is there by default, and `None` for one that is off."""
     problems: tuple[Problem, ...]
     """Unknown keys, wrong types, values out of bounds, what is missing."""
     unknown: tuple[str, ...]
@@ -409,10 +409,7 @@ class _Walk:
         if value is False:
             is_on = False
         data: Mapping[str, Any] = value if is_given else {}
-        if is_given:
-            self._values[name] = data
-        elif not is_on:
-            self._values[name] = None
+        self._values[name] = data if is_given else {} if is_on else None
         base = {} if is_given else default_table
         found = self._chosen(node, data, path, default_table, is_given=is_given)
         if found is None:
@@ -430,7 +427,7 @@ class _Walk:
             tables = [(len(data.keys() - self._schema.table(each).properties.keys()), each)
                       for each in node.members.values()]  # fmt: skip
             return [min(tables, key=lambda item: item[0])[1]]
-        tag = data.get(node.tag, default.get(node.tag, self._first_tag(node)))
+        tag = data.get(node.tag, default.get(node.tag, self._likely_tag(node, data)))
         if isinstance(tag, str) and tag in node.members:
             if is_given:
                 self._misplaced(node, data, path, tag)
@@ -445,13 +442,16 @@ class _Walk:
             self._say_of((*path, node.tag), message)
         return None
 
-    def _first_tag(self, node: _Node) -> str:
-        """Of a union without a default: the first member, for its knobs."""
-        return next(iter(node.members))
+    def _likely_tag(self, node: _Node, data: Mapping[str, Any]) -> str:
+        """Of a union without a default: the first member that has most of the keys."""
+        strange = {word: len(data.keys() - self._schema.table(member).properties.keys())
+                   for word, member in node.members.items()}  # fmt: skip
+        return min(strange, key=strange.__getitem__)
 
     def _misplaced(self, node: _Node, data: Mapping[str, Any], path: Path, tag: str) -> None:
         """Keys of another member than the chosen one: told as such rather than as unknown."""
-        own = self._schema.table(node.members[tag]).properties
+        chosen = self._schema.table(node.members[tag])
+        own = chosen.properties
         for key in data:
             others = [
                 word
@@ -459,9 +459,14 @@ class _Walk:
                 if key not in own and key in self._schema.table(member).properties
             ]
             if others:
-                meant = f"{node.tag} {' or '.join(others[:4])}"
-                name = self._name((*path, node.tag))
-                self._say((*path, key), f"belongs to {meant}, but {name} is {shown(tag)}")
+                is_now = f"{self._name((*path, node.tag))} is {shown(tag)}"
+                words = " or ".join(others[:4])
+                here = (*path, key)
+                if chosen.extra == "ignore":
+                    text = f"{self._name(here)} is ignored while {is_now}: it is read with {words}"
+                    self._say_of(here, text, "warning")
+                else:
+                    self._say(here, f"belongs to {node.tag} {words}, but {is_now}")
 
     def _strange(self, table: _Table, value: TomlValue, path: Path, at: str) -> None:
         if table.extra == "allow" or at in self._words.free:

@@ -8,6 +8,7 @@ from typing import Any
 
 from rltui import paths
 from rltui.core.config_report import DerivedValue, KnobValue, Problem
+from rltui.core.config_schema import ConfigSchema
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.gpu.engine import EngineMemory
 from rltui.core.knobs import Knob
@@ -163,8 +164,8 @@ class BatchKnobs:
     """Names of the knobs that decide how many rollouts make a batch, for the token-batch converter."""
 
     batch_size: str
-    token_batch_size: str | None
-    """`None`: a batch is only counted in rollouts."""
+    token_batch_size: str
+    """Empty where a batch is always a number of rollouts."""
     group_size: str
     seq_len: str
     inflight: str | None = None
@@ -345,6 +346,8 @@ class Framework:
     """The role of a file (path, content), `None` if it is none of this framework's: detection."""
     template_values: Callable[[ConfigFiles, RunContext], Mapping[str, TemplateValue]]
     """Values for the layout's placeholders: `config.<role>`, `port.<component>`, `gpus.<component>` …"""
+    with_schemas: Callable[[Mapping[str, ConfigSchema]], Framework] | None = None
+    """The same, but for files that will be read with these schemas, by role."""
     fit: Callable[[Sequence[tuple[str, Mapping[str, Any]]]], int | None] = no_fit
     """How many keys of some files (path, content) it does not know; `None`: they are not for it."""
     knobs: Callable[[ConfigFiles], tuple[Knob, ...]] = no_knobs

@@ -16,7 +16,7 @@ def batch_figures(v: Values, names: BatchKnobs, *, max_tokens: str) -> Iterator[
     `v`: every knob's effective value, all of the right type and within bounds. `max_tokens`: name of the knob
     that bounds a completion.
     """
-    by_tokens = v.get(names.token_batch_size) is not None
+    by_tokens = _tokens(v, names) is not None
     yield from _token_batch(v, names) if by_tokens else _rollout_batch(v, names, max_tokens)
     yield from _in_flight(v, names)
 
@@ -38,7 +38,7 @@ def packing_figures(
         "rollouts per micro-batch", fit, "rollouts",
         f"{row} tokens / {longest} of the longest rollout = {fit}{best}",
     )  # fmt: skip
-    tokens, shared = v.get(names.token_batch_size), f" on each of {ranks} ranks" if ranks > 1 else ""
+    tokens, shared = _tokens(v, names), f" on each of {ranks} ranks" if ranks > 1 else ""
     if tokens is not None:
         each = _rounded_up(tokens, row * ranks)
         text = f"about {tokens} tokens / {row} = {each} packed micro-batches{shared}"
@@ -68,6 +68,10 @@ def sft_tokens(v: Values, *, batch: str, seq_len: str, packed: bool) -> DerivedV
         "sft tokens per step", rows * length, "tokens",
         f"{limit}{rows} {what} * {length} tokens = {rows * length} tokens per step",
     )  # fmt: skip
+
+
+def _tokens(v: Values, names: BatchKnobs) -> int | None:
+    return v[names.token_batch_size] if names.token_batch_size else None
 
 
 def _rounded_up(value: int, divisor: int) -> int:

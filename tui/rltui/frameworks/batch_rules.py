@@ -16,6 +16,8 @@ def batching(names: BatchKnobs, *, also: Collection[str] = ()) -> tuple[Rule, ..
     Rules on what is in flight are left out where the framework finds that out by itself. `also`: knobs that
     others follow, such as a shared `seq_len`; while they are faulty, so are those.
     """
+    if not names.token_batch_size:
+        return divisible(names.batch_size, names.group_size), lonely_rollouts(names.group_size)
     rules = [exactly_one(names), _whole_groups(names)]
     if names.oversampling is not None:
         rules.append(_factor_needs_batch(names, names.oversampling))

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 from rltui.core.suggest import did_you_mean
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Checkout, Framework
-from rltui.frameworks.prime_rl.detection import is_of_summer, not_alone
 
-_DEFINED: Mapping[str, tuple[str, str]] = {
-    "tinyrl": ("rltui.frameworks.tinyrl", "TINYRL"),
-    "prime-rl": ("rltui.frameworks.prime_rl.current", "PRIME_RL"),
-    "prime-rl-merged": ("rltui.frameworks.prime_rl.merged", "PRIME_RL_MERGED"),
-    "prime-rl-split": ("rltui.frameworks.prime_rl.split", "PRIME_RL_SPLIT"),
-    "generic": ("rltui.frameworks.generic", "GENERIC"),
-}
-"""By id: module and name. Their tables of knobs and keys are big: each is imported where it is asked for."""
-IDS = tuple(_DEFINED)
-"""Of all frameworks."""
 _OF_PRIME_RL = ("prime-rl", "prime-rl-merged", "prime-rl-split")
-"""Newest first. `generic` takes any file and is only chosen by a layout."""
+"""Its generations, the newest first."""
+IDS = ("tinyrl", *_OF_PRIME_RL, "generic")
+"""Of all frameworks. `generic` takes any file and is only chosen by a layout."""
 
 
 class AmbiguousConfigError(ConfigError):
@@ -47,12 +37,22 @@ def get(framework_id: str) -> Framework:
     Raises:
         ConfigError: if there is none.
     """
-    if framework_id not in _DEFINED:
-        hint = did_you_mean(framework_id, IDS) or f"there are: {', '.join(IDS)}"
-        raise ConfigError(f"unknown framework {framework_id!r}", hint=hint)
-    module, name = _DEFINED[framework_id]
-    framework: Framework = getattr(import_module(module), name)
-    return framework
+    # Each is imported where it is asked for: they have schemas and rules that few commands need.
+    match framework_id:
+        case "tinyrl":
+            from rltui.frameworks.tinyrl import TINYRL
+
+            return TINYRL
+        case "generic":
+            from rltui.frameworks.generic import GENERIC
+
+            return GENERIC
+        case _ if framework_id in _OF_PRIME_RL:
+            from rltui.frameworks.prime_rl import framework
+
+            return framework(framework_id)
+    hint = did_you_mean(framework_id, IDS) or f"there are: {', '.join(IDS)}"
+    raise ConfigError(f"unknown framework {framework_id!r}", hint=hint)
 
 
 def detect(parsed: Sequence[tuple[str, Mapping[str, Any]]], *, installed: str | None = None) -> Framework:
@@ -91,6 +91,8 @@ def checkouts() -> tuple[Checkout, ...]:
 
 def likely(error: AmbiguousConfigError, parsed: Sequence[tuple[str, Mapping[str, Any]]]) -> str | None:
     """The candidate to take where no checkout is at hand: for files since summer 2026 the newest."""
+    from rltui.frameworks.prime_rl.detection import is_of_summer
+
     return error.candidates[0] if any(is_of_summer(data) for _, data in parsed) else None
 
 
@@ -112,6 +114,8 @@ def layout_for(framework: Framework, roles: Collection[str]) -> str:
 
 def _shape(path: str, data: Mapping[str, Any]) -> str:
     """What is known of a file that does not fit with the others."""
+    from rltui.frameworks.prime_rl.detection import not_alone
+
     if words := not_alone(path, data):
         return words
     fits = [(found, each) for each in _detectable() if (found := each.fit([(path, data)])) is not None]

@@ -32,7 +32,8 @@ def number(value: float) -> str:
 def own(v: Values, name: str) -> TomlValue:
     """What the file itself holds for a knob, without shared values and defaults."""
     table, _, key = name.rpartition(".")
-    return v.get(table, {}).get(key)
+    found = v.get(table)
+    return found.get(key) if isinstance(found, Mapping) else None
 
 
 def nearest_multiples(value: int, divisor: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal
 
 from rltui.core.config_report import Problem
@@ -31,7 +31,7 @@ class Rule:
     """Name of the knob that is blamed."""
     needs: tuple[str, ...]
     """Names of all knobs and tables it looks at. It is not asked while one of them has a wrong type or bound,
-    or is no key of the schema in force."""
+    is no key of the schema in force, or belongs to another member of a union than the file chose."""
     fault: Callable[[Values], str | None]
     """Given every knob's effective value: what is wrong, with both knobs and the nearest valid values. Tables
     that are there are among the values, also empty ones; ask for them with `get`."""
@@ -106,9 +106,27 @@ class Overlay:
 class Names:
     """What things are called in the schemas in force."""
 
-    def __init__(self, files: ConfigFiles, schemas: Mapping[str, ConfigSchema], configs: Configs) -> None:
+    def __init__(
+        self,
+        files: ConfigFiles,
+        schemas: Mapping[str, ConfigSchema],
+        configs: Configs,
+        values: Collection[str] = (),
+    ) -> None:
+        """`values`: names as the files spell them, which go before others that the schemas take too."""
         self._spaces = {configs.namespace(role): schemas[role] for role in files}
-        self._overlay = configs.overlay
+        self._overlay, self._values = configs.overlay, values
+
+    @cached_property
+    def spelled(self) -> tuple[str | None, ...]:
+        """What each concept with several names is called: equal for files with the same rules."""
+        return tuple(map(self.get, (name for name, each in self._overlay.concepts.items() if each.keys[1:])))
+
+    def shared(self) -> Iterator[tuple[str, str]]:
+        """Keys that stand for several, each with one that it fills, where both are there."""
+        for key, others in self._overlay.shared.items():
+            if self.has(key):
+                yield from ((key, other) for other in others if self.has(other))
 
     def __call__(self, concept: str) -> str:
         """The name in force; where there is none, the newest, which is no key then."""
@@ -117,7 +135,8 @@ class Names:
     def get(self, concept: str) -> str | None:
         """The same, or `None`."""
         known = self._overlay.concepts.get(concept)
-        return next((key for key in (known.keys if known else (concept,)) if self.has(key)), None)
+        there = [key for key in (known.keys if known else (concept,)) if self.has(key)]
+        return next((key for key in there if key in self._values), there[0] if there else None)
 
     def has(self, name: str) -> bool:
         """Whether there is such a knob or table."""
@@ -167,7 +186,7 @@ class Configs:
         self._free = frozenset(free)
         self._rules, self._defaults, self._further = rules, defaults, further
         self._read: dict[tuple[tuple[str, str, int], ...], _Found] = {}
-        self._of_schemas: dict[tuple[tuple[str, int], ...], tuple[Rule, ...]] = {}
+        self._of_schemas: dict[tuple[object, ...], tuple[Rule, ...]] = {}
 
     def namespace(self, role: str) -> str:
         """What the names of all keys of that file begin with; empty for the main one."""
@@ -223,14 +242,15 @@ class Configs:
         return (*problems, *rules)
 
     def _of_rules(self, files: ConfigFiles, found: _Found) -> Iterator[Problem]:
-        key = tuple((role, id(schema)) for role, schema in found.schemas.items())
+        key = (*((role, id(schema)) for role, schema in found.schemas.items()), *found.names.spelled)
         if key not in self._of_schemas:
             rules = self._rules(found.names)
             self._of_schemas[key] = tuple(
                 rule for rule in rules if all(map(found.names.has, (rule.key, *rule.needs)))
             )
         for rule in self._of_schemas[key]:
-            if found.faulty.isdisjoint(rule.needs) and (message := rule.fault(found.values)):
+            is_sound = found.faulty.isdisjoint(rule.needs) and found.values.keys() >= {*rule.needs}
+            if is_sound and (message := rule.fault(found.values)):
                 instead = {name: nearest(found.values) for name, nearest in rule.instead.items()}
                 yield Problem(
                     severity=rule.severity, key=rule.key, message=message,
@@ -261,6 +281,7 @@ class Configs:
             for role, file in files.items()
         }  # fmt: skip
         values = {name: value for each in readings.values() for name, value in each.values.items()}
+        names = Names(files, schemas, self, values.keys())
         knobs = self._with_overlay(knob for each in readings.values() for knob in each.knobs)
         held = {name for each in readings.values() for name in each.held}
         defaults: dict[str, TomlValue] = {}

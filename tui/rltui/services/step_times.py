@@ -102,7 +102,7 @@ class StepTimes:
         if names is None:
             return None
         values = values_of(self._framework.knobs(files), files, self._framework)
-        tokens = values.get(names.token_batch_size) if names.token_batch_size is not None else None
+        tokens = values.get(names.token_batch_size)
         return _number(tokens), _number(values[names.batch_size])
 
 

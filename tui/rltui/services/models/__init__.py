@@ -85,7 +85,7 @@ class OwnModels:
         answers = self._verdicts_of(loaded)
         if isinstance(answers, NotAsked):
             return (_not_asked(name, answers.reason),)
-        spaces = {knob.file: knob.namespace for knob in framework.knobs if knob.namespace}
+        spaces = {knob.file: knob.namespace for knob in framework.knobs(loaded.files) if knob.namespace}
         found = [
             problem
             for role, answer in answers.items()

@@ -1,0 +1,114 @@
+"""Figures that follow from prime-rl's config files, once for all generations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rltui.core.config_report import DerivedValue
+from rltui.frameworks.base import BatchKnobs, ConfigFiles, figure
+from rltui.frameworks.batch_figures import accumulation, batch_figures, packing_figures, sft_tokens
+from rltui.frameworks.prime_rl import rules
+from rltui.frameworks.rule_makers import Values, is_on
+from rltui.frameworks.schemas import Configs, Names
+
+
+def batch_knobs(files: ConfigFiles, configs: Configs) -> BatchKnobs | None:
+    """Names of what makes a batch in these files; `None` where they say nothing of rollouts."""
+    names = configs.names(files)
+    return rules.batch_knobs(names) if names.has("orchestrator.batch_size") else None
+
+
+def derive(files: ConfigFiles, configs: Configs) -> tuple[DerivedValue, ...]:
+    """What a step amounts to. Empty while a value has a wrong type or is out of bounds."""
+    values = configs.sound_values(files)
+    if values is None:
+        return ()
+    names = configs.names(files)
+    found: list[DerivedValue] = []
+    if (knobs := batch_knobs(files, configs)) is not None:
+        found.extend(_rollouts(values, knobs, names))
+        found.extend(_episodes(values, "orchestrator.concurrency", "episodes in flight"))
+        found.extend(_gpus(values, names))
+    if "sft" in files:
+        found.extend(_sft(values, names))
+        if is_on(values.get("sft.eval")):
+            found.extend(_episodes(values, "sft.eval.concurrency", "eval episodes in flight"))
+    return tuple(found)
+
+
+def _rollouts(v: Values, knobs: BatchKnobs, names: Names) -> Iterator[DerivedValue]:
+    if v.get(knobs.batch_size) is None and not (knobs.token_batch_size and v.get(knobs.token_batch_size)):
+        return
+    groups = rules.source_groups(v, names)
+    v = {**v, knobs.group_size: max(groups.values())}
+    longest = names("max_completion_tokens")
+    v.setdefault(longest, None)
+    batched = batch_figures(v, knobs, max_tokens=longest)
+    if len({*groups.values()}) > 1:
+        batched = (
+            _prompts(v[knobs.batch_size], groups) if each.name == _PROMPTS else each for each in batched
+        )
+    yield from batched
+    by_trainer = "trainer.model.seq_len" in v and not names.has("orchestrator.concurrency")
+    yield from packing_figures(
+        v, knobs, max_tokens=longest, row_tokens="trainer.model.seq_len" if by_trainer else knobs.seq_len,
+        ranks=v.get("orchestrator.num_train_workers") or 1,
+    )  # fmt: skip
+
+
+_PROMPTS = "prompts per step"
+
+
+def _prompts(batch: int | None, groups: dict[str, int]) -> DerivedValue:
+    """Of sources with groups of several sizes: how often each is drawn from is decided by chance."""
+    sizes = sorted({*groups.values()})
+    each = f"{', '.join(map(str, sizes[:-1]))} or {sizes[-1]} per example, as the source says"
+    if batch is None:
+        return figure(_PROMPTS, None, "prompts", f"varies: whole groups of {each}")
+    low, high = -(-batch // sizes[-1]), batch // sizes[0]
+    return figure(_PROMPTS, None, "prompts", f"{batch} rollouts / {each} = {low} to {high} prompts per step")
+
+
+def _episodes(v: Values, at: str, name: str) -> Iterator[DerivedValue]:
+    """Adapts itself: the config only says from where and within which bounds."""
+    if f"{at}.min_inflight" not in v:
+        return
+    first, low, high = (v[f"{at}.{key}_inflight"] for key in ("initial", "min", "max"))
+    if low == high:
+        text = f"always {low}: min_inflight and max_inflight are the same"
+        yield figure(name, low, "episodes", text)
+        return
+    start = f"starts with {first}" if first is not None else "starts with what the KV cache surely holds"
+    most = "without an upper bound" if high is None else f"at most {high}"
+    text = f"{start}, then adapts to the load of inference: at least {low}, {most}"
+    yield figure(name, first, "episodes", text)
+
+
+def _gpus(v: Values, names: Names) -> Iterator[DerivedValue]:
+    train, infer = v.get("deployment.num_train_gpus"), v.get("deployment.num_infer_gpus")
+    if train is None or infer is None:  # of several machines, or of before `[deployment]`
+        return
+    infer = infer if rules.has_inference(v) else 0
+    text = f"{infer} for inference (the first ones) + {train} for the trainer = {infer + train} GPUs"
+    if infer > 1:
+        copies, tensor = v.get(names("data_parallel")), v.get(names("tensor_parallel"))
+        text += f"; {copies} copies of the model on {tensor} each"
+    yield figure("GPUs", infer + train, "GPUs", text)
+
+
+def _sft(v: Values, names: Names) -> Iterator[DerivedValue]:
+    """Tokens and micro-batches of a step; how many steps an epoch has depends on the dataset."""
+    batch, micro, seq_len = (f"sft.data.{key}" for key in ("batch_size", "micro_batch_size", "seq_len"))
+    if any(v.get(name) is None for name in (batch, micro, seq_len)):
+        return
+    yield sft_tokens(v, batch=batch, seq_len=seq_len, packed=True)
+    steps, name = v.get("sft.max_steps"), "sft micro-batches per optimizer step"
+    if steps is not None:
+        each = v[batch] * v[seq_len]
+        text = f"{steps} steps * {each} tokens = {steps * each} tokens"
+        yield figure("sft tokens of the run", steps * each, "tokens", text)
+    gpus, together = v.get(names("sft_gpus")), (v.get("sft.model.cp") or 1) * (v.get("sft.model.tp") or 1)
+    if gpus is None or gpus < together:
+        yield accumulation(v, batch=batch, micro=micro, name=f"{name} on one GPU")
+    else:
+        yield accumulation(v, batch=batch, micro=micro, parts=gpus // together, name=name)
