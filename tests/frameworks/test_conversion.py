@@ -12,11 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rltui.core.config_report import KnobInfo, Problem
+from rltui.frameworks import registry
 from rltui.frameworks.base import BatchKnobs, ConfigFile, ConfigFiles, Framework
-from rltui.frameworks.config_data import effective, value_at
+from rltui.frameworks.config_data import values_of, value_at
 from rltui.frameworks.conversion import convert, other_way
-from rltui.frameworks.prime_rl.current import PRIME_RL
-from rltui.frameworks.prime_rl.merged import PRIME_RL_MERGED
 from rltui.frameworks.tinyrl import TINYRL
 
 CONFIGS = Path(__file__).parents[1] / "data/prime_rl"
@@ -26,7 +25,11 @@ BATCHING = frozenset(
         "oversampling_factor",
     }
 )  # fmt: skip
-NAMES = TINYRL.batch_knobs or BatchKnobs("", "", "", "")
+
+PRIME_RL = registry.get("prime-rl")
+PRIME_RL_MERGED = registry.get("prime-rl-merged")
+TINYRL_FILES = {"rl": ConfigFile("rl", "/rl.toml", {"orchestrator": {}})}
+NAMES = TINYRL.batch_knobs(TINYRL_FILES) or BatchKnobs("", "", "", "")
 CURRENT = BatchKnobs("batch_size", "token_batch_size", "group_size", "seq_len")
 
 
@@ -44,8 +47,8 @@ def configured(data: Mapping[str, Any], orchestrator: Mapping[str, Any]) -> Conf
 
 
 def rows(framework: Framework, held: ConfigFiles) -> dict[str, KnobInfo]:
-    knobs = [knob for knob in framework.knobs if knob.file in held]
-    values = effective(knobs, held, framework.defaults(held))
+    knobs = framework.knobs(held)
+    values = values_of(knobs, held, framework)
     return {
         knob.name: KnobInfo(
             key=knob.name,
@@ -148,7 +151,7 @@ def test_the_rules_take_the_result_there_and_back(
     name: str, group: int, groups: int, mean: float, factor: float | None
 ) -> None:
     framework, data = FRAMEWORKS[name]
-    names = framework.batch_knobs
+    names = framework.batch_knobs({"rl": ConfigFile("rl", "/rl.toml", data)})
     assert names is not None
     held: dict[str, Any] = {names.batch_size: group * groups, names.group_size: group}
     if names.oversampling is not None and factor is not None:

@@ -19,7 +19,7 @@ def generic(*components: dict[str, Any]) -> Framework:
 
 
 def readers(framework: Framework) -> dict[str, tuple[str, ...]]:
-    return {knob.name: knob.readers for knob in framework.more_knobs(FILES)}
+    return {knob.name: knob.readers for knob in framework.knobs(FILES)}
 
 
 def test_without_a_word_every_component_reads_all() -> None:

@@ -111,7 +111,7 @@ def test_generic_makes_every_scalar_a_knob() -> None:
     data = {"lr": 1.0, "max_steps": 5, "list": [1], "a": {"b": {"on": True, "x.y": "z"}}}
     files = {"my-run": ConfigFile("my-run", "/c/My Run.toml", data)}
     assert generic.roles("/c/My Run.toml", data) == "my-run"
-    knobs = {knob.name: knob.kind for knob in generic.more_knobs(files)}
+    knobs = {knob.name: knob.kind for knob in generic.knobs(files)}
     assert knobs == {"lr": "float", "max_steps": "int", "a.b.on": "bool", 'a.b."x.y"': "str"}
     assert generic.max_steps(files) == 5
     values = generic.template_values(files, RunContext("/w", "/o", "/py"))
@@ -120,4 +120,4 @@ def test_generic_makes_every_scalar_a_knob() -> None:
 
 def test_generic_names_the_file_where_there_are_several() -> None:
     files = {name: ConfigFile(name, f"/c/{name}.toml", {"lr": 1}) for name in ("a", "b")}
-    assert [knob.name for knob in registry.get("generic").more_knobs(files)] == ["a.lr", "b.lr"]
+    assert [knob.name for knob in registry.get("generic").knobs(files)] == ["a.lr", "b.lr"]

@@ -9,12 +9,14 @@ import pytest
 
 from rltui.core.config_report import KnobInfo
 from rltui.core.knobs import TomlValue
+from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
-from rltui.frameworks.prime_rl.current import PRIME_RL
-from rltui.frameworks.prime_rl.merged import PRIME_RL_MERGED
-from rltui.frameworks.prime_rl.split import PRIME_RL_SPLIT
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.config_store import ConfigStore
+
+PRIME_RL = registry.get("prime-rl")
+PRIME_RL_MERGED = registry.get("prime-rl-merged")
+PRIME_RL_SPLIT = registry.get("prime-rl-split")
 
 ROOT = Path(__file__).parents[2]
 CONFIGS: dict[str, tuple[Framework, tuple[str, ...]]] = {

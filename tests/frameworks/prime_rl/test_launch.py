@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from rltui.frameworks.prime_rl.current import PRIME_RL
-from rltui.frameworks.prime_rl.merged import PRIME_RL_MERGED
-from rltui.frameworks.prime_rl.split import PRIME_RL_SPLIT
 from tests.frameworks.prime_rl.runs import CONTEXT, DATA, commands, files, of_text, with_devices
 
 from rltui.core.failure_cause import find_cause
+from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFiles, Framework, Resolution, RunContext
 from rltui.frameworks.prime_rl.failures import FAILURES
+
+PRIME_RL = registry.get("prime-rl")
+PRIME_RL_MERGED = registry.get("prime-rl-merged")
+PRIME_RL_SPLIT = registry.get("prime-rl-split")
 
 A = files("era_a", trainer="train.toml", orchestrator="orch.toml", inference="infer.toml")
 B, C, D = (files(f"era_{era}", rl="rl.toml") for era in "bcd")

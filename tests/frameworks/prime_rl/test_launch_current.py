@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from rltui.frameworks.prime_rl.current import PRIME_RL
 from tests.frameworks.prime_rl.runs import CONTEXT, commands, files, of, of_text, with_devices
 
 from rltui.core.template import Missing
+from rltui.frameworks import registry
 from rltui.frameworks.base import Resolution, RunContext
 from rltui.frameworks.prime_rl import env_servers
+
+PRIME_RL = registry.get("prime-rl")
 
 RUN = files("era_c", rl="rl.toml")
 SFT = files("era_c", sft="sft.toml")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from rltui.frameworks.prime_rl.merged import PRIME_RL_MERGED as MERGED
 from tests.frameworks.prime_rl.runs import CONTEXT, commands, files, of, of_text, with_devices
 
 from rltui.core.template import Missing
+from rltui.frameworks import registry
+
+MERGED = registry.get("prime-rl-merged")
 
 RUN = files("era_b", rl="rl.toml")
 SFT = files("era_b", sft="sft.toml")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rltui.frameworks.prime_rl.split import PRIME_RL_SPLIT as SPLIT
 from tests.frameworks.prime_rl.runs import CONTEXT, commands, files, of, with_devices
+
+from rltui.frameworks import registry
+
+SPLIT = registry.get("prime-rl-split")
 
 RUN = files("era_a", trainer="train.toml", orchestrator="orch.toml", inference="infer.toml")
 SFT = files("era_a", sft="sft.toml")

@@ -116,10 +116,10 @@ def _shape(path: str, data: Mapping[str, Any]) -> str:
     """What is known of a file that does not fit with the others."""
     from rltui.frameworks.prime_rl.detection import not_alone
 
+    fits = {each.id: found for each in _detectable() if (found := each.fit([(path, data)])) is not None}
+    best = min(fits, key=lambda name: fits[name], default=None)
+    if best is not None and fits[best] == 0:
+        return f"looks like the {get(best).roles(path, data)} file of {get(best).title}"
     if words := not_alone(path, data):
         return words
-    fits = [(found, each) for each in _detectable() if (found := each.fit([(path, data)])) is not None]
-    if fits:
-        framework = min(fits, key=lambda item: item[0])[1]
-        return f"looks like the {framework.roles(path, data)} file of {framework.title}"
     return f"has {', '.join(list(data)[:6])}" if data else "is empty"
