@@ -9,11 +9,12 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal
 
 from rltui.core.config_report import Problem
 from rltui.core.config_schema import ConfigSchema, Reading, Words
+from rltui.core.json_schema import parts
 from rltui.core.knobs import Control, Knob, TomlValue
 from rltui.frameworks.base import ConfigFile, ConfigFiles
 
@@ -31,7 +32,8 @@ class Rule:
     """Name of the knob that is blamed."""
     needs: tuple[str, ...]
     """Names of all knobs and tables it looks at. It is not asked while one of them has a wrong type or bound,
-    or is no key of the schema in force."""
+    is no key of the schema in force, or is in a table that is none here: one that another member of a union
+    has, or below a value of a wrong type."""
     fault: Callable[[Values], str | None]
     """Given every knob's effective value: what is wrong, with both knobs and the nearest valid values. Tables
     that are there are among the values, also empty ones; ask for them with `get`."""
@@ -89,26 +91,62 @@ class Overlay:
 
     def of(self, name: str) -> Concept | None:
         """What is known of a knob."""
-        if name in self.by_name:
-            return self.by_name[name]
-        for start, other in self.like.items():
-            if name.startswith(f"{start}."):
-                return self.by_name.get((other and f"{other}.") + name.removeprefix(f"{start}."))
-        return None
+        return self.by_name.get(self._described(name)[0])
+
+    def names_of(self, name: str) -> tuple[str, ...]:
+        """All that a knob has been called, the newest first; empty where it has no concept."""
+        described, start, other = self._described(name)
+        known = self.by_name.get(described)
+        inner = [key.removeprefix(other) for key in known.keys if key.startswith(other)] if known else ()
+        return tuple(f"{start}{key}" for key in inner)
+
+    def _described(self, name: str) -> tuple[str, str, str]:
+        """The name under which its concept is found; what that has another beginning than; and that one."""
+        if name not in self.by_name:
+            for start, other in self.like.items():
+                if name.startswith(f"{start}."):
+                    there = f"{other}." if other else ""
+                    return there + name.removeprefix(f"{start}."), f"{start}.", there
+        return name, "", ""
 
     def readers_of(self, name: str) -> tuple[str, ...]:
         """The components that read it."""
-        while name not in self.readers:
-            name = name.rpartition(".")[0]
-        return self.readers[name]
+        return next((self.readers[each] for each, _ in _ends(name) if each in self.readers), ())
+
+
+def _ends(name: str) -> Iterator[tuple[str, str]]:
+    """A name in two at each of its dots: `a.b.c` and nothing, `a.b` and `.c` … nothing and all."""
+    found = parts(name)
+    for length in range(len(found), 0, -1):
+        start = ".".join(found[:length])
+        yield start, name[len(start) :]
+    yield "", name
 
 
 class Names:
     """What things are called in the schemas in force."""
 
-    def __init__(self, files: ConfigFiles, schemas: Mapping[str, ConfigSchema], configs: Configs) -> None:
+    def __init__(
+        self,
+        files: ConfigFiles,
+        schemas: Mapping[str, ConfigSchema],
+        configs: Configs,
+        values: Collection[str] = (),
+    ) -> None:
+        """`values`: names as the files spell them, which go before others that the schemas take too."""
         self._spaces = {configs.namespace(role): schemas[role] for role in files}
-        self._overlay = configs.overlay
+        self._overlay, self._values = configs.overlay, values
+
+    @cached_property
+    def spelled(self) -> tuple[str | None, ...]:
+        """What each concept with several names is called: equal for files with the same rules."""
+        return tuple(self.get(name) for name, each in self._overlay.concepts.items() if each.keys[1:])
+
+    def shared(self) -> Iterator[tuple[str, str]]:
+        """Keys that stand for several, each with one that it fills, where both are there."""
+        for key, others in self._overlay.shared.items():
+            if self.has(key):
+                yield from ((key, other) for other in others if self.has(other))
 
     def __call__(self, concept: str) -> str:
         """The name in force; where there is none, the newest, which is no key then."""
@@ -117,28 +155,25 @@ class Names:
     def get(self, concept: str) -> str | None:
         """The same, or `None`."""
         known = self._overlay.concepts.get(concept)
-        return next((key for key in (known.keys if known else (concept,)) if self.has(key)), None)
+        there = [key for key in (known.keys if known else (concept,)) if self.has(key)]
+        return next((key for key in there if key in self._values), there[0] if there else None)
 
     def has(self, name: str) -> bool:
         """Whether there is such a knob or table."""
         top, _, rest = name.partition(".")
-        if top in self._spaces and top:
+        if top and top in self._spaces:
             return not rest or self._spaces[top].has(rest)
         return "" in self._spaces and self._spaces[""].has(name)
 
     def now(self, key: str) -> str:
         """What is said to who asks for a key that is not there: its name here, or that it is gone."""
-        concept, rest = self._overlay.of(key), ""
-        while concept is None and "." in key.removesuffix(rest):
-            rest = key[len(key.removesuffix(rest).rpartition(".")[0]) :]
-            concept = self._overlay.of(key.removesuffix(rest))
-        for name in concept.keys if concept is not None else ():
-            if self.has(name + rest) and name + rest != key:
-                return f"it is {name + rest} in this generation"
-        inner = key
-        while inner and inner not in self._overlay.gone:
-            inner = inner.rpartition(".")[0]
-        return self._overlay.gone.get(inner, "")
+        for start, rest in _ends(key):
+            if found := self._overlay.names_of(start):
+                here = (name + rest for name in found if name != start and self.has(name + rest))
+                if name := next(here, None):
+                    return f"it is {name} in this generation"
+                break
+        return next((self._overlay.gone[each] for each, _ in _ends(key) if each in self._overlay.gone), "")
 
 
 class Configs:
@@ -159,15 +194,15 @@ class Configs:
         """`schema`: the one in force for a file. `namespaces`: role → what its names begin with.
 
         `free`: keys, `[]` for elements, below which another program's config begins. `defaults`: by name,
-        those that follow from other values. `further`: problems that no rule over single knobs can tell,
-        asked while all values are sound.
+        those that follow from other values, of which faulty ones count as not set. `further`: problems that
+        no rule over single knobs can tell, asked while all values are sound.
         """
         self.overlay = overlay
         self._schema, self._namespaces, self._reader = schema, namespaces, reader
         self._free = frozenset(free)
         self._rules, self._defaults, self._further = rules, defaults, further
-        self._read: dict[tuple[tuple[str, str, int], ...], _Found] = {}
-        self._of_schemas: dict[tuple[tuple[str, int], ...], tuple[Rule, ...]] = {}
+        self._read: dict[tuple[object, ...], _Found] = {}
+        self._of_schemas: dict[tuple[object, ...], tuple[Rule, ...]] = {}
 
     def namespace(self, role: str) -> str:
         """What the names of all keys of that file begin with; empty for the main one."""
@@ -185,6 +220,12 @@ class Configs:
         """By name, defaults that follow from other values; they go before those of the knobs."""
         return self._found(files).defaults
 
+    def renamed(self, files: ConfigFiles) -> Mapping[str, str]:
+        """By keys of other releases, what they are called here, or that they are gone."""
+        names = self.names(files)
+        known = dict.fromkeys((*self.overlay.by_name, *self.overlay.gone))
+        return {key: said for key in known if not names.has(key) and (said := names.now(key))}
+
     def values(self, files: ConfigFiles) -> Values:
         """By name, what every knob amounts to, and every table that is there; `None` for one that is off."""
         return self._found(files).values
@@ -193,6 +234,10 @@ class Configs:
         """The same, or `None` while a value has a wrong type or is out of bounds."""
         found = self._found(files)
         return None if found.faulty else found.values
+
+    def faulty(self, files: ConfigFiles) -> frozenset[str]:
+        """Names of what has a wrong type, is out of bounds or is missing, and of what follows from that."""
+        return self._found(files).faulty
 
     def unknown(self, files: ConfigFiles) -> int:
         """How many keys the schemas lack, and values they do not take: how badly they fit."""
@@ -206,30 +251,33 @@ class Configs:
         rules = [*self._of_rules(files, found)]
         if not any(problem.severity == "error" for problem in (*problems, *rules)):
             rules += self._further(files, found.values, found.names)
-        others = {role for role, each in found.readings.items() if each.unknown}
-        paths = {files[role].path for role in others}
+        others = {files[role].path for role, each in found.readings.items() if each.may_be_other}
         rules = [
             each.model_copy(update={"severity": "warning"})
-            if each.severity == "error" and each.file in paths  # of another release, whose rules may differ
+            if each.severity == "error" and each.file in others  # of another release, whose rules may differ
             else each
             for each in rules
         ]
         return (*problems, *rules)
 
     def _of_rules(self, files: ConfigFiles, found: _Found) -> Iterator[Problem]:
-        key = tuple((role, id(schema)) for role, schema in found.schemas.items())
-        if key not in self._of_schemas:
-            rules = self._rules(found.names)
-            self._of_schemas[key] = tuple(
-                rule for rule in rules if all(map(found.names.has, (rule.key, *rule.needs)))
-            )
-        for rule in self._of_schemas[key]:
-            if found.faulty.isdisjoint(rule.needs) and (message := rule.fault(found.values)):
+        for rule in self._in_force(found):
+            is_sound = found.faulty.isdisjoint(rule.needs) and found.values.keys() >= {*rule.needs}
+            if is_sound and (message := rule.fault(found.values)):
                 instead = {name: nearest(found.values) for name, nearest in rule.instead.items()}
                 yield Problem(
                     severity=rule.severity, key=rule.key, message=message,
                     file=self._path(rule.key, files), instead=instead,
                 )  # fmt: skip
+
+    def _in_force(self, found: _Found) -> tuple[Rule, ...]:
+        """The rules whose keys are all there. Equal for files with the same schemas and spellings."""
+        key = (*found.schemas.items(), *found.names.spelled)
+        if key not in self._of_schemas:
+            rules, has = self._rules(found.names), found.names.has
+            self._of_schemas[key] = tuple(rule for rule in rules if all(map(has, (rule.key, *rule.needs))))
+            _forget_oldest(self._of_schemas)
+        return self._of_schemas[key]
 
     def _path(self, name: str, files: ConfigFiles) -> str:
         by_space = {self.namespace(role): file.path for role, file in files.items()}
@@ -237,45 +285,40 @@ class Configs:
 
     def _found(self, files: ConfigFiles) -> _Found:
         known = {role: file for role, file in files.items() if role in self._namespaces}
-        key = tuple((role, file.path, id(file.data)) for role, file in known.items())
+        key = tuple((role, file.path, id(file.data), id(file.schema)) for role, file in known.items())
         found = self._read.pop(key, None)  # what is kept holds the data, so that no other can have its id
         self._read[key] = found = self._make(known) if found is None else found
-        while len(self._read) > _REMEMBERED:
-            del self._read[next(iter(self._read))]
+        _forget_oldest(self._read)
         return found
 
     def _make(self, files: ConfigFiles) -> _Found:
         schemas = {role: self._schema(file) for role, file in files.items()}
-        names = Names(files, schemas, self)
+        plain = Names(files, schemas, self)
         readings = {
             role: schemas[role].read(
                 file.data, role=role, path=file.path, namespace=self.namespace(role), reader=self._reader,
-                words=Words(self._free, partial(self._said, self.namespace(role), names)),
+                words=Words(self._free, partial(self._said, self.namespace(role), plain)),
             )
             for role, file in files.items()
         }  # fmt: skip
-        values = {name: value for each in readings.values() for name, value in each.values.items()}
         knobs = self._with_overlay(knob for each in readings.values() for knob in each.knobs)
+        values = {name: value for each in readings.values() for name, value in each.values.items()}
         held = {name for each in readings.values() for name in each.held}
+        faulty = {name for each in readings.values() for name in each.faulty}
+        names = Names(files, schemas, self, values.keys())
         defaults: dict[str, TomlValue] = {}
         for shared, followers in self.overlay.shared.items():
-            if values.get(shared) is not None:
-                defaults |= {
-                    each: values[shared] for each in followers if each in values and each not in held
-                }
+            following = [each for each in followers if each in values and each not in held]
+            if shared in faulty:
+                faulty.update(following)
+            elif values.get(shared) is not None:
+                defaults |= dict.fromkeys(following, values[shared])
         values |= defaults
-        follow = {
-            name: value for name, value in self._defaults(files, values, names).items() if name in values
-        }
-        defaults |= follow
-        values |= {name: value for name, value in follow.items() if name not in held}
-        faulty = frozenset(
-            problem.key
-            for each in readings.values()
-            for problem in each.problems
-            if problem.severity == "error" and problem.key is not None and problem.key not in each.unknown
-        )
-        return _Found(files, schemas, readings, names, knobs, values, defaults, faulty)
+        sound = {name: None if name in faulty else value for name, value in values.items()}
+        follow = self._defaults(files, sound, names)
+        defaults |= {name: value for name, value in follow.items() if name in values}
+        values |= {name: value for name, value in defaults.items() if name not in held}
+        return _Found(files, schemas, readings, names, knobs, values, defaults, frozenset(faulty))
 
     @staticmethod
     def _said(namespace: str, names: Names, key: str) -> str:
@@ -300,6 +343,11 @@ class Configs:
             else:
                 others.append(told)
         return (*(knob for _, knob in sorted(main, key=lambda item: item[0])), *others)
+
+
+def _forget_oldest(kept: dict[tuple[object, ...], Any]) -> None:
+    while len(kept) > _REMEMBERED:
+        del kept[next(iter(kept))]
 
 
 @dataclass(frozen=True, slots=True)
