@@ -167,17 +167,15 @@ class _Walk:
         A table that is not on has no values, but its knobs can be set. `union`: of what it is a
         member.
         """
-        done = set()
+        given: dict[str, list[str]] = {}
         for key, value in data.items():
-            known = table.by_key.get(key)
-            if known is not None:
-                done.add(known.name)
-                self._property(known, value, place.at(key, known.name), default, is_on=is_on)
+            if known := table.by_key.get(key):
+                given.setdefault(known.name, []).append(key)
             elif table.extra != "allow" and not self._misplaced(union, table, place, key):
                 self._strange(table, value, place.at(key))
         for each in table.properties:
-            if each.name not in done:
-                self._property(each, None, place.at(each.name), default, is_on=is_on)
+            for key in given.get(each.name, (each.name,)):
+                self._property(each, data.get(key), place.at(key, each.name), default, is_on=is_on)
 
     def _property(
         self, each: Property, value: TomlValue, place: _Place, defaults: Json, *, is_on: bool

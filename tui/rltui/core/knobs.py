@@ -17,6 +17,8 @@ _TRUE = frozenset({"1", "on", "t", "true", "y", "yes"})
 _FALSE = frozenset({"0", "off", "f", "false", "n", "no"})
 LONGEST_NUMBER = 100
 """Characters; what is longer is no value of any knob."""
+_TOO_LARGE = 1 << 63
+"""What TOML's whole numbers are below; larger ones would overflow what is computed with them."""
 _INT = re.compile(r"[+-]?\d+(?:_\d+)*(?:\.0+)?")
 
 
@@ -107,6 +109,7 @@ class Knob:
     def _in_bounds(self, value: float) -> bool:
         return (
             value - value == 0  # neither infinite nor not a number
+            and (isinstance(value, float) or -_TOO_LARGE <= value < _TOO_LARGE)
             and (self.minimum is None or value >= self.minimum)
             and (self.maximum is None or value <= self.maximum)
             and (self.above is None or value > self.above)
@@ -114,6 +117,8 @@ class Knob:
         )
 
     def _nearest(self, value: float) -> str:
+        if isinstance(value, int) and not -_TOO_LARGE <= value < _TOO_LARGE:
+            return ": it needs more than 64 bits"
         if self.maximum is not None and value > self.maximum:
             return f": the largest allowed is {self.maximum:g}"
         if self.minimum is not None and value < self.minimum:

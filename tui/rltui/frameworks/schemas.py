@@ -235,9 +235,10 @@ class Configs:
         found = self._found(files)
         return None if found.faulty else found.values
 
-    def faulty(self, files: ConfigFiles) -> frozenset[str]:
-        """Names of what has a wrong type, is out of bounds or is missing, and of what follows from that."""
-        return self._found(files).faulty
+    def sound_value(self, files: ConfigFiles, name: str) -> TomlValue:
+        """What one knob amounts to; `None` while it is faulty, or where there is none."""
+        found = self._found(files)
+        return None if name in found.faulty else found.values.get(name)
 
     def unknown(self, files: ConfigFiles) -> int:
         """How many keys the schemas lack, and values they do not take: how badly they fit."""
