@@ -44,7 +44,7 @@ def configured(data: Mapping[str, Any], orchestrator: Mapping[str, Any]) -> Conf
 
 
 def rows(framework: Framework, held: ConfigFiles) -> dict[str, KnobInfo]:
-    knobs = [knob for knob in framework.knobs if knob.file in held]
+    knobs = [knob for knob in (*framework.knobs, *framework.more_knobs(held)) if knob.file in held]
     values = effective(knobs, held, framework.defaults(held))
     return {
         knob.name: KnobInfo(

@@ -9,7 +9,6 @@ from typing import Any, Literal
 from rltui.core.config_report import Problem
 from rltui.core.json_schema import ENTRY, Json, Node, Property, Table, Tables, parts
 from rltui.core.knobs import Knob, KnobKind, TomlValue, as_read, shown
-from rltui.core.secrets import masked
 from rltui.core.suggest import did_you_mean
 from rltui.core.toml_values import format_key
 
@@ -254,7 +253,7 @@ class _Walk:
             if node.free:
                 self._set(place, value)
             else:
-                self._fault(place, f"must be a table, not {shown(masked(place.key, value))}")
+                self._fault(place, f"must be a table, not {shown(value, key=place.key)}")
             return
         is_on = is_on and (value is not None or default is not None)
         self._set(place, value if value is not None else {} if is_on else None)

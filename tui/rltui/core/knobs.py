@@ -84,7 +84,7 @@ class Knob:
     def fault(self, value: TomlValue) -> str | None:
         """What is wrong with a value from a config file, in words; `None` if nothing is."""
         if not self._has_type(value):
-            return f"{self.name} must be {self.expected}, not {shown(masked(self.key, value))}"
+            return f"{self.name} must be {self.expected}, not {shown(value, key=self.key)}"
         if self.kind in ("int", "float") and not isinstance(value, str) and not self._in_bounds(value):
             return f"{self.name} must be {self.expected}, not {shown(value)}{self._nearest(value)}"
         return None
@@ -109,7 +109,7 @@ class Knob:
     def _in_bounds(self, value: float) -> bool:
         return (
             value - value == 0  # neither infinite nor not a number
-            and (isinstance(value, float) or -_TOO_LARGE <= value < _TOO_LARGE)
+            and (type(value) is not int or -_TOO_LARGE <= value < _TOO_LARGE)
             and (self.minimum is None or value >= self.minimum)
             and (self.maximum is None or value <= self.maximum)
             and (self.above is None or value > self.above)
@@ -126,15 +126,15 @@ class Knob:
         return ""
 
 
-def shown(value: TomlValue) -> str:
-    """A config value in a message, in TOML's words."""
+def shown(value: TomlValue, *, key: str = "") -> str:
+    """A config value in a message, in TOML's words. `key`: where it stands, so that no secret is told."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):
         return "a table"
     if isinstance(value, list):
         return "a list"
-    return f'"{value}"' if isinstance(value, str) else str(value)
+    return f'"{masked(key, value)}"' if isinstance(value, str) else str(value)
 
 
 def as_read(knob: Knob, value: TomlValue) -> TomlValue:

@@ -242,8 +242,8 @@ class Configs:
 
     def unknown(self, files: ConfigFiles) -> int:
         """How many keys the schemas lack, and values they do not take: how badly they fit."""
-        found = self._found(files)
-        return sum(len(each.unknown) for each in found.readings.values()) + len(found.faulty)
+        readings = self._found(files).readings.values()
+        return sum(len(each.unknown) + len(each.faulty) for each in readings)
 
     def check(self, files: ConfigFiles) -> tuple[Problem, ...]:
         """Keys, types and bounds, then rules between knobs, then what concerns whole tables."""
