@@ -30,6 +30,18 @@ def test_status_imports_neither_pydantic_nor_libtmux() -> None:
     assert imported("import rltui.cli.status, rltui.cli", *names) == []
 
 
+def test_the_models_of_the_embedded_engine_are_imported_for_a_config_alone_and_light() -> None:
+    models = ("rltui.tinyrl", "rltui.tinyrl.config", "rltui.tinyrl.sft_config")
+    assert imported("import rltui.frameworks.registry, rltui.frameworks.tinyrl", *models, *HEAVY) == []
+    ask = (
+        "from rltui.frameworks.base import ConfigFile\n"
+        "from rltui.frameworks.tinyrl import TINYRL\n"
+        "files = {role: ConfigFile(role, role, {}) for role in ('rl', 'sft')}\n"
+        "assert TINYRL.more_knobs(files) and TINYRL.check(files)"
+    )
+    assert imported(ask, *models, *HEAVY, "tqdm", "numpy") == list(models)
+
+
 def test_screen_imports_no_edge_library() -> None:
     assert imported("import rltui.ui.app", "libtmux", "pynvml", "torch") == []
 

@@ -1,37 +1,25 @@
-"""What a config file may hold, by the JSON Schema that its framework's pydantic models give of themselves.
-
-Two things are read that JSON Schema does not have: `x-aliases` of a property, further names that it is
-accepted under, and a missing `additionalProperties`, with which pydantic drops keys that it does not know.
-"""
+"""Config files by the JSON Schema of a framework's pydantic models: their knobs, values and problems."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from rltui.core.config_report import Problem
+from rltui.core.json_schema import ENTRY, Json, Node, Property, Table, Tables, parts
 from rltui.core.knobs import Knob, KnobKind, TomlValue, as_read, shown
 from rltui.core.suggest import did_you_mean
 from rltui.core.toml_values import format_key
 
-ENTRY = "[]"
-"""In the name of a key, stands for each element of an array of tables: `env[].id`."""
 UNKNOWN = "unknown key "
 """How a problem with a key that the schema lacks begins."""
 NONE = "None"
 """Text that stands for no value, as prime-rl has it."""
 _MOST_UNKNOWN = 50
 """Of one file: each is compared with all known keys."""
-_SENTENCE = re.compile(r".+?[.!?](?=\s|$)", re.DOTALL)
-_KINDS: Mapping[str, KnobKind] = {
-    "integer": "int", "number": "float", "boolean": "bool", "string": "str", "array": "list",
-}  # fmt: skip
-
-Json = Mapping[str, Any]
-Path = tuple[str, ...]
+_DEEPEST = 32
+"""Tables within tables; nobody looks into what is below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +34,9 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One file as its schema has it. Names of keys begin with the namespace of the file."""
+    """One file as its schema has it. Names of keys begin with the namespace of the file, and are spelled as
+    there: with aliases where it has some.
+    """
 
     knobs: tuple[Knob, ...]
     """Every value that can be set, in the schema's order; of unions, what the chosen member has."""
@@ -56,76 +46,50 @@ class Reading:
     problems: tuple[Problem, ...]
     """Unknown keys, wrong types, values out of bounds, what is missing."""
     unknown: tuple[str, ...]
-    """Keys that the schema lacks."""
+    """Keys that the schema lacks where they stand."""
     held: frozenset[str]
     """Names of the knobs that the file sets, if only to no value."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Node:
-    """What may stand at a key."""
-
-    kinds: tuple[KnobKind, ...] = ()
-    words: tuple[str, ...] = ()
-    """Texts that may stand there besides."""
-    bounds: Mapping[str, float] = field(default_factory=dict)
-    """By field of a `Knob`."""
-    nullable: bool = False
-    free: bool = False
-    """Also a table of any keys."""
-    tables_only: bool = False
-    """Nothing but tables."""
-    members: Mapping[str, str] = field(default_factory=dict)
-    """Tables: by tag, the name of their definition; one without a tag by an empty one."""
-    tag: str = ""
-    """Key that tells which member it is; empty where there is one, or where nothing tells."""
-    entries: _Node | None = None
-    """What the elements of an array are, where they are tables."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Property:
-    name: str
-    node: _Node
-    default: TomlValue
-    required: bool
-    help: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    properties: Mapping[str, _Property]
-    """Also by their aliases."""
-    extra: Literal["forbid", "ignore", "allow"]
+    faulty: frozenset[str]
+    """Names of what has a wrong type, is out of bounds, or is missing."""
+    may_be_other: bool
+    """Whether unknown keys may be known to another release than that of the schema."""
 
 
 class ConfigSchema:
     """The schema of one kind of file. Not to be changed after it is made."""
 
     def __init__(
-        self, document: Json, *, part: str | None = None, date: str = "", partial: bool = False
+        self,
+        document: Json,
+        *,
+        part: str | None = None,
+        date: str = "",
+        partial: bool = False,
+        none: str | None = NONE,
     ) -> None:
         """`part`: a top-level table whose content is the whole file.
 
         `date`: when it was taken, in words, where it is not asked of what will read the file: a key that is
         unknown here may be known there. That is a warning then, but for what looks like a slip of the pen.
-        `partial`: put together from what is known, so that even that is a warning.
+        `partial`: put together from what is known, so that even that is a warning. `none`: text that stands
+        for no value.
         """
-        self.date, self.partial = date, partial
-        self._definitions: dict[str, Json] = {**document.get("$defs", {}), "": document}
-        if part is not None:
-            (name,) = self._node(document["properties"][part]).members.values()
-            self._definitions[""] = self._definitions[name]
-        self._tables: dict[str, _Table] = {}
+        self.date, self.partial, self.none = date, partial, none
+        self.tables = Tables(document, part=part)
 
-    @cached_property
+    @property
     def keys(self) -> frozenset[str]:
         """Every key by its dotted path, of all members of unions; `[]` for elements of arrays of tables."""
-        return frozenset(self._keys("", "", ()))
+        return self.tables.keys
 
     def has(self, key: str) -> bool:
         """Whether there is such a key, or a table of that name; numbers pick elements of arrays."""
-        return re.sub(r"\.\d+(?=\.|$)", ENTRY, key) in self.keys
+        if key in self.keys:
+            return True
+        at = ""
+        for part in parts(key):
+            at = at + ENTRY if part.isdecimal() and at + ENTRY in self.keys else f"{at}.{part}".lstrip(".")
+        return at in self.keys
 
     def read(
         self,
@@ -140,392 +104,283 @@ class ConfigSchema:
         """The file with this content. `reader`: who does not know an unknown key, in words."""
         return _Walk(self, role, path, namespace, reader, words).reading(data)
 
-    def strange(self, data: Mapping[str, Any], free: frozenset[str] = frozenset()) -> frozenset[str]:
-        """Keys of the file that the schema lacks, and whose values it does not take: how badly it fits."""
-        walk = _Walk(self, "", "", "", "", Words(free), only_what_is_there=True)
+    def strange(self, data: Mapping[str, Any], free: frozenset[str] = frozenset()) -> int:
+        """How many keys of the file the schema lacks, or has with other values: how badly it fits."""
+        walk = _Walk(self, "", "", "", "", Words(free), is_brief=True)
         reading = walk.reading(data)
-        wrong = (problem.key for problem in reading.problems if problem.severity == "error")
-        return frozenset((*reading.unknown, *filter(None, wrong)))
-
-    def table(self, name: str) -> _Table:
-        """A definition by its name; the whole file by the empty one."""
-        if name not in self._tables:
-            document = self._definitions[name]
-            required = document.get("required", ())
-            properties: dict[str, _Property] = {}
-            for key, found in document.get("properties", {}).items():
-                each = _Property(
-                    key, self._node(found), found.get("default"), key in required, _first_sentence(found)
-                )
-                properties |= dict.fromkeys((key, *found.get("x-aliases", ())), each)
-            extra = document.get("additionalProperties")
-            kind: Literal["forbid", "ignore", "allow"] = (
-                "ignore" if extra is None else "forbid" if extra is False else "allow"
-            )
-            self._tables[name] = _Table(properties, kind)
-        return self._tables[name]
-
-    def _node(self, found: Json) -> _Node:
-        kinds: dict[KnobKind, None] = {}
-        words: dict[str, None] = {}
-        members: dict[str, str] = {}
-        bounds: dict[str, float] = {}
-        tag, nullable, free, tables_only = "", False, False, False
-        entries: _Node | None = None
-        anything = False
-        for each in _alternatives(found):
-            if not each.keys() - {"default", "title", "description", "x-aliases"}:
-                free, anything = True, True
-            if "$ref" in each:
-                name = each["$ref"].rpartition("/")[2]
-                definition = self._definitions[name]
-                if "properties" in definition or definition.get("type") == "object":
-                    members[str(len(members))] = name
-                else:
-                    inner = self._node(definition)
-                    kinds |= dict.fromkeys(inner.kinds)
-                    words |= dict.fromkeys(inner.words)
-                    nullable, free = nullable or inner.nullable, free or inner.free
-            elif "discriminator" in each:
-                tag = each["discriminator"]["propertyName"]
-                for word, where in each["discriminator"]["mapping"].items():
-                    members[word] = where.rpartition("/")[2]
-            elif each.get("type") == "null":
-                nullable = True
-            elif each.get("type") == "object":
-                free = tables_only = True
-            elif "const" in each or "enum" in each:
-                for choice in each.get("enum", (each.get("const"),)):
-                    if isinstance(choice, str):
-                        words[choice] = None
-                    elif choice is not None:
-                        kinds["bool" if isinstance(choice, bool) else "int"] = None
-            elif each.get("type") in _KINDS:
-                kind = _KINDS[each["type"]]
-                items = self._node(each["items"]) if each.get("items") else _Node()
-                if kind == "list" and items.members:
-                    entries = items
-                else:
-                    kinds[kind] = None
-                bounds |= {name: each[key] for key, name in _BOUNDS.items() if key in each}
-        return _Node(
-            tuple(kinds),
-            tuple(words),
-            bounds,
-            nullable,
-            free,
-            tables_only and not anything,
-            self._told_apart(members, tag),
-            tag,
-            entries,
-        )
-
-    def _told_apart(self, members: dict[str, str], tag: str) -> Mapping[str, str]:
-        """Several tables without a discriminator stay as they are: any of them will do."""
-        return members if tag or len(members) != 1 else {"": next(iter(members.values()))}
-
-    def _keys(self, name: str, at: str, around: tuple[str, ...]) -> Iterator[str]:
-        if around.count(name) > 1:  # a table that holds itself
-            return
-        for key, each in self.table(name).properties.items():
-            here = at + format_key((key,))
-            yield here
-            inner = each.node.entries or each.node
-            if each.node.entries is not None:
-                here += ENTRY
-                yield here
-            for member in inner.members.values():
-                yield from self._keys(member, f"{here}.", (*around, name))
+        return len({*reading.unknown, *reading.faulty})
 
 
-_BOUNDS = {
-    "minimum": "minimum", "maximum": "maximum", "exclusiveMinimum": "above", "exclusiveMaximum": "below",
-}  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a value stands."""
 
+    name: str
+    """As in the file, behind the namespace."""
+    key: str = ""
+    """As in `ConfigSchema.keys`: without namespace and aliases."""
+    depth: int = 0
+    around: frozenset[str] = frozenset()
+    """Names of the tables that it is in."""
 
-def _alternatives(found: Json) -> Iterator[Json]:
-    """The parts of a property that may be one of several things, without `anyOf` around them."""
-    if "discriminator" in found:
-        yield found
-        return
-    for key in ("anyOf", "oneOf", "allOf"):
-        if key in found:
-            for each in found[key]:
-                yield from _alternatives(each)
-            return
-    yield found
+    def at(self, key: str, own: str = "") -> _Place:
+        """A key of the table here, and its own name where that is another."""
+        here = format_key((key,))
+        own = format_key((own,)) if own and own != key else here
+        name, known = f"{self.name}.{here}" if self.name else here, f"{self.key}.{own}" if self.key else own
+        return _Place(name, known, self.depth + 1, self.around)
 
+    def element(self, index: int) -> _Place:
+        """One of the array here."""
+        return _Place(f"{self.name}.{index}", self.key + ENTRY, self.depth + 1, self.around)
 
-def _first_sentence(found: Json) -> str:
-    text = " ".join(str(found.get("description", "")).split())
-    match = _SENTENCE.match(text)
-    return match[0] if match else text
+    def within(self, table: str) -> _Place:
+        """The same, in a further table."""
+        return _Place(self.name, self.key, self.depth, self.around | {table})
 
 
 class _Walk:
     """Goes through one file and its schema side by side."""
 
     def __init__(
-        self,
-        schema: ConfigSchema,
-        role: str,
-        file: str,
-        namespace: str,
-        reader: str,
-        words: Words,
-        *,
-        only_what_is_there: bool = False,
-    ) -> None:
-        self._brief = only_what_is_there
-        self._schema, self._role, self._file, self._words = schema, role, file, words
+        self, schema: ConfigSchema, role: str, file: str, namespace: str, reader: str, words: Words, *,
+        is_brief: bool = False,
+    ) -> None:  # fmt: skip
+        """`is_brief`: only what the file holds, and without guesses at what was meant."""
+        self._is_brief = is_brief
+        self._schema, self._role, self._file, self._words = schema, role, file or None, words
         self._namespace, self._reader = namespace, reader
-        self._prefix: Path = (namespace,) if namespace else ()
         self._knobs: list[Knob] = []
         self._values: dict[str, TomlValue] = {}
         self._problems: list[Problem] = []
         self._unknown: list[str] = []
         self._held: set[str] = set()
+        self._faulty: set[str] = set()
+        self._may_be_other = False
 
     def reading(self, data: Mapping[str, Any]) -> Reading:
         self._values[self._namespace] = data
-        self._table(self._schema.table(""), data, (), "", {}, is_there=True)
+        self._table(self._schema.tables[""], data, _Place(self._namespace), {}, is_on=True)
         return Reading(
-            tuple(self._knobs),
-            self._values,
-            tuple(self._problems),
-            tuple(self._unknown),
-            frozenset(self._held),
-        )
+            tuple(self._knobs), self._values, tuple(self._problems), tuple(self._unknown),
+            frozenset(self._held), frozenset(self._faulty), self._may_be_other,
+        )  # fmt: skip
 
     def _table(
-        self, table: _Table, data: Mapping[str, Any], path: Path, at: str, base: Json, *, is_there: bool
-    ) -> None:
-        """`at`: the path with `[]` for elements. `base`: defaults from around, which go before its own.
+        self, table: Table, data: Mapping[str, Any], place: _Place, default: Json, *, is_on: bool,
+        union: Node | None = None,
+    ) -> None:  # fmt: skip
+        """`default`: of the whole table, which goes before those of its keys.
 
-        A table that is not there, and not by default either, has no values, but its knobs can be set.
+        A table that is not on has no values, but its knobs can be set. `union`: of what it is a
+        member.
         """
-        done = set()
+        given: dict[str, list[str]] = {}
         for key, value in data.items():
-            known = table.properties.get(key)
-            if known is None:
-                self._strange(table, value, (*path, key), _below(at, key))
-            else:
-                done.add(known.name)
-                self._property(known, value, (*path, key), _below(at, known.name), base, is_there=is_there)
-        for each in () if self._brief else dict.fromkeys(table.properties.values()):
-            if each.name not in done:
-                self._property(each, None, (*path, each.name), _below(at, each.name), base, is_there=is_there)
+            if known := table.by_key.get(key):
+                given.setdefault(known.name, []).append(key)
+            elif table.extra != "allow" and not self._misplaced(union, table, place, key):
+                self._strange(table, value, place.at(key))
+        for each in table.properties:
+            for key in given.get(each.name, () if self._is_brief else (each.name,)):
+                if union is not None and each.name == union.tag:
+                    each = replace(each, node=replace(each.node, words=tuple(union.members)))
+                self._property(each, data.get(key), place.at(key, each.name), default, is_on=is_on)
 
     def _property(
-        self, each: _Property, value: TomlValue, path: Path, at: str, base: Json, *, is_there: bool
+        self, each: Property, value: TomlValue, place: _Place, defaults: Json, *, is_on: bool
     ) -> None:
         node = each.node
-        default = base.get(each.name, each.default) if is_there else None
-        is_none = value == NONE and not ("str" in node.kinds and not node.nullable and NONE in node.words)
-        if value is None and is_there and each.required and (not node.members or not base):
-            self._say(path, "is missing, and has no default")
+        usual = defaults.get(each.name, each.default) if is_on else None
+        is_none = value is not None and value == self._schema.none
+        if value is None and is_on and each.required and each.name not in defaults:
+            self._fault(place, "is missing, and has no default")
         if is_none and not node.nullable:
             what = "a table" if node.members else "a value"
-            self._say(path, f'must have {what}: "{NONE}" stands for none')
-        if at in self._words.free:
-            self._values.update({self._name(path): value} if value is not None and not is_none else {})
-        elif node.entries is not None and not (node.kinds and value is not None and not _has_tables(value)):
-            self._entries(node.entries, value, path, at)
-        elif node.members:
-            self._member(node, None if is_none else value, path, at, default, off=is_none, is_there=is_there)
-        elif node.free and (isinstance(value, Mapping | None) or not (node.kinds or node.words)):
-            self._values[self._name(path)] = default if value is None or is_none else value
-            if node.tables_only and not (value is None or is_none or isinstance(value, Mapping)):
-                self._say(path, f"must be a table, not {shown(value)}")
+            self._fault(place, f'must have {what}: "{self._schema.none}" stands for none')
+        given, default = (None, None) if is_none else (value, usual)
+        amounts = default if given is None else given
+        is_table, is_plain = isinstance(given, Mapping), bool(node.kinds or node.words)
+        if place.key in self._words.free:
+            if given is not None:
+                self._set(place, given)
+        elif node.entries is not None and (not node.kinds or given is None or _has_tables(given)):
+            self._entries(node, amounts, place, is_given=given is not None)
+        elif node.members and (amounts is None or isinstance(amounts, Mapping) or not is_plain):
+            self._member(node, given, place, default, is_on=is_on)
+        elif node.free and (is_table or not is_plain):
+            self._set(place, amounts)
+            if node.any_table and not (given is None or is_table):
+                self._fault(place, f"must be a table, not {shown(given, key=place.key)}")
         else:
-            self._leaf(each, value, path, default, is_there=is_there, is_none=is_none)
+            self._leaf(each, value, place, usual, is_on=is_on)
 
     def _leaf(
-        self,
-        each: _Property,
-        value: TomlValue,
-        path: Path,
-        default: TomlValue,
-        *,
-        is_there: bool,
-        is_none: bool,
+        self, each: Property, value: TomlValue, place: _Place, default: TomlValue, *, is_on: bool
     ) -> None:
         node = each.node
         knob = Knob(
-            format_key(path), _kind(node, value), (), each.help, default,
-            nullable=node.nullable or not is_there, choices=node.words, file=self._role,
+            self._key(place), _kind(node, value), (), each.help, default,
+            nullable=node.nullable or not is_on, choices=node.words, file=self._role,
             namespace=self._namespace, **node.bounds,  # type: ignore[arg-type]  # fields by name
         )  # fmt: skip
         self._knobs.append(knob)
-        self._values[knob.name] = None if is_none else default if value is None else value
-        if value is not None:
-            self._held.add(knob.name)
-        if value is None or is_none or (node.free and not node.kinds):
-            return
-        fault = knob.fault(value)
-        if fault is None:
-            return
-        read = as_read(knob, value)
-        if read is not None:
-            self._values[knob.name] = read
-            self._say_of(path, f"{knob.name} is read as {shown(read)}: write it so", "warning")
-        elif self._schema.date and isinstance(value, str) and knob.choices:
-            self._say_of(path, f"{fault} ({self._as_of('the choices')})", "warning")
-        else:
-            self._say_of(path, fault)
-
-    def _entries(self, node: _Node, value: TomlValue, path: Path, at: str) -> None:
         if value is None:
+            self._set(place, default)
             return
-        name = self._name(path)
-        if not isinstance(value, list) or not all(isinstance(entry, Mapping) for entry in value):
-            self._say_of(path, f"{name} must be a list of tables: write [[{format_key(path)}]]")
+        self._held.add(knob.name)
+        self._set(place, None if value == self._schema.none else value)
+        fault = knob.fault(value) if value != self._schema.none else None
+        if fault is None:
+            self._length(node, value, place)
+        elif (read := as_read(knob, value)) is not None:
+            self._set(place, read)
+            self._problem(place, f"{knob.name} is read as {shown(read)}: write it so", "warning")
+        elif self._schema.date and isinstance(value, str) and knob.choices:
+            self._problem(place, f"{fault} ({self._as_of('the choices')})", "warning")
+        else:
+            self._wrong(place, fault)
+
+    def _entries(self, node: Node, value: TomlValue, place: _Place, *, is_given: bool) -> None:
+        if is_given and not (isinstance(value, list) and all(isinstance(entry, Mapping) for entry in value)):
+            self._fault(place, f"must be a list of tables: write [[{self._key(place)}]]")
             return
-        self._values[name] = value
-        for index, entry in enumerate(value):
-            self._member(node, entry, (*path, str(index)), at + ENTRY, {}, off=False, is_there=True)
+        self._set(place, value)
+        if is_given and node.entries is not None:
+            self._length(node, value, place)
+            for index, entry in enumerate(value):
+                self._member(node.entries, entry, place.element(index), None, is_on=True)
+
+    def _length(self, node: Node, value: TomlValue, place: _Place) -> None:
+        least, most = node.lengths
+        if isinstance(value, list) and len(value) < least:
+            self._fault(place, f"must have at least {least} element{'s'[least == 1 :]}, not {len(value)}")
+        elif isinstance(value, list) and most is not None and len(value) > most:
+            self._fault(place, f"must have at most {most} element{'s'[most == 1 :]}, not {len(value)}")
 
     def _member(
-        self,
-        node: _Node,
-        value: TomlValue,
-        path: Path,
-        at: str,
-        default: TomlValue,
-        *,
-        off: bool,
-        is_there: bool,
+        self, node: Node, value: TomlValue, place: _Place, default: TomlValue, *, is_on: bool
     ) -> None:
-        name = self._name(path)
-        default_table: Json = default if isinstance(default, Mapping) else {}
-        is_given = isinstance(value, Mapping)
-        is_on = is_there and not off and (is_given or value is True or isinstance(default, Mapping))
-        if value is not None and not is_given and not isinstance(value, bool):
-            if node.free or _fits(node, value):
-                self._values[name] = value
+        """A table. `default`: `None` where it is off unless it is given."""
+        if value is not None and not isinstance(value, Mapping):
+            if node.free:
+                self._set(place, value)
             else:
-                self._say_of(path, f"{name} must be a table, not {shown(value)}")
+                self._fault(place, f"must be a table, not {shown(value, key=place.key)}")
             return
-        if value is False:
-            is_on = False
-        data: Mapping[str, Any] = value if is_given else {}
-        self._values[name] = data if is_given else {} if is_on else None
-        base = {} if is_given else default_table
-        found = self._chosen(node, data, path, default_table, is_given=is_given)
-        if found is None:
+        is_on = is_on and (value is not None or default is not None)
+        self._set(place, value if value is not None else {} if is_on else None)
+        usual: Json = default if isinstance(default, Mapping) else {}
+        member = self._chosen(node, value, place, usual)
+        is_recursive = member in place.around and value is None
+        if member is None or is_recursive or place.depth > _DEEPEST:
             return
-        for member in found:
-            self._table(self._schema.table(member), data, path, at, base, is_there=is_on)
+        inner, around = self._schema.tables[member], usual if value is None else {}
+        self._table(inner, value or {}, place.within(member), around, is_on=is_on, union=node)
 
-    def _chosen(
-        self, node: _Node, data: Mapping[str, Any], path: Path, default: Json, *, is_given: bool
-    ) -> list[str] | None:
-        """Names of the tables that apply; `None` where that cannot be said."""
+    def _chosen(self, node: Node, value: Json | None, place: _Place, default: Json) -> str | None:
+        """Name of the table that applies; `None` where that cannot be said."""
+        data = value or {}
+        lacking = {
+            tag: len(data.keys() - self._schema.tables[each].by_key.keys())
+            for tag, each in node.members.items()
+        }
+        likely = min(lacking, key=lacking.__getitem__)
         if not node.tag:
-            if len(node.members) == 1:
-                return list(node.members.values())
-            tables = [(len(data.keys() - self._schema.table(each).properties.keys()), each)
-                      for each in node.members.values()]  # fmt: skip
-            return [min(tables, key=lambda item: item[0])[1]]
-        tag = data.get(node.tag, default.get(node.tag, self._likely_tag(node, data)))
+            return node.members[likely]
+        tag = data.get(node.tag, default.get(node.tag, likely))
         if isinstance(tag, str) and tag in node.members:
-            if is_given:
-                self._misplaced(node, data, path, tag)
-            return [node.members[tag]]
-        if not is_given:
-            return None
-        words = ", ".join(node.members)
-        message = f"{self._name((*path, node.tag))} must be one of {words}, not {shown(tag)}"
-        if self._schema.date:
-            self._say_of((*path, node.tag), f"{message} ({self._as_of('those')})", "warning")
-        else:
-            self._say_of((*path, node.tag), message)
+            return node.members[tag]
+        if value is not None:
+            message = f"must be one of {', '.join(node.members)}, not {shown(tag)}"
+            if self._schema.date:
+                name = place.at(node.tag).name
+                self._problem(place.at(node.tag), f"{name} {message} ({self._as_of('those')})", "warning")
+            else:
+                self._fault(place.at(node.tag), message)
         return None
 
-    def _likely_tag(self, node: _Node, data: Mapping[str, Any]) -> str:
-        """Of a union without a default: the first member that has most of the keys."""
-        strange = {word: len(data.keys() - self._schema.table(member).properties.keys())
-                   for word, member in node.members.items()}  # fmt: skip
-        return min(strange, key=strange.__getitem__)
+    def _misplaced(self, union: Node | None, chosen: Table, place: _Place, key: str) -> bool:
+        """Whether a key is one of other members than the chosen one: told as such rather than as unknown."""
+        tables = self._schema.tables
+        tags = {tag: tables[each] for tag, each in union.members.items()} if union and union.tag else {}
+        others = [tag for tag, each in tags.items() if key in each.by_key]
+        if union is None or not others:
+            return False
+        here, meant = place.at(key), " or ".join(others[:4])
+        now = next(tag for tag, each in tags.items() if each is chosen)
+        is_now = f"{place.at(union.tag).name} is {shown(now)}"
+        if chosen.extra == "ignore":
+            text = f"{here.name} is ignored while {is_now}: it is read with {meant}"
+            self._problem(here, text, "warning")
+        else:
+            self._unknown.append(here.name)
+            self._problem(here, f"{here.name} belongs to {union.tag} {meant}, but {is_now}")
+        return True
 
-    def _misplaced(self, node: _Node, data: Mapping[str, Any], path: Path, tag: str) -> None:
-        """Keys of another member than the chosen one: told as such rather than as unknown."""
-        chosen = self._schema.table(node.members[tag])
-        own = chosen.properties
-        for key in data:
-            others = [
-                word
-                for word, member in node.members.items()
-                if key not in own and key in self._schema.table(member).properties
-            ]
-            if others:
-                is_now = f"{self._name((*path, node.tag))} is {shown(tag)}"
-                words = " or ".join(others[:4])
-                here = (*path, key)
-                if chosen.extra == "ignore":
-                    text = f"{self._name(here)} is ignored while {is_now}: it is read with {words}"
-                    self._say_of(here, text, "warning")
-                else:
-                    self._say(here, f"belongs to {node.tag} {words}, but {is_now}")
-
-    def _strange(self, table: _Table, value: TomlValue, path: Path, at: str) -> None:
-        if table.extra == "allow" or at in self._words.free:
-            return
-        name = self._name(path)
-        if any(problem.key == name for problem in self._problems):
-            return
-        said = self._words.said(at)
-        if isinstance(value, Mapping) and value and not said:
+    def _strange(self, table: Table, value: TomlValue, place: _Place) -> None:
+        """A key that the table lacks, or a table of such."""
+        said = self._words.said(place.key)
+        if isinstance(value, Mapping) and value and not said and place.depth < _DEEPEST:
             for key, inner in value.items():
-                self._strange(table, inner, (*path, key), _below(at, key))
+                self._strange(table, inner, place.at(key))
             return
+        name = place.name
         self._unknown.append(name)
-        if self._brief:
+        if self._is_brief:
             return
         if len(self._unknown) > _MOST_UNKNOWN:
             if len(self._unknown) == _MOST_UNKNOWN + 1:
                 text = f"more than {_MOST_UNKNOWN} unknown keys: is it a config of {self._reader}?"
-                self._problems.append(Problem(severity="warning", message=text, file=self._file or None))
+                self._problems.append(Problem(severity="warning", message=text, file=self._file))
             return
-        known = [
-            key for key in self._schema.keys if ENTRY not in key or key.startswith(at.partition(ENTRY)[0])
-        ]
-        placed = said or _elsewhere(at, known)
-        slip = "" if placed else did_you_mean(at, known)
+        start = place.key.partition(ENTRY)[0]
+        known = [key for key in self._schema.keys if ENTRY not in key or key.startswith(start)]
+        placed = said or _elsewhere(place.key, known)
+        slip = "" if placed else did_you_mean(place.key, known)
         hint = (placed or slip).replace(ENTRY, "")
         if table.extra == "ignore":
             nobody = hint or f"{self._reader} does not know it"
-            self._say_of(path, f"{name} is ignored without a word: {nobody}", "warning")
-        elif self._schema.date:
-            text = f"{UNKNOWN}{name}: {hint or 'it may be newer, or older'} ({self._as_of(self._reader)})"
-            self._say_of(path, text, "error" if slip and not self._schema.partial else "warning")
+            self._problem(place, f"{name} is ignored without a word: {nobody}", "warning")
+        elif not self._schema.date:
+            self._problem(place, f"{UNKNOWN}{name}: {hint or f'{self._reader} does not know it'}")
         else:
-            self._say_of(path, f"{UNKNOWN}{name}: {hint or f'{self._reader} does not know it'}")
+            severity = self._of_date(is_slip=bool(slip))
+            text = f"{UNKNOWN}{name}: {hint or 'it may be newer, or older'} ({self._as_of(self._reader)})"
+            self._problem(place, text, severity)
+
+    def _of_date(self, *, is_slip: bool) -> Literal["error", "warning"]:
+        if is_slip and not self._schema.partial:
+            return "error"
+        self._may_be_other = True
+        return "warning"
 
     def _as_of(self, what: str) -> str:
         return f"rltui knows {what} as of {self._schema.date}"
 
-    def _name(self, path: Path) -> str:
-        return format_key((*self._prefix, *path))
+    def _key(self, place: _Place) -> str:
+        return place.name.removeprefix(f"{self._namespace}.") if self._namespace else place.name
 
-    def _say(self, path: Path, what: str) -> None:
-        self._say_of(path, f"{self._name(path)} {what}")
+    def _set(self, place: _Place, value: TomlValue) -> None:
+        self._values[place.name] = value
 
-    def _say_of(self, path: Path, message: str, severity: Literal["error", "warning"] = "error") -> None:
-        self._problems.append(
-            Problem(severity=severity, key=self._name(path), message=message, file=self._file or None)
-        )
+    def _fault(self, place: _Place, what: str) -> None:
+        self._wrong(place, f"{place.name} {what}")
 
+    def _wrong(self, place: _Place, message: str) -> None:
+        self._faulty.add(place.name)
+        self._problem(place, message)
 
-def _below(at: str, key: str) -> str:
-    return f"{at}.{format_key((key,))}" if at else format_key((key,))
+    def _problem(self, place: _Place, message: str, severity: Literal["error", "warning"] = "error") -> None:
+        key = place.name
+        self._problems.append(Problem(severity=severity, key=key, message=message, file=self._file))
 
 
 def _has_tables(value: TomlValue) -> bool:
     return isinstance(value, list) and any(isinstance(entry, Mapping) for entry in value)
 
 
-def _kind(node: _Node, value: TomlValue) -> KnobKind:
+def _kind(node: Node, value: TomlValue) -> KnobKind:
     """As what a value is edited: what it is now, where it may be several things."""
     if not node.kinds:
         return "enum" if node.words else "str"
@@ -546,16 +401,7 @@ def _is(kind: KnobKind, value: TomlValue) -> bool:
             return isinstance(value, str)
 
 
-def _fits(node: _Node, value: TomlValue) -> bool:
-    """Whether a value that is no table may stand in its place."""
-    return (
-        value in node.words
-        if isinstance(value, str) and node.words
-        else any(_is(kind, value) for kind in node.kinds)
-    )
-
-
-def _elsewhere(key: str, known: list[str]) -> str:
+def _elsewhere(key: str, known: Sequence[str]) -> str:
     """A known key that lacks only outer tables, or one of the same last name: set in the wrong table."""
     top, leaf = key.partition(".")[0], key.rpartition(".")[2]
     found = [name for name in known if name.endswith(f".{key}")]

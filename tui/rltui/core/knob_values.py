@@ -10,7 +10,7 @@ from dataclasses import replace
 from rltui.core.config_report import KnobValue
 from rltui.core.knob_matches import rank
 from rltui.core.knobs import Knob, TomlValue, shown
-from rltui.core.secrets import MASK, OTHER_MASK, is_secret, masked
+from rltui.core.secrets import MASK, OTHER_MASK, is_secret
 from rltui.core.suggest import did_you_mean
 from rltui.core.toml_values import parse_value as parse_toml
 from rltui.errors import ConfigError, UsageError
@@ -182,7 +182,7 @@ def _literal(knob: Knob, text: str) -> TomlValue:
         return parse_toml(text)
     except tomllib.TOMLDecodeError as error:
         hint = 'write it like ["a", "b"] or [1, 2]' if knob.kind == "list" else ""
-        message = f"{knob.name} must be {knob.expected}, not {shown(masked(knob.key, text))}"
+        message = f"{knob.name} must be {knob.expected}, not {shown(text, key=knob.key)}"
         raise ConfigError(message, hint=hint) from error
 
 

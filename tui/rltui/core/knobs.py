@@ -17,6 +17,8 @@ _TRUE = frozenset({"1", "on", "t", "true", "y", "yes"})
 _FALSE = frozenset({"0", "off", "f", "false", "n", "no"})
 LONGEST_NUMBER = 100
 """Characters; what is longer is no value of any knob."""
+_TOO_LARGE = 1 << 63
+"""What TOML's whole numbers are below; larger ones would overflow what is computed with them."""
 _INT = re.compile(r"[+-]?\d+(?:_\d+)*(?:\.0+)?")
 
 
@@ -82,7 +84,7 @@ class Knob:
     def fault(self, value: TomlValue) -> str | None:
         """What is wrong with a value from a config file, in words; `None` if nothing is."""
         if not self._has_type(value):
-            return f"{self.name} must be {self.expected}, not {shown(masked(self.key, value))}"
+            return f"{self.name} must be {self.expected}, not {shown(value, key=self.key)}"
         if self.kind in ("int", "float") and not isinstance(value, str) and not self._in_bounds(value):
             return f"{self.name} must be {self.expected}, not {shown(value)}{self._nearest(value)}"
         return None
@@ -107,6 +109,7 @@ class Knob:
     def _in_bounds(self, value: float) -> bool:
         return (
             value - value == 0  # neither infinite nor not a number
+            and (type(value) is not int or -_TOO_LARGE <= value < _TOO_LARGE)
             and (self.minimum is None or value >= self.minimum)
             and (self.maximum is None or value <= self.maximum)
             and (self.above is None or value > self.above)
@@ -114,6 +117,8 @@ class Knob:
         )
 
     def _nearest(self, value: float) -> str:
+        if isinstance(value, int) and not -_TOO_LARGE <= value < _TOO_LARGE:
+            return ": it needs more than 64 bits"
         if self.maximum is not None and value > self.maximum:
             return f": the largest allowed is {self.maximum:g}"
         if self.minimum is not None and value < self.minimum:
@@ -121,15 +126,15 @@ class Knob:
         return ""
 
 
-def shown(value: TomlValue) -> str:
-    """A config value in a message, in TOML's words."""
+def shown(value: TomlValue, *, key: str = "") -> str:
+    """A config value in a message, in TOML's words. `key`: where it stands, so that no secret is told."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):
         return "a table"
     if isinstance(value, list):
         return "a list"
-    return f'"{value}"' if isinstance(value, str) else str(value)
+    return f'"{masked(key, value)}"' if isinstance(value, str) else str(value)
 
 
 def as_read(knob: Knob, value: TomlValue) -> TomlValue:

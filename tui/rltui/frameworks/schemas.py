@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from rltui.core.config_report import Problem
 from rltui.core.config_schema import ConfigSchema, Reading, Words
+from rltui.core.json_schema import parts
 from rltui.core.knobs import Control, Knob, TomlValue
 from rltui.frameworks.base import ConfigFile, ConfigFiles
 
@@ -31,7 +32,8 @@ class Rule:
     """Name of the knob that is blamed."""
     needs: tuple[str, ...]
     """Names of all knobs and tables it looks at. It is not asked while one of them has a wrong type or bound,
-    is no key of the schema in force, or belongs to another member of a union than the file chose."""
+    is no key of the schema in force, or is in a table that is none here: one that another member of a union
+    has, or below a value of a wrong type."""
     fault: Callable[[Values], str | None]
     """Given every knob's effective value: what is wrong, with both knobs and the nearest valid values. Tables
     that are there are among the values, also empty ones; ask for them with `get`."""
@@ -89,18 +91,36 @@ class Overlay:
 
     def of(self, name: str) -> Concept | None:
         """What is known of a knob."""
-        if name in self.by_name:
-            return self.by_name[name]
-        for start, other in self.like.items():
-            if name.startswith(f"{start}."):
-                return self.by_name.get((other and f"{other}.") + name.removeprefix(f"{start}."))
-        return None
+        return self.by_name.get(self._described(name)[0])
+
+    def names_of(self, name: str) -> tuple[str, ...]:
+        """All that a knob has been called, the newest first; empty where it has no concept."""
+        described, start, other = self._described(name)
+        known = self.by_name.get(described)
+        inner = [key.removeprefix(other) for key in known.keys if key.startswith(other)] if known else ()
+        return tuple(f"{start}{key}" for key in inner)
+
+    def _described(self, name: str) -> tuple[str, str, str]:
+        """The name under which its concept is found; what that has another beginning than; and that one."""
+        if name not in self.by_name:
+            for start, other in self.like.items():
+                if name.startswith(f"{start}."):
+                    there = f"{other}." if other else ""
+                    return there + name.removeprefix(f"{start}."), f"{start}.", there
+        return name, "", ""
 
     def readers_of(self, name: str) -> tuple[str, ...]:
         """The components that read it."""
-        while name not in self.readers:
-            name = name.rpartition(".")[0]
-        return self.readers[name]
+        return next((self.readers[each] for each, _ in _ends(name) if each in self.readers), ())
+
+
+def _ends(name: str) -> Iterator[tuple[str, str]]:
+    """A name in two at each of its dots: `a.b.c` and nothing, `a.b` and `.c` … nothing and all."""
+    found = parts(name)
+    for length in range(len(found), 0, -1):
+        start = ".".join(found[:length])
+        yield start, name[len(start) :]
+    yield "", name
 
 
 class Names:
@@ -120,7 +140,7 @@ class Names:
     @cached_property
     def spelled(self) -> tuple[str | None, ...]:
         """What each concept with several names is called: equal for files with the same rules."""
-        return tuple(map(self.get, (name for name, each in self._overlay.concepts.items() if each.keys[1:])))
+        return tuple(self.get(name) for name, each in self._overlay.concepts.items() if each.keys[1:])
 
     def shared(self) -> Iterator[tuple[str, str]]:
         """Keys that stand for several, each with one that it fills, where both are there."""
@@ -141,23 +161,19 @@ class Names:
     def has(self, name: str) -> bool:
         """Whether there is such a knob or table."""
         top, _, rest = name.partition(".")
-        if top in self._spaces and top:
+        if top and top in self._spaces:
             return not rest or self._spaces[top].has(rest)
         return "" in self._spaces and self._spaces[""].has(name)
 
     def now(self, key: str) -> str:
         """What is said to who asks for a key that is not there: its name here, or that it is gone."""
-        concept, rest = self._overlay.of(key), ""
-        while concept is None and "." in key.removesuffix(rest):
-            rest = key[len(key.removesuffix(rest).rpartition(".")[0]) :]
-            concept = self._overlay.of(key.removesuffix(rest))
-        for name in concept.keys if concept is not None else ():
-            if self.has(name + rest) and name + rest != key:
-                return f"it is {name + rest} in this generation"
-        inner = key
-        while inner and inner not in self._overlay.gone:
-            inner = inner.rpartition(".")[0]
-        return self._overlay.gone.get(inner, "")
+        for start, rest in _ends(key):
+            if found := self._overlay.names_of(start):
+                here = (name + rest for name in found if name != start and self.has(name + rest))
+                if name := next(here, None):
+                    return f"it is {name} in this generation"
+                break
+        return next((self._overlay.gone[each] for each, _ in _ends(key) if each in self._overlay.gone), "")
 
 
 class Configs:
@@ -178,14 +194,14 @@ class Configs:
         """`schema`: the one in force for a file. `namespaces`: role → what its names begin with.
 
         `free`: keys, `[]` for elements, below which another program's config begins. `defaults`: by name,
-        those that follow from other values. `further`: problems that no rule over single knobs can tell,
-        asked while all values are sound.
+        those that follow from other values, of which faulty ones count as not set. `further`: problems that
+        no rule over single knobs can tell, asked while all values are sound.
         """
         self.overlay = overlay
         self._schema, self._namespaces, self._reader = schema, namespaces, reader
         self._free = frozenset(free)
         self._rules, self._defaults, self._further = rules, defaults, further
-        self._read: dict[tuple[tuple[str, str, int], ...], _Found] = {}
+        self._read: dict[tuple[object, ...], _Found] = {}
         self._of_schemas: dict[tuple[object, ...], tuple[Rule, ...]] = {}
 
     def namespace(self, role: str) -> str:
@@ -219,10 +235,15 @@ class Configs:
         found = self._found(files)
         return None if found.faulty else found.values
 
+    def sound_value(self, files: ConfigFiles, name: str) -> TomlValue:
+        """What one knob amounts to; `None` while it is faulty, or where there is none."""
+        found = self._found(files)
+        return None if name in found.faulty else found.values.get(name)
+
     def unknown(self, files: ConfigFiles) -> int:
         """How many keys the schemas lack, and values they do not take: how badly they fit."""
-        found = self._found(files)
-        return sum(len(each.unknown) for each in found.readings.values()) + len(found.faulty)
+        readings = self._found(files).readings.values()
+        return sum(len(each.unknown) + len(each.faulty) for each in readings)
 
     def check(self, files: ConfigFiles) -> tuple[Problem, ...]:
         """Keys, types and bounds, then rules between knobs, then what concerns whole tables."""
@@ -231,24 +252,17 @@ class Configs:
         rules = [*self._of_rules(files, found)]
         if not any(problem.severity == "error" for problem in (*problems, *rules)):
             rules += self._further(files, found.values, found.names)
-        others = {role for role, each in found.readings.items() if each.unknown}
-        paths = {files[role].path for role in others}
+        others = {files[role].path for role, each in found.readings.items() if each.may_be_other}
         rules = [
             each.model_copy(update={"severity": "warning"})
-            if each.severity == "error" and each.file in paths  # of another release, whose rules may differ
+            if each.severity == "error" and each.file in others  # of another release, whose rules may differ
             else each
             for each in rules
         ]
         return (*problems, *rules)
 
     def _of_rules(self, files: ConfigFiles, found: _Found) -> Iterator[Problem]:
-        key = (*((role, id(schema)) for role, schema in found.schemas.items()), *found.names.spelled)
-        if key not in self._of_schemas:
-            rules = self._rules(found.names)
-            self._of_schemas[key] = tuple(
-                rule for rule in rules if all(map(found.names.has, (rule.key, *rule.needs)))
-            )
-        for rule in self._of_schemas[key]:
+        for rule in self._in_force(found):
             is_sound = found.faulty.isdisjoint(rule.needs) and found.values.keys() >= {*rule.needs}
             if is_sound and (message := rule.fault(found.values)):
                 instead = {name: nearest(found.values) for name, nearest in rule.instead.items()}
@@ -256,6 +270,15 @@ class Configs:
                     severity=rule.severity, key=rule.key, message=message,
                     file=self._path(rule.key, files), instead=instead,
                 )  # fmt: skip
+
+    def _in_force(self, found: _Found) -> tuple[Rule, ...]:
+        """The rules whose keys are all there. Equal for files with the same schemas and spellings."""
+        key = (*found.schemas.items(), *found.names.spelled)
+        if key not in self._of_schemas:
+            rules, has = self._rules(found.names), found.names.has
+            self._of_schemas[key] = tuple(rule for rule in rules if all(map(has, (rule.key, *rule.needs))))
+            _forget_oldest(self._of_schemas)
+        return self._of_schemas[key]
 
     def _path(self, name: str, files: ConfigFiles) -> str:
         by_space = {self.namespace(role): file.path for role, file in files.items()}
@@ -266,43 +289,37 @@ class Configs:
         key = tuple((role, file.path, id(file.data)) for role, file in known.items())
         found = self._read.pop(key, None)  # what is kept holds the data, so that no other can have its id
         self._read[key] = found = self._make(known) if found is None else found
-        while len(self._read) > _REMEMBERED:
-            del self._read[next(iter(self._read))]
+        _forget_oldest(self._read)
         return found
 
     def _make(self, files: ConfigFiles) -> _Found:
         schemas = {role: self._schema(file) for role, file in files.items()}
-        names = Names(files, schemas, self)
+        plain = Names(files, schemas, self)
         readings = {
             role: schemas[role].read(
                 file.data, role=role, path=file.path, namespace=self.namespace(role), reader=self._reader,
-                words=Words(self._free, partial(self._said, self.namespace(role), names)),
+                words=Words(self._free, partial(self._said, self.namespace(role), plain)),
             )
             for role, file in files.items()
         }  # fmt: skip
-        values = {name: value for each in readings.values() for name, value in each.values.items()}
-        names = Names(files, schemas, self, values.keys())
         knobs = self._with_overlay(knob for each in readings.values() for knob in each.knobs)
+        values = {name: value for each in readings.values() for name, value in each.values.items()}
         held = {name for each in readings.values() for name in each.held}
+        faulty = {name for each in readings.values() for name in each.faulty}
+        names = Names(files, schemas, self, values.keys())
         defaults: dict[str, TomlValue] = {}
         for shared, followers in self.overlay.shared.items():
-            if values.get(shared) is not None:
-                defaults |= {
-                    each: values[shared] for each in followers if each in values and each not in held
-                }
+            following = [each for each in followers if each in values and each not in held]
+            if shared in faulty:
+                faulty.update(following)
+            elif values.get(shared) is not None:
+                defaults |= dict.fromkeys(following, values[shared])
         values |= defaults
-        follow = {
-            name: value for name, value in self._defaults(files, values, names).items() if name in values
-        }
-        defaults |= follow
-        values |= {name: value for name, value in follow.items() if name not in held}
-        faulty = frozenset(
-            problem.key
-            for each in readings.values()
-            for problem in each.problems
-            if problem.severity == "error" and problem.key is not None and problem.key not in each.unknown
-        )
-        return _Found(files, schemas, readings, names, knobs, values, defaults, faulty)
+        sound = {name: None if name in faulty else value for name, value in values.items()}
+        follow = self._defaults(files, sound, names)
+        defaults |= {name: value for name, value in follow.items() if name in values}
+        values |= {name: value for name, value in defaults.items() if name not in held}
+        return _Found(files, schemas, readings, names, knobs, values, defaults, frozenset(faulty))
 
     @staticmethod
     def _said(namespace: str, names: Names, key: str) -> str:
@@ -327,6 +344,11 @@ class Configs:
             else:
                 others.append(told)
         return (*(knob for _, knob in sorted(main, key=lambda item: item[0])), *others)
+
+
+def _forget_oldest(kept: dict[tuple[object, ...], Any]) -> None:
+    while len(kept) > _REMEMBERED:
+        del kept[next(iter(kept))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,28 +17,31 @@ class Section(BaseModel):
 
 class ModelSection(Section):
     name: str = "outputs/reverse-text-sft"
-    """Model folder to start from (config.json, weights, tokenizer), relative to the working directory."""
+    """Folder of the model that is trained; the sft step makes it where it is missing. It holds config.json,
+    weights and tokenizer, and is relative to the working directory."""
 
 
 class CkptSection(Section):
     interval: int = Field(default=10, ge=1)
-    """Steps between checkpoints."""
+    """Write a checkpoint every so many steps; without the table [ckpt] there are none."""
     resume_step: int | None = Field(default=None, ge=-1)
-    """Go on after this many finished steps; -1 is the latest checkpoint, 0 or nothing the beginning."""
+    """Continue from the checkpoint of this step; -1 takes the newest. 0 or nothing is the beginning."""
     keep_last: int | None = Field(default=None, ge=1)
-    """Checkpoints to keep, newest first; nothing keeps all."""
+    """How many checkpoints are kept; without it, all."""
 
 
 class SamplingSection(Section):
     temperature: float = Field(default=1.0, ge=0.0)
-    """Spread of sampling; 0 is greedy, and then no group differs in reward, so nothing is learned."""
+    """Spread of sampling: 1 follows the model's own probabilities, 0 always takes the likeliest. With 0 no
+    group differs in reward, so nothing is learned."""
     max_tokens: int = Field(default=16, ge=1)
-    """Longest completion, in tokens (characters, for the demo's tokenizer)."""
+    """Longest completion that is generated. Tokens are characters for the demo's tokenizer."""
 
 
 class ClientSection(Section):
     base_url: str | None = None
-    """Address of the inference server; by default built from `inference.server`, whose port it must match."""
+    """Address of the inference server; without it, the one that inference.server says. It must name the port
+    of that."""
 
 
 class EnvArgs(Section):
@@ -59,23 +62,25 @@ class EnvSection(Section):
 
 class OrchestratorSection(Section):
     batch_size: int | None = Field(default=None, ge=1)
-    """Rollouts per step; 128 where `token_batch_size` is not set either."""
+    """Rollouts (sampled answers) per step; more give a steadier gradient and a slower step. 128 where
+    token_batch_size is not set either."""
     token_batch_size: int | None = Field(default=None, ge=1)
-    """Instead of `batch_size`: collect rollouts until they hold this many tokens."""
+    """Collect rollouts until they hold this many tokens, instead of a fixed number of them."""
     rollouts_per_example: int = Field(default=1, ge=1)
-    """Group size: attempts at each example, compared with one another."""
+    """Answers sampled for each prompt; each one is judged against the mean of its group."""
     oversampling_factor: float | None = Field(default=None, ge=1.0)
-    """Rollouts in flight as a multiple of `batch_size`; 1 where not set."""
+    """Rollouts in flight, as a multiple of batch_size. 1 where it is not set."""
     max_inflight_rollouts: int | None = Field(default=None, ge=1)
-    """Rollouts in flight at most; by default `batch_size * oversampling_factor`."""
+    """Rollouts that are being generated at the same time; more keep inference busier. By default batch_size *
+    oversampling_factor."""
     seq_len: int | None = Field(default=None, ge=1)
-    """Longest rollout to train on, prompt included, in tokens; longer ones are cut."""
+    """Longest rollout to train on, prompt included; longer ones are cut."""
     max_off_policy_steps: int = Field(default=8, ge=0)
-    """Rollouts whose policy is more steps behind than this are thrown away."""
+    """Rollouts whose policy is more than this many steps behind are thrown away."""
     max_async_level: int | None = Field(default=None, ge=0)
-    """The shared `max_async_level`, for this program alone."""
+    """The shared max_async_level for the orchestrator alone; must equal the trainer's."""
     strict_async_level: bool = False
-    """Always be exactly `max_async_level` steps ahead, also where newer weights are there already."""
+    """Always stay exactly max_async_level steps ahead, even where newer weights are there already."""
     sampling: SamplingSection = SamplingSection()
     """How completions are drawn."""
     client: ClientSection = ClientSection()
@@ -86,35 +91,35 @@ class OrchestratorSection(Section):
 
 class TrainerModelSection(Section):
     seq_len: int | None = Field(default=None, ge=1)
-    """Tokens of one packed micro-batch; no rollout may be longer."""
+    """Tokens of one packed micro-batch; at least orchestrator.seq_len."""
 
 
 class OptimSection(Section):
     lr: float = Field(default=3e-4, ge=0.0)
-    """Learning rate of AdamW."""
+    """Learning rate: how far a step goes."""
     weight_decay: float = Field(default=0.01, ge=0.0)
-    """Weight decay of AdamW."""
+    """How strongly weights are pulled towards zero."""
     max_norm: float = Field(default=1.0, ge=0.0)
-    """Gradients are scaled down to this norm."""
+    """Longer gradients are scaled down to this norm."""
     betas2: float = Field(default=0.99, ge=0.0, lt=1.0)
     """How long AdamW remembers squared gradients."""
 
 
 class SchedulerSection(Section):
     warmup_steps: int = Field(default=5, ge=0)
-    """Steps over which the learning rate rises to `lr`."""
+    """Steps over which the learning rate rises to its full size."""
 
 
 class LossSection(Section):
     mask_ratio_low: float = Field(default=0.125, ge=0.0)
-    """Tokens the policy has become less likely to choose than this factor are left out."""
+    """Tokens that the policy has become less likely to choose than this factor are left out."""
     mask_ratio_high: float = Field(default=8.0, ge=0.0)
-    """Tokens the policy has become more likely to choose than this factor are left out."""
+    """Tokens that the policy has become more likely to choose than this factor are left out."""
 
 
 class TrainerSection(Section):
     max_async_level: int | None = Field(default=None, ge=0)
-    """The shared `max_async_level`, for this program alone."""
+    """The shared max_async_level for the trainer alone; must equal the orchestrator's."""
     model: TrainerModelSection = TrainerModelSection()
     """Sizes."""
     optim: OptimSection = OptimSection()
@@ -127,21 +132,22 @@ class TrainerSection(Section):
 
 class ServerSection(Section):
     host: str = "127.0.0.1"
-    """Address to listen on."""
+    """Address that the inference server listens on."""
     port: int = Field(default=8000, ge=1, le=65535)
-    """Port to listen on."""
+    """TCP port of the inference server."""
 
 
 class InferenceModelSection(Section):
     max_model_len: int = Field(default=128, ge=2)
-    """Longest prompt plus completion, in tokens."""
+    """Longest prompt plus completion that the server accepts."""
 
 
 class InferenceSection(Section):
     gpu_memory_utilization: float = Field(default=0.9, gt=0.0, le=1.0)
-    """Share of the GPU's total memory this server takes; without a GPU it has no effect."""
+    """Share of a GPU's memory that inference takes for itself; a trainer on the same GPU needs the rest.
+    Without a GPU it has no effect."""
     max_num_seqs: int = Field(default=256, ge=1)
-    """Sequences generated at the same time."""
+    """Sequences that are generated at the same time."""
     server: ServerSection = ServerSection()
     """Where it listens."""
     model: InferenceModelSection = InferenceModelSection()
@@ -154,13 +160,13 @@ class RlConfig(Section):
     output_dir: Path = Path("outputs/reverse-text")
     """Folder of everything this experiment writes."""
     max_steps: int = Field(default=60, ge=1)
-    """Training steps, counted from 1."""
+    """Optimizer steps of the run."""
     seq_len: int = Field(default=256, ge=1)
-    """Fills `orchestrator.seq_len` and `trainer.model.seq_len` where those are not set."""
+    """Longest sequence, prompt and completion together; the two seq_len below follow it unless set."""
     seed: int = Field(default=0, ge=0)
-    """Same seed, same examples and same draws."""
+    """Start of all random numbers: same seed, same examples."""
     max_async_level: int = Field(default=1, ge=0)
-    """Steps the orchestrator may be ahead of the trainer; 0 takes turns."""
+    """How many steps the orchestrator may be ahead of the trainer; 0 makes them take turns."""
     model: ModelSection = ModelSection()
     """The policy to start from."""
     ckpt: CkptSection | None = None

@@ -12,44 +12,44 @@ from rltui.tinyrl.rules import sft_problems
 
 class SftModelSection(Section):
     hidden_size: int = Field(default=96, ge=4)
-    """Width of the model."""
+    """Width of the new model."""
     intermediate_size: int = Field(default=192, ge=4)
-    """Width of the feed-forward layers."""
+    """Width of its feed-forward layers."""
     num_hidden_layers: int = Field(default=3, ge=1)
-    """Layers."""
+    """Number of its layers."""
     num_attention_heads: int = Field(default=4, ge=1)
     """Attention heads per layer."""
     max_position_embeddings: int = Field(default=512, ge=8)
-    """Longest sequence the model is said to take, in tokens."""
+    """Longest sequence that the new model takes."""
 
 
 class DataSection(Section):
     batch_size: int = Field(default=64, ge=1)
-    """Examples per step."""
+    """Examples per optimizer step."""
     micro_batch_size: int = Field(default=64, ge=1)
-    """Examples per forward and backward pass; the rest of the batch is accumulated."""
+    """Examples computed at once; batch_size is reached in several such rounds."""
     seq_len: int = Field(default=128, ge=1)
-    """Longest example, in tokens."""
+    """Longest example."""
     min_chars: int = Field(default=4, ge=1)
-    """Shortest text, in characters."""
+    """Shortest text to reverse."""
     max_chars: int = Field(default=7, ge=1)
-    """Longest text, in characters."""
+    """Longest text to reverse."""
     give_up_frac: float = Field(default=0.6, ge=0.0, le=1.0)
-    """Share of demonstrations (0 to 1) that give up after two letters: the habit RL has to break."""
+    """Share of examples that give up after two letters: the bad habit that RL then has to break."""
 
 
 class SftOptimSection(Section):
     lr: float = Field(default=3e-3, ge=0.0)
-    """Highest learning rate of AdamW; it falls to zero at the last step."""
+    """Learning rate of the warm-up; it falls to zero."""
     weight_decay: float = Field(default=0.01, ge=0.0)
-    """Weight decay of AdamW."""
+    """Pull of all weights towards zero."""
     max_norm: float = Field(default=1.0, ge=0.0)
-    """Gradients are scaled down to this norm."""
+    """Longer gradients are scaled down to this norm."""
 
 
 class SftSchedulerSection(Section):
     warmup_steps: int = Field(default=20, ge=0)
-    """Steps over which the learning rate rises to `lr`."""
+    """Steps over which the learning rate rises to its full size."""
 
 
 class SftConfig(Section):
@@ -58,9 +58,9 @@ class SftConfig(Section):
     output_dir: Path = Path("outputs/reverse-text-sft")
     """The model folder; it appears whole, after the last step."""
     max_steps: int = Field(default=380, ge=1)
-    """Training steps, counted from 1."""
+    """Optimizer steps of the warm-up."""
     seed: int = Field(default=0, ge=0)
-    """Same seed, same model."""
+    """Start of all random numbers: same seed, same model."""
     model: SftModelSection = SftModelSection()
     """Architecture of the new model."""
     data: DataSection = DataSection()

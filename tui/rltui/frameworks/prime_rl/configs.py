@@ -70,7 +70,7 @@ def best(generation: str, role: str, data: Mapping[str, Any]) -> tuple[ConfigSch
 
 def fit(schema: ConfigSchema, data: Mapping[str, Any]) -> Fit:
     """How a file with this content suits."""
-    strange = len(schema.strange(data, FREE))
+    strange = schema.strange(data, FREE)
     return Fit(strange, sum(1 for _ in leaves(data)) - strange)
 
 

@@ -8,14 +8,11 @@ from typing import Any
 from rltui.core.plan import RestartRule
 from rltui.frameworks.base import ConfigFiles, Fact, Framework, RunFiles
 from rltui.frameworks.config_data import value_at
-from rltui.frameworks.tinyrl.check import check
 from rltui.frameworks.tinyrl.commands import engine_memory, passed, ports, template_values
+from rltui.frameworks.tinyrl.configs import CONFIGS
 from rltui.frameworks.tinyrl.derive import derive
 from rltui.frameworks.tinyrl.failures import FAILURES
-from rltui.frameworks.tinyrl.knobs import BY_NAME, KNOBS, defaults
 from rltui.frameworks.tinyrl.rules import BATCH
-
-DEFAULT_OUTPUT_DIR = "outputs/reverse-text"
 
 _MERGED = ("orchestrator", "trainer", "inference")
 _SFT_DATA = frozenset({"seq_len", "batch_size", "micro_batch_size"})
@@ -39,17 +36,16 @@ def fit(parsed: Sequence[tuple[str, Mapping[str, Any]]]) -> int | None:
     return 0 if is_own and None not in roles and len(set(roles)) == len(roles) else None
 
 
-def output_dir(files: ConfigFiles) -> str:
+def output_dir(files: ConfigFiles) -> str | None:
     """The folder of the run, relative to the workspace."""
-    named = files["rl"].data.get("output_dir") if "rl" in files else None
-    return named if isinstance(named, str) and named else DEFAULT_OUTPUT_DIR
+    named = CONFIGS.sound_value(files, "output_dir")
+    return named if isinstance(named, str) and named else None
 
 
-def max_steps(files: ConfigFiles) -> int:
+def max_steps(files: ConfigFiles) -> int | None:
     """Steps of the run, the default where the file does not say."""
-    steps = files["rl"].data.get("max_steps") if "rl" in files else None
-    knob = BY_NAME["max_steps"]
-    return int(steps if steps is not None and knob.fault(steps) is None else knob.default)
+    steps = CONFIGS.sound_value(files, "max_steps")
+    return steps if isinstance(steps, int) else None
 
 
 def restart_rules(files: ConfigFiles) -> Sequence[RestartRule]:
@@ -72,12 +68,13 @@ TINYRL = Framework(
     roles=role,
     fit=fit,
     template_values=template_values,
-    knobs=lambda files: tuple(knob for knob in KNOBS if knob.file in files),
-    defaults=defaults,
+    knobs=CONFIGS.knobs,
+    renamed=CONFIGS.renamed,
+    defaults=CONFIGS.defaults,
     run_roles=_PAIR,
     resume_keys=("ckpt.resume_step",),
     required=(frozenset({"rl"}),),
-    check=check,
+    check=CONFIGS.check,
     derive=derive,
     companions={"sft": "sft.toml"},
     restart_rules=restart_rules,

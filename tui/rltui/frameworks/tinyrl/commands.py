@@ -10,14 +10,13 @@ from rltui.core.gpu.engine import EngineMemory
 from rltui.core.knobs import TomlValue
 from rltui.core.template import Missing, TemplateValue
 from rltui.frameworks.base import ConfigFiles, PortKnob, RunContext
-from rltui.frameworks.config_data import effective
-from rltui.frameworks.tinyrl.knobs import BY_NAME, KNOBS, defaults
+from rltui.frameworks.tinyrl.configs import CONFIGS
 
 _EVERY_INTERFACE = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}  # noqa: S104
 
-_PORT = BY_NAME["inference.server.port"]
-_ADDRESS = "orchestrator.client.base_url"
+_PORT = "inference.server.port"
 UTILIZATION = "inference.gpu_memory_utilization"
+_USED = ("ckpt.resume_step", "model.name", _PORT, "inference.server.host", UTILIZATION)
 
 
 def template_values(files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
@@ -25,7 +24,7 @@ def template_values(files: ConfigFiles, context: RunContext) -> Mapping[str, Tem
 
     Every program of the engine computes on the first device that torch sees, and the orchestrator on none.
     """
-    values = {**effective(KNOBS, files, defaults(files)), **context.overrides}
+    values = {name: CONFIGS.sound_value(files, name) for name in _USED} | dict(context.overrides)
     resume = _resume(values["ckpt.resume_step"], context)
     return {
         "python": context.python,
@@ -36,7 +35,7 @@ def template_values(files: ConfigFiles, context: RunContext) -> Mapping[str, Tem
             word for name, value in context.overrides.items() for word in (f"--{name}", str(value))
         ),
         "model_path": _model_path(values["model.name"], context.workspace),
-        "port.inference": str(values["inference.server.port"]),
+        "port.inference": str(values[_PORT]),
         "host.inference": _reachable(values["inference.server.host"]),
         "gpus.orchestrator": "",
         **dict.fromkeys(("gpus.inference", "gpus.trainer", "gpus.sft"), "".join(context.cuda_devices[:1])),
@@ -50,7 +49,7 @@ def passed(
     placeholder: str, files: ConfigFiles, context: RunContext
 ) -> Mapping[str, Mapping[str, KnobValue]]:
     """What the options behind a placeholder set in `rl.toml`."""
-    named = effective(KNOBS, files, defaults(files))["ckpt.resume_step"]
+    named = CONFIGS.sound_value(files, "ckpt.resume_step")
     values: Mapping[str, Mapping[str, KnobValue]] = {
         "output_dir": {"output_dir": context.output_dir},
         "overrides": context.overrides,
@@ -68,17 +67,15 @@ def _resume(named: TomlValue, context: RunContext) -> int | None:
 
 def engine_memory(files: ConfigFiles) -> EngineMemory | None:
     """What the inference server takes on a CUDA device, where it follows vLLM; `None` for faulty values."""
-    values = effective(KNOBS, files, defaults(files))
     names = (UTILIZATION, "inference.model.max_model_len", "inference.max_num_seqs")
-    if "rl" not in files or any(BY_NAME[name].fault(values[name]) is not None for name in names):
+    utilization, max_model_len, max_num_seqs = (CONFIGS.sound_value(files, name) for name in names)
+    if utilization is None or max_model_len is None or max_num_seqs is None:
         return None
-    utilization, max_model_len, max_num_seqs = (values[name] for name in names)
-    model = values["model.name"]
     return EngineMemory(
         "inference",
         utilization,
         utilization_knob=UTILIZATION,
-        model=model if isinstance(model, str) else None,
+        model=CONFIGS.sound_value(files, "model.name"),
         max_model_len=max_model_len,
         max_num_seqs=max_num_seqs,
         dtype="float32",
@@ -88,11 +85,10 @@ def engine_memory(files: ConfigFiles) -> EngineMemory | None:
 
 def ports(files: ConfigFiles) -> tuple[PortKnob, ...]:
     """The port of the inference server, unless the config gives its address a second time."""
-    values = effective(KNOBS, files, defaults(files))
-    port = values[_PORT.name]
-    if values[_ADDRESS] is not None or _PORT.fault(port) is not None:
+    port = CONFIGS.sound_value(files, _PORT)
+    if port is None or CONFIGS.values(files).get("orchestrator.client.base_url") is not None:
         return ()
-    return (PortKnob("inference", _PORT.name, port, _PORT.readers),)
+    return (PortKnob("inference", _PORT, port, CONFIGS.overlay.readers_of(_PORT)),)
 
 
 def _sft_config(files: ConfigFiles) -> TemplateValue:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from rltui.core.config_report import DerivedValue
 from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.batch_figures import accumulation, batch_figures
-from rltui.frameworks.tinyrl.check import CHECKS
+from rltui.frameworks.tinyrl.configs import CONFIGS
 from rltui.frameworks.tinyrl.rules import BATCH
 
 
 def derive(files: ConfigFiles) -> tuple[DerivedValue, ...]:
     """What a step amounts to. Empty while a value has a wrong type or is out of bounds."""
-    values = CHECKS.sound_values(files)
+    values = CONFIGS.sound_values(files)
     if values is None:
         return ()
     found: list[DerivedValue] = []

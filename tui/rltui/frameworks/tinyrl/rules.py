@@ -1,18 +1,25 @@
-"""Rules between knobs of a tinyrl config, in the words of prime-rl's validators plus a way out."""
+"""Rules between knobs of a tinyrl config, in the words of prime-rl's validators plus a way out, and defaults
+that follow from other knobs.
+"""
 
 from __future__ import annotations
 
-from rltui.frameworks.base import BatchKnobs
+from collections.abc import Mapping
+
+from rltui.core.knobs import TomlValue, shown
+from rltui.core.suggest import did_you_mean
+from rltui.frameworks.base import BatchKnobs, ConfigFiles
 from rltui.frameworks.batch_rules import batching, micro_batches
 from rltui.frameworks.rule_makers import (
     Values,
     at_least,
+    below,
     nearest_multiples,
     room_for_prompts,
     same,
     same_port,
 )
-from rltui.frameworks.schemas import Rule
+from rltui.frameworks.schemas import Names, Rule
 
 BATCH = BatchKnobs(
     batch_size="orchestrator.batch_size",
@@ -24,13 +31,17 @@ BATCH = BatchKnobs(
     token_metric="train/agg/effective/agent/num_total_tokens/mean",  # noqa: S106
 )
 
+_ENVIRONMENTS = ("reverse-text",)
+_DEFAULT_BATCH = 128
+"""Rollouts, where a batch is counted neither in rollouts nor in tokens."""
 _O_SEQ_LEN = BATCH.seq_len
 _T_SEQ_LEN = "trainer.model.seq_len"
 _MAX_TOKENS = "orchestrator.sampling.max_tokens"
 _MODEL_LEN = "inference.model.max_model_len"
 _LOW = "trainer.loss.mask_ratio_low"
 _HIGH = "trainer.loss.mask_ratio_high"
-_MIN_CHARS = "sft.data.min_chars"
+_ENV = "orchestrator.env.0"
+"""The only one that there may be."""
 _MAX_CHARS = "sft.data.max_chars"
 _SFT_SEQ_LEN = "sft.data.seq_len"
 _HIDDEN = "sft.model.hidden_size"
@@ -44,14 +55,19 @@ def _low_below_high(v: Values) -> str | None:
     return f"{_LOW} ({v[_LOW]:g}) must be below {_HIGH} ({v[_HIGH]:g}): an unchanged policy has ratio 1"
 
 
-def _named_model(v: Values) -> str | None:
-    return None if v["model.name"] else 'model.name must name a folder, such as "outputs/reverse-text-sft"'
+def _names_folder(name: str, example: str) -> Rule:
+    def fault(v: Values) -> str | None:
+        return None if v[name] else f'{name} must name a folder, such as "{example}"'
+
+    return Rule(name, (name,), fault)
 
 
-def _sft_text_lengths(v: Values) -> str | None:
-    if v[_MIN_CHARS] <= v[_MAX_CHARS]:
+def _known_environment(v: Values) -> str | None:
+    name = v[f"{_ENV}.id"]
+    if name in _ENVIRONMENTS:
         return None
-    return f"{_MIN_CHARS} ({v[_MIN_CHARS]}) must be at most {_MAX_CHARS} ({v[_MAX_CHARS]})"
+    guess = did_you_mean(name, _ENVIRONMENTS) or f"there is {' and '.join(_ENVIRONMENTS)}"
+    return f"{_ENV}.id is {shown(name)}: {guess}"
 
 
 def _sft_room(v: Values) -> str | None:
@@ -74,19 +90,40 @@ def _sft_heads(v: Values) -> str | None:
     )
 
 
-RL_RULES = (
-    Rule("model.name", ("model.name",), _named_model),
-    *batching(BATCH, also=("seq_len",)),
-    at_least(_T_SEQ_LEN, _O_SEQ_LEN, also=("seq_len",)),
-    room_for_prompts(_MAX_TOKENS, _O_SEQ_LEN, _MODEL_LEN, also=("seq_len",)),
+_RULES = (
+    _names_folder("output_dir", "outputs/reverse-text"),
+    _names_folder("model.name", "outputs/reverse-text-sft"),
+    *batching(BATCH),
+    at_least(_T_SEQ_LEN, _O_SEQ_LEN),
+    room_for_prompts(_MAX_TOKENS, _O_SEQ_LEN, _MODEL_LEN),
     same("orchestrator.max_async_level", "trainer.max_async_level", shared="max_async_level"),
     Rule(_LOW, (_LOW, _HIGH), _low_below_high),
     same_port("orchestrator.client.base_url", "inference.server.port"),
-)
-SFT_RULES = (
+    Rule(f"{_ENV}.id", (f"{_ENV}.id",), _known_environment),
+    below(f"{_ENV}.args.min_chars", f"{_ENV}.args.max_chars", equal=True),
+    _names_folder("sft.output_dir", "outputs/reverse-text-sft"),
     micro_batches("sft.data.batch_size", "sft.data.micro_batch_size"),
-    Rule(_MIN_CHARS, (_MIN_CHARS, _MAX_CHARS), _sft_text_lengths),
+    below("sft.data.min_chars", _MAX_CHARS, equal=True),
     Rule(_SFT_SEQ_LEN, (_SFT_SEQ_LEN, _MAX_CHARS), _sft_room),
     at_least("sft.model.max_position_embeddings", _SFT_SEQ_LEN),
     Rule(_HIDDEN, (_HIDDEN, _HEADS), _sft_heads),
 )
+
+
+def rules(names: Names) -> tuple[Rule, ...]:
+    """Those of both files: its keys are always called the same."""
+    del names
+    return _RULES
+
+
+def defaults(files: ConfigFiles, values: Values, names: Names) -> Mapping[str, TomlValue]:
+    """Rollouts of a batch, and in flight."""
+    del names
+    if "rl" not in files or values.get(BATCH.token_batch_size) is not None:
+        return {}
+    batch = values.get(BATCH.batch_size) or _DEFAULT_BATCH
+    factor = values.get("orchestrator.oversampling_factor") or 1
+    return {
+        BATCH.batch_size: _DEFAULT_BATCH,
+        "orchestrator.max_inflight_rollouts": int(batch * factor),
+    }
