@@ -14,18 +14,18 @@ from rltui.frameworks.prime_rl.current.knobs_orchestrator import BATCH
 from rltui.frameworks.prime_rl.detection import CURRENT, role_in
 from rltui.frameworks.prime_rl.env_servers import instances
 from rltui.frameworks.prime_rl.failures import FAILURES
-from rltui.frameworks.prime_rl.launch import RUN_ROLES, Launch
+from rltui.frameworks.prime_rl.launch import RUN_ROLES, Running
 from rltui.frameworks.prime_rl.log_lines import FACTS, MARK, log_row
 from rltui.frameworks.prime_rl.main_knobs import MAIN
 
-LAUNCH = Launch(generation.CURRENT, run_files.CURRENT_RL, run_files.CURRENT_SFT)
+RUNNING = Running(generation.CURRENT, run_files.CURRENT_RL, run_files.CURRENT_SFT)
 
 PRIME_RL = Framework(
     id=CURRENT,
     title="prime-rl (August 2026 on)",
     layouts={"rl": "prime-rl", "sft": "prime-rl-sft"},
     roles=role_in(CURRENT),
-    template_values=LAUNCH.template_values,
+    template_values=RUNNING.template_values,
     run_roles=RUN_ROLES,
     resume_keys=tuple(f"{table}.step" for table in generation.CURRENT.resume_cleared),
     resume_elsewhere=("ckpt.output_dir", "resume.dir"),
@@ -37,14 +37,14 @@ PRIME_RL = Framework(
     required=(frozenset({"rl"}), frozenset({"sft"})),
     check=check,
     derive=derive,
-    restart_rules=LAUNCH.restart_rules,
-    ports=LAUNCH.ports,
-    output_dir=LAUNCH.output_dir,
+    restart_rules=RUNNING.restart_rules,
+    ports=RUNNING.ports,
+    output_dir=RUNNING.output_dir,
     max_steps=max_steps,
-    resolutions=LAUNCH.resolutions,
+    resolutions=RUNNING.resolutions,
     instances=instances,
-    service_calls=LAUNCH.service_calls,
-    environment=LAUNCH.environment,
+    service_calls=RUNNING.service_calls,
+    environment=RUNNING.environment,
     log_row=log_row,
     log_mark=MARK,
     batch_knobs=BATCH,
@@ -52,9 +52,9 @@ PRIME_RL = Framework(
     own_validation=OwnValidation(
         models={"rl": ("prime_rl.configs.rl:RLConfig",), "sft": ("prime_rl.configs.sft:SFTConfig",)}
     ),
-    engine_memory=LAUNCH.engine_memory,
+    engine_memory=RUNNING.engine_memory,
     files=run_files.CURRENT_RL,
-    run_files=LAUNCH.run_files,
+    run_files=RUNNING.run_files,
     facts=FACTS,
     failures=FAILURES,
 )

@@ -9,7 +9,7 @@ from rltui.frameworks.prime_rl.config_values import max_steps
 from rltui.frameworks.prime_rl.detection import MERGED, role_in
 from rltui.frameworks.prime_rl.env_servers import instances
 from rltui.frameworks.prime_rl.failures import FAILURES
-from rltui.frameworks.prime_rl.launch import RUN_ROLES, Launch
+from rltui.frameworks.prime_rl.launch import RUN_ROLES, Running
 from rltui.frameworks.prime_rl.log_lines import FACTS, MARK, log_row
 from rltui.frameworks.prime_rl.main_knobs import MAIN
 from rltui.frameworks.prime_rl.merged.check import check
@@ -18,14 +18,14 @@ from rltui.frameworks.prime_rl.merged.keys import ELSEWHERE
 from rltui.frameworks.prime_rl.merged.knobs import KNOBS, defaults
 from rltui.frameworks.prime_rl.merged.rules import BATCH
 
-LAUNCH = Launch(generation.MERGED, run_files.MERGED_RL, run_files.MERGED_SFT)
+RUNNING = Running(generation.MERGED, run_files.MERGED_RL, run_files.MERGED_SFT)
 
 PRIME_RL_MERGED = Framework(
     id=MERGED,
     title="prime-rl, one file (until August 2026)",
     layouts={"rl": "prime-rl-merged", "sft": "prime-rl-sft"},
     roles=role_in(MERGED),
-    template_values=LAUNCH.template_values,
+    template_values=RUNNING.template_values,
     run_roles=RUN_ROLES,
     resume_keys=generation.MERGED.resume_cleared,
     resume_elsewhere=("ckpt.output_dir",),
@@ -36,15 +36,15 @@ PRIME_RL_MERGED = Framework(
     required=(frozenset({"rl"}), frozenset({"sft"})),
     check=check,
     derive=derive,
-    restart_rules=LAUNCH.restart_rules,
-    fresh_rules=LAUNCH.fresh_rules,
-    ports=LAUNCH.ports,
-    output_dir=LAUNCH.output_dir,
+    restart_rules=RUNNING.restart_rules,
+    fresh_rules=RUNNING.fresh_rules,
+    ports=RUNNING.ports,
+    output_dir=RUNNING.output_dir,
     max_steps=max_steps,
-    resolutions=LAUNCH.resolutions,
+    resolutions=RUNNING.resolutions,
     instances=instances,
-    service_calls=LAUNCH.service_calls,
-    environment=LAUNCH.environment,
+    service_calls=RUNNING.service_calls,
+    environment=RUNNING.environment,
     log_row=log_row,
     log_mark=MARK,
     batch_knobs=BATCH,
@@ -55,9 +55,9 @@ PRIME_RL_MERGED = Framework(
             "sft": ("prime_rl.configs.sft:SFTConfig", "prime_rl.trainer.sft.config:SFTTrainerConfig"),
         }
     ),
-    engine_memory=LAUNCH.engine_memory,
+    engine_memory=RUNNING.engine_memory,
     files=run_files.MERGED_RL,
-    run_files=LAUNCH.run_files,
+    run_files=RUNNING.run_files,
     facts=FACTS,
     failures=FAILURES,
 )

@@ -8,7 +8,7 @@ from rltui.frameworks.prime_rl.checkout import CHECKOUT
 from rltui.frameworks.prime_rl.config_values import max_steps
 from rltui.frameworks.prime_rl.detection import SPLIT, role_in
 from rltui.frameworks.prime_rl.failures import FAILURES
-from rltui.frameworks.prime_rl.launch import RUN_ROLES, Launch
+from rltui.frameworks.prime_rl.launch import RUN_ROLES, Running
 from rltui.frameworks.prime_rl.log_lines import FACTS, MARK, log_row
 from rltui.frameworks.prime_rl.main_knobs import MAIN_OF_SPLIT_FILES
 from rltui.frameworks.prime_rl.split.check import check
@@ -16,14 +16,14 @@ from rltui.frameworks.prime_rl.split.derive import derive
 from rltui.frameworks.prime_rl.split.keys import LATER
 from rltui.frameworks.prime_rl.split.knobs import KNOBS, defaults
 
-LAUNCH = Launch(generation.SPLIT, run_files.SPLIT_RL, run_files.SPLIT_SFT)
+RUNNING = Running(generation.SPLIT, run_files.SPLIT_RL, run_files.SPLIT_SFT)
 
 PRIME_RL_SPLIT = Framework(
     id=SPLIT,
     title="prime-rl, three files (2025)",
     layouts={"orchestrator": "prime-rl-split", "sft": "prime-rl-sft"},
     roles=role_in(SPLIT),
-    template_values=LAUNCH.template_values,
+    template_values=RUNNING.template_values,
     run_roles=RUN_ROLES,
     resume_keys=("ckpt.resume_step",),
     knobs=KNOBS,
@@ -33,12 +33,12 @@ PRIME_RL_SPLIT = Framework(
     required=(frozenset({"trainer", "orchestrator", "inference"}), frozenset({"sft"})),
     check=check,
     derive=derive,
-    restart_rules=LAUNCH.restart_rules,
-    ports=LAUNCH.ports,
-    output_dir=LAUNCH.output_dir,
+    restart_rules=RUNNING.restart_rules,
+    ports=RUNNING.ports,
+    output_dir=RUNNING.output_dir,
     max_steps=max_steps,
-    resolutions=LAUNCH.resolutions,
-    environment=LAUNCH.environment,
+    resolutions=RUNNING.resolutions,
+    environment=RUNNING.environment,
     log_row=log_row,
     log_mark=MARK,
     checkout=CHECKOUT,
@@ -50,9 +50,9 @@ PRIME_RL_SPLIT = Framework(
             "sft": ("prime_rl.trainer.sft.config:SFTTrainerConfig",),
         }
     ),
-    engine_memory=LAUNCH.engine_memory,
+    engine_memory=RUNNING.engine_memory,
     files=run_files.SPLIT_RL,
-    run_files=LAUNCH.run_files,
+    run_files=RUNNING.run_files,
     facts=FACTS,
     failures=FAILURES,
 )
