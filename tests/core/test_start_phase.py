@@ -37,9 +37,17 @@ def test_a_real_start_goes_through_its_phases() -> None:
             "(EngineCore_DP0 pid=7) INFO 11-20 23:33:00 [x.py:1] Model loading took 1.1201 GiB memory",
             "model loaded",
         ),
+        ("09:00:00    INFO Waiting for policy inference pool to be ready", "waits for inference"),
+        ("09:00:09 SUCCESS Policy inference pool ready after 9s", "inference is there"),
+        ("09:00:00    INFO Loading train environments (a, b)", "waits for the env servers"),
+        (
+            "09:00:09    INFO Syncing inference to the trainer's startup broadcast (v0)",
+            "waits for the trainer's weights",
+        ),
+        ("09:01:00 WARNING Still waiting for the receiver of v0 after 60s", "waits for its partner"),
         ("step 3", None),
         ("7" * 65_000, None),
     ],
 )
-def test_phases_of_a_gpu(line: str, phase: str | None) -> None:
+def test_phases_by_line(line: str, phase: str | None) -> None:
     assert phase_of([line]) == phase

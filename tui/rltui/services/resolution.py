@@ -13,7 +13,7 @@ import time
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from rltui.core.config_copy import edited, replaced
@@ -268,11 +268,12 @@ def _share(resolution: Resolution, kept: Path) -> None:
     for folder in resolution.folders:
         Path(folder).mkdir(parents=True, exist_ok=True)
     for name, place in resolution.shared.items():
-        Path(place).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        target = Path(place)
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         many = is_many(resolution, name)
-        for path in kept.glob(f"{glob.escape(name)}{'.*' if many else ''}{PurePath(place).suffix}"):
-            target = Path(place.replace("*", path.stem.removeprefix(f"{name}.")))
-            write_atomically(target, path.read_bytes())
+        for path in kept.glob(f"{glob.escape(name)}{'.*' if many else ''}{target.suffix}"):
+            own = target.name.replace("*", path.stem.removeprefix(f"{name}."))
+            write_atomically(target.with_name(own), path.read_bytes())
 
 
 def read_made(path: Path) -> TomlValue:

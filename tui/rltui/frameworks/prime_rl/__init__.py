@@ -19,7 +19,7 @@ from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, PARTS, SPLIT, con
 from rltui.frameworks.prime_rl.detection import fit_in, role_in
 from rltui.frameworks.prime_rl.env_servers import instances
 from rltui.frameworks.prime_rl.failures import FAILURES
-from rltui.frameworks.prime_rl.launch import RUN_ROLES, Launch
+from rltui.frameworks.prime_rl.launch import RUN_ROLES, Running
 from rltui.frameworks.prime_rl.log_lines import FACTS, MARK, log_row
 
 _TITLES = {
@@ -32,10 +32,10 @@ _LAYOUTS = {
     MERGED: {"rl": "prime-rl-merged", "sft": "prime-rl-sft"},
     CURRENT: {"rl": "prime-rl", "sft": "prime-rl-sft"},
 }
-_LAUNCHES = {
-    SPLIT: Launch(generation.SPLIT, run_files.SPLIT_RL, run_files.SPLIT_SFT),
-    MERGED: Launch(generation.MERGED, run_files.MERGED_RL, run_files.MERGED_SFT),
-    CURRENT: Launch(generation.CURRENT, run_files.CURRENT_RL, run_files.CURRENT_SFT),
+_RUNNING = {
+    SPLIT: Running(generation.SPLIT, run_files.SPLIT_RL, run_files.SPLIT_SFT),
+    MERGED: Running(generation.MERGED, run_files.MERGED_RL, run_files.MERGED_SFT),
+    CURRENT: Running(generation.CURRENT, run_files.CURRENT_RL, run_files.CURRENT_SFT),
 }
 _RESUMED = {
     SPLIT: generation.SPLIT.resume_cleared,
@@ -63,7 +63,7 @@ def framework(name: str) -> Framework:
 
 def _with_schemas(name: str, schemas: Mapping[str, ConfigSchema]) -> Framework:
     """A generation; `schemas`, by role, are those of the checkout that will read the files."""
-    own, launch, is_split = configs(name, schemas), _LAUNCHES[name], name == SPLIT
+    own, running, is_split = configs(name, schemas), _RUNNING[name], name == SPLIT
     return Framework(
         id=name,
         title=_TITLES[name],
@@ -71,7 +71,7 @@ def _with_schemas(name: str, schemas: Mapping[str, ConfigSchema]) -> Framework:
         roles=role_in(name),
         fit=fit_in(name),
         with_schemas=lambda asked: _with_schemas(name, asked),
-        template_values=launch.template_values,
+        template_values=running.template_values,
         run_roles=RUN_ROLES,
         resume_keys=_RESUMED[name],
         resume_elsewhere=() if is_split else ("ckpt.output_dir", "resume.dir"),
@@ -81,23 +81,23 @@ def _with_schemas(name: str, schemas: Mapping[str, ConfigSchema]) -> Framework:
         required=(frozenset(PARTS) if is_split else frozenset({"rl"}), frozenset({"sft"})),
         check=own.check,
         derive=lambda files: figures.derive(files, own),
-        restart_rules=launch.restart_rules,
-        fresh_rules=launch.fresh_rules,
-        ports=launch.ports,
-        output_dir=launch.output_dir,
+        restart_rules=running.restart_rules,
+        fresh_rules=running.fresh_rules,
+        ports=running.ports,
+        output_dir=running.output_dir,
         max_steps=max_steps,
-        resolutions=launch.resolutions,
+        resolutions=running.resolutions,
         instances=instances,
-        service_calls=launch.service_calls,
-        environment=launch.environment,
+        service_calls=running.service_calls,
+        environment=running.environment,
         log_row=log_row,
         log_mark=MARK,
         batch_knobs=lambda files: figures.batch_knobs(files, own),
         checkout=CHECKOUT,
         own_validation=OwnValidation(_MODELS_OF_2025 if is_split else _MODELS, SOURCES, PACKAGES),
-        engine_memory=launch.engine_memory,
-        files=launch.run_files({}),
-        run_files=launch.run_files,
+        engine_memory=running.engine_memory,
+        files=running.run_files({}),
+        run_files=running.run_files,
         facts=FACTS,
         failures=FAILURES,
     )

@@ -76,12 +76,13 @@ class Generation:
     wandb_table: str = ""
     """The table with which they do; empty: always."""
     signs: tuple[str, ...] = ()
-    """Keys that only files of the generation behind `since` have."""
-    since: Generation | None = None
+    """Keys that only its files have."""
+    successor: Generation | None = None
+    """The one that goes by the same id, where a file shows its signs."""
 
     def of(self, data: Mapping[str, Any]) -> Generation:
-        """Itself, or the one that follows it under the same id where a key of `data` shows that."""
-        later = self.since
+        """The one that `data` shows: itself or its successor."""
+        later = self.successor
         if later is None:
             return self
         sources = [row for split in ("train", "eval") for row in rows(data, f"orchestrator.{split}.source")]
@@ -182,5 +183,5 @@ LATEST = replace(
     ),
 )  # fmt: skip
 """From September 2026 on: run folders with attempts, env servers that tell their addresses in files."""
-CURRENT = replace(_CURRENT, since=LATEST)
+CURRENT = replace(_CURRENT, successor=LATEST)
 """Of August 2026. A file that shows neither is run as of August, and by what its dry run writes."""

@@ -64,7 +64,7 @@ _TENSOR_PARALLEL = ("inference.vllm.tensor_parallel_size", "inference.parallel.t
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class Running:
     """What `base.Framework` asks about running, for one generation and the one that its files may show."""
 
     generation: Generation
@@ -160,10 +160,9 @@ class Launch:
             data = files[role].data if role in files else {}
             group = text(data, "output_dir")
             run = text(data, "run.dir", "run.name") if self.generation.run_folders else None
-            if run is not None or (group is not None and self.generation.run_folders):
-                return str(PurePath(group or "outputs") / (run or ""))
-            if group is not None:
-                return group
+            if run is not None or group is not None:
+                is_below = self.generation.run_folders
+                return str(PurePath(group or "outputs") / (run or "")) if is_below else group
         return None
 
     def run_files(self, files: ConfigFiles) -> RunFiles:
@@ -175,9 +174,8 @@ class Launch:
         g, data = self._of(files), _rl(files)
         in_memory = ports.transport(g, data, ports.WEIGHTS) != "filesystem"
         through_files = not in_memory and ports.transport(g, data, ports.BATCHES) == "filesystem"
-        moving = (
-            () if g.env_port else tuple(source.component for source in sources(files) if source.component)
-        )
+        servers = [source.component for source in sources(files) if source.component]
+        moving = [] if g.env_port else servers
         return (
             (_PAIR, _PAIR, _HANDSHAKE if g.batches == "zmq" and not through_files else _STEPS),
             (_INFERENCE, _PAIR, _GROUP if in_memory else _BASE_WEIGHTS),
