@@ -40,6 +40,8 @@ class Words:
 
     free: frozenset[str] = frozenset()
     """Keys below which another program's config begins: nobody looks into them."""
+    foreign: frozenset[str] = frozenset()
+    """Tables that another package defines, in releases of its own: an unknown key there is only doubtful."""
     said: Callable[[str], str] = lambda _: ""
     """By unknown key: what to say instead of guessing, such as its name here."""
 
@@ -346,9 +348,10 @@ class _Walk:
             self._say_of(path, fault)
 
     def _entries(self, node: _Node, value: TomlValue, path: Path, at: str) -> None:
-        if value is None:
-            return
         name = self._name(path)
+        if value is None:
+            self._values[name] = []
+            return
         if not isinstance(value, list) or not all(isinstance(entry, Mapping) for entry in value):
             self._say_of(path, f"{name} must be a list of tables: write [[{format_key(path)}]]")
             return
@@ -467,7 +470,8 @@ class _Walk:
             self._say_of(path, f"{name} is ignored without a word: {nobody}", "warning")
         elif self._schema.date:
             text = f"{UNKNOWN}{name}: {hint or 'it may be newer, or older'} ({self._as_of(self._reader)})"
-            self._say_of(path, text, "error" if slip and not self._schema.partial else "warning")
+            is_sure = slip and not self._schema.partial and at.rpartition(".")[0] not in self._words.foreign
+            self._say_of(path, text, "error" if is_sure else "warning")
         else:
             self._say_of(path, f"{UNKNOWN}{name}: {hint or f'{self._reader} does not know it'}")
 

@@ -30,8 +30,8 @@ class Rule:
     key: str
     """Name of the knob that is blamed."""
     needs: tuple[str, ...]
-    """Names of all knobs and tables it looks at. It is not asked while one of them has a wrong type or bound,
-    is no key of the schema in force, or belongs to another member of a union than the file chose."""
+    """Names of all knobs and tables it looks at. It is not asked while one of them, or a table around it, is
+    missing or has a wrong type or bound; while one is no key of the schema in force, or belongs to another member of a union than the file chose."""
     fault: Callable[[Values], str | None]
     """Given every knob's effective value: what is wrong, with both knobs and the nearest valid values. Tables
     that are there are among the values, also empty ones; ask for them with `get`."""
@@ -171,19 +171,20 @@ class Configs:
         namespaces: Mapping[str, str],
         reader: str,
         free: Collection[str] = (),
+        foreign: Collection[str] = (),
         rules: Callable[[Names], Sequence[Rule]] = lambda _: (),
         defaults: Callable[[ConfigFiles, Values, Names], Mapping[str, TomlValue]] = lambda *_: {},
         further: Callable[[ConfigFiles, Values, Names], Iterable[Problem]] = lambda *_: (),
     ) -> None:
         """`schema`: the one in force for a file. `namespaces`: role → what its names begin with.
 
-        `free`: keys, `[]` for elements, below which another program's config begins. `defaults`: by name,
-        those that follow from other values. `further`: problems that no rule over single knobs can tell,
-        asked while all values are sound.
+        `free`: keys, `[]` for elements, below which another program's config begins. `foreign`: tables whose
+        keys another package defines. `defaults`: by name, those that follow from other values. `further`:
+        problems that no rule over single knobs can tell, asked while all values are sound.
         """
         self.overlay = overlay
         self._schema, self._namespaces, self._reader = schema, namespaces, reader
-        self._free = frozenset(free)
+        self._free, self._foreign = frozenset(free), frozenset(foreign)
         self._rules, self._defaults, self._further = rules, defaults, further
         self._read: dict[tuple[tuple[str, str, int], ...], _Found] = {}
         self._of_schemas: dict[tuple[object, ...], tuple[Rule, ...]] = {}
@@ -243,8 +244,10 @@ class Configs:
                 rule for rule in rules if all(map(found.names.has, (rule.key, *rule.needs)))
             )
         for rule in self._of_schemas[key]:
-            is_sound = found.faulty.isdisjoint(rule.needs) and found.values.keys() >= {*rule.needs}
-            if is_sound and (message := rule.fault(found.values)):
+            is_faulty = any(f"{need}.".startswith(f"{bad}.") for bad in found.faulty for need in rule.needs)
+            if is_faulty or not found.values.keys() >= {*rule.needs}:
+                continue
+            if message := rule.fault(found.values):
                 instead = {name: nearest(found.values) for name, nearest in rule.instead.items()}
                 yield Problem(
                     severity=rule.severity, key=rule.key, message=message,
@@ -270,7 +273,7 @@ class Configs:
         readings = {
             role: schemas[role].read(
                 file.data, role=role, path=file.path, namespace=self.namespace(role), reader=self._reader,
-                words=Words(self._free, partial(self._said, self.namespace(role), names)),
+                words=Words(self._free, self._foreign, partial(self._said, self.namespace(role), names)),
             )
             for role, file in files.items()
         }  # fmt: skip

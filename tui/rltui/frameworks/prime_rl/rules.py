@@ -51,6 +51,7 @@ _PROTECTED = frozenset(
 _STEP_FOLDER = re.compile(r"step_\d+")
 _ROUTER_METRICS_ABOVE, _ENGINE_ABOVE, _READY_ABOVE = 21_000, 100, 1
 """Ports above that of the router, the router and the batches."""
+_NCCL, _ENV_SERVERS = 29501, "orchestrator.env_server_base_port"
 _LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 """vLLM takes no others; prime-rl rounds up to them."""
 _STACKED_TOKENS, _MOST_CHOICES = 256, 512
@@ -107,13 +108,14 @@ def _shared_goes_first(names: Names) -> bool:
     return names.has("max_async_level")
 
 
-def _is_late(names: Names) -> bool:
-    return _is_one_file(names) and not _shared_goes_first(names)
-
-
 def _is_today(names: Names) -> bool:
     """From August 2026 on."""
     return names.has("run.name") or names.has("sft.run.name")
+
+
+def _strict(names: Names) -> Severity:
+    """Of what only today's releases refuse, while a file may be for an earlier one of its generation too."""
+    return "error" if _is_today(names) else "warning"
 
 
 def _if(
@@ -222,7 +224,8 @@ def _length_rules(names: Names) -> Iterator[Rule]:
     rollout, answer, context = "orchestrator.seq_len", names("max_completion_tokens"), names("max_model_len")
     also = ("seq_len",) if names.has("seq_len") else ()
     yield make.at_least("trainer.model.seq_len", rollout, also=also)
-    yield make.room_for_prompts(answer, rollout, also=also, severity="warning")
+    here: Severity = "warning" if _is_today(names) else "hint"
+    yield make.room_for_prompts(answer, rollout, also=also, severity=here)
     yield make.room_for_prompts(answer, context, severity="warning")
     yield make.when(make.at_least(context, rollout, also=also, severity="hint"), has_inference)
 
@@ -232,7 +235,7 @@ def _length_rules(names: Names) -> Iterator[Rule]:
 
 def _agreement_rules(names: Names) -> Iterator[Rule]:
     """Between trainer, orchestrator and inference."""
-    merged, wandb = _is_one_file(names), names("wandb")
+    merged, wandb = _is_one_file(names), "monitors.wandb" if names.has("trainer.monitors.wandb") else "wandb"
     trained, asked, served = "trainer.model.name", names("policy_model"), names("served_model")
 
     def agree(
@@ -259,7 +262,7 @@ def _agreement_rules(names: Names) -> Iterator[Rule]:
     yield both(f"{wandb}.project", wandb)
     yield _half("ckpt", "or only one half of each checkpoint would be written")
     if merged:
-        yield _half(wandb, "or only one half of the metrics would be sent")
+        yield _half(wandb, "or only one half of the metrics would be sent", _strict(names))
         yield make.same(
             *(f"{part}.rollout_transport.type" for part in _PARTS), shared="rollout_transport.type"
         )
@@ -288,7 +291,7 @@ def _is_there(v: Values, part: str, table: str) -> bool:
     return is_on(v.get(f"{part}.{table}")) if raw is None else raw not in (NONE, False)
 
 
-def _half(table: str, why: str) -> Rule:
+def _half(table: str, why: str, severity: Severity = "error") -> Rule:
     def fault(v: Values) -> str | None:
         there = sorted(_PARTS, key=lambda part: not _is_there(v, part, table))
         if _is_there(v, there[0], table) == _is_there(v, there[1], table):
@@ -296,7 +299,7 @@ def _half(table: str, why: str) -> Rule:
         one, other = (f"{part}.{table}" for part in there)
         return f"[{one}] needs [{other}] too, {why}: add [{other}], or remove [{one}]"
 
-    return Rule(f"trainer.{table}", tuple(f"{part}.{table}" for part in _PARTS), fault)
+    return Rule(f"trainer.{table}", tuple(f"{part}.{table}" for part in _PARTS), fault, severity)
 
 
 def _shared_rules(names: Names) -> Iterator[Rule]:
@@ -305,8 +308,8 @@ def _shared_rules(names: Names) -> Iterator[Rule]:
     for shared, name in (*names.shared(), *tables):
         if shared == _BROADCAST and names.has("rollout_transport"):
             yield _unread_table(name.rpartition(".")[0])
-        elif shared != _BROADCAST and _is_late(names):
-            yield _conflict(shared, name)
+        elif shared != _BROADCAST and not _shared_goes_first(names):
+            yield _conflict(shared, name, _strict(names))
         elif shared not in (_BROADCAST, "seq_len", "ckpt.output_dir") and name != "inference.model.name":
             yield make.overruled(name, shared)
 
@@ -319,7 +322,7 @@ def _unread_table(table: str) -> Rule:
     )  # fmt: skip
 
 
-def _conflict(shared: str, name: str) -> Rule:
+def _conflict(shared: str, name: str, severity: Severity) -> Rule:
     """Compared as they are written: `2048` and `"2048"` differ."""
 
     def fault(v: Values) -> str | None:
@@ -331,7 +334,7 @@ def _conflict(shared: str, name: str) -> Rule:
             f"remove one of them"
         )
 
-    return Rule(name, (shared, name), fault)
+    return Rule(name, (shared, name), fault, severity)
 
 
 # GPUs, weights, inference
@@ -356,7 +359,7 @@ def _gpu_rules(names: Names) -> Iterator[Rule]:
         f"({v[_INFER]}) is less: use filesystem",
     )  # fmt: skip
     yield _if(
-        lambda v: v[_BROADCAST] == "nccl" and v[_TRAIN] + (v[_INFER] if has_inference(v) else 0) == 1,
+        lambda v: v[_BROADCAST] == "nccl" and has_inference(v) and v[_TRAIN] + v[_INFER] == 1,
         _BROADCAST, (_TRAIN, _INFER),
         f"{_BROADCAST} nccl needs at least 2 GPUs, and there is 1: set it to filesystem", "warning",
     )  # fmt: skip
@@ -373,9 +376,9 @@ def _fits_machine(train: str, at: str, others: Collection[str]) -> Rule:
         if total <= v[machine]:
             return None
         words = " + ".join(f"{name} ({number})" for name, number in gpus.items() if number)
+        words += f" = {total}" if total > v[train] else ""
         return (
-            f"{words} = {total} is more than {machine} ({v[machine]}): lower it by {total - v[machine]}, "
-            f"or raise the latter"
+            f"{words} is more than {machine} ({v[machine]}): lower it by {total - v[machine]}, or raise that"
         )
 
     return Rule(train, (train, machine), fault)
@@ -394,7 +397,7 @@ def _weight_rules(names: Names) -> Iterator[Rule]:
     yield _if(
         lambda v: is_on(v.get(lora)) and v[_BROADCAST] in _IN_MEMORY, _BROADCAST, (lora,),
         lambda v: f"{_BROADCAST} ({shown(v[_BROADCAST])}) cannot carry {lora}: set it to filesystem",
-        "error" if names.has("rollout_transport") else "warning",
+        _strict(names),
     )  # fmt: skip
     yield _if(
         lambda v: is_on(v.get(lora)) and own(v, trained) in _IN_MEMORY, lora, ("trainer.weight_broadcast",),
@@ -473,7 +476,9 @@ def _trainer_rules(at: str, names: Names) -> Iterator[Rule]:
     full, fsdp, optim = (
         f"{model}.{key}" for key in ("full_offload", "fsdp_cpu_offload", "optim_cpu_offload")
     )
-    yield from (_not_with_optimizer(other, optim) for other in (fsdp, full))
+    for other in (fsdp, full):
+        yield _not_with_optimizer(other, optim, is_set=True, severity="error")
+        yield _not_with_optimizer(other, optim, is_set=False, severity=_strict(names))
     yield make.not_both(fsdp, full, why="each moves the optimizer's state to the CPU")
     yield make.requires(full, kind, "adamw", "sign_sgd")
     yield _if(
@@ -510,12 +515,13 @@ def _trainer_rules(at: str, names: Names) -> Iterator[Rule]:
     yield from _scheduler_rules(f"{at}scheduler", f"{at}max_steps", is_checked=names.has(full))
 
 
-def _not_with_optimizer(other: str, optim: str) -> Rule:
+def _not_with_optimizer(other: str, optim: str, *, is_set: bool, severity: Severity) -> Rule:
+    """`is_set`: the file says so; else it is the default, which was not always so."""
+    reason = "" if is_set else ", and the latter is on unless it is set"
     return _if(
-        lambda v: is_on(v.get(other)) and v[optim], other, (optim,),
-        lambda v: f"{other} and {optim} cannot be used together"
-        + (", and the latter is on unless it is set" if own(v, optim) is None else "")
-        + f": set {optim} = false, or remove {other}",
+        lambda v: is_on(v.get(other)) and v[optim] and (own(v, optim) is not None) == is_set, other, (optim,),
+        f"{other} and {optim} cannot be used together{reason}: set {optim} = false, or remove {other}",
+        severity,
     )  # fmt: skip
 
 
@@ -553,7 +559,7 @@ def _sft_rules(names: Names) -> Iterator[Rule]:
     parallel, pack, is_of_2025 = "sft.model.cp", "sft.data.pack_function", not names.has("sft.deployment")
     yield from _row_rules("sft.data", is_of_2025=is_of_2025)
     yield from (
-        make.when(rule, lambda v: is_on(v.get("sft.val")))
+        make.when(rule, lambda v: is_on(v.get("sft.val.data")))
         for rule in _row_rules("sft.val.data", is_of_2025=is_of_2025)
     )
     with_cp = "stack" if is_of_2025 else "cat"
@@ -672,7 +678,7 @@ def _put_deployment(v: Values, names: Names, put: Put) -> None:
     together = max(1, _whole(v, "trainer.model.cp", 1)) * max(1, _whole(v, "trainer.model.tp", 1))
     if ranks > 1 and (_TRAIN in v or "trainer_gpu_ids" in v):
         put("orchestrator.num_train_workers", max(1, ranks // together))
-    if _is_late(names):
+    if _is_today(names):
         put("orchestrator.pad_to_multiple_of", max(1, _whole(v, "trainer.model.cp", 1)))
     lora = names("lora")
     adapted = is_on(v.get(lora))
@@ -769,7 +775,7 @@ def _resumes(at: str, v: Values) -> Iterator[tuple[str, str]]:
 def _offline(v: Values, names: Names) -> Told:
     wandb = names("wandb")
     key, shared = f"{wandb}.offline", v.get(f"{wandb}.shared")
-    if v.get(key) is True and _is_late(names):
+    if v.get(key) is True and _is_today(names):
         yield "error", key, "cannot be true: all processes share one run on the server"
     elif v.get(key) is True and shared is True:
         yield "error", key, f"does not work with {wandb}.shared, which needs a connection: set one to false"
@@ -804,8 +810,12 @@ def _sources(at: str, v: Values, names: Names) -> Told:
         table = group.rpartition(".")[0]
         entries = _entries(v, group)
         is_named = group.endswith(".source")
-        if table.endswith("eval") and is_on(v.get(table)) and not entries and (at or _is_late(names)):
-            yield "error", table, f"needs a source: add [[{group.removeprefix(at)}]], or remove [{table}]"
+        if table.endswith("eval") and is_on(v.get(table)) and not entries:
+            yield (
+                _strict(names),
+                table,
+                f"needs a source: add [[{group.removeprefix(at)}]], or remove [{table}]",
+            )
         called = Counter(map(_source_name, entries))
         shared_env = isinstance(v.get(f"{table}.env"), Mapping)
         for index, entry in enumerate(entries):
@@ -861,35 +871,43 @@ def _renderers(at: str, v: Values, names: Names) -> Told:
 
 def _ports(v: Values, names: Names) -> Told:
     """TCP ports that the programs listen on, and two that are the same."""
-    severity: Severity = "error" if _is_today(names) else "warning"
     used: dict[int, str] = {}
-    for name, above, what in _listening(v, names) if v.get(_KIND) in (None, "single_node") else ():
-        if isinstance(v.get(name), int):
-            port = v[name] + above
-            if port in used:
-                yield severity, name, f"({what}) takes port {port}, as {used[port]} does: change one of them"
-            used.setdefault(port, f"{name} ({what})")
+    for name, first, what in _listening(v, names) if v.get(_KIND) in (None, "single_node") else ():
+        if first in used:
+            yield (
+                _strict(names),
+                name,
+                f"({what}) takes port {first}, as {used[first]} does: change one of them",
+            )
+        used.setdefault(first, f"{name} ({what})")
 
 
 def _listening(v: Values, names: Names) -> Iterable[tuple[str, int, str]]:
-    """Knob, how far above it, what for."""
+    """Knob, port, what for."""
     server, weights, batches = "inference.server.port", "weight_broadcast.port", "rollout_transport.port"
     if has_inference(v):
-        yield server, 0, "requests"
+        port = _whole(v, server)
+        yield server, port, "requests"
         if is_on(v.get("inference.router")):
-            yield server, _ROUTER_METRICS_ABOVE, "metrics of the router"
-            yield "inference.backend_port", 0, "engine"
+            yield server, port + _ROUTER_METRICS_ABOVE, "metrics of the router"
+            yield "inference.backend_port", _whole(v, "inference.backend_port"), "engine"
         if _whole(v, names("data_parallel")) > 1:
-            yield names("rpc_port"), 0, "engines"
+            yield names("rpc_port"), _whole(v, names("rpc_port")), "engines"
     if v.get(_BROADCAST) == "nccl":
-        yield weights, 0, "weights"
+        yield weights, _whole(v, weights, _NCCL), "weights"
     if v.get("trainer.rollout_transport.type") == "zmq":
-        yield batches, 0, "batches"
-        yield batches, _READY_ABOVE, "trainer's ready message"
-    servers = sum(len(_entries(v, names(f"{split}_source"))) for split in ("train", "eval"))
-    yield from (("orchestrator.env_server_base_port", index, "environments") for index in range(servers))
+        port = _whole(v, batches, _whole(v, f"trainer.{batches}"))
+        yield batches, port, "batches"
+        yield batches, port + _READY_ABOVE, "trainer's ready message"
+    servers, base = sum(len(_entries(v, names(f"{each}_source"))) for each in ("train", "eval")), _ENV_SERVERS
+    if base in v:
+        yield from ((base, _whole(v, base) + index, "environments") for index in range(servers))
     if is_on(v.get("trainer.metrics_server")):
-        yield "trainer.metrics_server.port", 0, "metrics of the trainer"
+        yield (
+            "trainer.metrics_server.port",
+            _whole(v, "trainer.metrics_server.port"),
+            "metrics of the trainer",
+        )
 
 
 @cache
