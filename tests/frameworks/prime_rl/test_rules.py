@@ -521,13 +521,19 @@ OLDER: list[tuple[str, str, str, str, str, str]] = [
         "orchestrator.token_batch_size = 65536\norchestrator.max_inflight_rollouts = 64",
         "orchestrator.token_batch_size = 65536",
         "error",
-        "max_inflight_rollouts must be set when orchestrator.token_batch_size (65536) is: at least orchestrator.rollouts_per_example (16), for example 32",
+        (
+            "max_inflight_rollouts must be set when orchestrator.token_batch_size "
+            "(65536) is: at least orchestrator.rollouts_per_example (16), for example 32"
+        ),
     ),
     (
         MERGED,
         "rl",
         "orchestrator.batch_size = 64",
-        "orchestrator.batch_size = 64\norchestrator.token_batch_size = 65536\norchestrator.max_inflight_rollouts = 64",
+        (
+            "orchestrator.batch_size = 64\norchestrator.token_batch_size "
+            "= 65536\norchestrator.max_inflight_rollouts = 64"
+        ),
         "error",
         "set exactly one of orchestrator.batch_size (64) or orchestrator.token_batch_size (65536)",
     ),
@@ -535,7 +541,10 @@ OLDER: list[tuple[str, str, str, str, str, str]] = [
         MERGED,
         "rl",
         "orchestrator.oversampling_factor = 2",
-        "orchestrator.token_batch_size = 65536\norchestrator.max_inflight_rollouts = 64\norchestrator.oversampling_factor = 2",
+        (
+            "orchestrator.token_batch_size = 65536\norchestrator.max_inflight_rollouts "
+            "= 64\norchestrator.oversampling_factor = 2"
+        ),
         "error",
         "orchestrator.oversampling_factor (2) can only be set when orchestrator.batch_size is set",
     ),
@@ -585,7 +594,10 @@ OLDER: list[tuple[str, str, str, str, str, str]] = [
         "orchestrator.max_steps = 9\ntrainer.max_steps = 9",
         "orchestrator.max_steps = 9",
         "error",
-        "trainer.max_steps (not set) and orchestrator.max_steps (9) must be the same: remove both and set max_steps to 9",
+        (
+            "trainer.max_steps (not set) and orchestrator.max_steps "
+            "(9) must be the same: remove both and set max_steps to 9"
+        ),
     ),
     (
         MERGED,
@@ -722,7 +734,10 @@ OLDER: list[tuple[str, str, str, str, str, str]] = [
         "batch_size = 96",
         "batch_size = 100",
         "error",
-        "orchestrator.batch_size (100) must be divisible by orchestrator.rollouts_per_example (16): nearest valid batch_size is 96 or 112",
+        (
+            "orchestrator.batch_size (100) must be divisible by "
+            "orchestrator.rollouts_per_example (16): nearest valid batch_size is 96 or 112"
+        ),
     ),
     (
         SPLIT,
@@ -778,7 +793,10 @@ OLDER: list[tuple[str, str, str, str, str, str]] = [
         "data.micro_batch_size = 4",
         "data.micro_batch_size = 3",
         "error",
-        "sft.data.batch_size (128) must be divisible by sft.data.micro_batch_size (3): nearest valid batch_size is 126 or 129",
+        (
+            "sft.data.batch_size (128) must be divisible by "
+            "sft.data.micro_batch_size (3): nearest valid batch_size is 126 or 129"
+        ),
     ),
     (
         SPLIT,
@@ -786,7 +804,10 @@ OLDER: list[tuple[str, str, str, str, str, str]] = [
         "data.pack_function = 'stack'\ndata.seq_len = 512",
         "data.pack_function = 'stack'\ndata.seq_len = 500",
         "error",
-        "sft.data.seq_len (500) must be divisible by 256 while sft.data.pack_function is stack: nearest valid seq_len is 256 or 512",
+        (
+            "sft.data.seq_len (500) must be divisible by 256 while "
+            "sft.data.pack_function is stack: nearest valid seq_len is 256 or 512"
+        ),
     ),
     (
         SPLIT,
@@ -817,7 +838,10 @@ OLDER: list[tuple[str, str, str, str, str, str]] = [
         MERGED,
         "rl",
         "trainer.model.lora = {}",
-        "trainer.model.lora = {}\n[trainer.weight_broadcast]\ntype = 'nccl'\n[orchestrator.weight_broadcast]\ntype = 'nccl'",
+        (
+            "trainer.model.lora = {}\n[trainer.weight_broadcast]\ntype "
+            "= 'nccl'\n[orchestrator.weight_broadcast]\ntype = 'nccl'"
+        ),
         "error",
         "(nccl) cannot carry trainer.model.lora",
     ),
@@ -988,13 +1012,16 @@ def test_nothing_that_a_file_may_hold_breaks_the_check(generation: str, role: st
     ("base", "name", "edits", "expected"),
     [
         (C_RL, "orchestrator.batch_size", {"orchestrator.batch_size": GONE}, 128),
-        (C_RL, "orchestrator.batch_size", {"orchestrator.batch_size": GONE, "orchestrator.token_batch_size": 9}, None),
+        (C_RL, "orchestrator.batch_size",
+         {"orchestrator.batch_size": GONE, "orchestrator.token_batch_size": 9}, None),
         (C_RL, "orchestrator.seq_len", {"orchestrator.seq_len": 32}, 32),
         (C_RL, "inference.backend_port", {"inference": {"server": {"port": 8005}}}, 8105),
         (C_RL, "inference.vllm.data_parallel_size", {"deployment": {"num_infer_gpus": 4}}, 4),
         (C_RL, "inference.vllm.api_server_count", {"deployment": {"num_infer_gpus": 4}}, 4),
-        (C_RL, "inference.vllm.data_parallel_size", {"deployment": {"num_infer_gpus": 4}, "inference": {"vllm": {"tensor_parallel_size": 2}}}, 2),
-        (C_RL, "orchestrator.num_train_workers", {"deployment": {"num_train_gpus": 4}, "trainer.model": {"cp": 2}}, 2),
+        (C_RL, "inference.vllm.data_parallel_size",
+         {"deployment": {"num_infer_gpus": 4}, "inference": {"vllm": {"tensor_parallel_size": 2}}}, 2),
+        (C_RL, "orchestrator.num_train_workers",
+         {"deployment": {"num_train_gpus": 4}, "trainer.model": {"cp": 2}}, 2),
         (C_RL, "orchestrator.pad_to_multiple_of", {"trainer.model": {"cp": 2}}, 2),
         (C_RL, "weight_broadcast.type", {}, "nccl"),
         (C_RL, "weight_broadcast.type", {"inference": GONE}, "filesystem"),
@@ -1009,11 +1036,13 @@ def test_nothing_that_a_file_may_hold_breaks_the_check(generation: str, role: st
         (C_RL, f"{SOURCE}.0.group_size", {f"{SOURCE}.0.group_size": 4}, 4),
         (C_RL, "trainer.model.ac.freq", {}, 1),
         (C_RL, "trainer.model.ac.freq", {"trainer.model": {"ac": "None"}}, None),
-        (C_RL, "orchestrator.concurrency.max_inflight", {"orchestrator.concurrency": {"max_inflight": "None"}}, None),
+        (C_RL, "orchestrator.concurrency.max_inflight",
+         {"orchestrator.concurrency": {"max_inflight": "None"}}, None),
         (C_SFT, "sft.weight_broadcast.type", {}, "nccl"),
         (C_SFT, "sft.weight_broadcast.type", {"inference": GONE}, "filesystem"),
         (D_RL, f"{SOURCE}.0.group_size", {}, 16),
-        (D_RL, f"{SOURCE}.0.sampling.temperature", {"orchestrator.train.sampling": {"temperature": 0.7}}, 0.7),
+        (D_RL, f"{SOURCE}.0.sampling.temperature",
+         {"orchestrator.train.sampling": {"temperature": 0.7}}, 0.7),
     ],
 )  # fmt: skip
 def test_default_follows_from_other_values(

@@ -31,7 +31,8 @@ class Rule:
     """Name of the knob that is blamed."""
     needs: tuple[str, ...]
     """Names of all knobs and tables it looks at. It is not asked while one of them, or a table around it, is
-    missing or has a wrong type or bound; while one is no key of the schema in force, or belongs to another member of a union than the file chose."""
+    missing or has a wrong type or bound; while one is no key of the schema in force; or while one belongs to
+    another member of a union than the file chose."""
     fault: Callable[[Values], str | None]
     """Given every knob's effective value: what is wrong, with both knobs and the nearest valid values. Tables
     that are there are among the values, also empty ones; ask for them with `get`."""
