@@ -210,14 +210,10 @@ def _sampling_rules(at: str) -> Iterator[Rule]:
         lambda v: v[heat] == 0 and ((v[top_p] or 1) < 1 or v[top_k] is not None), heat, (top_p, top_k),
         f"{heat} must be above 0 while {top_p} is below 1 or {top_k} is set: the choices are replayed",
     )  # fmt: skip
-    yield _if(
-        lambda v: (v[top_k] or 0) > _MOST_CHOICES, top_k, (),
-        lambda v: f"{top_k} ({v[top_k]}) must be at most {_MOST_CHOICES}",
-    )  # fmt: skip
-    yield _if(
-        lambda v: not {"top_p", "top_k"}.isdisjoint(v[extra] or {}), extra, (),
-        f"{extra} cannot hold top_p and top_k: set {top_p} and {top_k}",
-    )  # fmt: skip
+    yield _if(lambda v: (v[top_k] or 0) > _MOST_CHOICES, top_k, (),
+        lambda v: f"{top_k} ({v[top_k]}) must be at most {_MOST_CHOICES}")  # fmt: skip
+    yield _if(lambda v: not {"top_p", "top_k"}.isdisjoint(v[extra] or {}), extra, (),
+        f"{extra} cannot hold top_p and top_k: set {top_p} and {top_k}")  # fmt: skip
 
 
 def _length_rules(names: Names) -> Iterator[Rule]:
@@ -277,11 +273,9 @@ def _agreement_rules(names: Names) -> Iterator[Rule]:
         lambda v: has_inference(v) and not is_on(v.get(elastic)),
     )
     if merged:
-        yield _if(
-            lambda v: not has_inference(v) and v[url] is not None, url, (),
+        yield _if(lambda v: not has_inference(v) and v[url] is not None, url, (),
             lambda v: "no [inference]: the rl launcher starts no server, so one must answer at "
-            f"{url} ({v[url]})", "hint",
-        )  # fmt: skip
+            f"{url} ({v[url]})", "hint")  # fmt: skip
 
 
 def _is_there(v: Values, part: str, table: str) -> bool:
@@ -315,11 +309,9 @@ def _shared_rules(names: Names) -> Iterator[Rule]:
 
 
 def _unread_table(table: str) -> Rule:
-    return _if(
-        lambda v: own(v, table) is not None, _BROADCAST, (table,),
+    return _if(lambda v: own(v, table) is not None, _BROADCAST, (table,),
         lambda v: f"[{table}] is not read: rl fills it from [weight_broadcast], here {v[_BROADCAST]}",
-        "warning",
-    )  # fmt: skip
+        "warning")  # fmt: skip
 
 
 def _conflict(shared: str, name: str, severity: Severity) -> Rule:
@@ -352,12 +344,10 @@ def _gpu_rules(names: Names) -> Iterator[Rule]:
     for at in ("", "sft."):
         yield _needs_slurm(f"{at}{_KIND}", f"{at}slurm")
     trained = f"trainer.{_BROADCAST}"
-    yield _if(
-        lambda v: own(v, trained) == "nccl" and _gpus_of(v, "train") + _gpus_of(v, "infer") < 2,
+    yield _if(lambda v: own(v, trained) == "nccl" and _gpus_of(v, "train") + _gpus_of(v, "infer") < 2,
         _TRAIN, (_INFER, "trainer.weight_broadcast"),
         lambda v: f"{trained} nccl needs at least 2 GPUs, and {_TRAIN} ({v[_TRAIN]}) + {_INFER} "
-        f"({v[_INFER]}) is less: use filesystem",
-    )  # fmt: skip
+        f"({v[_INFER]}) is less: use filesystem")  # fmt: skip
     yield _if(
         lambda v: v[_BROADCAST] == "nccl" and has_inference(v) and v[_TRAIN] + v[_INFER] == 1,
         _BROADCAST, (_TRAIN, _INFER),
@@ -385,20 +375,16 @@ def _fits_machine(train: str, at: str, others: Collection[str]) -> Rule:
 
 
 def _needs_slurm(kind: str, slurm: str) -> Rule:
-    return _if(
-        lambda v: v[kind] == "multi_node" and not is_on(v.get(slurm)), kind, (slurm,),
-        f"{kind} (multi_node) needs [slurm], which starts the processes of the other machines",
-    )  # fmt: skip
+    return _if(lambda v: v[kind] == "multi_node" and not is_on(v.get(slurm)), kind, (slurm,),
+        f"{kind} (multi_node) needs [slurm], which starts the processes of the other machines")  # fmt: skip
 
 
 def _weight_rules(names: Names) -> Iterator[Rule]:
     """How weights get from the trainer to inference."""
     lora, trained = names("lora"), f"trainer.{_BROADCAST}"
-    yield _if(
-        lambda v: is_on(v.get(lora)) and v[_BROADCAST] in _IN_MEMORY, _BROADCAST, (lora,),
+    yield _if(lambda v: is_on(v.get(lora)) and v[_BROADCAST] in _IN_MEMORY, _BROADCAST, (lora,),
         lambda v: f"{_BROADCAST} ({shown(v[_BROADCAST])}) cannot carry {lora}: set it to filesystem",
-        _strict(names),
-    )  # fmt: skip
+        _strict(names))  # fmt: skip
     yield _if(
         lambda v: is_on(v.get(lora)) and own(v, trained) in _IN_MEMORY, lora, ("trainer.weight_broadcast",),
         lambda v: f"{trained} ({own(v, trained)}) cannot carry {lora}: remove the table",
@@ -445,25 +431,19 @@ def _inference_rules(at: str, names: Names) -> Iterator[Rule]:
         return _whole(v, gpus, 1) if at else _gpus_of(v, "infer")
 
     yield make.in_share(f"{at}{names('gpu_memory_utilization')}", "vLLM")
-    yield _if(
-        lambda v: is_on(v.get(base)) and v[tensor] and count(v) % v[tensor], gpus, (tensor,),
+    yield _if(lambda v: is_on(v.get(base)) and v[tensor] and count(v) % v[tensor], gpus, (tensor,),
         lambda v: f"{gpus} ({shown(v[gpus])}) must be divisible by {tensor} ({v[tensor]}): nearest valid "
-        f"num_infer_gpus is {nearest_multiples(count(v), v[tensor])}",
-    )  # fmt: skip
-    yield _if(
-        lambda v: is_on(v.get(base)) and own(v, copies) is not None and v[tensor]
+        f"num_infer_gpus is {nearest_multiples(count(v), v[tensor])}")  # fmt: skip
+    yield _if(lambda v: is_on(v.get(base)) and own(v, copies) is not None and v[tensor]
         and count(v) % v[tensor] == 0 and v[copies] * v[tensor] != count(v), copies, (gpus, tensor),
         lambda v: f"{copies} ({v[copies]}) is not read: {gpus} ({shown(v[gpus])}) / {tensor} ({v[tensor]}) = "
-        f"{count(v) // v[tensor]} copies fill the GPUs", "warning",
-    )  # fmt: skip
+        f"{count(v) // v[tensor]} copies fill the GPUs", "warning")  # fmt: skip
     yield _if(
         lambda v: (v[rank] or 0) > _LORA_RANKS[-1], rank, (),
         lambda v: f"{rank} ({v[rank]}) is too large for vLLM: the largest allowed is {_LORA_RANKS[-1]}",
     )  # fmt: skip
-    yield _if(
-        lambda v: is_on(v.get(offload)) and v[caching] is False, offload, (caching,),
-        f"{offload} needs {caching}, which is false: remove one of them",
-    )  # fmt: skip
+    yield _if(lambda v: is_on(v.get(offload)) and v[caching] is False, offload, (caching,),
+        f"{offload} needs {caching}, which is false: remove one of them")  # fmt: skip
 
 
 # Trainers
@@ -481,21 +461,15 @@ def _trainer_rules(at: str, names: Names) -> Iterator[Rule]:
         yield _not_with_optimizer(other, optim, is_set=False, severity=_strict(names))
     yield make.not_both(fsdp, full, why="each moves the optimizer's state to the CPU")
     yield make.requires(full, kind, "adamw", "sign_sgd")
-    yield _if(
-        lambda v: v[kind] == "muon" and v[fsdp], kind, (fsdp,),
-        f"{kind} (muon) does not work with {fsdp}: turn it off, or take adamw",
-    )  # fmt: skip
+    yield _if(lambda v: v[kind] == "muon" and v[fsdp], kind, (fsdp,),
+        f"{kind} (muon) does not work with {fsdp}: turn it off, or take adamw")  # fmt: skip
     flash = ("flash_attention_4", "fa4", *(("auto",) if names.has(full) else ()))
-    yield _if(
-        lambda v: v[impl] == "hf" and v[attn] in flash, attn, (impl,),
+    yield _if(lambda v: v[impl] == "hf" and v[attn] in flash, attn, (impl,),
         lambda v: f"{attn} ({shown(v[attn])}) needs {impl} to be custom or auto, not hf: set attn to "
-        f"flash_attention_2 or flash_attention_3, or change impl",
-    )  # fmt: skip
+        f"flash_attention_2 or flash_attention_3, or change impl")  # fmt: skip
     if names.has(optim):  # not yet in 2025
-        yield _if(
-            lambda v: _whole(v, cp) > 1 and v[attn] in ("eager", "sdpa"), cp, (attn,),
-            lambda v: f"{cp} ({v[cp]}) needs flash attention: set {attn} to flash_attention_2",
-        )  # fmt: skip
+        yield _if(lambda v: _whole(v, cp) > 1 and v[attn] in ("eager", "sdpa"), cp, (attn,),
+            lambda v: f"{cp} ({v[cp]}) needs flash attention: set {attn} to flash_attention_2")  # fmt: skip
         yield make.when(make.requires(ep, impl, *_OWN), lambda v: _whole(v, ep) > 1)
         selective = f"{ac}.mode"
         yield make.when(
@@ -505,11 +479,9 @@ def _trainer_rules(at: str, names: Names) -> Iterator[Rule]:
         yield make.requires(cp, impl, *_OWN)
         yield make.requires(f"{model}.quantization", impl, *_OWN)
         offloading = f"{ac}_offloading"
-        yield _if(
-            lambda v: is_on(v.get(offloading)) and not is_on(v.get(ac)), offloading, (ac,),
+        yield _if(lambda v: is_on(v.get(offloading)) and not is_on(v.get(ac)), offloading, (ac,),
             f'{ac} = "None" has no effect while {offloading} is on, which it is unless it is "None" too: '
-            f"activation checkpointing stays on", "warning",
-        )  # fmt: skip
+            f"activation checkpointing stays on", "warning")  # fmt: skip
     remote = ("hf", "auto") if names.has(optim) else ("hf",)
     yield make.requires(f"{model}.trust_remote_code", impl, *remote)
     yield from _scheduler_rules(f"{at}scheduler", f"{at}max_steps", is_checked=names.has(full))
@@ -535,18 +507,14 @@ def _scheduler_rules(at: str, steps: str, *, is_checked: bool) -> Iterator[Rule]
             f"reaches its full size; lower it to {max(0, v[steps] - 1)} or less", "warning",
         )  # fmt: skip
         return
-    yield _if(
-        lambda v: v[kind] == "linear" and v[warmup] == v[decay] == 0, kind, (warmup, decay),
-        f"{kind} linear needs {warmup} or {decay} above 0: use constant instead",
-    )  # fmt: skip
+    yield _if(lambda v: v[kind] == "linear" and v[warmup] == v[decay] == 0, kind, (warmup, decay),
+        f"{kind} linear needs {warmup} or {decay} above 0: use constant instead")  # fmt: skip
     yield _if(
         lambda v: (v[kind] == "cosine" or (v[kind] == "linear" and v[decay] > 0)) and v[steps] is None,
         kind, (steps,), lambda v: f"{kind} {v[kind]} needs max_steps, to know where the run ends",
     )  # fmt: skip
-    yield _if(
-        lambda v: v[kind] == "cosine" and v[warmup] >= (v[steps] or math.inf), warmup, (kind, steps),
-        lambda v: f"{warmup} ({v[warmup]}) must be less than max_steps ({v[steps]})",
-    )  # fmt: skip
+    yield _if(lambda v: v[kind] == "cosine" and v[warmup] >= (v[steps] or math.inf), warmup, (kind, steps),
+        lambda v: f"{warmup} ({v[warmup]}) must be less than max_steps ({v[steps]})")  # fmt: skip
     yield _if(
         lambda v: v[kind] == "linear" and v[decay] > 0 and v[warmup] + v[decay] > (v[steps] or math.inf),
         warmup, (kind, decay, steps),
@@ -575,29 +543,19 @@ def _sft_rules(names: Names) -> Iterator[Rule]:
     def both(v: Values) -> bool:
         return is_on(v.get(server)) and is_on(v.get(evals))
 
-    yield _if(
-        lambda v: is_on(v.get(server)) and not is_on(v.get(evals)), server, (evals,),
-        "[inference] is only for evals: add [eval] with a source, or remove [inference]",
-    )  # fmt: skip
-    yield _if(
-        lambda v: is_on(v.get(evals)) and not is_on(v.get(server)), evals, (server, url),
+    yield _if(lambda v: is_on(v.get(server)) and not is_on(v.get(evals)), server, (evals,),
+        "[inference] is only for evals: add [eval] with a source, or remove [inference]")  # fmt: skip
+    yield _if(lambda v: is_on(v.get(evals)) and not is_on(v.get(server)), evals, (server, url),
         lambda v: "[eval] without [inference]: sft starts no server, so one must answer at "
-        f"{url[4:]} ({v[url]})", "hint",
-    )  # fmt: skip
+        f"{url[4:]} ({v[url]})", "hint")  # fmt: skip
     yield make.when(make.same(f"{server}.vllm.model", "sft.model.name"), both)
     yield make.when(make.same_port(url, f"{server}.server.port"), both)
-    yield _if(
-        lambda v: is_on(v.get(evals)) and v[kind] == "nixl", kind, (evals,),
-        f"{kind} nixl is not for SFT: use nccl or filesystem",
-    )  # fmt: skip
-    yield _if(
-        lambda v: is_on(v.get(evals)) and v[kind] == "nccl" and is_on(v.get(lora)), kind, (evals, lora),
-        f"{kind} nccl cannot carry {lora}: set it to filesystem",
-    )  # fmt: skip
-    yield _if(
-        lambda v: is_on(v.get(evals)) and v[again] and v[kind] != "filesystem", again, (kind,),
-        lambda v: f"{again} needs {kind} to be filesystem, not {v[kind]}",
-    )  # fmt: skip
+    yield _if(lambda v: is_on(v.get(evals)) and v[kind] == "nixl", kind, (evals,),
+        f"{kind} nixl is not for SFT: use nccl or filesystem")  # fmt: skip
+    yield _if(lambda v: is_on(v.get(evals)) and v[kind] == "nccl" and is_on(v.get(lora)), kind, (evals, lora),
+        f"{kind} nccl cannot carry {lora}: set it to filesystem")  # fmt: skip
+    yield _if(lambda v: is_on(v.get(evals)) and v[again] and v[kind] != "filesystem", again, (kind,),
+        lambda v: f"{again} needs {kind} to be filesystem, not {v[kind]}")  # fmt: skip
 
 
 def _row_rules(at: str, *, is_of_2025: bool) -> Iterator[Rule]:
@@ -607,10 +565,8 @@ def _row_rules(at: str, *, is_of_2025: bool) -> Iterator[Rule]:
         yield make.same_length(f"{at}.{one}", f"{at}.{other}", what="name one for each")
     if not is_of_2025:
         yield make.when(make.divisible(f"{at}.seq_len", cp), lambda v: v[cp] > 1)
-        yield _if(
-            lambda v: v[cp] > 1 and v[micro] != 1, micro, (cp,),
-            lambda v: f"{micro} ({v[micro]}) must be 1 while {cp} ({v[cp]}) is above 1",
-        )  # fmt: skip
+        yield _if(lambda v: v[cp] > 1 and v[micro] != 1, micro, (cp,),
+            lambda v: f"{micro} ({v[micro]}) must be 1 while {cp} ({v[cp]}) is above 1")  # fmt: skip
 
 
 def _gpu_rounds(gpus: str) -> Rule:
