@@ -1,4 +1,8 @@
-"""Our verdict on hundreds of generated configs beside that of prime-rl's own models."""
+"""Our verdict on hundreds of generated configs beside that of prime-rl's own models.
+
+Nothing that they take is refused, but for what they leave to other programs. What they refuse and we take is
+counted and told, by its kind: a checkout's own models are asked where there is one.
+"""
 
 from __future__ import annotations
 
@@ -16,44 +20,25 @@ from tests.prime_rl_configs.variants import Variant, edited, of_knobs, of_rules
 
 from rltui.core.config_report import Problem
 from rltui.frameworks.base import ConfigFile
-from rltui.frameworks.prime_rl.current.check import check
-from rltui.frameworks.prime_rl.current.knobs import KNOBS
+from rltui.frameworks.prime_rl.configs import CURRENT, configs, snapshots
 
 pytestmark = [pytest.mark.primerl, pytest.mark.timeout(900)]
 FIXTURES = Path(__file__).parents[1] / "data" / "prime_rl" / "era_c"
+AS_ASKED = {role: snapshots(CURRENT, role)[-1] for role in ("rl", "sft")}
+"""The schemas that were asked of the same commit."""
 SEED = 20_260_821
 ROUNDS = 12
 OURS = (
-    ("vLLM refuses it as it starts", r"gpu_memory_utilization must be", ""),
-    ("no such port", r"port must be a whole number ≥ 1 and ≤ 65535", ""),
-    (
-        "nothing runs on no GPU",
-        r"(_gpus|gpus_per_node|tensor_parallel_size|\.cp|\.ep|_replicate) must be a",
-        "",
-    ),
-    ("nothing fits into nothing", r"(seq_len|max_num_seqs|max_completion_tokens) must be a", ""),
+    ("vLLM refuses it as it starts", r"gpu_memory_utilization \(.*\) must be", ""),
     ("the launcher refuses it", r"must name the port of|is no address", "base_url"),
     ("two listen on one port", r"takes port \d+, as", ""),
     ("the trainer stops as it starts", r"must be divisible by \d+, what sft\.deployment", ""),
-    ("only -1 stands for all", r"num_examples must be a whole number ≥ -1", ""),
 )
 """Rules that the package leaves to vLLM, the launcher or the trainer: why, our message, our key."""
-NOT_CLAIMED = (
-    ("renderers have a package of their own", r"renderer\.", ""),
-    ("elements of lists", r"probabilities\.\d", ""),
-    ("runs on several machines", r"", "num_infer_nodes"),
-)
-"""What the package refuses and we do not look at: why, its path, its message."""
 
 
 def is_ours(problem: Problem) -> bool:
     return any(re.search(said, problem.message) and key in (problem.key or "") for _, said, key in OURS)
-
-
-def is_not_claimed(error: dict[str, str]) -> bool:
-    return any(
-        re.search(at, error["at"]) and re.search(said, error["message"]) for _, at, said in NOT_CLAIMED
-    )
 
 
 def bases(real: Real, role: str) -> list[tuple[str, dict[str, Any]]]:
@@ -69,8 +54,9 @@ def bases(real: Real, role: str) -> list[tuple[str, dict[str, Any]]]:
 
 def variants(real: Real, role: str) -> list[Variant]:
     chance = random.Random(f"{SEED} {role}")
-    knobs = [knob for knob in KNOBS if knob.file == role]
     start = bases(real, role)
+    files = {role: ConfigFile(role, "/x.toml", start[0][1], AS_ASKED[role])}
+    knobs = configs(CURRENT).knobs(files)
     edits = [*of_knobs(knobs, chance), *of_rules(MAKERS[role], chance, rounds=ROUNDS)]
     found = [Variant(name, (), config) for name, config in start]
     for one in edits:
@@ -86,26 +72,28 @@ def verdict(problems: tuple[Problem, ...], theirs: list[dict[str, str]]) -> str:
         return "refused by both" if errors else "accepted by both"
     if errors:
         return "a rule of OURS" if all(map(is_ours, errors)) else "REFUSED WRONGLY"
-    if any("renderer" in (problem.key or "") for problem in problems):
-        return "a warning of ours, for a renderer that is not known here"
-    return "not claimed" if all(map(is_not_claimed, theirs)) else "ACCEPTED WRONGLY"
+    return "left to theirs, with a warning" if problems else "left to theirs"
 
 
 @pytest.mark.parametrize("role", ["rl", "sft"])
-def test_nothing_that_it_refuses_is_accepted_and_nothing_refused_that_it_takes(
-    real: Real, role: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_refused_that_it_takes(real: Real, role: str, capsys: pytest.CaptureFixture[str]) -> None:
     counts: Counter[str] = Counter()
+    left: Counter[str] = Counter()
     wrong: list[str] = []
     for variant in variants(real, role):
-        problems = check({role: ConfigFile(role, f"/{variant.origin}", variant.config)})
+        file = ConfigFile(role, f"/{variant.origin}", variant.config, AS_ASKED[role])
+        problems = configs(CURRENT).check({role: file})
         theirs = real.errors(role, variant.config)
         found = verdict(problems, theirs)
         counts[found] += 1
+        if found == "left to theirs":
+            left.update(re.sub(r"\d+|'[^']*'", "_", error["message"])[:90] for error in theirs)
         if found.endswith("WRONGLY"):
             ours = [problem.message for problem in problems if problem.severity == "error"]
             wrong.append(f"{found}: {variant.origin} {variant.edits}: we say {ours}, it says {theirs}")
     with capsys.disabled():
         print(f"\n{role}: {counts.total()} configs: {dict(counts)}")
+        print("\n".join(f"  {number} left to theirs: {message}" for message, number in left.most_common()))
     assert counts.total() >= 300
+    assert counts["left to theirs"] < counts.total() / 10
     assert not wrong, "\n".join(wrong)

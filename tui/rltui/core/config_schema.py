@@ -28,6 +28,8 @@ class Words:
 
     free: frozenset[str] = frozenset()
     """Keys below which another program's config begins: nobody looks into them."""
+    foreign: frozenset[str] = frozenset()
+    """Tables that another package defines, in releases of its own: an unknown key there is only doubtful."""
     said: Callable[[str], str] = lambda _: ""
     """By unknown key: what to say instead of guessing, such as its name here."""
 
@@ -345,7 +347,8 @@ class _Walk:
         elif not self._schema.date:
             self._problem(place, f"{UNKNOWN}{name}: {hint or f'{self._reader} does not know it'}")
         else:
-            severity = self._of_date(is_slip=bool(slip))
+            is_foreign = place.key.rpartition(".")[0] in self._words.foreign
+            severity = self._of_date(is_slip=bool(slip) and not is_foreign)
             text = f"{UNKNOWN}{name}: {hint or 'it may be newer, or older'} ({self._as_of(self._reader)})"
             self._problem(place, text, severity)
 

@@ -30,6 +30,8 @@ FREE = frozenset(
     for key in ("env", "serve")
 )
 """What is below belongs to verifiers and to the environment's own package."""
+FOREIGN = ("orchestrator.renderer", "renderer")
+"""Tables of the package `renderers`."""
 
 _DATES: Mapping[str, tuple[str, ...]] = {
     SPLIT: ("2025-12-01",),
@@ -86,7 +88,8 @@ def configs(generation: str, schemas: Mapping[str, ConfigSchema] = MappingProxyT
     split = {role: role for role in (*PARTS, "sft")}
     return Configs(
         overlay(), schema=schema, namespaces=split if generation == SPLIT else {"rl": "", "sft": "sft"},
-        reader="prime-rl", free=FREE, rules=rules.rules, defaults=rules.defaults, further=rules.further,
+        reader="prime-rl", free=FREE, foreign=FOREIGN, rules=rules.rules, defaults=rules.defaults,
+        further=rules.further,
     )  # fmt: skip
 
 

@@ -49,6 +49,8 @@ def _rollouts(v: Values, knobs: BatchKnobs, names: Names) -> Iterator[DerivedVal
             _prompts(v[knobs.batch_size], groups) if each.name == _PROMPTS else each for each in batched
         )
     yield from batched
+    if not v[knobs.seq_len]:
+        return
     by_trainer = "trainer.model.seq_len" in v and not names.has("orchestrator.concurrency")
     yield from packing_figures(
         v, knobs, max_tokens=longest, row_tokens="trainer.model.seq_len" if by_trainer else knobs.seq_len,

@@ -51,6 +51,7 @@ _PROTECTED = frozenset(
 _STEP_FOLDER = re.compile(r"step_\d+")
 _ROUTER_METRICS_ABOVE, _ENGINE_ABOVE, _READY_ABOVE = 21_000, 100, 1
 """Ports above that of the router, the router and the batches."""
+_NCCL, _ENV_SERVERS = 29501, "orchestrator.env_server_base_port"
 _LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 """vLLM takes no others; prime-rl rounds up to them."""
 _STACKED_TOKENS, _MOST_CHOICES = 256, 512
@@ -107,13 +108,14 @@ def _shared_goes_first(names: Names) -> bool:
     return names.has("max_async_level")
 
 
-def _is_late(names: Names) -> bool:
-    return _is_one_file(names) and not _shared_goes_first(names)
-
-
 def _is_today(names: Names) -> bool:
     """From August 2026 on."""
     return names.has("run.name") or names.has("sft.run.name")
+
+
+def _strict(names: Names) -> Severity:
+    """Of what only today's releases refuse, while a file may be for an earlier one of its generation too."""
+    return "error" if _is_today(names) else "warning"
 
 
 def _if(
@@ -208,21 +210,18 @@ def _sampling_rules(at: str) -> Iterator[Rule]:
         lambda v: v[heat] == 0 and ((v[top_p] or 1) < 1 or v[top_k] is not None), heat, (top_p, top_k),
         f"{heat} must be above 0 while {top_p} is below 1 or {top_k} is set: the choices are replayed",
     )  # fmt: skip
-    yield _if(
-        lambda v: (v[top_k] or 0) > _MOST_CHOICES, top_k, (),
-        lambda v: f"{top_k} ({v[top_k]}) must be at most {_MOST_CHOICES}",
-    )  # fmt: skip
-    yield _if(
-        lambda v: not {"top_p", "top_k"}.isdisjoint(v[extra] or {}), extra, (),
-        f"{extra} cannot hold top_p and top_k: set {top_p} and {top_k}",
-    )  # fmt: skip
+    yield _if(lambda v: (v[top_k] or 0) > _MOST_CHOICES, top_k, (),
+        lambda v: f"{top_k} ({v[top_k]}) must be at most {_MOST_CHOICES}")  # fmt: skip
+    yield _if(lambda v: not {"top_p", "top_k"}.isdisjoint(v[extra] or {}), extra, (),
+        f"{extra} cannot hold top_p and top_k: set {top_p} and {top_k}")  # fmt: skip
 
 
 def _length_rules(names: Names) -> Iterator[Rule]:
     rollout, answer, context = "orchestrator.seq_len", names("max_completion_tokens"), names("max_model_len")
     also = ("seq_len",) if names.has("seq_len") else ()
     yield make.at_least("trainer.model.seq_len", rollout, also=also)
-    yield make.room_for_prompts(answer, rollout, also=also, severity="warning")
+    here: Severity = "warning" if _is_today(names) else "hint"
+    yield make.room_for_prompts(answer, rollout, also=also, severity=here)
     yield make.room_for_prompts(answer, context, severity="warning")
     yield make.when(make.at_least(context, rollout, also=also, severity="hint"), has_inference)
 
@@ -232,7 +231,7 @@ def _length_rules(names: Names) -> Iterator[Rule]:
 
 def _agreement_rules(names: Names) -> Iterator[Rule]:
     """Between trainer, orchestrator and inference."""
-    merged, wandb = _is_one_file(names), names("wandb")
+    merged, wandb = _is_one_file(names), "monitors.wandb" if names.has("trainer.monitors.wandb") else "wandb"
     trained, asked, served = "trainer.model.name", names("policy_model"), names("served_model")
 
     def agree(
@@ -259,7 +258,7 @@ def _agreement_rules(names: Names) -> Iterator[Rule]:
     yield both(f"{wandb}.project", wandb)
     yield _half("ckpt", "or only one half of each checkpoint would be written")
     if merged:
-        yield _half(wandb, "or only one half of the metrics would be sent")
+        yield _half(wandb, "or only one half of the metrics would be sent", _strict(names))
         yield make.same(
             *(f"{part}.rollout_transport.type" for part in _PARTS), shared="rollout_transport.type"
         )
@@ -274,11 +273,9 @@ def _agreement_rules(names: Names) -> Iterator[Rule]:
         lambda v: has_inference(v) and not is_on(v.get(elastic)),
     )
     if merged:
-        yield _if(
-            lambda v: not has_inference(v) and v[url] is not None, url, (),
+        yield _if(lambda v: not has_inference(v) and v[url] is not None, url, (),
             lambda v: "no [inference]: the rl launcher starts no server, so one must answer at "
-            f"{url} ({v[url]})", "hint",
-        )  # fmt: skip
+            f"{url} ({v[url]})", "hint")  # fmt: skip
 
 
 def _is_there(v: Values, part: str, table: str) -> bool:
@@ -288,7 +285,7 @@ def _is_there(v: Values, part: str, table: str) -> bool:
     return is_on(v.get(f"{part}.{table}")) if raw is None else raw not in (NONE, False)
 
 
-def _half(table: str, why: str) -> Rule:
+def _half(table: str, why: str, severity: Severity = "error") -> Rule:
     def fault(v: Values) -> str | None:
         there = sorted(_PARTS, key=lambda part: not _is_there(v, part, table))
         if _is_there(v, there[0], table) == _is_there(v, there[1], table):
@@ -296,7 +293,7 @@ def _half(table: str, why: str) -> Rule:
         one, other = (f"{part}.{table}" for part in there)
         return f"[{one}] needs [{other}] too, {why}: add [{other}], or remove [{one}]"
 
-    return Rule(f"trainer.{table}", tuple(f"{part}.{table}" for part in _PARTS), fault)
+    return Rule(f"trainer.{table}", tuple(f"{part}.{table}" for part in _PARTS), fault, severity)
 
 
 def _shared_rules(names: Names) -> Iterator[Rule]:
@@ -305,21 +302,19 @@ def _shared_rules(names: Names) -> Iterator[Rule]:
     for shared, name in (*names.shared(), *tables):
         if shared == _BROADCAST and names.has("rollout_transport"):
             yield _unread_table(name.rpartition(".")[0])
-        elif shared != _BROADCAST and _is_late(names):
-            yield _conflict(shared, name)
+        elif shared != _BROADCAST and not _shared_goes_first(names):
+            yield _conflict(shared, name, _strict(names))
         elif shared not in (_BROADCAST, "seq_len", "ckpt.output_dir") and name != "inference.model.name":
             yield make.overruled(name, shared)
 
 
 def _unread_table(table: str) -> Rule:
-    return _if(
-        lambda v: own(v, table) is not None, _BROADCAST, (table,),
+    return _if(lambda v: own(v, table) is not None, _BROADCAST, (table,),
         lambda v: f"[{table}] is not read: rl fills it from [weight_broadcast], here {v[_BROADCAST]}",
-        "warning",
-    )  # fmt: skip
+        "warning")  # fmt: skip
 
 
-def _conflict(shared: str, name: str) -> Rule:
+def _conflict(shared: str, name: str, severity: Severity) -> Rule:
     """Compared as they are written: `2048` and `"2048"` differ."""
 
     def fault(v: Values) -> str | None:
@@ -331,7 +326,7 @@ def _conflict(shared: str, name: str) -> Rule:
             f"remove one of them"
         )
 
-    return Rule(name, (shared, name), fault)
+    return Rule(name, (shared, name), fault, severity)
 
 
 # GPUs, weights, inference
@@ -349,14 +344,12 @@ def _gpu_rules(names: Names) -> Iterator[Rule]:
     for at in ("", "sft."):
         yield _needs_slurm(f"{at}{_KIND}", f"{at}slurm")
     trained = f"trainer.{_BROADCAST}"
-    yield _if(
-        lambda v: own(v, trained) == "nccl" and _gpus_of(v, "train") + _gpus_of(v, "infer") < 2,
+    yield _if(lambda v: own(v, trained) == "nccl" and _gpus_of(v, "train") + _gpus_of(v, "infer") < 2,
         _TRAIN, (_INFER, "trainer.weight_broadcast"),
         lambda v: f"{trained} nccl needs at least 2 GPUs, and {_TRAIN} ({v[_TRAIN]}) + {_INFER} "
-        f"({v[_INFER]}) is less: use filesystem",
-    )  # fmt: skip
+        f"({v[_INFER]}) is less: use filesystem")  # fmt: skip
     yield _if(
-        lambda v: v[_BROADCAST] == "nccl" and v[_TRAIN] + (v[_INFER] if has_inference(v) else 0) == 1,
+        lambda v: v[_BROADCAST] == "nccl" and has_inference(v) and v[_TRAIN] + v[_INFER] == 1,
         _BROADCAST, (_TRAIN, _INFER),
         f"{_BROADCAST} nccl needs at least 2 GPUs, and there is 1: set it to filesystem", "warning",
     )  # fmt: skip
@@ -373,29 +366,25 @@ def _fits_machine(train: str, at: str, others: Collection[str]) -> Rule:
         if total <= v[machine]:
             return None
         words = " + ".join(f"{name} ({number})" for name, number in gpus.items() if number)
+        words += f" = {total}" if total > v[train] else ""
         return (
-            f"{words} = {total} is more than {machine} ({v[machine]}): lower it by {total - v[machine]}, "
-            f"or raise the latter"
+            f"{words} is more than {machine} ({v[machine]}): lower it by {total - v[machine]}, or raise that"
         )
 
     return Rule(train, (train, machine), fault)
 
 
 def _needs_slurm(kind: str, slurm: str) -> Rule:
-    return _if(
-        lambda v: v[kind] == "multi_node" and not is_on(v.get(slurm)), kind, (slurm,),
-        f"{kind} (multi_node) needs [slurm], which starts the processes of the other machines",
-    )  # fmt: skip
+    return _if(lambda v: v[kind] == "multi_node" and not is_on(v.get(slurm)), kind, (slurm,),
+        f"{kind} (multi_node) needs [slurm], which starts the processes of the other machines")  # fmt: skip
 
 
 def _weight_rules(names: Names) -> Iterator[Rule]:
     """How weights get from the trainer to inference."""
     lora, trained = names("lora"), f"trainer.{_BROADCAST}"
-    yield _if(
-        lambda v: is_on(v.get(lora)) and v[_BROADCAST] in _IN_MEMORY, _BROADCAST, (lora,),
+    yield _if(lambda v: is_on(v.get(lora)) and v[_BROADCAST] in _IN_MEMORY, _BROADCAST, (lora,),
         lambda v: f"{_BROADCAST} ({shown(v[_BROADCAST])}) cannot carry {lora}: set it to filesystem",
-        "error" if names.has("rollout_transport") else "warning",
-    )  # fmt: skip
+        _strict(names))  # fmt: skip
     yield _if(
         lambda v: is_on(v.get(lora)) and own(v, trained) in _IN_MEMORY, lora, ("trainer.weight_broadcast",),
         lambda v: f"{trained} ({own(v, trained)}) cannot carry {lora}: remove the table",
@@ -442,25 +431,19 @@ def _inference_rules(at: str, names: Names) -> Iterator[Rule]:
         return _whole(v, gpus, 1) if at else _gpus_of(v, "infer")
 
     yield make.in_share(f"{at}{names('gpu_memory_utilization')}", "vLLM")
-    yield _if(
-        lambda v: is_on(v.get(base)) and v[tensor] and count(v) % v[tensor], gpus, (tensor,),
+    yield _if(lambda v: is_on(v.get(base)) and v[tensor] and count(v) % v[tensor], gpus, (tensor,),
         lambda v: f"{gpus} ({shown(v[gpus])}) must be divisible by {tensor} ({v[tensor]}): nearest valid "
-        f"num_infer_gpus is {nearest_multiples(count(v), v[tensor])}",
-    )  # fmt: skip
-    yield _if(
-        lambda v: is_on(v.get(base)) and own(v, copies) is not None and v[tensor]
+        f"num_infer_gpus is {nearest_multiples(count(v), v[tensor])}")  # fmt: skip
+    yield _if(lambda v: is_on(v.get(base)) and own(v, copies) is not None and v[tensor]
         and count(v) % v[tensor] == 0 and v[copies] * v[tensor] != count(v), copies, (gpus, tensor),
         lambda v: f"{copies} ({v[copies]}) is not read: {gpus} ({shown(v[gpus])}) / {tensor} ({v[tensor]}) = "
-        f"{count(v) // v[tensor]} copies fill the GPUs", "warning",
-    )  # fmt: skip
+        f"{count(v) // v[tensor]} copies fill the GPUs", "warning")  # fmt: skip
     yield _if(
         lambda v: (v[rank] or 0) > _LORA_RANKS[-1], rank, (),
         lambda v: f"{rank} ({v[rank]}) is too large for vLLM: the largest allowed is {_LORA_RANKS[-1]}",
     )  # fmt: skip
-    yield _if(
-        lambda v: is_on(v.get(offload)) and v[caching] is False, offload, (caching,),
-        f"{offload} needs {caching}, which is false: remove one of them",
-    )  # fmt: skip
+    yield _if(lambda v: is_on(v.get(offload)) and v[caching] is False, offload, (caching,),
+        f"{offload} needs {caching}, which is false: remove one of them")  # fmt: skip
 
 
 # Trainers
@@ -473,24 +456,20 @@ def _trainer_rules(at: str, names: Names) -> Iterator[Rule]:
     full, fsdp, optim = (
         f"{model}.{key}" for key in ("full_offload", "fsdp_cpu_offload", "optim_cpu_offload")
     )
-    yield from (_not_with_optimizer(other, optim) for other in (fsdp, full))
+    for other in (fsdp, full):
+        yield _not_with_optimizer(other, optim, is_set=True, severity="error")
+        yield _not_with_optimizer(other, optim, is_set=False, severity=_strict(names))
     yield make.not_both(fsdp, full, why="each moves the optimizer's state to the CPU")
     yield make.requires(full, kind, "adamw", "sign_sgd")
-    yield _if(
-        lambda v: v[kind] == "muon" and v[fsdp], kind, (fsdp,),
-        f"{kind} (muon) does not work with {fsdp}: turn it off, or take adamw",
-    )  # fmt: skip
+    yield _if(lambda v: v[kind] == "muon" and v[fsdp], kind, (fsdp,),
+        f"{kind} (muon) does not work with {fsdp}: turn it off, or take adamw")  # fmt: skip
     flash = ("flash_attention_4", "fa4", *(("auto",) if names.has(full) else ()))
-    yield _if(
-        lambda v: v[impl] == "hf" and v[attn] in flash, attn, (impl,),
+    yield _if(lambda v: v[impl] == "hf" and v[attn] in flash, attn, (impl,),
         lambda v: f"{attn} ({shown(v[attn])}) needs {impl} to be custom or auto, not hf: set attn to "
-        f"flash_attention_2 or flash_attention_3, or change impl",
-    )  # fmt: skip
+        f"flash_attention_2 or flash_attention_3, or change impl")  # fmt: skip
     if names.has(optim):  # not yet in 2025
-        yield _if(
-            lambda v: _whole(v, cp) > 1 and v[attn] in ("eager", "sdpa"), cp, (attn,),
-            lambda v: f"{cp} ({v[cp]}) needs flash attention: set {attn} to flash_attention_2",
-        )  # fmt: skip
+        yield _if(lambda v: _whole(v, cp) > 1 and v[attn] in ("eager", "sdpa"), cp, (attn,),
+            lambda v: f"{cp} ({v[cp]}) needs flash attention: set {attn} to flash_attention_2")  # fmt: skip
         yield make.when(make.requires(ep, impl, *_OWN), lambda v: _whole(v, ep) > 1)
         selective = f"{ac}.mode"
         yield make.when(
@@ -500,22 +479,21 @@ def _trainer_rules(at: str, names: Names) -> Iterator[Rule]:
         yield make.requires(cp, impl, *_OWN)
         yield make.requires(f"{model}.quantization", impl, *_OWN)
         offloading = f"{ac}_offloading"
-        yield _if(
-            lambda v: is_on(v.get(offloading)) and not is_on(v.get(ac)), offloading, (ac,),
+        yield _if(lambda v: is_on(v.get(offloading)) and not is_on(v.get(ac)), offloading, (ac,),
             f'{ac} = "None" has no effect while {offloading} is on, which it is unless it is "None" too: '
-            f"activation checkpointing stays on", "warning",
-        )  # fmt: skip
+            f"activation checkpointing stays on", "warning")  # fmt: skip
     remote = ("hf", "auto") if names.has(optim) else ("hf",)
     yield make.requires(f"{model}.trust_remote_code", impl, *remote)
     yield from _scheduler_rules(f"{at}scheduler", f"{at}max_steps", is_checked=names.has(full))
 
 
-def _not_with_optimizer(other: str, optim: str) -> Rule:
+def _not_with_optimizer(other: str, optim: str, *, is_set: bool, severity: Severity) -> Rule:
+    """`is_set`: the file says so; else it is the default, which was not always so."""
+    reason = "" if is_set else ", and the latter is on unless it is set"
     return _if(
-        lambda v: is_on(v.get(other)) and v[optim], other, (optim,),
-        lambda v: f"{other} and {optim} cannot be used together"
-        + (", and the latter is on unless it is set" if own(v, optim) is None else "")
-        + f": set {optim} = false, or remove {other}",
+        lambda v: is_on(v.get(other)) and v[optim] and (own(v, optim) is not None) == is_set, other, (optim,),
+        f"{other} and {optim} cannot be used together{reason}: set {optim} = false, or remove {other}",
+        severity,
     )  # fmt: skip
 
 
@@ -529,18 +507,14 @@ def _scheduler_rules(at: str, steps: str, *, is_checked: bool) -> Iterator[Rule]
             f"reaches its full size; lower it to {max(0, v[steps] - 1)} or less", "warning",
         )  # fmt: skip
         return
-    yield _if(
-        lambda v: v[kind] == "linear" and v[warmup] == v[decay] == 0, kind, (warmup, decay),
-        f"{kind} linear needs {warmup} or {decay} above 0: use constant instead",
-    )  # fmt: skip
+    yield _if(lambda v: v[kind] == "linear" and v[warmup] == v[decay] == 0, kind, (warmup, decay),
+        f"{kind} linear needs {warmup} or {decay} above 0: use constant instead")  # fmt: skip
     yield _if(
         lambda v: (v[kind] == "cosine" or (v[kind] == "linear" and v[decay] > 0)) and v[steps] is None,
         kind, (steps,), lambda v: f"{kind} {v[kind]} needs max_steps, to know where the run ends",
     )  # fmt: skip
-    yield _if(
-        lambda v: v[kind] == "cosine" and v[warmup] >= (v[steps] or math.inf), warmup, (kind, steps),
-        lambda v: f"{warmup} ({v[warmup]}) must be less than max_steps ({v[steps]})",
-    )  # fmt: skip
+    yield _if(lambda v: v[kind] == "cosine" and v[warmup] >= (v[steps] or math.inf), warmup, (kind, steps),
+        lambda v: f"{warmup} ({v[warmup]}) must be less than max_steps ({v[steps]})")  # fmt: skip
     yield _if(
         lambda v: v[kind] == "linear" and v[decay] > 0 and v[warmup] + v[decay] > (v[steps] or math.inf),
         warmup, (kind, decay, steps),
@@ -553,7 +527,7 @@ def _sft_rules(names: Names) -> Iterator[Rule]:
     parallel, pack, is_of_2025 = "sft.model.cp", "sft.data.pack_function", not names.has("sft.deployment")
     yield from _row_rules("sft.data", is_of_2025=is_of_2025)
     yield from (
-        make.when(rule, lambda v: is_on(v.get("sft.val")))
+        make.when(rule, lambda v: is_on(v.get("sft.val.data")))
         for rule in _row_rules("sft.val.data", is_of_2025=is_of_2025)
     )
     with_cp = "stack" if is_of_2025 else "cat"
@@ -569,29 +543,19 @@ def _sft_rules(names: Names) -> Iterator[Rule]:
     def both(v: Values) -> bool:
         return is_on(v.get(server)) and is_on(v.get(evals))
 
-    yield _if(
-        lambda v: is_on(v.get(server)) and not is_on(v.get(evals)), server, (evals,),
-        "[inference] is only for evals: add [eval] with a source, or remove [inference]",
-    )  # fmt: skip
-    yield _if(
-        lambda v: is_on(v.get(evals)) and not is_on(v.get(server)), evals, (server, url),
+    yield _if(lambda v: is_on(v.get(server)) and not is_on(v.get(evals)), server, (evals,),
+        "[inference] is only for evals: add [eval] with a source, or remove [inference]")  # fmt: skip
+    yield _if(lambda v: is_on(v.get(evals)) and not is_on(v.get(server)), evals, (server, url),
         lambda v: "[eval] without [inference]: sft starts no server, so one must answer at "
-        f"{url[4:]} ({v[url]})", "hint",
-    )  # fmt: skip
+        f"{url[4:]} ({v[url]})", "hint")  # fmt: skip
     yield make.when(make.same(f"{server}.vllm.model", "sft.model.name"), both)
     yield make.when(make.same_port(url, f"{server}.server.port"), both)
-    yield _if(
-        lambda v: is_on(v.get(evals)) and v[kind] == "nixl", kind, (evals,),
-        f"{kind} nixl is not for SFT: use nccl or filesystem",
-    )  # fmt: skip
-    yield _if(
-        lambda v: is_on(v.get(evals)) and v[kind] == "nccl" and is_on(v.get(lora)), kind, (evals, lora),
-        f"{kind} nccl cannot carry {lora}: set it to filesystem",
-    )  # fmt: skip
-    yield _if(
-        lambda v: is_on(v.get(evals)) and v[again] and v[kind] != "filesystem", again, (kind,),
-        lambda v: f"{again} needs {kind} to be filesystem, not {v[kind]}",
-    )  # fmt: skip
+    yield _if(lambda v: is_on(v.get(evals)) and v[kind] == "nixl", kind, (evals,),
+        f"{kind} nixl is not for SFT: use nccl or filesystem")  # fmt: skip
+    yield _if(lambda v: is_on(v.get(evals)) and v[kind] == "nccl" and is_on(v.get(lora)), kind, (evals, lora),
+        f"{kind} nccl cannot carry {lora}: set it to filesystem")  # fmt: skip
+    yield _if(lambda v: is_on(v.get(evals)) and v[again] and v[kind] != "filesystem", again, (kind,),
+        lambda v: f"{again} needs {kind} to be filesystem, not {v[kind]}")  # fmt: skip
 
 
 def _row_rules(at: str, *, is_of_2025: bool) -> Iterator[Rule]:
@@ -601,10 +565,8 @@ def _row_rules(at: str, *, is_of_2025: bool) -> Iterator[Rule]:
         yield make.same_length(f"{at}.{one}", f"{at}.{other}", what="name one for each")
     if not is_of_2025:
         yield make.when(make.divisible(f"{at}.seq_len", cp), lambda v: v[cp] > 1)
-        yield _if(
-            lambda v: v[cp] > 1 and v[micro] != 1, micro, (cp,),
-            lambda v: f"{micro} ({v[micro]}) must be 1 while {cp} ({v[cp]}) is above 1",
-        )  # fmt: skip
+        yield _if(lambda v: v[cp] > 1 and v[micro] != 1, micro, (cp,),
+            lambda v: f"{micro} ({v[micro]}) must be 1 while {cp} ({v[cp]}) is above 1")  # fmt: skip
 
 
 def _gpu_rounds(gpus: str) -> Rule:
@@ -672,7 +634,7 @@ def _put_deployment(v: Values, names: Names, put: Put) -> None:
     together = max(1, _whole(v, "trainer.model.cp", 1)) * max(1, _whole(v, "trainer.model.tp", 1))
     if ranks > 1 and (_TRAIN in v or "trainer_gpu_ids" in v):
         put("orchestrator.num_train_workers", max(1, ranks // together))
-    if _is_late(names):
+    if _is_today(names):
         put("orchestrator.pad_to_multiple_of", max(1, _whole(v, "trainer.model.cp", 1)))
     lora = names("lora")
     adapted = is_on(v.get(lora))
@@ -769,7 +731,7 @@ def _resumes(at: str, v: Values) -> Iterator[tuple[str, str]]:
 def _offline(v: Values, names: Names) -> Told:
     wandb = names("wandb")
     key, shared = f"{wandb}.offline", v.get(f"{wandb}.shared")
-    if v.get(key) is True and _is_late(names):
+    if v.get(key) is True and _is_today(names):
         yield "error", key, "cannot be true: all processes share one run on the server"
     elif v.get(key) is True and shared is True:
         yield "error", key, f"does not work with {wandb}.shared, which needs a connection: set one to false"
@@ -804,8 +766,12 @@ def _sources(at: str, v: Values, names: Names) -> Told:
         table = group.rpartition(".")[0]
         entries = _entries(v, group)
         is_named = group.endswith(".source")
-        if table.endswith("eval") and is_on(v.get(table)) and not entries and (at or _is_late(names)):
-            yield "error", table, f"needs a source: add [[{group.removeprefix(at)}]], or remove [{table}]"
+        if table.endswith("eval") and is_on(v.get(table)) and not entries:
+            yield (
+                _strict(names),
+                table,
+                f"needs a source: add [[{group.removeprefix(at)}]], or remove [{table}]",
+            )
         called = Counter(map(_source_name, entries))
         shared_env = isinstance(v.get(f"{table}.env"), Mapping)
         for index, entry in enumerate(entries):
@@ -861,35 +827,43 @@ def _renderers(at: str, v: Values, names: Names) -> Told:
 
 def _ports(v: Values, names: Names) -> Told:
     """TCP ports that the programs listen on, and two that are the same."""
-    severity: Severity = "error" if _is_today(names) else "warning"
     used: dict[int, str] = {}
-    for name, above, what in _listening(v, names) if v.get(_KIND) in (None, "single_node") else ():
-        if isinstance(v.get(name), int):
-            port = v[name] + above
-            if port in used:
-                yield severity, name, f"({what}) takes port {port}, as {used[port]} does: change one of them"
-            used.setdefault(port, f"{name} ({what})")
+    for name, first, what in _listening(v, names) if v.get(_KIND) in (None, "single_node") else ():
+        if first in used:
+            yield (
+                _strict(names),
+                name,
+                f"({what}) takes port {first}, as {used[first]} does: change one of them",
+            )
+        used.setdefault(first, f"{name} ({what})")
 
 
 def _listening(v: Values, names: Names) -> Iterable[tuple[str, int, str]]:
-    """Knob, how far above it, what for."""
+    """Knob, port, what for."""
     server, weights, batches = "inference.server.port", "weight_broadcast.port", "rollout_transport.port"
     if has_inference(v):
-        yield server, 0, "requests"
+        port = _whole(v, server)
+        yield server, port, "requests"
         if is_on(v.get("inference.router")):
-            yield server, _ROUTER_METRICS_ABOVE, "metrics of the router"
-            yield "inference.backend_port", 0, "engine"
+            yield server, port + _ROUTER_METRICS_ABOVE, "metrics of the router"
+            yield "inference.backend_port", _whole(v, "inference.backend_port"), "engine"
         if _whole(v, names("data_parallel")) > 1:
-            yield names("rpc_port"), 0, "engines"
+            yield names("rpc_port"), _whole(v, names("rpc_port")), "engines"
     if v.get(_BROADCAST) == "nccl":
-        yield weights, 0, "weights"
+        yield weights, _whole(v, weights, _NCCL), "weights"
     if v.get("trainer.rollout_transport.type") == "zmq":
-        yield batches, 0, "batches"
-        yield batches, _READY_ABOVE, "trainer's ready message"
-    servers = sum(len(_entries(v, names(f"{split}_source"))) for split in ("train", "eval"))
-    yield from (("orchestrator.env_server_base_port", index, "environments") for index in range(servers))
+        port = _whole(v, batches, _whole(v, f"trainer.{batches}"))
+        yield batches, port, "batches"
+        yield batches, port + _READY_ABOVE, "trainer's ready message"
+    servers, base = sum(len(_entries(v, names(f"{each}_source"))) for each in ("train", "eval")), _ENV_SERVERS
+    if base in v:
+        yield from ((base, _whole(v, base) + index, "environments") for index in range(servers))
     if is_on(v.get("trainer.metrics_server")):
-        yield "trainer.metrics_server.port", 0, "metrics of the trainer"
+        yield (
+            "trainer.metrics_server.port",
+            _whole(v, "trainer.metrics_server.port"),
+            "metrics of the trainer",
+        )
 
 
 @cache
