@@ -179,9 +179,17 @@ def test_names_are_those_of_the_schemas_in_force() -> None:
 
 
 def test_the_name_that_the_file_uses_goes_first() -> None:
-    both = document(sampling={"$ref": "#/$defs/Sampling", "default": None})
-    configs = over(schema=ConfigSchema(both))
-    assert configs.names(files("")).get("sampling") == "orchestrator.sampling"
+    found = document()
+    found["$defs"]["Orchestrator"]["properties"]["batch_size"]["x-aliases"] = ["batch"]
+    schema = ConfigSchema(found)
+    configs = Configs(
+        OVERLAY, schema=lambda file: schema, namespaces={"rl": ""}, reader="it",
+        rules=lambda names: (always(names("batch")),),
+    )  # fmt: skip
+    for name in ("orchestrator.batch_size", "orchestrator.batch"):
+        held = files(f"{name} = 3")
+        assert (configs.names(held)("batch"), configs.values(held)[name]) == (name, 3)
+        assert told(configs, held) == [("error", name, "told")]
 
 
 def test_keys_of_other_releases_are_told_by_their_names_here() -> None:

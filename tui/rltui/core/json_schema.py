@@ -48,6 +48,8 @@ class Node:
     nullable: bool = False
     free: bool = False
     """Also a table of any keys."""
+    free_entries: bool = False
+    """The elements of a list may be such tables."""
     members: Mapping[str, str] = field(default_factory=dict)
     """Tables that may stand there: by tag, else by its own name, the name of each."""
     tag: str = ""
@@ -145,11 +147,9 @@ class Tables:
             case {"type": "array"}:
                 items = self._node(found.get("items", {}))
                 lengths = found.get("minItems", 0), found.get("maxItems")
-                return (
-                    Node(entries=items, lengths=lengths)
-                    if items.members
-                    else Node(("list",), lengths=lengths)
-                )
+                if items.members:
+                    return Node(entries=items, lengths=lengths)
+                return Node(("list",), lengths=lengths, free_entries=items.free)
             case {"type": str(kind)} if kind in _KINDS:
                 return Node(
                     (_KINDS[kind],),
@@ -188,7 +188,7 @@ def _any_of(nodes: Iterable[Node]) -> Node:
     bounds: dict[str, float] = {}
     members: dict[str, str] = {}
     lengths: tuple[int, int | None] = (0, None)
-    tag, nullable, free = "", False, False
+    tag, nullable, free, free_entries = "", False, False, False
     entries: Node | None = None
     for node in nodes:
         kinds |= dict.fromkeys(node.kinds)
@@ -198,7 +198,10 @@ def _any_of(nodes: Iterable[Node]) -> Node:
         lengths = node.lengths if node.lengths != (0, None) else lengths
         tag, entries = node.tag or tag, node.entries or entries
         nullable, free = nullable or node.nullable, free or node.free
-    return Node(tuple(kinds), tuple(words), bounds, lengths, nullable, free, members, tag, entries)
+        free_entries = free_entries or node.free_entries
+    return Node(
+        tuple(kinds), tuple(words), bounds, lengths, nullable, free, free_entries, members, tag, entries
+    )
 
 
 def _choices(choices: Iterable[TomlValue]) -> Node:
