@@ -74,6 +74,7 @@ DOCUMENT = {
         extra={"type": "object", "default": {}},
         anything={"default": None},
         json=ref("Json", default=""),
+        tools={"type": "array", "items": {"type": "object"}, "default": []},
         tree=optional(ref("Node")),
         source={"anyOf": [{"const": "policy", "type": "string"}, ref("Model")], "default": "policy"},
         old={**integer(default=1), "x-aliases": ["older"]},
@@ -102,6 +103,7 @@ def told(text: str, schema: ConfigSchema = SCHEMA, **more: Any) -> list[tuple[st
      "limit = 'None'", "ckpt = 'None'", "open.whatever = 1", "[[environment]]\nid = 'x'",
      "opt.momentum = 1\nopt.type = 'sgd'",
      "json = ['a', ['b']]", "source = 'policy'", "source.name = 'x'", "tree.left.left.value = 3",
+     "tools = [{ any = 1 }]", "tools = []",
      "opts = []"],
 )  # fmt: skip
 def test_what_the_schema_takes_is_no_problem(text: str) -> None:
@@ -121,6 +123,7 @@ def test_what_the_schema_takes_is_no_problem(text: str) -> None:
         ("share = 1", "error", "share", "share must be a number > 0 and < 1, not 1"),
         ("mode = 'odd'", "error", "mode", 'mode must be one of fast, slow, not "odd"'),
         ("workers = 'x'", "error", "workers", 'workers must be a whole number ≥ 1, or auto, not "x"'),
+        ("names = [{}]", "error", "names", "names must be a list, not a list of tables"),
         ("names = []", "error", "names", "names must have at least 1 element, not 0"),
         ("model = 5", "error", "model", "model must be a table, not 5"),
         ("ckpt = true", "error", "ckpt", "ckpt must be a table, not true"),

@@ -27,7 +27,7 @@ def parsed(texts: dict[str, str]) -> ConfigFiles:
 
 
 def rows(framework: Framework, files: ConfigFiles) -> tuple[KnobInfo, ...]:
-    knobs = (*framework.knobs, *framework.more_knobs(files))
+    knobs = framework.knobs(files)
     return knob_rows([knob for knob in knobs if knob.file in files], files, {}, framework)
 
 
@@ -80,7 +80,7 @@ def test_the_trainer_still_takes_the_orchestrators_sequences(lengths: tuple[int 
 
 
 def edited(texts: dict[str, str], remedy: Remedy) -> dict[str, str]:
-    known = {knob.name: knob for knob in TINYRL.more_knobs(parsed(texts))}
+    known = {knob.name: knob for knob in TINYRL.knobs(parsed(texts))}
     for name, value in remedy.edits.items():
         knob = known[name]
         texts = texts | {knob.file: edit(texts[knob.file], {knob.key: value})}

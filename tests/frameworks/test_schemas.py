@@ -90,15 +90,15 @@ SFT = ConfigSchema(table(lr={"type": "number", "default": 1.0}, offload_all=whol
 
 def over(rules: tuple[Rule, ...] = (), schema: ConfigSchema = SCHEMA, **more: Any) -> Configs:
     return Configs(
-        OVERLAY, schema=lambda file: file.schema or (schema if file.role == "rl" else SFT),
+        OVERLAY, schema=lambda file: schema if file.role == "rl" else SFT,
         namespaces={"rl": "", "sft": "sft"}, reader="the engine", rules=lambda names: rules, **more,
     )  # fmt: skip
 
 
-def files(rl: str | None = "", sft: str | None = None, schema: ConfigSchema | None = None) -> ConfigFiles:
+def files(rl: str | None = "", sft: str | None = None) -> ConfigFiles:
     texts = {"rl": rl, "sft": sft}
     return {
-        role: ConfigFile(role, f"/{role}.toml", tomllib.loads(text), schema)
+        role: ConfigFile(role, f"/{role}.toml", tomllib.loads(text))
         for role, text in texts.items()
         if text is not None
     }
@@ -179,9 +179,17 @@ def test_names_are_those_of_the_schemas_in_force() -> None:
 
 
 def test_the_name_that_the_file_uses_goes_first() -> None:
-    both = document(sampling={"$ref": "#/$defs/Sampling", "default": None})
-    configs = over(schema=ConfigSchema(both))
-    assert configs.names(files("")).get("sampling") == "orchestrator.sampling"
+    found = document()
+    found["$defs"]["Orchestrator"]["properties"]["batch_size"]["x-aliases"] = ["batch"]
+    schema = ConfigSchema(found)
+    configs = Configs(
+        OVERLAY, schema=lambda file: schema, namespaces={"rl": ""}, reader="it",
+        rules=lambda names: (always(names("batch")),),
+    )  # fmt: skip
+    for name in ("orchestrator.batch_size", "orchestrator.batch"):
+        held = files(f"{name} = 3")
+        assert (configs.names(held)("batch"), configs.values(held)[name]) == (name, 3)
+        assert told(configs, held) == [("error", name, "told")]
 
 
 def test_keys_of_other_releases_are_told_by_their_names_here() -> None:
@@ -327,13 +335,6 @@ def test_files_are_read_once_each_and_by_identity() -> None:
         configs.values(files("max_steps = 5"))
     assert configs.values(held["1"])["max_steps"] == 1
     assert len(seen) == 24
-
-
-def test_another_schema_for_the_same_content_is_another_reading() -> None:
-    held = files("zz = 1")
-    newer = {"rl": ConfigFile("rl", "/rl.toml", held["rl"].data, ConfigSchema(document(zz=whole(1))))}
-    configs = over()
-    assert (configs.unknown(held), configs.unknown(newer)) == (1, 0)
 
 
 def test_other_roles_are_left_alone() -> None:

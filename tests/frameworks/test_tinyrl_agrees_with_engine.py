@@ -29,7 +29,7 @@ BASE = {
     "rl": "[orchestrator]\nrollouts_per_example = 8\n\n[ckpt]\n\n[[orchestrator.env]]\n",
     "sft": "[data]\nbatch_size = 64\n",
 }
-FOLDERS = {"output_dir", "model.name"}
+FOLDERS = ("output_dir", "model.name")
 """Empty ones are refused by us alone: the engine finds out later."""
 
 

@@ -248,7 +248,7 @@ def test_what_is_below_a_wrong_value_is_no_further_problem(lines: str) -> None:
 
 
 def test_main_knobs_come_first_in_our_order() -> None:
-    knobs = TINYRL.more_knobs(files(BASE, SFT))
+    knobs = TINYRL.knobs(files(BASE, SFT))
     main = [knob.main for knob in knobs]
     assert main == sorted(main, reverse=True)
     assert [knob.name for knob in knobs[:3]] == ["model.name", "max_steps", "seq_len"]
@@ -330,7 +330,7 @@ def test_a_missing_sft_file_is_told_where_it_is_needed() -> None:
 
 
 def test_every_knob_explains_itself() -> None:
-    knobs = TINYRL.more_knobs(files(BASE, SFT))
+    knobs = TINYRL.knobs(files(BASE, SFT))
     names = [knob.name for knob in knobs]
     assert len(set(names)) == len(names)
     for knob in knobs:
@@ -341,7 +341,7 @@ def test_every_knob_explains_itself() -> None:
 
 
 def test_readers_follow_from_what_is_read() -> None:
-    readers = {knob.name: set(knob.readers) for knob in TINYRL.more_knobs(files(BASE, SFT))}
+    readers = {knob.name: set(knob.readers) for knob in TINYRL.knobs(files(BASE, SFT))}
     assert readers["model.name"] == {"inference", "orchestrator", "trainer"}
     assert readers["inference.server.port"] == {"inference", "orchestrator"}
     assert readers["max_steps"] == readers["ckpt.interval"] == {"orchestrator", "trainer"}

@@ -174,8 +174,8 @@ class _Walk:
     ) -> None:  # fmt: skip
         """`default`: of the whole table, which goes before those of its keys.
 
-        A table that is not on has no values, but its knobs can be set. `union`: of what it is a
-        member.
+        A table that is not on has no values, but its knobs can be set. `union`: what
+        it was chosen from.
         """
         given: dict[str, list[str]] = {}
         for key, value in data.items():
@@ -232,7 +232,8 @@ class _Walk:
             return
         self._held.add(knob.name)
         self._set(place, None if value == self._schema.none else value)
-        fault = knob.fault(value) if value != self._schema.none else None
+        is_free = value == self._schema.none or (node.free_entries and _has_tables(value))
+        fault = None if is_free else knob.fault(value)
         if fault is None:
             self._length(node, value, place)
         elif (read := as_read(knob, value)) is not None:

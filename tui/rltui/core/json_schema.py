@@ -50,6 +50,8 @@ class Node:
     """Also a table of any keys."""
     any_table: bool = False
     """Nothing but such a table, or what else is said here."""
+    free_entries: bool = False
+    """The elements of a list may be such tables."""
     members: Mapping[str, str] = field(default_factory=dict)
     """Tables that may stand there: by tag, else by its own name, the name of each."""
     tag: str = ""
@@ -147,11 +149,9 @@ class Tables:
             case {"type": "array"}:
                 items = self._node(found.get("items", {}))
                 lengths = found.get("minItems", 0), found.get("maxItems")
-                return (
-                    Node(entries=items, lengths=lengths)
-                    if items.members
-                    else Node(("list",), lengths=lengths)
-                )
+                if items.members:
+                    return Node(entries=items, lengths=lengths)
+                return Node(("list",), lengths=lengths, free_entries=items.free)
             case {"type": str(kind)} if kind in _KINDS:
                 return Node(
                     (_KINDS[kind],),
@@ -192,7 +192,7 @@ def _any_of(nodes: Iterable[Node]) -> Node:
     bounds: dict[str, float] = {}
     members: dict[str, str] = {}
     lengths: tuple[int, int | None] = (0, None)
-    tag, nullable, free, anything = "", False, False, False
+    tag, nullable, free, anything, free_entries = "", False, False, False, False
     entries: Node | None = None
     for node in nodes:
         kinds |= dict.fromkeys(node.kinds)
@@ -203,18 +203,11 @@ def _any_of(nodes: Iterable[Node]) -> Node:
         tag, entries = node.tag or tag, node.entries or entries
         nullable, free = nullable or node.nullable, free or node.free
         anything = anything or (node.free and not node.any_table)
+        free_entries = free_entries or node.free_entries
     return Node(
-        tuple(kinds),
-        tuple(words),
-        bounds,
-        lengths,
-        nullable,
-        free,
-        free and not anything,
-        members,
-        tag,
-        entries,
-    )
+        tuple(kinds), tuple(words), bounds, lengths, nullable, free, free and not anything, free_entries,
+        members, tag, entries,
+    )  # fmt: skip
 
 
 def _choices(choices: Iterable[TomlValue]) -> Node:

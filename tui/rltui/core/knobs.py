@@ -133,7 +133,7 @@ def shown(value: TomlValue, *, key: str = "") -> str:
     if isinstance(value, dict):
         return "a table"
     if isinstance(value, list):
-        return "a list"
+        return "a list of tables" if any(isinstance(item, dict) for item in value) else "a list"
     return f'"{masked(key, value)}"' if isinstance(value, str) else str(value)
 
 

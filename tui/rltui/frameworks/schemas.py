@@ -187,19 +187,21 @@ class Configs:
         namespaces: Mapping[str, str],
         reader: str,
         free: Collection[str] = (),
+        foreign: Collection[str] = (),
         rules: Callable[[Names], Sequence[Rule]] = lambda _: (),
         defaults: Callable[[ConfigFiles, Values, Names], Mapping[str, TomlValue]] = lambda *_: {},
         further: Callable[[ConfigFiles, Values, Names], Iterable[Problem]] = lambda *_: (),
     ) -> None:
         """`schema`: the one in force for a file. `namespaces`: role → what its names begin with.
 
-        `free`: keys, `[]` for elements, below which another program's config begins. `defaults`: by name,
-        those that follow from other values, of which faulty ones count as not set. `further`: problems that
-        no rule over single knobs can tell, asked while all values are sound.
+        `free`: keys, `[]` for elements, below which another program's config begins. `foreign`: tables whose
+        keys another package defines. `defaults`: by name, those that follow from other values, of which
+        faulty ones count as not set. `further`: problems that no rule over single knobs can tell, asked while
+        all values are sound.
         """
         self.overlay = overlay
         self._schema, self._namespaces, self._reader = schema, namespaces, reader
-        self._free = frozenset(free)
+        self._free, self._foreign = frozenset(free), frozenset(foreign)
         self._rules, self._defaults, self._further = rules, defaults, further
         self._read: dict[tuple[object, ...], _Found] = {}
         self._of_schemas: dict[tuple[object, ...], tuple[Rule, ...]] = {}
@@ -263,8 +265,10 @@ class Configs:
 
     def _of_rules(self, files: ConfigFiles, found: _Found) -> Iterator[Problem]:
         for rule in self._in_force(found):
-            is_sound = found.faulty.isdisjoint(rule.needs) and found.values.keys() >= {*rule.needs}
-            if is_sound and (message := rule.fault(found.values)):
+            is_faulty = any(f"{need}.".startswith(f"{bad}.") for bad in found.faulty for need in rule.needs)
+            if is_faulty or not found.values.keys() >= {*rule.needs}:
+                continue
+            if message := rule.fault(found.values):
                 instead = {name: nearest(found.values) for name, nearest in rule.instead.items()}
                 yield Problem(
                     severity=rule.severity, key=rule.key, message=message,
@@ -298,7 +302,7 @@ class Configs:
         readings = {
             role: schemas[role].read(
                 file.data, role=role, path=file.path, namespace=self.namespace(role), reader=self._reader,
-                words=Words(self._free, partial(self._said, self.namespace(role), plain)),
+                words=Words(self._free, self._foreign, partial(self._said, self.namespace(role), plain)),
             )
             for role, file in files.items()
         }  # fmt: skip
