@@ -37,7 +37,7 @@ def test_the_models_of_the_embedded_engine_are_imported_for_a_config_alone_and_l
         "from rltui.frameworks.base import ConfigFile\n"
         "from rltui.frameworks.tinyrl import TINYRL\n"
         "files = {role: ConfigFile(role, role, {}) for role in ('rl', 'sft')}\n"
-        "assert TINYRL.more_knobs(files) and TINYRL.check(files)"
+        "assert TINYRL.knobs(files) and TINYRL.check(files)"
     )
     assert imported(ask, *models, *HEAVY, "tqdm", "numpy") == list(models)
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rltui.core.knobs import Knob
-from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
-from rltui.frameworks.prime_rl.merged import PRIME_RL_MERGED
-from rltui.frameworks.prime_rl.split import PRIME_RL_SPLIT
+from rltui.frameworks.base import ConfigFile, ConfigFiles
+from rltui.frameworks.prime_rl import framework
+from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, PARTS, SPLIT
 
 VALUES = st.sampled_from(
     [0, 1, 2, 7, 128, -1, 0.0, 0.5, 1.5, float("inf"), float("nan"), True, False, "None", "nccl", "x", "",
@@ -33,17 +33,20 @@ def files(edits: dict[Knob, Any], roles: set[str]) -> ConfigFiles:
     return found
 
 
-@pytest.mark.parametrize("framework", [PRIME_RL_SPLIT, PRIME_RL_MERGED], ids=lambda framework: framework.id)
-@settings(max_examples=60)
+ROLES = {SPLIT: (*PARTS, "sft"), MERGED: ("rl", "sft"), CURRENT: ("rl", "sft")}
+
+
+@pytest.mark.parametrize("name", ROLES)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_nothing_breaks(framework: Framework, data: st.DataObject) -> None:
-    roles = {knob.file for knob in framework.knobs}
-    edits = data.draw(st.dictionaries(st.sampled_from(framework.knobs), VALUES, max_size=12))
-    config = files(edits, data.draw(st.sets(st.sampled_from(sorted(roles)))))
-    assert all(problem.message for problem in framework.check(config))
-    framework.derive(config)
+def test_nothing_breaks(name: str, data: st.DataObject) -> None:
+    knobs = framework(name).knobs({role: ConfigFile(role, f"/{role}.toml", {}) for role in ROLES[name]})
+    edits = data.draw(st.dictionaries(st.sampled_from(knobs), VALUES, max_size=12))
+    config = files(edits, data.draw(st.sets(st.sampled_from(ROLES[name]))))
+    assert all(problem.message for problem in framework(name).check(config))
+    framework(name).derive(config)
 
 
 def test_no_room_for_new_tokens_breaks_nothing() -> None:
     data = {"orchestrator": {"sampling": {"max_tokens": 0}}, "trainer": {}}
-    assert PRIME_RL_MERGED.derive({"rl": ConfigFile("rl", "/rl.toml", data)})
+    assert framework(MERGED).derive({"rl": ConfigFile("rl", "/rl.toml", data)})

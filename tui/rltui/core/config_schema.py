@@ -30,6 +30,8 @@ class Words:
     """Keys below which another program's config begins: nobody looks into them."""
     foreign: frozenset[str] = frozenset()
     """Tables that another package defines, in releases of its own: an unknown key there is only doubtful."""
+    switches: frozenset[str] = frozenset()
+    """Tables that `true` may stand for, with their defaults, and `false` for their absence."""
     said: Callable[[str], str] = lambda _: ""
     """By unknown key: what to say instead of guessing, such as its name here."""
 
@@ -265,6 +267,8 @@ class _Walk:
         self, node: Node, value: TomlValue, place: _Place, default: TomlValue, *, is_on: bool
     ) -> None:
         """A table. `default`: `None` where it is off unless it is given."""
+        if isinstance(value, bool) and place.key in self._words.switches:
+            is_on, value, default = is_on and value, None, {} if value else None
         if value is not None and not isinstance(value, Mapping):
             if node.free:
                 self._set(place, value)

@@ -188,6 +188,7 @@ class Configs:
         reader: str,
         free: Collection[str] = (),
         foreign: Collection[str] = (),
+        switches: Collection[str] = (),
         rules: Callable[[Names], Sequence[Rule]] = lambda _: (),
         defaults: Callable[[ConfigFiles, Values, Names], Mapping[str, TomlValue]] = lambda *_: {},
         further: Callable[[ConfigFiles, Values, Names], Iterable[Problem]] = lambda *_: (),
@@ -195,13 +196,13 @@ class Configs:
         """`schema`: the one in force for a file. `namespaces`: role → what its names begin with.
 
         `free`: keys, `[]` for elements, below which another program's config begins. `foreign`: tables whose
-        keys another package defines. `defaults`: by name, those that follow from other values, of which
+        keys another package defines. `switches`: tables that may be switched on and off. `defaults`: by name, those that follow from other values, of which
         faulty ones count as not set. `further`: problems that no rule over single knobs can tell, asked while
         all values are sound.
         """
         self.overlay = overlay
         self._schema, self._namespaces, self._reader = schema, namespaces, reader
-        self._free, self._foreign = frozenset(free), frozenset(foreign)
+        self._words = Words(frozenset(free), frozenset(foreign), frozenset(switches))
         self._rules, self._defaults, self._further = rules, defaults, further
         self._read: dict[tuple[object, ...], _Found] = {}
         self._of_schemas: dict[tuple[object, ...], tuple[Rule, ...]] = {}
@@ -302,7 +303,7 @@ class Configs:
         readings = {
             role: schemas[role].read(
                 file.data, role=role, path=file.path, namespace=self.namespace(role), reader=self._reader,
-                words=Words(self._free, self._foreign, partial(self._said, self.namespace(role), plain)),
+                words=replace(self._words, said=partial(self._said, self.namespace(role), plain)),
             )
             for role, file in files.items()
         }  # fmt: skip

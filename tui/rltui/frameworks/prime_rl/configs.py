@@ -30,6 +30,8 @@ FREE = frozenset(
     for key in ("env", "serve")
 )
 """What is below belongs to verifiers and to the environment's own package."""
+SWITCHES = frozenset({"trainer.model.full_offload", "model.full_offload"})
+"""A validator turns `true` into the table, which no schema tells."""
 FOREIGN = ("orchestrator.renderer", "renderer")
 """Tables of the package `renderers`."""
 
@@ -88,8 +90,8 @@ def configs(generation: str, schemas: Mapping[str, ConfigSchema] = MappingProxyT
     split = {role: role for role in (*PARTS, "sft")}
     return Configs(
         overlay(), schema=schema, namespaces=split if generation == SPLIT else {"rl": "", "sft": "sft"},
-        reader="prime-rl", free=FREE, foreign=FOREIGN, rules=rules.rules, defaults=rules.defaults,
-        further=rules.further,
+        reader="prime-rl", free=FREE, foreign=FOREIGN, switches=SWITCHES, rules=rules.rules,
+        defaults=rules.defaults, further=rules.further,
     )  # fmt: skip
 
 
