@@ -196,9 +196,9 @@ class Configs:
         """`schema`: the one in force for a file. `namespaces`: role → what its names begin with.
 
         `free`: keys, `[]` for elements, below which another program's config begins. `foreign`: tables whose
-        keys another package defines. `switches`: tables that may be switched on and off. `defaults`: by name, those that follow from other values, of which
-        faulty ones count as not set. `further`: problems that no rule over single knobs can tell, asked while
-        all values are sound.
+        keys another package defines. `switches`: tables that `true` may stand for. `defaults`: by name, those
+        that follow from other values, of which faulty ones count as not set. `further`: problems that no rule
+        over single knobs can tell, asked while all values are sound.
         """
         self.overlay = overlay
         self._schema, self._namespaces, self._reader = schema, namespaces, reader
