@@ -37,6 +37,7 @@ from rltui.services.experiment_files import (
     new_record,
 )
 from rltui.services.file_lock import FileLock
+from rltui.services.models import OwnModels
 from rltui.services.resume_point import ResumePoint, ResumePoints
 from rltui.services.run_folder import RunFolder, next_free
 from rltui.services.shared_configs import shared_configs
@@ -161,19 +162,16 @@ def check(
     """
     chosen, layout_file = identify(config_files, layout, framework, workspace=workspace)
     chosen = fitted(chosen, _layout(layout_file))
-    store = ConfigStore(list(config_files), chosen)
-    files = store.load()
-    loaded = layout_files.with_instances(_layout(layout_file), chosen.instances(files), layout_file)
-    problems = store.problems()
-    if with_own:
-        from rltui.services.models import OwnModels  # starts processes, which only a check does
-
+    with closing(OwnModels(chosen, workspace or Path.cwd())) as own:
+        chosen = own.informed(config_files, ask=with_own)
+        store = ConfigStore(list(config_files), chosen)
         sources = store.load_sources()
-        with closing(OwnModels(chosen, workspace or Path.cwd())) as own:
-            if own.accepts(sources):
-                store.accept(sources)
-            problems = store.problems()
-            problems += own.problems(sources, problems)
+        if with_own and own.accepts(sources):
+            store.accept(sources)
+        problems = store.problems()
+        problems += own.problems(sources, problems) if with_own else ()
+    files = sources.files
+    loaded = layout_files.with_instances(_layout(layout_file), chosen.instances(files), layout_file)
     problems += shared_configs(store.base())
     lacking = start_problems(layout_file, loaded, chosen, files, workspace or Path.cwd())
     problems += (
@@ -206,9 +204,13 @@ def trust_what_runs(wish: Wish) -> None:
 
 
 def knobs(config_files: tuple[Path, ...], layout: str | None, framework: str | None = None) -> KnobTable:
-    """Every knob of a config that need never have run, by its files alone; no side effects."""
+    """Every knob of a config that need never have run, by its files and the checkout that will read them; no
+    side effects.
+    """
     chosen, layout_file = identify(config_files, layout, framework)
     chosen = fitted(chosen, _layout(layout_file))
+    with closing(OwnModels(chosen, Path.cwd())) as own:
+        chosen = own.informed(config_files)
     instances = chosen.instances(ConfigStore(list(config_files), chosen).load())
     loaded = layout_files.with_instances(_layout(layout_file), instances, layout_file)
     components = [spec.id for spec in loaded.component]

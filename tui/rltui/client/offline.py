@@ -22,6 +22,7 @@ from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.followed_logs import FollowedLogs
 from rltui.services.intent import IntentFile
+from rltui.services.models import informed
 from rltui.services.observed import framework_of, is_growing, refuse_observed, title_of
 from rltui.services.run_metrics import read_series
 from rltui.services.step_times import StepTimes
@@ -30,7 +31,7 @@ from rltui.services.step_times import StepTimes
 def open_store(record: ExperimentRecord) -> ConfigStore:
     """The config files of an experiment."""
     layout = layout_files.load_for(record)
-    framework = framework_of(record)
+    framework = informed(framework_of(record), Path(record.workspace), [*map(Path, record.config_files)])
     series = functools.cache(functools.partial(_series, record))  # only if asked for, and once
     times = StepTimes(framework, ControlFolder(Path(record.output_dir)), series)
     return ConfigStore(

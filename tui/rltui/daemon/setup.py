@@ -9,6 +9,7 @@ from rltui.core.layout import Layout
 from rltui.frameworks.base import Framework
 from rltui.services import layout_files
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.models import informed
 from rltui.services.observed import framework_of
 
 
@@ -32,7 +33,9 @@ class Setup:
             record=record,
             control=ControlFolder(Path(record.output_dir)),
             layout=layout_files.load_for(record),
-            framework=framework_of(record),
+            framework=informed(
+                framework_of(record), Path(record.workspace), [*map(Path, record.config_files)]
+            ),
         )
 
     @property

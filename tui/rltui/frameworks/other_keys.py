@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rltui.core.config_merge import deep_leaves
 from rltui.core.knobs import Knob, KnobKind, TomlValue
-from rltui.core.toml_values import split_key
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.generic import ANY_COMPONENT
@@ -26,7 +25,7 @@ def _others(files: ConfigFiles, knobs: Sequence[Knob]) -> Iterator[Knob]:
             kind = kind_of(value)
             if kind is None or not known.isdisjoint(above(key)):
                 continue
-            table = _table(key)
+            table = key.rpartition(".")[0]
             if table not in readers:
                 readers[table] = _readers(table, role, knobs)
             yield _knob(key, kind, role, namespace(role, files, knobs), readers[table])
@@ -45,12 +44,12 @@ def added_knob(name: str, value: TomlValue, files: ConfigFiles, knobs: Sequence[
     first, _, rest = name.partition(".")
     if rest and first in by_namespace and first:
         role = by_namespace[first]
-        return _knob(rest, kind, role, first, _readers(_table(rest), role, knobs))
+        return _knob(rest, kind, role, first, _readers(rest.rpartition(".")[0], role, knobs))
     if "" not in by_namespace:
         known = " or ".join(sorted(f"{each}.{name}" for each in by_namespace))
         raise ConfigError(f"{name} could be in several files", hint=f"write {known}")
     role = by_namespace[""]
-    return _knob(name, kind, role, "", _readers(_table(name), role, knobs))
+    return _knob(name, kind, role, "", _readers(name.rpartition(".")[0], role, knobs))
 
 
 def namespace(role: str, files: ConfigFiles, knobs: Iterable[Knob]) -> str:
@@ -65,18 +64,15 @@ def _knob(key: str, kind: KnobKind, role: str, prefix: str, readers: tuple[str, 
     return Knob(key, kind, readers, "", nullable=True, file=role, namespace=prefix)
 
 
-def _table(key: str) -> str:
-    """The outermost table of a key; empty for one of the root."""
-    first, *rest = split_key(key)
-    return first if rest else ""
-
-
 def _readers(table: str, role: str, knobs: Sequence[Knob]) -> tuple[str, ...]:
-    """Whoever reads a known knob of the same outermost table; else whoever reads the file at all."""
+    """Whoever reads a known knob of the same table, or of the nearest around it that has one; else whoever
+    reads the file at all.
+    """
     of_file = [knob for knob in knobs if knob.file == role]
-    beside = [knob for knob in of_file if table and _table(knob.key) == table]
-    readers = dict.fromkeys(reader for knob in beside or of_file for reader in knob.readers)
-    return tuple(readers) or (ANY_COMPONENT,)
+    tables = (each for each in reversed(above(table)) if each)
+    beside = ([knob for knob in of_file if knob.key.startswith(f"{each}.")] for each in tables)
+    found = next((each for each in beside if each), of_file)
+    return tuple(dict.fromkeys(reader for knob in found for reader in knob.readers)) or (ANY_COMPONENT,)
 
 
 def above(key: str) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from rltui.core.config_report import Problem
 from rltui.core.config_schema import ConfigSchema, Reading, Words
 from rltui.core.json_schema import parts
-from rltui.core.knobs import Control, Knob, TomlValue
+from rltui.core.knobs import Control, Knob, KnobKind, TomlValue
 from rltui.frameworks.base import ConfigFile, ConfigFiles
 
 Severity = Literal["error", "warning", "hint"]
@@ -53,6 +53,8 @@ class Concept:
     control: Control = ""
     main: bool = False
     """Turned from day to day."""
+    kind: KnobKind | None = None
+    """Of a key that no schema has, in a table that takes any: such are those that vLLM's arguments are in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +191,7 @@ class Configs:
         free: Collection[str] = (),
         foreign: Collection[str] = (),
         switches: Collection[str] = (),
+        readers: Callable[[ConfigFiles], Mapping[str, tuple[str, ...]]] = lambda _: {},
         rules: Callable[[Names], Sequence[Rule]] = lambda _: (),
         defaults: Callable[[ConfigFiles, Values, Names], Mapping[str, TomlValue]] = lambda *_: {},
         further: Callable[[ConfigFiles, Values, Names], Iterable[Problem]] = lambda *_: (),
@@ -196,14 +199,15 @@ class Configs:
         """`schema`: the one in force for a file. `namespaces`: role → what its names begin with.
 
         `free`: keys, `[]` for elements, below which another program's config begins. `foreign`: tables whose
-        keys another package defines. `switches`: tables that `true` may stand for. `defaults`: by name, those
-        that follow from other values, of which faulty ones count as not set. `further`: problems that no rule
-        over single knobs can tell, asked while all values are sound.
+        keys another package defines. `switches`: tables that `true` may stand for. `readers`: by name, what
+        reads a knob of these files besides the overlay's. `defaults`: by name, those that follow from other
+        values, of which faulty ones count as not set. `further`: problems that no rule over single knobs can
+        tell, asked while all values are sound.
         """
         self.overlay = overlay
         self._schema, self._namespaces, self._reader = schema, namespaces, reader
         self._words = Words(frozenset(free), frozenset(foreign), frozenset(switches))
-        self._rules, self._defaults, self._further = rules, defaults, further
+        self._readers, self._rules, self._defaults, self._further = readers, rules, defaults, further
         self._read: dict[tuple[object, ...], _Found] = {}
         self._of_schemas: dict[tuple[object, ...], tuple[Rule, ...]] = {}
 
@@ -307,7 +311,8 @@ class Configs:
             )
             for role, file in files.items()
         }  # fmt: skip
-        knobs = self._with_overlay(knob for each in readings.values() for knob in each.knobs)
+        found = [*(knob for each in readings.values() for knob in each.knobs), *self._any_keys(files, plain)]
+        knobs = self._with_overlay(found, self._readers(files))
         values = {name: value for each in readings.values() for name, value in each.values.items()}
         held = {name for each in readings.values() for name in each.held}
         faulty = {name for each in readings.values() for name in each.faulty}
@@ -330,13 +335,26 @@ class Configs:
     def _said(namespace: str, names: Names, key: str) -> str:
         return names.now(f"{namespace}.{key}" if namespace else key)
 
-    def _with_overlay(self, knobs: Iterable[Knob]) -> tuple[Knob, ...]:
+    def _any_keys(self, files: ConfigFiles, names: Names) -> Iterator[Knob]:
+        """Knobs of the overlay in tables that take any key."""
+        roles = {self.namespace(role): role for role in files}
+        for concept in self.overlay.concepts.values():
+            there = (key for key in concept.keys if names.has(key.rpartition(".")[0]) and not names.has(key))
+            if concept.kind is not None and (name := next(there, None)) is not None:
+                space = name.partition(".")[0] if name.partition(".")[0] in roles else ""
+                key = name.removeprefix(f"{space}.") if space else name
+                yield Knob(
+                    key, concept.kind, (), concept.help, nullable=True, minimum=1, file=roles[space],
+                    namespace=space,
+                )  # fmt: skip
+
+    def _with_overlay(self, knobs: Iterable[Knob], more: Mapping[str, tuple[str, ...]]) -> tuple[Knob, ...]:
         concepts = {id(each): number for number, each in enumerate(self.overlay.concepts.values())}
         main: list[tuple[int, Knob]] = []
         others: list[Knob] = []
         for knob in knobs:
             concept = self.overlay.of(knob.name)
-            readers = self.overlay.readers_of(knob.name)
+            readers = (*self.overlay.readers_of(knob.name), *more.get(knob.name, ()))
             if concept is None:
                 others.append(replace(knob, readers=readers, main=False))
                 continue

@@ -18,6 +18,7 @@ from rltui.core.config_schema import ConfigSchema
 from rltui.frameworks.base import ConfigFile
 from rltui.frameworks.config_data import leaves
 from rltui.frameworks.prime_rl import rules
+from rltui.frameworks.prime_rl.env_servers import servers_of
 from rltui.frameworks.schemas import Configs, Overlay
 
 SPLIT, MERGED, CURRENT = "prime-rl-split", "prime-rl-merged", "prime-rl"
@@ -90,7 +91,8 @@ def configs(generation: str, schemas: Mapping[str, ConfigSchema] = MappingProxyT
     split = {role: role for role in (*PARTS, "sft")}
     return Configs(
         overlay(), schema=schema, namespaces=split if generation == SPLIT else {"rl": "", "sft": "sft"},
-        reader="prime-rl", free=FREE, foreign=FOREIGN, switches=SWITCHES, rules=rules.rules,
+        reader="prime-rl", free=FREE, foreign=FOREIGN, switches=SWITCHES,
+        readers=servers_of, rules=rules.rules,
         defaults=rules.defaults, further=rules.further,
     )  # fmt: skip
 

@@ -37,6 +37,15 @@ def instances(files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
     }
 
 
+def servers_of(files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
+    """By the name of a knob, the server that a source has: it answers to that name."""
+    return {
+        f"orchestrator.{each.split}.source.{each.index}.name": (each.component,)
+        for each in sources(files)
+        if each.component
+    }
+
+
 def sources(files: ConfigFiles) -> tuple[EnvSource, ...]:
     """All sources of an RL config, those of training first."""
     data = data_of(files, "rl")

@@ -6,6 +6,7 @@ network of model hubs; its programs are never run, not even dry.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rltui.core.config_report import Problem
+from rltui.core.config_schema import ConfigSchema
 from rltui.core.toml_scan import BOM
 from rltui.core.toml_values import format_key
 from rltui.errors import ConfigError
@@ -26,7 +28,7 @@ from rltui.services.models.state import Schemas, keep, kept, state_of
 from rltui.services.models.worker import Answer, Limits, NotAsked, Worker
 from rltui.services.toml_source import Source
 
-__all__ = ["Limits", "OwnModels"]
+__all__ = ["Limits", "OwnModels", "informed"]
 
 REMEMBERED = 32
 """Verdicts that are kept, one for each content of a file."""
@@ -39,6 +41,12 @@ class _Place:
     interpreter: tuple[str, ...]
     validation: OwnValidation
     state: str
+
+
+def informed(framework: Framework, workspace: Path, paths: Sequence[Path]) -> Framework:
+    """`framework` with the schemas that a checkout has told before; as it is where nobody asked."""
+    with contextlib.closing(OwnModels(framework, workspace)) as own:
+        return own.informed(paths, ask=False)
 
 
 class OwnModels:
@@ -70,6 +78,13 @@ class OwnModels:
         """
         found = self._schemas_of(paths, ask=ask)
         return {} if found is None else found.by_role
+
+    def informed(self, paths: Sequence[Path], *, ask: bool = True) -> Framework:
+        """The framework with the schemas of what will read the files at `paths`, as far as they can be had."""
+        found, framework = self.schemas(paths, ask=ask), self._framework
+        if not found or framework.with_schemas is None:
+            return framework
+        return framework.with_schemas({role: ConfigSchema(document) for role, document in found.items()})
 
     def versions(self, paths: Sequence[Path]) -> Mapping[str, str]:
         """Of the checkout's python and packages; empty as `schemas` is."""
