@@ -48,7 +48,7 @@ def gradients(model: PreTrainedModel, batch: MicroBatch) -> tuple[float, float, 
         return 0.0, 0.0, 0.0
     loss = torch.cat(losses).mean()
     loss.backward()
-    return float(loss), float(torch.cat(entropies).mean()), float(torch.cat(mismatches).mean())
+    return loss.item(), float(torch.cat(entropies).mean()), float(torch.cat(mismatches).mean())
 
 
 @clean_exit
