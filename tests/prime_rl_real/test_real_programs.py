@@ -140,11 +140,11 @@ def test_trains_goes_on_after_a_restart_and_goes_down(prime: PrimeBox) -> None:
     assert status["step"] >= 3
     assert 0 < status["reward"] < 1
     assert "Updating policy in-flight to v2" in prime.text("orchestrator")
-    assert {"reward/all/mean", "loss/mean"} <= {key for row in rows(prime) for key in row}
+    assert {"train/agg/all/agent/reward/mean", "loss/mean"} <= {key for row in rows(prime) for key in row}
 
     engine = box.component("inference")["pid"]
     servers = box.component("env-train-reverse-text")["pid"]
-    prime.done("restart", "orchestrator", "trainer", "--yes")
+    prime.done("restart", "orchestrator", "trainer", "--yes", timeout_s=START_S)
     first = prime.wait_for_steps("trainer", 3, attempt=2, timeout_s=START_S)[0]
     assert first > 1
     assert (first - 1) % 2 == 0
@@ -154,7 +154,7 @@ def test_trains_goes_on_after_a_restart_and_goes_down(prime: PrimeBox) -> None:
     assert box.component("env-train-reverse-text")["pid"] == servers
     assert box.json("status")["orphans"] == []
 
-    prime.assert_down_leaves_nothing()
+    prime.assert_down_leaves_nothing(STEP_S)
 
 
 def test_ends_by_itself_and_goes_on_to_a_later_step(prime: PrimeBox) -> None:
@@ -168,12 +168,12 @@ def test_ends_by_itself_and_goes_on_to_a_later_step(prime: PrimeBox) -> None:
     assert "still running: inference" in told
     assert prime.steps("trainer") == prime.steps("orchestrator") == [1, 2]
     assert prime.checkpoints() == [2]
-    prime.done("set", "max_steps=3", "--restart", "--yes")
+    prime.done("set", "max_steps=3", "--restart", "--yes", timeout_s=START_S)
     box.wait_for("trainer", "exited", timeout_s=START_S)
     assert prime.steps("trainer", 2) == [3]
     written = Counter(row["step"] for row in rows(prime) if "loss/mean" in row)
     assert written == {1: 1, 2: 1, 3: 1}
-    prime.assert_down_leaves_nothing()
+    prime.assert_down_leaves_nothing(STEP_S)
 
 
 def test_engine_that_is_killed_ends_with_its_cause(prime: PrimeBox) -> None:
@@ -183,5 +183,5 @@ def test_engine_that_is_killed_ends_with_its_cause(prime: PrimeBox) -> None:
     retry_until(lambda: "vLLM" in prime.text("inference"), timeout_s=START_S)
     prime.kill(prime.pid("inference"))
     assert box.wait_for("inference", "failed", timeout_s=60)["signal"] == "SIGKILL"
-    prime.assert_down_leaves_nothing()
+    prime.assert_down_leaves_nothing(STEP_S)
     assert not box.tagged(EXPERIMENT)
