@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 from tests.conftest import Box
-from tests.fakes.prime_rl.boxed import EXPERIMENT, PrimeBox
+from tests.fakes.prime_rl.boxed import PrimeBox
 from tests.fakes.prime_rl.examples import free_ports
 from tests.prime_rl_real.make_checkout import MODEL, PROGRAMS
-from tests.waiting import retry_until
 
 pytestmark = [pytest.mark.primerl, pytest.mark.e2e, pytest.mark.tmux, pytest.mark.timeout(1800)]
 
@@ -174,14 +173,3 @@ def test_ends_by_itself_and_goes_on_to_a_later_step(prime: PrimeBox) -> None:
     written = Counter(row["step"] for row in rows(prime) if "loss/mean" in row)
     assert written == {1: 1, 2: 1, 3: 1}
     prime.assert_down_leaves_nothing(STEP_S)
-
-
-def test_engine_that_is_killed_ends_with_its_cause(prime: PrimeBox) -> None:
-    box = prime.box
-    prime.up("prime-rl", "--no-wait")
-    box.wait_for("inference", "starting", timeout_s=STEP_S)
-    retry_until(lambda: "vLLM" in prime.text("inference"), timeout_s=START_S)
-    prime.kill(prime.pid("inference"))
-    assert box.wait_for("inference", "failed", timeout_s=60)["signal"] == "SIGKILL"
-    prime.assert_down_leaves_nothing(STEP_S)
-    assert not box.tagged(EXPERIMENT)
