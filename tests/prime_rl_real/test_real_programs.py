@@ -30,10 +30,9 @@ ROUTER_METRICS_ABOVE = 21_000
 
 @pytest.fixture
 def checkout() -> Path:
-    named = os.environ.get(VARIABLE)
-    folder = Path(named or "/nowhere")
-    missing = [name for name in PROGRAMS if not (folder / ".venv/bin" / name).exists()]
-    if missing or not (folder / MODEL).is_dir():
+    folder = Path(os.environ.get(VARIABLE, os.devnull)).absolute()
+    needed = [folder / MODEL, *(folder / ".venv/bin" / name for name in PROGRAMS)]
+    if not all(path.exists() for path in needed):
         pytest.skip(f"{VARIABLE} names no checkout as tests/prime_rl_real/make_checkout.py makes them")
     return folder
 
