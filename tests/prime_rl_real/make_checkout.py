@@ -36,7 +36,7 @@ NOT_OF_VLLM = ("torch", "torchaudio", "torchcodec", "torchvision")
 """What it asks for in builds that are on no package index, or that its text models do without."""
 PACKAGES = (
     *("prime-pydantic-config==0.4.3", "verifiers==0.3.1.dev59", "renderers==0.1.12"),
-    *("transformers==5.6.2", "prime==0.18.0", "wandb==0.26.1", "wandb-workspaces>=0.4.3"),
+    *("transformers==5.6.2", "prime==0.18.0", "wandb==0.26.1", "wandb-workspaces==0.4.5"),
     *(
         "aiolimiter",
         "beartype",
