@@ -35,6 +35,6 @@ config = Qwen3Config(
     max_position_embeddings=512,
     eos_token_id=1,
     pad_token_id=0,
-    tie_word_embeddings=True,
+    tie_word_embeddings=False,
 )
 Qwen3ForCausalLM(config).to(torch.bfloat16).save_pretrained(folder)

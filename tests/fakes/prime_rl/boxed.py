@@ -49,9 +49,9 @@ class PrimeBox:
         status: dict[str, Any] = self.box.json(*words)
         return status
 
-    def done(self, *arguments: str) -> str:
+    def done(self, *arguments: str, timeout_s: float = 60) -> str:
         """Run a command that must succeed; what it says on stderr."""
-        done = self.box.run(*arguments)
+        done = self.box.run(*arguments, timeout_s=timeout_s)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stderr
 
@@ -115,8 +115,8 @@ class PrimeBox:
     def _folder(self, component: str, attempt: int) -> Path:
         return self.output / ".rltui" / "components" / component / f"attempt-{attempt}"
 
-    def assert_down_leaves_nothing(self) -> None:
-        self.done("down")
+    def assert_down_leaves_nothing(self, timeout_s: float = 60) -> None:
+        self.done("down", timeout_s=timeout_s)
         retry_until(lambda: not self.box.tagged(EXPERIMENT))
 
 
