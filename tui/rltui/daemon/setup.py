@@ -29,6 +29,7 @@ class Setup:
         Raises:
             ConfigError: if its layout or framework cannot be found or understood.
         """
+        files = [Path(name) for name in record.config_files]
         return cls(
             record=record,
             control=ControlFolder(Path(record.output_dir)),

@@ -80,7 +80,7 @@ class OwnModels:
         return {} if found is None else found.by_role
 
     def informed(self, paths: Sequence[Path], *, ask: bool = True) -> Framework:
-        """The framework with the schemas of what will read the files at `paths`, as far as they can be had."""
+        """The framework with the schemas of what will read the files at `paths`, where they can be had."""
         found, framework = self.schemas(paths, ask=ask), self._framework
         if not found or framework.with_schemas is None:
             return framework
