@@ -24,8 +24,8 @@ from rltui.frameworks.prime_rl.configs import CURRENT, configs, snapshots
 
 pytestmark = [pytest.mark.primerl, pytest.mark.timeout(900)]
 FIXTURES = Path(__file__).parents[1] / "data" / "prime_rl" / "era_c"
-AS_ASKED = {role: snapshots(CURRENT, role)[-1] for role in ("rl", "sft")}
-"""The schemas that were asked of the same commit."""
+OURS_NOW = configs(CURRENT, {role: snapshots(CURRENT, role)[-1] for role in ("rl", "sft")})
+"""With the schemas that were asked of the same commit."""
 SEED = 20_260_821
 ROUNDS = 12
 OURS = (
@@ -55,8 +55,7 @@ def bases(real: Real, role: str) -> list[tuple[str, dict[str, Any]]]:
 def variants(real: Real, role: str) -> list[Variant]:
     chance = random.Random(f"{SEED} {role}")
     start = bases(real, role)
-    files = {role: ConfigFile(role, "/x.toml", start[0][1], AS_ASKED[role])}
-    knobs = configs(CURRENT).knobs(files)
+    knobs = OURS_NOW.knobs({role: ConfigFile(role, "/x.toml", start[0][1])})
     edits = [*of_knobs(knobs, chance), *of_rules(MAKERS[role], chance, rounds=ROUNDS)]
     found = [Variant(name, (), config) for name, config in start]
     for one in edits:
@@ -81,8 +80,7 @@ def test_nothing_is_refused_that_it_takes(real: Real, role: str, capsys: pytest.
     left: Counter[str] = Counter()
     wrong: list[str] = []
     for variant in variants(real, role):
-        file = ConfigFile(role, f"/{variant.origin}", variant.config, AS_ASKED[role])
-        problems = configs(CURRENT).check({role: file})
+        problems = OURS_NOW.check({role: ConfigFile(role, f"/{variant.origin}", variant.config)})
         theirs = real.errors(role, variant.config)
         found = verdict(problems, theirs)
         counts[found] += 1

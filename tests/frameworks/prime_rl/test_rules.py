@@ -999,11 +999,12 @@ def _holding(place: str, value: object) -> dict[str, Any]:
 )
 def test_nothing_that_a_file_may_hold_breaks_the_check(generation: str, role: str) -> None:
     """Nor the defaults and figures."""
-    schema, known = snapshots(generation, role)[-1], configs(generation)
+    schema = snapshots(generation, role)[-1]
+    known = configs(generation, {role: schema})
     for at, place in enumerate(sorted(schema.keys)):
         if at % 7 == 0:
             data = _holding(place, ODD[at // 7 % len(ODD)])
-            files = {role: ConfigFile(role, "/x.toml", data, schema)}
+            files = {role: ConfigFile(role, "/x.toml", data)}
             assert all(problem.message for problem in known.check(files))
             derive(files, known)
 
@@ -1079,7 +1080,7 @@ def test_rules_follow_the_name_that_the_file_uses() -> None:
                   and each.has("orchestrator.rollouts_per_example"))  # fmt: skip
     for name in ("group_size", "rollouts_per_example"):
         data = {"trainer": {}, "orchestrator": {name: 7}}
-        found = configs(MERGED).check({"rl": ConfigFile("rl", "/rl.toml", data, schema)})
+        found = configs(MERGED, {"rl": schema}).check({"rl": ConfigFile("rl", "/rl.toml", data)})
         (problem,) = [each for each in found if each.severity == "error"]
         assert f"must be divisible by orchestrator.{name} (7)" in problem.message
         assert problem.instead == {f"orchestrator.{name}": "4 or 8"}

@@ -34,9 +34,7 @@ class Setup:
             record=record,
             control=ControlFolder(Path(record.output_dir)),
             layout=layout_files.load_for(record),
-            framework=informed(
-                framework_of(record), Path(record.workspace), [*map(Path, record.config_files)]
-            ),
+            framework=informed(framework_of(record), Path(record.workspace), files),
         )
 
     @property
