@@ -332,6 +332,8 @@ class _Walk:
             for key, inner in value.items():
                 self._strange(table, inner, place.at(key))
             return
+        if self._is_brief and table.extra == "ignore":
+            return  # it is taken
         name = place.name
         self._unknown.append(name)
         if self._is_brief:
