@@ -66,9 +66,11 @@ def detect(parsed: Sequence[tuple[str, Mapping[str, Any]]], *, installed: str | 
     embedded = get("tinyrl")
     if embedded.fit(parsed) is not None:  # its files have knobs that no other framework knows
         return embedded
+    if installed is not None:
+        roles = [get(installed).roles(path, data) for path, data in parsed]
+        if None not in roles and len(set(roles)) == len(roles):
+            return get(installed)
     fits = {each.id: each.fit(parsed) for each in map(get, _OF_PRIME_RL)}
-    if installed is not None and fits.get(installed) is not None:
-        return get(installed)
     least = min((each for each in fits.values() if each is not None), default=None)
     found = [get(name) for name, each in fits.items() if each is not None and each == least]
     if len(found) == 1:

@@ -24,7 +24,7 @@ def role_in(generation: str) -> Callable[[str, Mapping[str, Any]], str | None]:
 
 def fit_in(generation: str) -> Callable[[Sequence[tuple[str, Mapping[str, Any]]]], int | None]:
     """How many keys of some files (path, content) this generation does not know; `None` where they are none
-    that its programs read together, or most of them are strange.
+    that its programs read together. A file that only its keys tell must have more known than strange ones.
     """
 
     def strange(parsed: Sequence[tuple[str, Mapping[str, Any]]]) -> int | None:
@@ -32,8 +32,8 @@ def fit_in(generation: str) -> Callable[[Sequence[tuple[str, Mapping[str, Any]]]
         if None in roles or len(set(roles)) < len(roles):
             return None
         fits = [best(generation, str(role), data)[1] for role, (_, data) in zip(roles, parsed, strict=True)]
-        empty = [not data for _, data in parsed]
-        if all(each.known > each.strange or is_empty for each, is_empty in zip(fits, empty, strict=True)):
+        is_told = [role == "rl" or not data for role, (_, data) in zip(roles, parsed, strict=True)]
+        if all(told or each.known > each.strange for told, each in zip(is_told, fits, strict=True)):
             return sum(each.strange for each in fits)
         return None
 

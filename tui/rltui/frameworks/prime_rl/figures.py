@@ -15,7 +15,9 @@ from rltui.frameworks.schemas import Configs, Names
 def batch_knobs(files: ConfigFiles, configs: Configs) -> BatchKnobs | None:
     """Names of what makes a batch in these files; `None` where they say nothing of rollouts."""
     names = configs.names(files)
-    return rules.batch_knobs(names) if names.has("orchestrator.batch_size") else None
+    found = rules.batch_knobs(names)
+    needed = (found.batch_size, found.group_size, found.seq_len)
+    return found if all(map(names.has, needed)) else None
 
 
 def derive(files: ConfigFiles, configs: Configs) -> tuple[DerivedValue, ...]:
@@ -73,9 +75,10 @@ def _prompts(batch: int | None, groups: dict[str, int]) -> DerivedValue:
 
 def _episodes(v: Values, at: str, name: str) -> Iterator[DerivedValue]:
     """Adapts itself: the config only says from where and within which bounds."""
-    if f"{at}.min_inflight" not in v:
+    bounds = [f"{at}.{key}_inflight" for key in ("initial", "min", "max")]
+    if not v.keys() >= {*bounds}:
         return
-    first, low, high = (v[f"{at}.{key}_inflight"] for key in ("initial", "min", "max"))
+    first, low, high = (v[each] for each in bounds)
     if low == high:
         text = f"always {low}: min_inflight and max_inflight are the same"
         yield figure(name, low, "episodes", text)
