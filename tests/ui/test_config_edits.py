@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import nullcontext
 
@@ -166,6 +167,46 @@ async def test_a_new_warning_is_confirmed_before_writing(open_app: Opener) -> No
         await press(pilot, "y")
         await until(pilot, lambda: experiment.executed)
         assert experiment.executed[0].edits == {BATCH: 1}
+
+
+async def test_the_framework_has_the_last_word_before_a_value_is_written(open_app: Opener) -> None:
+    experiment = config_experiment()
+    own = Problem(severity="error", key=BATCH, message="prime-rl says: not today")
+
+    def planner(request: Request) -> Plan:
+        more: dict[str, object] = {"problems": (own,)} if request.thorough else {"asks_more": True}
+        return Plan(action="set", diff="-1\n+2", **more)
+
+    experiment.planner = planner
+    async with open_app(experiment) as pilot:
+        await press(pilot, "c", "j", "j", "enter", "up", "enter")
+        await see(pilot, KnobEditor)
+        await until(pilot, lambda: "not today" in shown(pilot))
+        assert experiment.executed == []
+        assert pilot.app.screen.has_class("-danger")
+        assert any(request.thorough for request in experiment.planned)
+
+
+async def test_who_waits_too_long_for_the_framework_writes_without_it(
+    open_app: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rltui.ui.screens.knob_editor.LAST_WORD_S", 0.01)
+    experiment = config_experiment()
+    never = asyncio.Event()
+    plan = experiment.plan
+
+    async def slow(request: Request) -> Plan:
+        if request.thorough:
+            await never.wait()
+        return (await plan(request)).model_copy(update={"asks_more": True})
+
+    experiment.planner = simple_plan
+    monkeypatch.setattr(experiment, "plan", slow)
+    async with open_app(experiment) as pilot:
+        await press(pilot, "c", "j", "j", "enter", "up")
+        await until(pilot, lambda: "asking the framework" in shown(pilot))
+        await press(pilot, "enter")
+        await until(pilot, lambda: experiment.executed)
 
 
 async def test_a_key_is_taken_out_of_the_file(open_app: Opener) -> None:

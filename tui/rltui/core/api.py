@@ -342,6 +342,8 @@ class Plan(Value):
     estimate_s: float | None = None
     """From now until all is ready, by the medians of earlier starts; `None` where one was never timed."""
     problems: tuple[Problem, ...] = ()
+    asks_more: bool = False
+    """Of an edit: the framework's own models can be asked too. A thorough plan has what they say."""
     memory: tuple[MemoryVerdict, ...] = ()
     """What each start will meet on its devices, at worst. The bad ones are among `problems`, as warnings."""
 

@@ -42,7 +42,13 @@ class PlanDesk:
             UsageError: if somebody else runs the experiment.
         """
         planned = await self.planned(request)
-        return await self._with_own_problems(planned) if request.thorough else planned.plan
+        if request.thorough:
+            return await self._with_own_problems(planned)
+        if planned.edit is None:
+            return planned.plan
+        paths = [source.path for source in planned.edit.after.sources.values()]
+        asks_more = await asyncio.to_thread(self._own.can_be_asked, paths)
+        return planned.plan.model_copy(update={"asks_more": asks_more})
 
     async def rehearsed(self, request: Request) -> Request:
         """The request to plan and carry out, once the framework has resolved the config of what it stops and

@@ -91,6 +91,10 @@ class OwnModels:
         found = self._schemas_of(paths, ask=True)
         return {} if found is None else found.versions
 
+    def can_be_asked(self, paths: Sequence[Path]) -> bool:
+        """Whether there is somebody to ask about the files at `paths`. Does not wait for anybody."""
+        return isinstance(self._place(paths), _Place)
+
     def problems(self, loaded: LoadedFiles, ours: Sequence[Problem] = ()) -> tuple[Problem, ...]:
         """What they say of the files besides `ours`. Empty where there is no checkout."""
         framework = self._framework

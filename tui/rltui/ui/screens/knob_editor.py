@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -31,6 +33,8 @@ from rltui.ui.widgets.value_field import Answered, How, ValueEdited
 
 PLAN_DELAY_S = 0.15
 """Typing is quicker than planning."""
+LAST_WORD_S = 2.0
+"""A value is not written before the framework's own models have spoken, unless they take longer."""
 
 _FAINT = "$foreground 60%"
 
@@ -82,7 +86,10 @@ def draft_content(draft: Draft, table: KnobTable) -> Content:
     changes = changed_lines(plan.diff)
     if place := placed_text(plan.diff):
         changes.append(Content.styled(place, _FAINT))
-    blocks = (problem_lines(plan.problems), figures(plan.derived, table.derived), changes)
+    problems = problem_lines(plan.problems)
+    if plan.asks_more:
+        problems.append(Content.styled("asking the framework's own models…", _FAINT))
+    blocks = (problems, figures(plan.derived, table.derived), changes)
     parts = [Content("\n").join(lines) for lines in blocks if lines]
     if plan.conflicts:
         parts.insert(0, Content.styled("⚠ The file was changed by somebody else meanwhile.", "$text-warning"))
@@ -170,13 +177,21 @@ class KnobEditor(Dialog[Decision]):
     def _start_check(self) -> None:
         self.run_worker(self._check(self._field.value), group="plan", exclusive=True)
 
-    async def _check(self, text: str) -> Draft:
-        """Plan what `text` would mean, and show it."""
+    async def _check(self, text: str, *, patience_s: float | None = None) -> Draft:
+        """Plan what `text` would mean, and show it: at once, and again when the framework has had its say,
+        which is waited for so long.
+        """
         try:
             value = parse_value(self.knob, text)
             request = edit_request(self._staged, self.knob.key, value, self._seen)
-            plan = await self._plan(request.model_copy(update={"restart": True}))
+            request = request.model_copy(update={"restart": True})
+            plan = await self._plan(request)
             self._seen = self._seen or plan
+            if plan.asks_more:
+                self._show(Draft(text, value, plan))
+                thorough = self._plan(request.model_copy(update={"thorough": True}))
+                with suppress(TimeoutError):
+                    plan = await asyncio.wait_for(thorough, patience_s)
             draft = Draft(text, value, plan)
         except ValueError as error:
             draft = Draft(text, refusal=Content.styled(f"✗ {clean_line(str(error))}", "$text-error"))
@@ -227,8 +242,9 @@ class KnobEditor(Dialog[Decision]):
     @work(group="confirm", exclusive=True)  # in a group of its own: a late check must not cancel it
     async def _confirm(self, text: str, how: How) -> None:
         draft = self.draft
-        if draft.text != text or (draft.plan is None and draft.refusal is None):
-            draft = await self._check(text)
+        is_known = draft.refusal is not None or (draft.plan is not None and not draft.plan.asks_more)
+        if draft.text != text or not is_known:
+            draft = await self._check(text, patience_s=LAST_WORD_S)
         plan = draft.plan
         if plan is None or not (draft.acceptable or how == "collect"):
             self.app.bell()
