@@ -22,7 +22,7 @@ def addresses(prime: PrimeBox) -> dict[str, str]:
 
 def test_restarted_env_server_takes_the_orchestrator_along_to_its_new_address(box: Box) -> None:
     prime = prime_box(box, "D")
-    prime.up("prime-rl", "--force")
+    prime.up("prime-rl")
     prime.wait_for_steps("trainer", 4)
     before = addresses(prime)
     assert before.keys() == {"train", "eval"}
@@ -51,8 +51,8 @@ def test_restarted_env_server_takes_the_orchestrator_along_to_its_new_address(bo
 def test_two_runs_side_by_side_share_no_port(box: Box) -> None:
     """Finding P3."""
     prime = prime_box(box, "D")
-    prime.up("prime-rl", "--force")
-    second = box.run("up", *prime.files, "-l", "prime-rl", "-n", "two", "-o", "out2", "--force")
+    prime.up("prime-rl")
+    second = box.run("up", *prime.files, "-l", "prime-rl", "-n", "two", "-o", "out2")
     assert second.returncode == 0, second.stderr
     assert "env servers" not in second.stderr, "theirs are free ones"
     retry_until(lambda: int(box.json("status", "two")["step"] or 0) >= 3, timeout_s=60)

@@ -91,7 +91,13 @@ def _is_sft(data: Mapping[str, Any]) -> bool:
 def _part_or_sft(path: str, data: Mapping[str, Any]) -> str | None:
     if any(part in data for part in ("orchestrator", "trainer")) or _is_vf_rl(data):
         return None
-    return "sft" if _is_sft(data) else _part(path, data, SPLIT)
+    if _is_sft(data):
+        return "sft"
+    part = _part(path, data, SPLIT)
+    if part is None or not data:
+        return part
+    later = min(best(generation, part, data)[1].strange for generation in (MERGED, CURRENT))
+    return part if best(SPLIT, part, data)[1].strange <= later else None  # else one table of a later file
 
 
 def _part(path: str, data: Mapping[str, Any], generation: str) -> str | None:
