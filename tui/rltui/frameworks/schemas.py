@@ -238,9 +238,13 @@ class Configs:
         return self._found(files).values
 
     def sound_values(self, files: ConfigFiles) -> Values | None:
-        """The same, or `None` while a value has a wrong type or is out of bounds."""
+        """The same, or `None` while a value has a wrong type or is out of bounds, or a key is refused: what it
+        was meant to say is not among them.
+        """
         found = self._found(files)
-        return None if found.faulty else found.values
+        problems = (problem for each in found.readings.values() for problem in each.problems)
+        is_refused = any(problem.severity == "error" for problem in problems)
+        return None if found.faulty or is_refused else found.values
 
     def sound_value(self, files: ConfigFiles, name: str) -> TomlValue:
         """What one knob amounts to; `None` while it is faulty, or where there is none."""
