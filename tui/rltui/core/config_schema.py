@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from rltui.core.config_report import Problem
 from rltui.core.json_schema import ENTRY, Json, Node, Property, Table, Tables, parts
-from rltui.core.knobs import Knob, KnobKind, TomlValue, as_read, shown
+from rltui.core.knobs import Knob, KnobKind, TomlValue, as_read, is_of_kind, shown
 from rltui.core.suggest import did_you_mean
 from rltui.core.toml_values import format_key
 
@@ -394,21 +394,7 @@ def _kind(node: Node, value: TomlValue) -> KnobKind:
     """As what a value is edited: what it is now, where it may be several things."""
     if not node.kinds:
         return "enum" if node.words else "str"
-    return next((kind for kind in node.kinds if _is(kind, value)), node.kinds[0])
-
-
-def _is(kind: KnobKind, value: TomlValue) -> bool:
-    match kind:
-        case "bool":
-            return isinstance(value, bool)
-        case "int":
-            return isinstance(value, int) and not isinstance(value, bool)
-        case "float":
-            return isinstance(value, int | float) and not isinstance(value, bool)
-        case "list":
-            return isinstance(value, list)
-        case _:
-            return isinstance(value, str)
+    return next((kind for kind in node.kinds if is_of_kind(kind, value)), node.kinds[0])
 
 
 def _elsewhere(key: str, known: Sequence[str]) -> str:

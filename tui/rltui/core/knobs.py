@@ -92,19 +92,7 @@ class Knob:
     def _has_type(self, value: TomlValue) -> bool:
         if isinstance(value, str) and value in self.choices:
             return True
-        match self.kind:
-            case "bool":
-                return isinstance(value, bool)
-            case "int":
-                return isinstance(value, int) and not isinstance(value, bool)
-            case "float":
-                return isinstance(value, int | float) and not isinstance(value, bool)
-            case "str":
-                return isinstance(value, str)
-            case "enum":
-                return False
-            case "list":
-                return isinstance(value, list) and not any(isinstance(item, dict) for item in value)
+        return is_of_kind(self.kind, value)
 
     def _in_bounds(self, value: float) -> bool:
         return (
@@ -124,6 +112,23 @@ class Knob:
         if self.minimum is not None and value < self.minimum:
             return f": the smallest allowed is {self.minimum:g}"
         return ""
+
+
+def is_of_kind(kind: KnobKind, value: TomlValue) -> bool:
+    """Whether a value is written as one of that kind; of an `enum`, none is by itself."""
+    match kind:
+        case "bool":
+            return isinstance(value, bool)
+        case "int":
+            return isinstance(value, int) and not isinstance(value, bool)
+        case "float":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case "str":
+            return isinstance(value, str)
+        case "enum":
+            return False
+        case "list":
+            return isinstance(value, list) and not any(isinstance(item, dict) for item in value)
 
 
 def shown(value: TomlValue, *, key: str = "") -> str:

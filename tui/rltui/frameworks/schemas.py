@@ -238,8 +238,8 @@ class Configs:
         return self._found(files).values
 
     def sound_values(self, files: ConfigFiles) -> Values | None:
-        """The same, or `None` while a value has a wrong type or is out of bounds, or a key is refused: what it
-        was meant to say is not among them.
+        """The same, or `None` while a value has a wrong type or is out of bounds, or a key is refused, whose
+        meaning is then not among them.
         """
         found = self._found(files)
         problems = (problem for each in found.readings.values() for problem in each.problems)
