@@ -137,7 +137,7 @@ def test_what_was_made_decides_where_the_config_does_not(
         ("[orchestrator.train]\ngroup_size = 4", True),
         ("[orchestrator.eval]\nenv = { retries = {} }", True),
         ("[[orchestrator.eval.source]]\nselect.limit = 3", True),
-        ("[dashboard]", True),
+        ("[trainer.model.moe]\ncompute = 'bf16'", True),
         ("[trainer.loss]\ntype = 'ipo'", False),
     ],
 )

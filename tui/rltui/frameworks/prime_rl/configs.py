@@ -17,8 +17,10 @@ from typing import Any
 from rltui.core.config_schema import ConfigSchema
 from rltui.frameworks.base import ConfigFile
 from rltui.frameworks.config_data import leaves
-from rltui.frameworks.prime_rl import rules
+from rltui.frameworks.prime_rl.defaults import defaults
 from rltui.frameworks.prime_rl.env_servers import servers_of
+from rltui.frameworks.prime_rl.rules import rules
+from rltui.frameworks.prime_rl.tables import table_problems
 from rltui.frameworks.schemas import Configs, Overlay
 
 SPLIT, MERGED, CURRENT = "prime-rl-split", "prime-rl-merged", "prime-rl"
@@ -92,8 +94,8 @@ def configs(generation: str, schemas: Mapping[str, ConfigSchema] = MappingProxyT
     return Configs(
         overlay(), schema=schema, namespaces=split if generation == SPLIT else {"rl": "", "sft": "sft"},
         reader="prime-rl", free=FREE, foreign=FOREIGN, switches=SWITCHES,
-        readers=servers_of, rules=rules.rules,
-        defaults=rules.defaults, further=rules.further,
+        readers=servers_of, rules=rules,
+        defaults=defaults, further=table_problems,
     )  # fmt: skip
 
 

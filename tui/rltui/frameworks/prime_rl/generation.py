@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from rltui.frameworks.config_data import value_at
-from rltui.frameworks.prime_rl.config_values import is_table, rows
+from rltui.frameworks.prime_rl import configs
 
 _COMMON = {"PYTHONUNBUFFERED": "1"}
 _EXPANDABLE = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
@@ -75,23 +74,15 @@ class Generation:
     """Variable for the id of the run that orchestrator and trainer log to together."""
     wandb_table: str = ""
     """The table with which they do; empty: always."""
-    signs: tuple[str, ...] = ()
-    """Keys that only its files have."""
     successor: Generation | None = None
-    """The one that goes by the same id, where a file shows its signs."""
+    """The one that goes by the same id."""
 
     def of(self, data: Mapping[str, Any]) -> Generation:
-        """The one that `data` shows: itself or its successor."""
-        later = self.successor
-        if later is None:
+        """The one whose schema the merged config `data` fits: itself, or its successor."""
+        if self.successor is None:
             return self
-        sources = [row for split in ("train", "eval") for row in rows(data, f"orchestrator.{split}.source")]
-        shows = (
-            any(value_at(data, key) is not None for key in later.signs)
-            or any(is_table(data, f"orchestrator.{split}.env") for split in ("train", "eval"))
-            or any(key in row for row in sources for key in ("select", "sampler", "min_abs_advantage"))
-        )
-        return later if shows else self
+        newest = configs.snapshots(configs.CURRENT, "rl")[0]
+        return self.successor if configs.best(configs.CURRENT, "rl", data)[0] is newest else self
 
 
 _DRY_RUN = ("rl", "@", "{input.rl}", "--dry-run")
@@ -171,17 +162,7 @@ _CURRENT = Generation(
     },
     shared_wandb="WANDB_RUN_ID",
 )
-LATEST = replace(
-    _CURRENT,
-    env_port="",
-    signs=(
-        "orchestrator.constant_trainer_batch_size", "orchestrator.train.group_size",
-        "orchestrator.train.algo", "orchestrator.train.select", "orchestrator.eval.select",
-        "orchestrator.train.sampling.top_p", "orchestrator.train.sampling.top_k", "dashboard",
-        "monitors.file.chunk_bytes", "monitors.file.compress", "monitors.file.float_decimals",
-        "slurm.max_requeues", "slurm.step_timeout", "trainer.model.moe", "trainer.model.pp",
-    ),
-)  # fmt: skip
+LATEST = replace(_CURRENT, env_port="")
 """From September 2026 on: run folders with attempts, env servers that tell their addresses in files."""
 CURRENT = replace(_CURRENT, successor=LATEST)
 """Of August 2026. A file that shows neither is run as of August, and by what its dry run writes."""

@@ -1,0 +1,125 @@
+"""Defaults of prime-rl's keys that follow from other values, once for all generations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from rltui.core.knobs import TomlValue
+from rltui.frameworks.base import ConfigFiles
+from rltui.frameworks.prime_rl.rules import (
+    BROADCAST,
+    LORA_RANKS,
+    PARTS,
+    TRAIN,
+    batch_knobs,
+    entries,
+    gpus_of,
+    has_inference,
+    is_one_file,
+    is_today,
+    whole,
+)
+from rltui.frameworks.rule_makers import is_on, own
+from rltui.frameworks.schemas import Names, Values
+
+_ENGINE_ABOVE = 100
+"""The engine's port above that of the router."""
+_DEFAULT_BATCH = 128
+"""Rollouts, where the file says neither how many nor how many tokens."""
+_WILD = 1e9
+"""Factors from here on are nonsense."""
+
+
+def defaults(files: ConfigFiles, values: Values, names: Names) -> Mapping[str, TomlValue]:
+    """Defaults that follow from other values, by name."""
+    del files
+    v = dict(values)
+    found: dict[str, TomlValue] = {}
+
+    def put(name: str, value: TomlValue) -> None:
+        """What holds from then on, unless the file says otherwise."""
+        if name in v:
+            found[name] = value
+            if own(v, name) is None:
+                v[name] = value
+
+    knobs = batch_knobs(names)
+    by_tokens = bool(knobs.token_batch_size) and v.get(knobs.token_batch_size) is not None
+    if knobs.token_batch_size and own(v, knobs.batch_size) is None:
+        put(knobs.batch_size, None if by_tokens else _DEFAULT_BATCH)
+    if knobs.inflight is not None and not by_tokens and isinstance(batch := v.get(knobs.batch_size), int):
+        factor = v.get(knobs.oversampling or "")
+        put(
+            knobs.inflight,
+            int(batch * factor) if isinstance(factor, int | float) and factor < _WILD else batch,
+        )
+    if is_one_file(names):
+        _put_deployment(v, names, put)
+    for at in ("", "sft."):
+        if is_on(v.get(f"{at}inference")):
+            _put_inference(at, v, names, put)
+    if is_on(v.get("sft.eval")):
+        fast = is_on(v.get("sft.inference")) and not is_on(v.get("sft.model.lora"))
+        put(f"sft.{BROADCAST}", "nccl" if fast else "filesystem")
+    for group in (names("train_source"), names("eval_source"), "sft.eval.source"):
+        _put_sources(group, v, names, put)
+    return found
+
+
+Put = Callable[[str, TomlValue], None]
+
+
+def _put_deployment(v: Values, names: Names, put: Put) -> None:
+    """What the `rl` launcher works out."""
+    ranks = gpus_of(v, "train")
+    together = max(1, whole(v, "trainer.model.cp", 1)) * max(1, whole(v, "trainer.model.tp", 1))
+    if ranks > 1 and (TRAIN in v or "trainer_gpu_ids" in v):
+        put("orchestrator.num_train_workers", max(1, ranks // together))
+    if is_today(names):
+        put("orchestrator.pad_to_multiple_of", max(1, whole(v, "trainer.model.cp", 1)))
+    lora = names("lora")
+    adapted = is_on(v.get(lora))
+    if names.has("rollout_transport"):
+        if v.get(BROADCAST) is None:
+            put(BROADCAST, "nccl" if has_inference(v) and not adapted else "filesystem")
+        for part in (*PARTS, "inference"):
+            put(f"{part}.{BROADCAST}", v.get(BROADCAST))
+        put("rollout_transport.type", v.get("trainer.rollout_transport.type"))
+    put(names("served_template"), v.get("trainer.tokenizer.chat_template"))
+    if adapted:
+        rank = v.get(f"{lora}.rank")
+        for key in ("rank", "alpha"):
+            put(f"{names('policy_lora')}.{key}", v.get(f"{lora}.{key}"))
+        if has_inference(v):
+            put(names("enable_lora"), True)
+            fitting = (each for each in LORA_RANKS if isinstance(rank, int) and each >= rank)
+            put(names("max_lora_rank"), next(fitting, rank))
+
+
+def _put_inference(at: str, v: Values, names: Names, put: Put) -> None:
+    copies, servers = f"{at}{names('data_parallel')}", f"{at}{names('api_servers')}"
+    gpus = whole(v, names("sft_infer_gpus"), 1) if at else gpus_of(v, "infer")
+    tensor = whole(v, f"{at}{names('tensor_parallel')}", 1)
+    if is_one_file(names) or at:
+        if gpus and tensor and gpus % tensor == 0:
+            put(copies, gpus // tensor)
+        put(servers, 1 if v.get(f"{at}{names('enable_lora')}") is True else max(1, gpus // max(1, tensor)))
+    put(f"{at}inference.backend_port", whole(v, f"{at}inference.server.port") + _ENGINE_ABOVE)
+
+
+def _put_sources(at: str, v: Values, names: Names, put: Put) -> None:
+    """A source takes what it does not say from its group, or the group size of all."""
+    group = at.rpartition(".")[0]
+    for index, entry in enumerate(entries(v, at)):
+        here = f"{at}.{index}."
+        for name in [each for each in v if each.startswith(here)]:
+            key = name.removeprefix(here)
+            above = f"{group}.{key}"
+            if key == "group_size" and above not in v:
+                above = names("group_size")
+            of_another = key.startswith("env") or (key.startswith("algo.") and "algo" in entry)
+            if v.get(above) is not None and not isinstance(v[above], Mapping) and not of_another:
+                put(name, v[above])
+
+
+# Whole tables, sources, ports
