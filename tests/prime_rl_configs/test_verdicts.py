@@ -21,6 +21,7 @@ from tests.prime_rl_configs.variants import Variant, edited, of_knobs, of_rules
 from rltui.core.config_report import Problem
 from rltui.frameworks.base import ConfigFile
 from rltui.frameworks.prime_rl.configs import CURRENT, configs, snapshots
+from rltui.frameworks.prime_rl.detection import role_in
 
 pytestmark = [pytest.mark.primerl, pytest.mark.timeout(900)]
 FIXTURES = Path(__file__).parents[1] / "data" / "prime_rl" / "era_c"
@@ -95,3 +96,20 @@ def test_nothing_is_refused_that_it_takes(real: Real, role: str, capsys: pytest.
     assert counts.total() >= 300
     assert counts["left to theirs"] < counts.total() / 10
     assert not wrong, "\n".join(wrong)
+
+
+def test_every_file_of_the_checkout_is_judged_as_it_does(real: Real) -> None:
+    """With the schema of the same commit, and with the one that the file fits best."""
+    checked = 0
+    for path in real.examples():
+        config = tomllib.loads(path.read_text())
+        role = role_in(CURRENT)(str(path), config)
+        if role is None:  # a part of a file, or for another program
+            continue
+        file = ConfigFile(role, str(path), config)
+        theirs = real.errors(role, config)
+        for ours in (OURS_NOW, configs(CURRENT)):
+            errors = [problem.message for problem in ours.check({role: file}) if problem.severity == "error"]
+            assert not errors or theirs, (path, errors)
+        checked += 1
+    assert checked > 40
