@@ -1074,6 +1074,22 @@ def test_default_of_an_older_generation(name: str, text: str, expected: object) 
     assert configs(MERGED).values(texts(rl=NEEDED[MERGED, "rl"] + text))[name] == expected
 
 
+def test_router_needs_a_port_for_its_metrics() -> None:
+    """The real one, of August 2026, ends with an overflow."""
+    client = {"base_url": "http://localhost:50000/v1"}
+    data = {
+        "trainer": {},
+        "orchestrator": {"model": {"client": client}},
+        "inference": {"server": {"port": 50000}},
+    }
+    (problem,) = [
+        each
+        for each in configs(CURRENT).check({"rl": ConfigFile("rl", "/rl.toml", data)})
+        if each.severity == "error"
+    ]
+    assert "no port for the metrics of the router, which would be 71000: lower it by 5465" in problem.message
+
+
 def test_rules_follow_the_name_that_the_file_uses() -> None:
     """One release takes both names of the group size."""
     schema = next(each for each in snapshots(MERGED, "rl") if each.has("orchestrator.group_size")

@@ -43,6 +43,7 @@ _PROTECTED = frozenset(
 _STEP_FOLDER = re.compile(r"step_\d+")
 _ROUTER_METRICS_ABOVE, _READY_ABOVE = 21_000, 1
 """Ports above that of the router, and above that of the batches."""
+_LAST_PORT = 65535
 _NCCL, _ENV_SERVERS = 29501, "orchestrator.env_server_base_port"
 
 
@@ -190,14 +191,14 @@ def _renderers(at: str, v: Values, names: Names) -> Told:
 def _ports(v: Values, names: Names) -> Told:
     """TCP ports that the programs listen on, and two that are the same."""
     used: dict[int, str] = {}
-    for name, first, what in _listening(v, names) if v.get(KIND) in (None, "single_node") else ():
-        if first in used:
-            yield (
-                strict(names),
-                name,
-                f"({what}) takes port {first}, as {used[first]} does: change one of them",
-            )
-        used.setdefault(first, f"{name} ({what})")
+    for name, port, what in _listening(v, names) if v.get(KIND) in (None, "single_node") else ():
+        if port in used:
+            words = f"({what}) takes port {port}, as {used[port]} does: change one of them"
+            yield strict(names), name, words
+        elif port > _LAST_PORT:
+            words = f"leaves no port for the {what}, which would be {port}: lower it by {port - _LAST_PORT}"
+            yield "error", name, words
+        used.setdefault(port, f"{name} ({what})")
 
 
 def _listening(v: Values, names: Names) -> Iterable[tuple[str, int, str]]:
