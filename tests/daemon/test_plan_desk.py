@@ -22,7 +22,7 @@ class Box:
     """A desk whose surroundings write down what is asked of them."""
 
     def __init__(self, plan: Plan, *, edits: bool = False) -> None:
-        edit = SimpleNamespace(after=SimpleNamespace(files=NEW)) if edits else None
+        edit = SimpleNamespace(after=SimpleNamespace(files=NEW, sources={})) if edits else None
         self.made = Planned(plan, cast(Any, edit), 40)
         self.requests: list[Request] = []
         self.rehearsed: list[object] = []
@@ -36,6 +36,7 @@ class Box:
         own = SimpleNamespace(
             problems=lambda loaded, ours: (Problem(message=f"theirs of {loaded}"),),
             accepts=lambda loaded: self.accepts,
+            can_be_asked=lambda paths: False,
         )
         self.desk = PlanDesk(
             cast(Any, planner),

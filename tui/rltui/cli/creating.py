@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rltui import paths
 from rltui.cli.opening import need_terminal, show
-from rltui.cli.running import create, start_headless, wish_of
+from rltui.cli.running import start_headless, wish_of
 from rltui.cli.status import as_text, read_status
 from rltui.client import creation, launch
 from rltui.client.observation import Look, observe
@@ -38,7 +38,10 @@ def open_config(arguments: argparse.Namespace) -> int:
         return show(known)
     creation.examine(wish)
     need_terminal()
-    return show(create(wish).record)
+    created = creation.create(wish)
+    for note in created.notes:
+        print(note, file=sys.stderr)
+    return show(created.record)
 
 
 def demo(arguments: argparse.Namespace) -> int:
@@ -63,11 +66,8 @@ def demo(arguments: argparse.Namespace) -> int:
         folder = next_free(folder)
     check_name(folder.name, folder)  # before the folder is made
     wish = creation.Wish(config_files=(_copy_example(folder),), name=folder.name, output_dir=folder)
-    created = create(wish)
-    code = start_headless(
-        created, Request(action="start"), wait=arguments.no_tui, timeout_s=None, as_json=False
-    )
-    return code if arguments.no_tui or code else show(created.record)
+    code = start_headless(wish, Request(action="start"), wait=arguments.no_tui, timeout_s=None, as_json=False)
+    return code if arguments.no_tui or code else show(launch.choose(folder.name))
 
 
 def _copy_example(folder: Path) -> Path:

@@ -14,7 +14,7 @@ from rltui.cli.terminal import confirm
 from rltui.cli.waiting import StateChanges, wait_until_settled
 from rltui.client import creation, launch
 from rltui.client.down import take_down
-from rltui.client.wire import SupervisorGoneError, Wire
+from rltui.client.wire import Wire
 from rltui.core.api import Plan, Request
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.config_files import named
@@ -48,7 +48,7 @@ def up(arguments: argparse.Namespace) -> int:
     wish = wish_of(arguments)
     creation.trust_what_runs(wish)
     return start_headless(
-        create(wish),
+        wish,
         Request(action="start", components=components, resume_step=arguments.from_checkpoint),
         wait=not arguments.no_wait,
         timeout_s=arguments.timeout,
@@ -56,41 +56,43 @@ def up(arguments: argparse.Namespace) -> int:
     )
 
 
-def create(wish: creation.Wish) -> creation.Created:
-    """Create an experiment, and say on stderr what is not as the config says."""
-    created = creation.create(wish)
-    for note in created.notes:
-        print(note, file=sys.stderr)
-    return created
-
-
 def start_headless(
-    created: creation.Created,
+    wish: creation.Wish,
     request: Request,
     *,
     wait: bool,
     timeout_s: float | None,
     as_json: bool,
 ) -> int:
-    """Start, follow on stderr until all is ready, print the status on stdout.
+    """Create, start, follow on stderr until all is ready, print the status on stdout.
 
     Where nothing can be started, or shall not be, nothing of it is left either.
     """
-    wire = launch.connect(created.record)
-    if wire is None:  # somebody else took its name or folder, and says so
-        creation.undo(created)
-        raise SupervisorGoneError(
-            f"the supervisor of {created.record.name} ended before anything was started"
-        )
+    begun: list[tuple[Wire, Plan, bool]] = []
+
+    def begin(created: creation.Created) -> None:
+        for note in created.notes:
+            print(note, file=sys.stderr)
+        wire = launch.reach(created.record)
+        plan = Plan.model_validate(wire.call("plan", request.model_dump()))
+        sys.stderr.write(plan_text(plan))
+        is_safe = not any(verdict.is_bad for verdict in plan.memory)
+        begun.append((wire, _executed(wire, request) if is_safe else plan, is_safe))
+
+    created = creation.create(wish, begin)
+    ((wire, plan, has_begun),) = begun
     with wire:
-        try:
-            plan = _begun(wire, request)
-        except (RltuiError, KeyboardInterrupt):
-            creation.undo(created)
-            raise
-        if plan is None:
-            creation.undo(created)
-            return int(ExitCode.FAILED)
+        if not has_begun:  # a person may take their time, and holds up nobody meanwhile
+            try:
+                is_meant = confirm("start all the same?")
+                plan = _executed(wire, request) if is_meant else plan
+            except (RltuiError, KeyboardInterrupt):
+                creation.undo(created)
+                raise
+            if not is_meant:
+                print("nothing was started", file=sys.stderr)
+                creation.undo(created)
+                return int(ExitCode.FAILED)
         if wait:
             status = wait_until_settled(wire, set(plan.start), timeout_s=timeout_s)
         else:
@@ -99,13 +101,8 @@ def start_headless(
     return 0
 
 
-def _begun(wire: Wire, request: Request) -> Plan | None:
-    """The plan that is being carried out; `None` where somebody who was asked said no."""
-    plan = Plan.model_validate(wire.call("plan", request.model_dump()))
-    sys.stderr.write(plan_text(plan))
-    if any(verdict.is_bad for verdict in plan.memory) and not confirm("start all the same?"):
-        print("nothing was started", file=sys.stderr)
-        return None
+def _executed(wire: Wire, request: Request) -> Plan:
+    """The plan that is being carried out."""
     return Plan.model_validate(wire.call("execute", request.model_dump()))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -43,8 +43,8 @@ from rltui.services.run_folder import RunFolder, next_free
 from rltui.services.shared_configs import shared_configs
 from rltui.services.shell import keep_shell, make_room_for_files
 
-LOCK_TIMEOUT_S = 30.0
-"""How long to wait for others who create experiments; each takes a second or two."""
+LOCK_TIMEOUT_S = 60.0
+"""How long to wait for others who create experiments; each takes a second or two, more on a busy box."""
 LOCK_POLL_S = 0.05
 
 
@@ -358,14 +358,15 @@ def examine(wish: Wish) -> ExperimentRecord:
     )
 
 
-def create(wish: Wish) -> Created:
-    """Write the experiment down and start its supervisor; no component yet.
+def create(wish: Wish, begin: Callable[[Created], None] = lambda _: None) -> Created:
+    """Write the experiment down and start its supervisor; no component yet, unless `begin` starts some. Until
+    that is done nobody else can take its name or its folder; where it fails, nothing is left.
 
     Of several that create one experiment at the same time, exactly one succeeds.
 
     Raises:
         ConfigError, ConflictError: as `examine`; nothing was written.
-        RltuiError: if the supervisor cannot be started.
+        RltuiError: if the supervisor cannot be started, or as `begin`.
     """
     make_room_for_files()
     with alone():
@@ -388,10 +389,12 @@ def create(wish: Wish) -> Created:
             launch.clear_away(owner)
         try:
             launch.start_supervisor(record)
-            return replace(created, supervisor=_supervisor(record))
-        except RltuiError:
+            created = replace(created, supervisor=_supervisor(record))
+            begin(created)
+        except (RltuiError, KeyboardInterrupt):
             _undo(created)
             raise
+    return created
 
 
 def undo(created: Created) -> None:
