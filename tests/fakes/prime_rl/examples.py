@@ -25,7 +25,7 @@ class Ports:
 
 
 def free_ports() -> Ports:
-    """Chosen by the kernel; `batches` and its successor are both free."""
+    """Chosen by the kernel; so are the successor of `batches` and the router's port for its metrics."""
     with ExitStack() as stack:
 
         def free(number: int = 0) -> int:
@@ -33,16 +33,16 @@ def free_ports() -> Ports:
             probe.bind(("127.0.0.1", number))
             return int(probe.getsockname()[1])
 
-        def free_pair() -> int:
+        def free_pair(above: int) -> int:
             while True:
                 first = free()
                 try:
-                    free(first + 1)
+                    free(first + above)
                 except (OSError, OverflowError):
                     continue
                 return first
 
-        return Ports(free(), free(), free(), free_pair(), free())
+        return Ports(free_pair(21_000), free(), free(), free_pair(1), free())
 
 
 def write_example(

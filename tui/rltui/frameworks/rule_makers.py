@@ -270,18 +270,6 @@ def complete(table: str, *keys: str) -> Rule:
     return Rule(table, (table,), fault)
 
 
-def together(first: str, second: str, *, why: str) -> Rule:
-    """Two tables of which neither may be there without the other."""
-
-    def fault(v: Values) -> str | None:
-        if is_on(v.get(first)) == is_on(v.get(second)):
-            return None
-        there, lacking = (first, second) if is_on(v.get(first)) else (second, first)
-        return f"[{there}] needs [{lacking}] too, {why}: add [{lacking}], or remove [{there}]"
-
-    return Rule(first, (first, second), fault)
-
-
 def below(low: str, high: str, *, equal: bool = False) -> Rule:
     """Two bounds in order. `equal`: they may be the same."""
 
@@ -292,17 +280,6 @@ def below(low: str, high: str, *, equal: bool = False) -> Rule:
         return f"{low} ({number(v[low])}) must be {order} {high} ({number(v[high])})"
 
     return Rule(low, (low, high), fault)
-
-
-def read_with(name: str, kind: str, *kinds: str) -> Rule:
-    """A key that is dropped without a word unless the table is of one of some kinds."""
-
-    def fault(v: Values) -> str | None:
-        if own(v, name) is None or v[kind] in kinds:
-            return None
-        return f"{name} is ignored while {kind} is {shown(v[kind])}: it is read with {' or '.join(kinds)}"
-
-    return Rule(name, (name, kind), fault, "warning")
 
 
 def same_length(first: str, second: str, *, what: str) -> Rule:

@@ -251,11 +251,6 @@ class Configs:
         found = self._found(files)
         return None if name in found.faulty else found.values.get(name)
 
-    def unknown(self, files: ConfigFiles) -> int:
-        """How many keys the schemas lack, and values they do not take: how badly they fit."""
-        readings = self._found(files).readings.values()
-        return sum(len(each.unknown) + len(each.faulty) for each in readings)
-
     def check(self, files: ConfigFiles) -> tuple[Problem, ...]:
         """Keys, types and bounds, then rules between knobs, then what concerns whole tables."""
         found = self._found(files)
