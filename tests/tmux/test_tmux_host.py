@@ -15,7 +15,7 @@ import pytest
 from tests.waiting import retry_until
 
 from rltui.errors import ConflictError, RltuiError
-from rltui.services import tmux_host
+from rltui.services import processes, tmux_host
 from rltui.services.tmux_host import TmuxHost, session_name
 
 pytestmark = pytest.mark.tmux
@@ -330,8 +330,11 @@ def test_a_stopped_server_is_named_and_not_waited_for(host: TmuxHost) -> None:
     """Finding H22: a start was `waiting`, without a reason or a limit."""
     host.start_supervisor("s", ["sleep", "1000"], cwd="/", env={})
     (line,) = host._run(("display-message", "-p", "#{pid}"))
+    server = processes.read_process_id(int(line))
+    assert server is not None
     os.kill(int(line), signal.SIGSTOP)
     try:
+        retry_until(lambda: processes.is_stopped(server) or None)  # not before it is out of the kernel
         with pytest.raises(RltuiError, match=rf"pid {line}, is stopped") as caught:
             host.start_window("s", "trainer", ["sleep", "1000"], cwd="/")
         assert caught.value.hint == f"let it go on: kill -CONT {line}"
