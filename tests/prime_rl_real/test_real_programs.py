@@ -24,9 +24,6 @@ START_S = 600.0
 """From `up` to the first step, on a machine of two busy cores; a minute and a half on an idle one."""
 STEP_S = 120.0
 
-ROUTER_METRICS_ABOVE = 21_000
-"""The router listens there above its own port, without being asked."""
-
 
 @pytest.fixture
 def checkout() -> Path:
@@ -42,8 +39,6 @@ def prime(box: Box, checkout: Path) -> PrimeBox:
     box.env[VARIABLE] = str(checkout)
     box.env["UV_NO_SYNC"] = "1"
     ports = free_ports()
-    while ports.server + ROUTER_METRICS_ABOVE > 65_535:
-        ports = free_ports()
     (box.work / "rl.toml").write_text(f"""\
 max_steps = 1000
 seq_len = 128

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -35,15 +35,6 @@ def leaves(data: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tupl
             yield from leaves(value, (*path, key))
         else:
             yield format_key((*path, key)), value
-
-
-def effective(knobs: Sequence[Knob], files: ConfigFiles, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Every knob's value by name: what the file holds, else the default that follows, else the plain one."""
-    values: dict[str, Any] = {}
-    for knob in knobs:
-        held = value_at(files[knob.file].data, knob.key) if knob.file in files else None
-        values[knob.name] = held if held is not None else defaults.get(knob.name, knob.default)
-    return values
 
 
 def values_of(knobs: Iterable[Knob], files: ConfigFiles, framework: Framework) -> dict[str, Any]:

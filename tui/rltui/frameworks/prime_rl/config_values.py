@@ -9,6 +9,12 @@ from rltui.core.knobs import TomlValue
 from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.config_data import value_at
 
+ENGINE_ABOVE, ROUTER_METRICS_ABOVE = 100, 21_000
+"""So far above the router's port listen the engine behind it, unless the config says where, and the router's
+own metrics."""
+NCCL_PORT = 29501
+"""Where weights are broadcast, unless the config says."""
+
 
 def data_of(files: ConfigFiles, role: str) -> Mapping[str, Any]:
     """What the file of that role holds, nothing where there is none."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from rltui.core.knobs import TomlValue
 from rltui.frameworks.base import ConfigFiles
+from rltui.frameworks.prime_rl.config_values import ENGINE_ABOVE
 from rltui.frameworks.prime_rl.rules import (
     BROADCAST,
     LORA_RANKS,
@@ -22,8 +23,6 @@ from rltui.frameworks.prime_rl.rules import (
 from rltui.frameworks.rule_makers import is_on, own
 from rltui.frameworks.schemas import Names, Values
 
-_ENGINE_ABOVE = 100
-"""The engine's port above that of the router."""
 _DEFAULT_BATCH = 128
 """Rollouts, where the file says neither how many nor how many tokens."""
 _WILD = 1e9
@@ -104,7 +103,7 @@ def _put_inference(at: str, v: Values, names: Names, put: Put) -> None:
         if gpus and tensor and gpus % tensor == 0:
             put(copies, gpus // tensor)
         put(servers, 1 if v.get(f"{at}{names('enable_lora')}") is True else max(1, gpus // max(1, tensor)))
-    put(f"{at}inference.backend_port", whole(v, f"{at}inference.server.port") + _ENGINE_ABOVE)
+    put(f"{at}inference.backend_port", whole(v, f"{at}inference.server.port") + ENGINE_ABOVE)
 
 
 def _put_sources(at: str, v: Values, names: Names, put: Put) -> None:

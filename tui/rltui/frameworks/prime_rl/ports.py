@@ -13,22 +13,25 @@ from rltui.core.config_report import KnobValue
 from rltui.core.knobs import TomlValue
 from rltui.frameworks.base import PortKnob, RunContext
 from rltui.frameworks.config_data import value_at
-from rltui.frameworks.prime_rl.config_values import is_table, rows, text
+from rltui.frameworks.prime_rl.config_values import (
+    ENGINE_ABOVE,
+    NCCL_PORT,
+    ROUTER_METRICS_ABOVE,
+    is_table,
+    rows,
+    text,
+)
 from rltui.frameworks.prime_rl.detection import is_of_summer
 from rltui.frameworks.prime_rl.env_servers import EnvSource
 from rltui.frameworks.prime_rl.environment import attempt_configs
 from rltui.frameworks.prime_rl.generation import Generation
 
-ROUTER_METRICS_ABOVE = 21_000
-"""The router's own metrics are so far above the port of the router."""
 WEIGHTS, BATCHES = "weight_broadcast", "rollout_transport"
 """Tables of what trainer and orchestrator must say alike."""
 _SERVER, _ENGINE, _METRICS = "inference.server.port", "inference.backend_port", "trainer.metrics_server"
 _ADMIN_URL = "orchestrator.model.client.admin_base_url"
 _FIRST_SERVER, _FIRST_ENVIRONMENT = 8000, 5000
-_ENGINE_ABOVE = 100
-"""The engine behind the router listens so far above the router, unless the config says where."""
-_FIXED = {WEIGHTS: ("trainer", "nccl", 29501, ()), BATCHES: ("orchestrator", "zmq", 5555, (1, 2))}
+_FIXED = {WEIGHTS: ("trainer", "nccl", NCCL_PORT, ()), BATCHES: ("orchestrator", "zmq", 5555, (1, 2))}
 """By table: who listens with which kind, where, and how far above besides; the second port above the one for
 batches went away in August 2026."""
 _EVERY_INTERFACE = ("", "0.0.0.0", "::")  # noqa: S104
@@ -115,7 +118,7 @@ def server_ports(
     router = _port(overrides.get(_SERVER, value_at(data, _SERVER)))
     if not _has_router(g, data):
         return router, router
-    above = _port(value_at(data, _SERVER)) + _ENGINE_ABOVE
+    above = _port(value_at(data, _SERVER)) + ENGINE_ABOVE
     return router, _port(overrides.get(_ENGINE, value_at(data, _ENGINE)), above)
 
 

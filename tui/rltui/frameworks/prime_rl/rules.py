@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
+from rltui.core.config_schema import NONE
 from rltui.core.knobs import shown
 from rltui.frameworks import rule_makers as make
 from rltui.frameworks.base import BatchKnobs
@@ -18,8 +19,6 @@ from rltui.frameworks.prime_rl.log_lines import TOKENS_PER_ROLLOUT
 from rltui.frameworks.rule_makers import is_on, last, nearest_multiples, own
 from rltui.frameworks.schemas import Names, Rule, Severity, Values
 
-NONE = "None"
-"""Text that stands for no value."""
 PARTS = ("trainer", "orchestrator")
 _OWN = ("custom", "auto")
 """Values of `impl` with which prime-rl's own code of a model may be used."""

@@ -17,7 +17,7 @@ from rltui.core.suggest import closest, did_you_mean
 from rltui.core.toml_values import format_key
 from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.config_data import value_at
-from rltui.frameworks.prime_rl.config_values import text
+from rltui.frameworks.prime_rl.config_values import NCCL_PORT, ROUTER_METRICS_ABOVE, text
 from rltui.frameworks.prime_rl.rules import (
     BROADCAST,
     KIND,
@@ -41,10 +41,10 @@ _PROTECTED = frozenset(
     }
 )  # fmt: skip
 _STEP_FOLDER = re.compile(r"step_\d+")
-_ROUTER_METRICS_ABOVE, _READY_ABOVE = 21_000, 1
-"""Ports above that of the router, and above that of the batches."""
+_READY_ABOVE = 1
+"""The port for the trainer's ready message above that of the batches."""
 _LAST_PORT = 65535
-_NCCL, _ENV_SERVERS = 29501, "orchestrator.env_server_base_port"
+_ENV_SERVERS = "orchestrator.env_server_base_port"
 
 
 def table_problems(files: ConfigFiles, values: Values, names: Names) -> Iterator[Problem]:
@@ -208,12 +208,12 @@ def _listening(v: Values, names: Names) -> Iterable[tuple[str, int, str]]:
         port = whole(v, server)
         yield server, port, "requests"
         if is_on(v.get("inference.router")):
-            yield server, port + _ROUTER_METRICS_ABOVE, "metrics of the router"
+            yield server, port + ROUTER_METRICS_ABOVE, "metrics of the router"
             yield "inference.backend_port", whole(v, "inference.backend_port"), "engine"
         if whole(v, names("data_parallel")) > 1:
             yield names("rpc_port"), whole(v, names("rpc_port")), "engines"
     if v.get(BROADCAST) == "nccl":
-        yield weights, whole(v, weights, _NCCL), "weights"
+        yield weights, whole(v, weights, NCCL_PORT), "weights"
     if v.get("trainer.rollout_transport.type") == "zmq":
         port = whole(v, batches, whole(v, f"trainer.{batches}"))
         yield batches, port, "batches"
