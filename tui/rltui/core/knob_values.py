@@ -11,7 +11,7 @@ from rltui.core.config_report import KnobValue
 from rltui.core.knob_matches import rank
 from rltui.core.knobs import Knob, TomlValue, shown
 from rltui.core.secrets import MASK, OTHER_MASK, is_secret
-from rltui.core.text import did_you_mean
+from rltui.core.text import did_you_mean, listed
 from rltui.core.toml_values import parse_value as parse_toml
 from rltui.errors import ConfigError, UsageError
 
@@ -62,7 +62,7 @@ def find_knob(
         if len(chosen) == 1:
             return chosen[0]
         if chosen:
-            names = _listed([knob.name for knob in chosen])
+            names = listed([knob.name for knob in chosen], "or")
             raise ConfigError(f"{name} could be {names}", hint="write the whole name")
     said = next((text for key, text in renamed.items() if f".{key}".endswith(f".{wanted}")), "")
     guess = did_you_mean(name, [*named, *(known.rpartition(".")[2] for known in named)])
@@ -77,7 +77,7 @@ def _by_meaning(name: str, knobs: Sequence[Knob]) -> str:
         (found, knob.name) for knob in knobs if (found := rank(words, knob.name, knob.help)) is not None
     ]
     likeliest = [known for _, known in sorted(ranked)[:_MOST_GUESSES]]
-    return f"is it {_listed(likeliest) if len(likeliest) > 1 else likeliest[0]}?" if likeliest else ""
+    return f"is it {listed(likeliest, 'or')}?" if likeliest else ""
 
 
 class UnknownKnobError(ConfigError):
@@ -184,7 +184,3 @@ def _literal(knob: Knob, text: str) -> TomlValue:
         hint = 'write it like ["a", "b"] or [1, 2]' if knob.kind == "list" else ""
         message = f"{knob.name} must be {knob.expected}, not {shown(text, key=knob.key)}"
         raise ConfigError(message, hint=hint) from error
-
-
-def _listed(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} or {names[-1]}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from textual.content import Content
 
 from rltui.core.gpu.report import GpuDevice, GpuReport
-from rltui.core.text import gib
-from rltui.ui.text import clean_line, shortened
+from rltui.core.text import gib, shortened
+from rltui.ui.text import clean_line
 from rltui.ui.widgets.gpu_bar import level_sparkline
 from rltui.ui.widgets.gpu_legend import device_legend
 from rltui.ui.widgets.gpu_lines import brief_line, dimmed

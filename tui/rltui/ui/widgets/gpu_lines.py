@@ -7,8 +7,8 @@ from itertools import groupby
 from textual.content import Content
 
 from rltui.core.gpu.report import GpuDevice, GpuReport
-from rltui.core.text import gib
-from rltui.ui.text import clean_line, shortened
+from rltui.core.text import gib, shortened
+from rltui.ui.text import clean_line
 from rltui.ui.widgets.gpu_bar import level_sparkline, memory_bar
 from rltui.ui.widgets.gpu_legend import device_legend, shared_legend
 from rltui.ui.widgets.gpu_marks import FAINT, Marks, owner_marks

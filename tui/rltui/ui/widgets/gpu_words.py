@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from textual.content import Content
 
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport, MemoryVerdict
-from rltui.core.text import gib, short_command
-from rltui.ui.text import clean_line, listed, shortened
+from rltui.core.text import gib, listed, short_command, shortened
+from rltui.ui.text import clean_line
 
 STALE_INTERVALS = 3
 """A reading that many intervals old is stale, as `GpuReport.interval_s` has it."""
