@@ -17,7 +17,7 @@ from rltui.core.gpu.budget import (
 )
 from rltui.core.gpu.forecast import forecast, worst_per_component
 from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuShare, MemoryVerdict
-from rltui.core.units import GIB
+from rltui.core.text import GIB
 
 A = "/GPU-a"
 

@@ -13,10 +13,8 @@ from contextlib import closing, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 from rltui.cli.terminal import control, while_read
-from rltui.core.durations import duration
 from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuProcess, GpuReport, GpuShare, MemoryVerdict
-from rltui.core.terminal_text import visible
-from rltui.core.units import gib
+from rltui.core.text import duration, gib, visible
 from rltui.errors import RltuiError, UsageError
 
 ANSWER_S = 20.0

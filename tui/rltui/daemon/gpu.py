@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 from rltui.core.api import ComponentState, Orphan
-from rltui.core.durations import duration
 from rltui.core.gpu.devices import GpuChoice, is_order_certain
 from rltui.core.gpu.history import MemoryHistory, Peaks
 from rltui.core.gpu.report import GpuDevice, GpuHistories, GpuReport
 from rltui.core.layout import GpuSourceSpec
+from rltui.core.text import duration
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.forecast import MemoryOutlook
 from rltui.errors import RltuiError

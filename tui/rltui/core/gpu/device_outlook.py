@@ -16,7 +16,7 @@ from rltui.core.gpu.budget import (
     share_bytes,
 )
 from rltui.core.gpu.report import GpuDevice
-from rltui.core.units import GIB
+from rltui.core.text import GIB
 
 MOST_OVERHEAD_BYTES = 4 * GIB
 """An engine that held more than that above its budget did so in another attempt than that of the budget."""

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pydantic import ValidationError
 
-from rltui.core.durations import duration
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport, GpuSource
 from rltui.core.layout import GpuSourceSpec
 from rltui.core.lines import decode_line, plain_text
+from rltui.core.text import duration
 from rltui.errors import RltuiError
 from rltui.services.followed_command import follow
 

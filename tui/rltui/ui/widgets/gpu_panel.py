@@ -12,9 +12,8 @@ from textual.geometry import Region, Size
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from rltui.core.durations import duration
 from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuReport, GpuShare
-from rltui.core.units import gib
+from rltui.core.text import duration, gib
 from rltui.ui.text import clean_line, shortened
 from rltui.ui.widgets.gpu_words import (
     BUDGET,

@@ -10,9 +10,8 @@ from itertools import groupby
 
 from textual.content import Content
 
-from rltui.core.command_text import short_command
 from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuProcess, GpuReport, GpuShare, MemoryVerdict
-from rltui.core.units import gib
+from rltui.core.text import gib, short_command
 from rltui.ui.text import clean_line, listed, shortened
 
 
