@@ -6,9 +6,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from rltui.core.units import GIB
 
 from rltui.core.gpu.budget import EngineMemory, MemoryUser
+from rltui.core.text import GIB
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import ControlFolder

@@ -3,9 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from rltui.core.units import GIB
 
 from rltui.core.gpu.budget import EngineFigures
+from rltui.core.text import GIB
 from rltui.services.gpu.memory_plan import read_figures
 
 DATA = Path(__file__).parents[1] / "data"

@@ -4,7 +4,6 @@ import math
 
 from hypothesis import given
 from hypothesis import strategies as st
-from rltui.core.units import GIB
 
 from rltui.core.gpu.budget import (
     CONTEXT_BYTES,
@@ -19,6 +18,7 @@ from rltui.core.gpu.budget import (
     utilization_within,
 )
 from rltui.core.gpu.report import GpuDevice
+from rltui.core.text import GIB
 
 SIZES = st.integers(4 * GIB, 300 * GIB)
 UTILIZATIONS = st.integers(1, 100).map(lambda part: part / 100)

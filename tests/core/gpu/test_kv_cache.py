@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rltui.core.units import GIB
 
 from rltui.core.gpu.budget import GRAPHS_BYTES, EngineFigures, EngineMemory, ModelShape, kv_cache, share_bytes
+from rltui.core.text import GIB
 
 TOTAL = 80 * GIB
 ENGINE = EngineMemory("inference", 0.5, max_model_len=4096, version=(0, 16))

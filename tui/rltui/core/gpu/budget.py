@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rltui.core.gpu.report import GpuDevice
-from rltui.core.units import GIB
+from rltui.core.text import GIB
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,7 @@ from rltui.core.gpu.budget import (
 )
 from rltui.core.gpu.device_outlook import DeviceOutlook
 from rltui.core.gpu.report import GpuDevice, GpuShare
-from rltui.core.text import gib
-from rltui.core.units import GIB
+from rltui.core.text import GIB, gib
 
 NAMED_HOLDERS = 2
 """Most holders named in one line."""

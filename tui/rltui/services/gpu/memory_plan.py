@@ -15,7 +15,7 @@ from rltui.core.gpu.forecast import forecast
 from rltui.core.gpu.report import GpuBudget, GpuDevice, MemoryVerdict
 from rltui.core.knobs import TomlValue, shown
 from rltui.core.layout import Layout
-from rltui.core.units import GIB
+from rltui.core.text import GIB
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.frameworks.config_data import values_of
