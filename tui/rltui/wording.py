@@ -67,7 +67,7 @@ def orphan_text(orphan: Orphan) -> str:
 
 
 def orphan_details(orphan: Orphan) -> list[str]:
-    """Lines for a question to be answered with care: which process, what it holds if it is known, whose it is."""
+    """Lines for a question to be answered with care: which process, what it holds, whose it is."""
     facts = []
     if orphan.age_s is not None:
         facts.append(f"runs for {duration(orphan.age_s)}")
