@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rltui.core.config_report import KnobInfo, KnobValue
+from rltui.core.config_report import KnobInfo
 from rltui.core.gpu.budget import passing_utilization
 from rltui.core.gpu.knob_search import beside, find, is_named, whole
 from rltui.core.gpu.lever import Lever, Role
 from rltui.core.gpu.report import OutOfMemory
+from rltui.core.knobs import KnobValue
 
 USUAL_STEP = 0.05
 """Of `gpu_memory_utilization`, where no figure says how much it takes (`reference/vllm.md`, section 6)."""
