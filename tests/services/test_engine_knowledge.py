@@ -9,7 +9,7 @@ import pytest
 
 from rltui.core.gpu.engine import EngineMemory
 from rltui.core.gpu.memory_user import MemoryUser
-from rltui.core.units import GIB
+from rltui.core.text import GIB
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.config_store import ConfigStore
 from rltui.services.engine_knowledge import EngineKnowledge

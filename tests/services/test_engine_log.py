@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rltui.core.gpu.memory_user import EngineFigures
-from rltui.core.units import GIB
+from rltui.core.text import GIB
 from rltui.services.engine_log import read_figures
 
 DATA = Path(__file__).parents[1] / "data"

@@ -18,7 +18,7 @@ from rltui.core.gpu.budget import (
 )
 from rltui.core.gpu.report import GpuDevice
 from rltui.core.gpu.vllm_rules import rule
-from rltui.core.units import GIB
+from rltui.core.text import GIB
 
 SIZES = st.integers(4 * GIB, 300 * GIB)
 UTILIZATIONS = st.integers(1, 100).map(lambda part: part / 100)

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rltui import paths, settings
-from rltui.core.units import GIB, gib
+from rltui.core.text import GIB, gib
 from rltui.errors import RltuiError
 from rltui.services.logout import at_logout
 

@@ -6,10 +6,8 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from rltui.core.durations import duration
 from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuProcess, GpuReport, GpuShare, MemoryVerdict
-from rltui.core.terminal_text import visible
-from rltui.core.units import gib
+from rltui.core.text import duration, gib, visible
 
 INDENT = "    "
 MEMORY_NOTES = {

@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from rltui.cli.terminal import control, while_read
-from rltui.core.terminal_text import visible
+from rltui.core.text import visible
 from rltui.errors import RltuiError, UsageError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from rltui.core.secrets import MASK, OTHER_MASK, is_secret, masked
-from rltui.core.suggest import did_you_mean
+from rltui.core.text import did_you_mean
 from rltui.core.toml.values import TomlValue
 from rltui.core.toml.values import parse_value as parse_toml
 from rltui.errors import ConfigError, UsageError

@@ -8,9 +8,9 @@ import math
 import time
 from collections.abc import Callable, Sequence
 
-from rltui.core.durations import duration
 from rltui.core.gpu.report import GpuDevice, GpuReport, GpuSource
 from rltui.core.layout import GpuSourceSpec
+from rltui.core.text import duration
 from rltui.errors import RltuiError
 from rltui.services.followed_command import follow
 from rltui.services.gpu_source import ReportReader, devices_of

@@ -8,11 +8,11 @@ import os
 from collections.abc import Callable, Sequence
 
 from rltui.core.api import Orphan
-from rltui.core.durations import duration
 from rltui.core.gpu.choice import GpuChoice
 from rltui.core.gpu.report import GpuReport
 from rltui.core.gpu.visible import is_order_certain
 from rltui.core.layout import GpuSourceSpec
+from rltui.core.text import duration
 from rltui.daemon.gpu_picture import GpuPicture
 from rltui.daemon.gpu_readings import GpuReadings
 from rltui.daemon.gpu_sources import GpuSources

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from rltui.core.api import ComponentState, ComponentStatus, Down, Status
-from rltui.core.command_text import ssh_host
 from rltui.core.inference_activity import InferenceActivity, facts_of
 from rltui.core.lifecycle import Life
+from rltui.core.text import ssh_host
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.memory_outlook import MemoryOutlook
 from rltui.daemon.orphans import OrphanWatch

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rltui.core.failure_cause import LONGEST_LINE
 from rltui.core.gpu.memory_user import EngineFigures
-from rltui.core.units import GIB
+from rltui.core.text import GIB
 
 LIMIT_BYTES = 4 << 20
 """Read of a log; a start of eight ranks with progress bars takes some hundred kB."""

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rltui.core.lines import decode_line, plain_text
-from rltui.core.log_source import Change
+from rltui.core.lines import LogChange, decode_line, plain_text
 from rltui.services.growing_file import GrowingFile
 
 READ_BYTES = 8 * 1024 * 1024
@@ -99,7 +98,7 @@ class _Followed:
 
     def read(self) -> bytes:
         """What was appended, up to the last line end, at most `READ_BYTES` and a line."""
-        is_reset = self._file.look() is Change.RESET
+        is_reset = self._file.look() is LogChange.RESET
         self.restarted = is_reset and self._offset > 0
         if is_reset:
             self._offset, self._rest = 0, b""

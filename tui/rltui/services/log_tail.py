@@ -8,9 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from threading import Event
 
-from rltui.core.line_filter import LineFilter
-from rltui.core.lines import decode_line, plain_text
-from rltui.core.log_source import Change
+from rltui.core.lines import LineFilter, LogChange, decode_line, plain_text
 from rltui.errors import RltuiError
 from rltui.services.growing_file import GrowingFile
 from rltui.services.log_file import LogFile
@@ -68,7 +66,7 @@ class _LineStream:
 
     def drain(self) -> Iterator[str]:
         """Yield complete lines up to the present end of the file."""
-        if self._file.look() is Change.RESET:
+        if self._file.look() is LogChange.RESET:
             self._offset, self._rest = 0, b""
         while chunk := self._file.read(self._offset, CHUNK_BYTES):
             self._offset += len(chunk)

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from rltui.core.suggest import did_you_mean
+from rltui.core.text import did_you_mean
 from rltui.core.toml import edit
 from rltui.core.toml.values import format_key
 from rltui.services.toml_source import Source

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from rltui.core.config_data import edited, replaced
-from rltui.core.durations import duration
 from rltui.core.lines import decode_line, plain_text
 from rltui.core.template import Missing
+from rltui.core.text import duration
 from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Resolution

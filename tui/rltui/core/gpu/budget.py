@@ -10,7 +10,7 @@ import math
 
 from rltui.core.gpu.report import GpuDevice
 from rltui.core.gpu.vllm_rules import VllmRule
-from rltui.core.units import GIB
+from rltui.core.text import GIB
 
 CONTEXT_BYTES = round(0.6 * GIB)
 """CUDA context of a process, which no budget holds: 0.3 to 0.6 GiB (`reference/vllm.md`, section 5)."""

@@ -12,7 +12,7 @@ from rltui.core.gpu.holders import holders_text
 from rltui.core.gpu.kv_cache import KvCache, engine_rule
 from rltui.core.gpu.memory_user import MemoryUser
 from rltui.core.gpu.report import GpuDevice
-from rltui.core.units import GIB, gib
+from rltui.core.text import GIB, gib
 
 
 @dataclass(frozen=True, slots=True)

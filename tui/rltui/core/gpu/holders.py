@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from rltui.core.gpu.report import GpuDevice, GpuShare
-from rltui.core.units import GIB, gib
+from rltui.core.text import GIB, gib
 
 NAMED_HOLDERS = 2
 """Most holders named in one line."""

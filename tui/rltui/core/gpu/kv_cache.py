@@ -11,7 +11,7 @@ from rltui.core.gpu.budget import GRAPHS_BYTES, share_bytes
 from rltui.core.gpu.engine import EngineMemory
 from rltui.core.gpu.memory_user import EngineFigures, ModelShape
 from rltui.core.gpu.vllm_rules import VllmRule, rule
-from rltui.core.units import GIB
+from rltui.core.text import GIB
 
 LARGE_DEVICE_BYTES = 70 * GIB
 """vLLM's server takes larger batches by default on devices from this size on, A100 excepted

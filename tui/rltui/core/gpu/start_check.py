@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from rltui.core.gpu.budget import budget_bytes, passes_start_check
 from rltui.core.gpu.holders import NAMED_HOLDERS
 from rltui.core.gpu.report import GpuDevice
-from rltui.core.units import gib
+from rltui.core.text import gib
 
 
 def lack_of_memory(devices: Iterable[GpuDevice], utilization: float) -> str | None:

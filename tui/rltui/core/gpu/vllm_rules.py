@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rltui.core.units import GIB
+from rltui.core.text import GIB
 
 
 @dataclass(frozen=True, slots=True)

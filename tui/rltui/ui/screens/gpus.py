@@ -16,8 +16,8 @@ from textual.widgets import Static
 
 from rltui.client.protocol import Experiment
 from rltui.core.api import Request
-from rltui.core.durations import duration
 from rltui.core.gpu.report import GpuDevice, GpuHistories, GpuProcess, GpuReport
+from rltui.core.text import duration
 from rltui.errors import RltuiError
 from rltui.ui import requests
 from rltui.ui.actions import Scope, bindings_of, not_among, on_top

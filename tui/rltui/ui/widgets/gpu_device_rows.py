@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.content import Content
 
 from rltui.core.gpu.report import GpuDevice, GpuReport
-from rltui.core.units import gib
+from rltui.core.text import gib
 from rltui.ui.text import clean_line, shortened
 from rltui.ui.widgets.gpu_bar import level_sparkline
 from rltui.ui.widgets.gpu_legend import device_legend

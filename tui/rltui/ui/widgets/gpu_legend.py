@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from textual.content import Content
 
 from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuShare
-from rltui.core.units import gib
+from rltui.core.text import gib
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.gpu_marks import BUDGET, FAINT, FREE, Mark, Marks, share_label, shares_in_order
 from rltui.ui.widgets.gpu_words import flow, free_bytes

@@ -7,7 +7,7 @@ from itertools import groupby
 from textual.content import Content
 
 from rltui.core.gpu.report import GpuDevice, GpuReport
-from rltui.core.units import gib
+from rltui.core.text import gib
 from rltui.ui.text import clean_line, shortened
 from rltui.ui.widgets.gpu_bar import level_sparkline, memory_bar
 from rltui.ui.widgets.gpu_legend import device_legend, shared_legend

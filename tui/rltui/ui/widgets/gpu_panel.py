@@ -9,8 +9,8 @@ from textual.geometry import Region, Size
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from rltui.core.durations import duration
 from rltui.core.gpu.report import GpuReport
+from rltui.core.text import duration
 from rltui.ui.widgets.gpu_lines import gpu_lines, gpu_summary
 from rltui.ui.widgets.gpu_words import stale_age_s
 

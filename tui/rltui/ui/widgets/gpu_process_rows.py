@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from rltui.core.command_text import short_command
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuShare
+from rltui.core.text import short_command
 from rltui.ui.text import clean_line, shortened
 from rltui.ui.widgets.gpu_marks import FAINT, Marks, share_label
 from rltui.ui.widgets.gpu_words import can_be_freed, size_text

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from textual.content import Content
 
-from rltui.core.command_text import short_command
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport, MemoryVerdict
-from rltui.core.units import gib
+from rltui.core.text import gib, short_command
 from rltui.ui.text import clean_line, listed, shortened
 
 STALE_INTERVALS = 3

@@ -1,14 +1,18 @@
-"""Text from anywhere, made fit for a terminal or for a JSON document.
+"""Text for people: made fit for a terminal or a JSON document, figures and durations, guesses at names.
 
 Names, titles, values, comments and error texts come from outside. What would act on a terminal or disguise
 other text (control characters, bidirectional overrides, invisible characters) gets a stand-in that can be
 seen. Logs are another matter: `core/lines.py` drops their escape sequences and keeps their colours.
+
+Imports little: `rltui status` uses it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+
+from rltui.errors import UsageError
 
 INVISIBLE = (
     "\x00-\x08\x0a-\x1f\x7f-\x9f"  # C0 without the tab, DEL, C1
@@ -118,3 +122,103 @@ def _resembling(sign: str) -> str:
     if "\u2400" <= sign < "\u2420":
         return f"^{chr(ord(sign) - 0x2400 + 0x40)}"
     return "".join(each for each in unicodedata.normalize("NFKD", sign) if each.isascii()) or "?"
+
+
+_SSH_OPTIONS_WITH_VALUE = frozenset("BbcDEeFIiJLlmOoPpQRSWw")
+"""As in ssh(1)."""
+_FOLDERS = re.compile(r"(?<!\S)/\S*/(?=[^/\s])")
+_COMMAND_WIDTH = 40
+
+
+def short_command(command: str, width: int = _COMMAND_WIDTH) -> str:
+    """`python3 -m train.py`: paths without their folders, no control characters, at most `width` in all."""
+    text = _FOLDERS.sub("", "".join(letter if letter.isprintable() else " " for letter in command)).strip()
+    return text if len(text) <= width else text[: max(0, width - 1)] + "…"
+
+
+def ssh_host(argv: Sequence[str]) -> str | None:
+    """The machine on which an ssh command runs something that cannot be seen from here; `None` for others."""
+    if not argv or argv[0].rpartition("/")[2] != "ssh":
+        return None
+    words = iter(argv[1:])
+    for word in words:
+        if not word.startswith("-") or word == "-":
+            return word
+        if len(word) == 2 and word[1] in _SSH_OPTIONS_WITH_VALUE:
+            next(words, None)
+    return None
+
+
+def duration(seconds: float) -> str:
+    """Two figures at most: `41s`, `1m40s`, `41m`, `2h05m`, `3d04h`."""
+    whole = max(0, int(seconds))
+    minutes, rest = divmod(whole, 60)
+    hours, minutes_left = divmod(minutes, 60)
+    days, hours_left = divmod(hours, 24)
+    if days:
+        return f"{days}d{hours_left:02d}h"
+    if hours:
+        return f"{hours}h{minutes_left:02d}m"
+    if minutes >= 10:
+        return f"{minutes}m"
+    if minutes:
+        return f"{minutes}m{rest:02d}s"
+    return f"{rest}s"
+
+
+GIB = 1 << 30
+
+
+def gib(size_bytes: float) -> str:
+    """`71.2`, or `141` from a hundred on."""
+    value = size_bytes / GIB
+    return f"{value:.0f}" if value >= 99.95 else f"{value:.1f}"
+
+
+def grouped(figure: float) -> str:
+    """`262,144`, `12,610`, `0.394`: thousands apart, below a thousand four digits that say something."""
+    if isinstance(figure, int) or figure >= 1000:
+        return f"{round(figure):,}"
+    return f"{figure:.4g}"
+
+
+_CLOSE = 0.7
+_CLOSE_KEY = 0.8
+"""Of dotted keys the last parts must be closer: long tables before them resemble each other anyway."""
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that most resembles `name`, upper and lower case and `-` and `_` being one."""
+    import difflib  # rarely needed
+
+    wanted = _plain(name)
+    plain = {_plain(candidate): candidate for candidate in known}
+    if "." in wanted:
+        plain = {key: candidate for key, candidate in plain.items() if _ends_alike(wanted, key)}
+    matches = difflib.get_close_matches(wanted, plain, n=1, cutoff=_CLOSE)
+    return plain[matches[0]] if matches else None
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
+    """The error for a name that somebody typed: the closest known ones, and all of them."""
+    known = list(known)
+    guess = did_you_mean(name, known)
+    there_are = f"there are: {', '.join(known)}" if known else "there is none yet"
+    return UsageError(f"no {what} {name!r}", hint=f"{guess} {there_are}".strip())
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`did you mean X?`, or nothing where nothing is close."""
+    match = closest(name, known)
+    return f"did you mean {match}?" if match else ""
+
+
+def _ends_alike(one: str, other: str) -> bool:
+    import difflib
+
+    last = one.rpartition(".")[2], other.rpartition(".")[2]
+    return difflib.SequenceMatcher(None, *last).ratio() >= _CLOSE_KEY
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "_")

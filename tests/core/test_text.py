@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltui.core.terminal_text import encodable, json_encodable, json_escaped, visible
+from rltui.core.text import (
+    duration,
+    encodable,
+    json_encodable,
+    json_escaped,
+    short_command,
+    ssh_host,
+    visible,
+)
 
 ALL_TEXT = st.text(st.characters(codec=None))
 
@@ -69,3 +77,42 @@ def test_what_the_encoding_lacks_is_told_in_what_it_has(text: str, encoding: str
 @given(ALL_TEXT, st.sampled_from(["ascii", "latin-1", "cp437", "utf-8"]))
 def test_everything_can_be_encoded(text: str, encoding: str) -> None:
     assert encodable(visible(text), encoding).encode(encoding).isascii() or encoding != "ascii"
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("/venv/bin/python3 -I /work/tests/family.py out/pids", "python3 -I family.py out/pids"),
+        ("VLLM::EngineCore", "VLLM::EngineCore"),
+        ("/usr/bin/vllm serve https://host/a/b /", "vllm serve https://host/a/b /"),
+        ("python " + "x" * 60, "python " + "x" * 32 + "…"),
+        ("python\x1b[31m -c\n1", "python [31m -c 1"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_short_command(command: str, words: str) -> None:
+    assert short_command(command) == words
+
+
+@pytest.mark.parametrize(
+    ("command", "host"),
+    [
+        ("ssh node7 nvidia-smi", "node7"),
+        ("/usr/bin/ssh -tt -o BatchMode=yes -p 22 -i key ada@node7 run -p 1", "ada@node7"),
+        ("ssh -p22 node7", "node7"),
+        ("ssh", None),
+        ("sshd node7", None),
+        ("python train.py", None),
+        ("", None),
+    ],
+)
+def test_the_machine_that_an_ssh_command_runs_on(command: str, host: str | None) -> None:
+    assert ssh_host(command.split()) == host
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "0s"), (41, "41s"), (100, "1m40s"), (2470, "41m"), (7500, "2h05m"), (273600, "3d04h")],
+)
+def test_duration(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
