@@ -11,7 +11,7 @@ from rltui.core.config_data import edited, value_at
 from rltui.core.config_report import DerivedValue, Problem
 from rltui.core.config_schema import ConfigSchema
 from rltui.core.failure_cause import FailurePattern
-from rltui.core.gpu.engine import EngineMemory
+from rltui.core.gpu.budget import EngineMemory
 from rltui.core.knobs import Knob, KnobValue
 from rltui.core.metrics import MetricNames
 from rltui.core.plan import RestartRule
