@@ -12,8 +12,8 @@ from rltui.core.durations import duration
 from rltui.core.gpu.report import GpuDevice, GpuReport, GpuSource
 from rltui.core.layout import GpuSourceSpec
 from rltui.errors import RltuiError
-from rltui.services.followed_command import follow
 from rltui.services.gpu_source import ReportReader, devices_of
+from rltui.services.outside import follow
 
 REPEAT_S = 10.0
 """From the end of a command that prints one report to its next start."""

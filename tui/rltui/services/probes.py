@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rltui.core.failure_cause import LONGEST_LINE
 from rltui.core.layout import Ready
-from rltui.services.http_call import get
+from rltui.services.http import get
 
 PROBE_TIMEOUT_S = 5.0
 """One HTTP or TCP probe gives up after this."""
