@@ -24,7 +24,7 @@ from rltui.core.log_source import LogSource
 from rltui.errors import RltuiError
 from rltui.services import layout_files, outside
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.log_file import LogFile
+from rltui.services.logs.index import LogFile
 from rltui.services.supervisor_socket import find_socket
 
 START_TIMEOUT_S = 60.0

@@ -9,7 +9,7 @@ import pytest
 from rltui.core.levels import Level
 from rltui.core.line_filter import LineFilter
 from rltui.errors import RltuiError
-from rltui.services.log_tail import CHUNK_BYTES, follow_lines, tail_lines
+from rltui.services.logs.tail import CHUNK_BYTES, follow_lines, tail_lines
 
 
 @pytest.fixture
