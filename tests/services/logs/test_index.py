@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rltui.core.log_source import Change, LogSource
+from rltui.core.lines import LogChange, LogSource
 from rltui.services.logs.index import BLOCK_BYTES, MAX_LINE_BYTES, SLICE_BYTES, TAIL_BYTES, LogFile
 
 
@@ -31,9 +31,9 @@ def numbered(first: int, last: int) -> bytes:
 
 def test_missing_file_is_empty_until_it_appears(path: Path) -> None:
     log = LogFile(path)
-    assert (shown(log), log.problem, log.poll()) == ([], None, Change.NONE)
+    assert (shown(log), log.problem, log.poll()) == ([], None, LogChange.NONE)
     path.write_bytes(b"a\n")
-    assert log.poll() is Change.RESET
+    assert log.poll() is LogChange.RESET
     assert shown(log) == ["a"]
 
 
@@ -42,15 +42,15 @@ def test_growth_and_a_partial_last_line(path: Path) -> None:
     log = LogFile(path)
     assert shown(log) == ["a", "b"]
     append(path, b"c")
-    assert log.poll() is Change.GREW
+    assert log.poll() is LogChange.GREW
     assert shown(log) == ["a", "bc"]
     append(path, b"\n\nd\xc3")
-    assert log.poll() is Change.GREW
+    assert log.poll() is LogChange.GREW
     assert shown(log) == ["a", "bc", "", "d"]
     append(path, b"\xa9\n")
     log.poll()
     assert shown(log) == ["a", "bc", "", "dé"]
-    assert log.poll() is Change.NONE
+    assert log.poll() is LogChange.NONE
 
 
 def test_crlf_and_redraws(path: Path) -> None:
@@ -62,7 +62,7 @@ def test_truncation_is_seen(path: Path) -> None:
     path.write_bytes(b"a\nb\nc\n")
     log = LogFile(path)
     path.write_bytes(b"x\n")
-    assert log.poll() is Change.RESET
+    assert log.poll() is LogChange.RESET
     assert shown(log) == ["x"]
 
 
@@ -70,7 +70,7 @@ def test_truncation_is_seen_when_the_file_outgrew_its_old_size(path: Path) -> No
     path.write_bytes(b"old 1\nold 2\n")
     log = LogFile(path)
     path.write_bytes(b"new 1\nnew 2\nnew 3\n")
-    assert log.poll() is Change.RESET
+    assert log.poll() is LogChange.RESET
     assert shown(log) == ["new 1", "new 2", "new 3"]
 
 
@@ -85,10 +85,10 @@ def test_replacement_by_another_file_of_the_same_size(path: Path) -> None:
     path.write_bytes(b"old\n")
     log = LogFile(path)
     path.unlink()
-    assert log.poll() is Change.NONE
+    assert log.poll() is LogChange.NONE
     assert shown(log) == ["old"]
     path.write_bytes(b"new\n")
-    assert log.poll() is Change.RESET
+    assert log.poll() is LogChange.RESET
     assert shown(log) == ["new"]
 
 
@@ -118,7 +118,7 @@ def test_progress_bar_that_never_ends_its_line_is_read_only_at_its_end(path: Pat
     assert log.line(log.stop - 1) == " 499999 it"
     before = log.bytes_read
     append(path, b"\r 500000 it")
-    assert log.poll() is Change.GREW
+    assert log.poll() is LogChange.GREW
     assert log.line(log.stop - 1) == " 500000 it"
     assert log.bytes_read - before < 2 * MAX_LINE_BYTES
 
@@ -134,7 +134,7 @@ def test_huge_file_opens_from_its_end(path: Path) -> None:
     assert log.line(log.start).startswith("line ")
     append(path, b"more\n")
     before = log.bytes_read
-    assert log.poll() is Change.GREW
+    assert log.poll() is LogChange.GREW
     assert log.line(log.stop - 1) == "more"
     assert log.bytes_read - before < 3 * BLOCK_BYTES
 
@@ -143,7 +143,7 @@ def test_poll_without_news_reads_nothing(path: Path) -> None:
     path.write_bytes(numbered(0, 1000))
     log = LogFile(path)
     before = log.bytes_read
-    assert log.poll(may_skip=True) is Change.NONE
+    assert log.poll(may_skip=True) is LogChange.NONE
     assert log.bytes_read == before
 
 
@@ -168,13 +168,13 @@ def test_flood_is_indexed_in_slices_or_skipped(path: Path) -> None:
     path.write_bytes(b"first\n")
     patient, hasty = LogFile(path), LogFile(path)
     append(path, numbered(0, 2 * SLICE_BYTES // 15))
-    assert hasty.poll(may_skip=True) is Change.RESET
+    assert hasty.poll(may_skip=True) is LogChange.RESET
     newest = hasty.line(hasty.stop - 1)
     assert hasty.bytes_read < 2 * TAIL_BYTES
     before = patient.bytes_read
-    assert patient.poll(may_skip=False) is Change.GREW
+    assert patient.poll(may_skip=False) is LogChange.GREW
     assert patient.bytes_read - before <= SLICE_BYTES + BLOCK_BYTES
-    while patient.poll(may_skip=False) is Change.GREW:
+    while patient.poll(may_skip=False) is LogChange.GREW:
         pass
     assert patient.line(0) == "first"
     assert patient.line(patient.stop - 1) == newest
@@ -203,7 +203,7 @@ def test_lines_are_those_of_a_split(path: Path, pieces: list[bytes]) -> None:
     lines = data.split(b"\n")
     lines = lines if lines[-1] else lines[:-1]
     for reader in (log, LogFile(path)):
-        while reader.load_older() or reader.poll() is Change.GREW:
+        while reader.load_older() or reader.poll() is LogChange.GREW:
             pass
         assert reader.stop - reader.start == len(lines)
         for number in {0, 1, len(lines) // 3, len(lines) // 2, len(lines) - 1} & set(range(len(lines))):

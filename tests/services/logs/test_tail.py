@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.levels import Level
-from rltui.core.line_filter import LineFilter
+from rltui.core.lines import Level, LineFilter
 from rltui.errors import RltuiError
 from rltui.services.logs.tail import CHUNK_BYTES, follow_lines, tail_lines
 

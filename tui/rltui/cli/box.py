@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rltui import paths, settings
-from rltui.core.units import GIB, gib
+from rltui.core.text import GIB, gib
 from rltui.errors import RltuiError
 from rltui.services import outside
 from rltui.services.logout import at_logout
@@ -74,7 +74,7 @@ def _sockets() -> Finding:
 
 
 def _gpu() -> Finding:
-    from rltui.services.gpu_once import read_once
+    from rltui.services.gpu.sampling import read_once
 
     report = read_once()
     names = ", ".join(device.name for device in report.devices)

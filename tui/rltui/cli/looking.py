@@ -17,9 +17,8 @@ from typing import Any
 
 from rltui.cli.terminal import binary_output, while_read
 from rltui.client import launch
-from rltui.core.levels import Level, detect_level, parse_level
-from rltui.core.line_filter import LineFilter
-from rltui.core.suggest import unknown
+from rltui.core.lines import Level, LineFilter, detect_level, parse_level
+from rltui.core.text import unknown
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.journal_file import read_entries

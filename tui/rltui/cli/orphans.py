@@ -16,15 +16,15 @@ from rltui.cli.waiting import limited
 from rltui.client import launch, offline
 from rltui.client.wire import Wire
 from rltui.core.api import ORPHAN_EVIDENCE, Orphan, OrphanReport, Plan, Request, Status
-from rltui.core.command_text import short_command
 from rltui.core.gpu.report import GpuReport
 from rltui.core.plan import freed
+from rltui.core.text import short_command
 from rltui.daemon.journal import Journal
 from rltui.errors import RltuiError, UsageError
 from rltui.services import orphans as leftovers
 from rltui.services import processes
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.gpu_once import read_once
+from rltui.services.gpu.sampling import read_once
 from rltui.services.observed import refuse_observed
 from rltui.services.processes import ProcessId
 from rltui.services.strangers import strangers

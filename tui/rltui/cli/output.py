@@ -10,11 +10,10 @@ from typing import Any
 from rltui.cli.status import orphan_text
 from rltui.core.api import ComponentStatus, Plan
 from rltui.core.config_report import DerivedValue
-from rltui.core.durations import duration
 from rltui.core.gpu.out_of_memory import verdict
 from rltui.core.gpu.report import Remedy
 from rltui.core.knobs import shown
-from rltui.core.units import grouped
+from rltui.core.text import duration, grouped
 from rltui.core.values import Value
 
 MOST_COMMANDS = 2

@@ -13,10 +13,8 @@ from rltui.cli.terminal import columns
 from rltui.client import launch
 from rltui.client.last_status import fingerprint, keep, kept
 from rltui.client.wire import CONNECT_TIMEOUT_S
-from rltui.core.command_text import short_command
-from rltui.core.durations import duration
 from rltui.core.growth import quiet_s
-from rltui.core.units import gib
+from rltui.core.text import duration, gib, short_command
 from rltui.errors import RltuiError
 from rltui.services.experiment_files import BrokenExperiment, ExperimentRecord, listed_experiments
 

@@ -20,7 +20,7 @@ from rltui.core.api import EVENT_MODELS, Down, Plan, Request, Status
 from rltui.core.config_report import Conversion
 from rltui.core.gpu.report import GpuHistories
 from rltui.core.layout import Screen
-from rltui.core.log_source import LogSource
+from rltui.core.lines import LogSource
 from rltui.errors import RltuiError
 from rltui.services import layout_files, outside
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord

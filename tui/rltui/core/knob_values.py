@@ -11,7 +11,7 @@ from rltui.core.config_report import KnobValue
 from rltui.core.knob_matches import rank
 from rltui.core.knobs import Knob, TomlValue, shown
 from rltui.core.secrets import MASK, OTHER_MASK, is_secret
-from rltui.core.suggest import did_you_mean
+from rltui.core.text import did_you_mean
 from rltui.core.toml_values import parse_value as parse_toml
 from rltui.errors import ConfigError, UsageError
 

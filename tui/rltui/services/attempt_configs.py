@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from rltui.core.config_merge import changed_keys, deep_leaves
 from rltui.core.config_report import ConfigDiff, KeyDifference
-from rltui.core.suggest import unknown
+from rltui.core.text import unknown
 from rltui.core.toml_scan import BOM
 from rltui.errors import UsageError
 from rltui.frameworks.base import Framework

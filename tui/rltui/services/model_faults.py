@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from rltui.core import tomldoc
-from rltui.core.suggest import did_you_mean
+from rltui.core.text import did_you_mean
 from rltui.core.toml_values import format_key
 from rltui.services.toml_source import Source
 

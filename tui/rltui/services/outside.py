@@ -221,6 +221,9 @@ async def _run(
                 pump.cancel()
             if leaves_nothing or not ended.is_set():
                 await end_session(process.pid, grace_s=GRACE_S)
+                with contextlib.suppress(TimeoutError):  # stuck in the kernel
+                    async with asyncio.timeout(LINGER_S):
+                        await process.wait()
     return code
 
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from rltui.core.config_copy import edited, replaced
-from rltui.core.durations import duration
 from rltui.core.knobs import TomlValue
 from rltui.core.lines import decode_line, plain_text
 from rltui.core.template import Missing
+from rltui.core.text import duration
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Resolution
 from rltui.frameworks.resolutions import is_many

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rltui.core.api import ORPHAN_EVIDENCE, Orphan
-from rltui.core.command_text import short_command
-from rltui.core.durations import duration
-from rltui.core.units import gib
+from rltui.core.text import duration, gib, short_command
 from rltui.ui.text import clean_line, listed, shortened
 
 FULL_COMMAND_WIDTH = 200

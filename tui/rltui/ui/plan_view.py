@@ -9,9 +9,8 @@ from textual.content import Content
 
 from rltui.core.api import Lost, Orphan, Plan
 from rltui.core.config_report import DerivedValue, PendingKnob, Problem
-from rltui.core.durations import duration
 from rltui.core.gpu.report import MemoryVerdict
-from rltui.core.units import grouped
+from rltui.core.text import duration, grouped
 from rltui.ui.orphans import brief, by_attempt, count_text, details, owner_text
 from rltui.ui.text import clean, clean_line, listed, value_text
 

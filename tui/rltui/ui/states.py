@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from textual.content import Content
 
 from rltui.core.api import ComponentState, ComponentStatus, Status
-from rltui.core.durations import duration
+from rltui.core.text import duration
 from rltui.ui.text import age, clean_line
 
 

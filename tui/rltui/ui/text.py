@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 
-from rltui.core.durations import duration
 from rltui.core.lines import plain_text
+from rltui.core.text import duration
 
 _SPARKS = "▁▂▃▄▅▆▇█"
 _EIGHTHS = " ▏▎▍▌▋▊▉"

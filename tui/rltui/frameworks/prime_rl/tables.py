@@ -13,7 +13,7 @@ from typing import Any
 
 from rltui.core.config_report import Problem
 from rltui.core.knobs import shown
-from rltui.core.suggest import closest, did_you_mean
+from rltui.core.text import closest, did_you_mean
 from rltui.core.toml_values import format_key
 from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.config_data import value_at

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from rltui.core.log_source import Change
+from rltui.core.lines import LogChange
 
 HEAD_BYTES = 64
 """Compared when the file grows, to see one that was truncated and outgrew its old size between two looks."""
@@ -37,18 +37,18 @@ class GrowingFile:
         self._head = b""
         self.look()
 
-    def look(self) -> Change:
+    def look(self) -> LogChange:
         """Compare with the last look. After `RESET` the file is another one, or starts anew."""
         try:
             status = os.stat(self.path)  # noqa: PTH116 - a third of the cost of Path.stat, ten times a second
             if (status.st_dev, status.st_ino) != self._identity:
                 self._open()
-                return Change.RESET
+                return LogChange.RESET
         except FileNotFoundError:
-            return Change.NONE
+            return LogChange.NONE
         except OSError as error:
             self.problem = error.strerror
-            return Change.NONE
+            return LogChange.NONE
         return self._compare_size(status.st_size)
 
     def read(self, offset: int, length: int) -> bytes:
@@ -80,17 +80,17 @@ class GrowingFile:
         self.problem = None
         self._remember(status.st_size)
 
-    def _compare_size(self, size: int) -> Change:
+    def _compare_size(self, size: int) -> LogChange:
         if size == self.size:
-            return Change.NONE
+            return LogChange.NONE
         self.problem = None
         if size < self.size or self.read(0, len(self._head)) != self._head:
             self._remember(size)
-            return Change.RESET
+            return LogChange.RESET
         if len(self._head) < HEAD_BYTES:
             self._remember(size)
         self.size = size
-        return Change.GREW
+        return LogChange.GREW
 
     def _remember(self, size: int) -> None:
         self.size = size
@@ -140,7 +140,7 @@ class AppendedLines:
 
     def read(self) -> bytes:
         """The next lines with their ends; empty where there is none."""
-        is_reset = self._file.look() is Change.RESET
+        is_reset = self._file.look() is LogChange.RESET
         self.restarted = is_reset and self._offset > 0
         if is_reset:
             self._offset, self.unfinished = 0, b""

@@ -7,8 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from pathlib import Path
 
-from rltui.core.lines import decode_line
-from rltui.core.log_source import Change
+from rltui.core.lines import LogChange, decode_line
 from rltui.services.logs.growing_file import GrowingFile
 
 BLOCK_BYTES = 64 * 1024
@@ -113,7 +112,7 @@ MAX_LINE_BYTES = 8 * 1024
 
 
 class LogFile:
-    """Lines of one growing file, which need not exist yet; implements `rltui.core.log_source.LogSource`.
+    """Lines of one growing file, which need not exist yet; implements `rltui.core.lines.LogSource`.
 
     Opening reads the last mebibyte, a poll without news is one `stat`. Line 0 is the one at the anchor of the
     index, near the end of a big file and at the start of a small one. Not safe to share between threads.
@@ -161,18 +160,18 @@ class LogFile:
             return ""
         return self._text(start, end, complete=number < self.complete_stop)
 
-    def poll(self, *, may_skip: bool = False) -> Change:
+    def poll(self, *, may_skip: bool = False) -> LogChange:
         """Look for growth, truncation and replacement. Indexes up to `SLICE_BYTES`, so it may lag."""
-        if self._file.look() is Change.RESET:
+        if self._file.look() is LogChange.RESET:
             self._index = self._index_tail()
-            return Change.RESET
+            return LogChange.RESET
         known = self._index.end
         behind = self._file.size - known
         if may_skip and behind > SLICE_BYTES:
             self._index = self._index_tail()
-            return Change.RESET
+            return LogChange.RESET
         self._index.extend(min(behind, SLICE_BYTES))
-        return Change.GREW if self._index.end > known else Change.NONE
+        return LogChange.GREW if self._index.end > known else LogChange.NONE
 
     def load_older(self) -> bool:
         """Index another `SLICE_BYTES` before the oldest line known. `False` at the start of the file."""

@@ -8,8 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from threading import Event
 
-from rltui.core.line_filter import LineFilter
-from rltui.core.lines import decode_line, plain_text
+from rltui.core.lines import LineFilter, decode_line, plain_text
 from rltui.errors import RltuiError
 from rltui.services.logs.growing_file import AppendedLines
 from rltui.services.logs.index import LogFile

@@ -9,7 +9,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from rltui.core.api import Status
-from rltui.core.durations import duration
+from rltui.core.text import duration
 from rltui.ui.states import SEPARATOR, TROUBLES, experiment_look
 from rltui.ui.text import clean_line, progress_bar, rate, sparkline
 

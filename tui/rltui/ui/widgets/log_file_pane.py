@@ -8,8 +8,8 @@ from textual.content import Content
 from textual.reactive import reactive
 
 from rltui.core.api import FollowedLog
-from rltui.core.durations import duration
 from rltui.core.growth import quiet_s
+from rltui.core.text import duration
 from rltui.ui.states import SEPARATOR, Look
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.followed_source import OpenLog
