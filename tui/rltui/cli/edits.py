@@ -14,7 +14,7 @@ from rltui.cli.terminal import confirm
 from rltui.client import creation, launch, offline
 from rltui.client.wire import Wire
 from rltui.core.api import Plan, Request
-from rltui.core.knob_values import split_assignment
+from rltui.core.knobs import split_assignment
 from rltui.daemon.journal import Journal
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.frameworks import registry
