@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from rltui.core.api import Orphan
-from rltui.core.gpu.choice import GpuChoice
+from rltui.core.gpu.devices import GpuChoice
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
 from rltui.daemon.processes import unmet_precondition
 from rltui.services.recipe import Launch

@@ -19,7 +19,7 @@ from rltui.daemon.events import EventBus
 from rltui.daemon.transactions import Transactions
 from rltui.errors import RltuiError
 from rltui.frameworks.base import ServiceCall
-from rltui.services.http_call import post_json
+from rltui.services.http import post_json
 
 
 @contextmanager

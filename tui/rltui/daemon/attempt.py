@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rltui.core.failure_cause import FailurePattern
-from rltui.core.gpu.choice import GpuChoice
+from rltui.core.gpu.devices import GpuChoice
 from rltui.core.layout import ComponentSpec, Ready
 from rltui.core.lifecycle import ExitInfo
 from rltui.errors import RltuiError

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rltui.core.api import Alert
 from rltui.core.config_report import DerivedValue, KnobTable, Problem
-from rltui.core.gpu.choice import GpuChoice
+from rltui.core.gpu.devices import GpuChoice
 from rltui.core.gpu.report import GpuDevice
 from rltui.core.layout import GpuSourceSpec, Layout
 from rltui.daemon.events import EventBus

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from rltui.core.alert_limits import AlertLimits
 from rltui.core.api import Alert, ComponentState, Concern, EventKind, JournalEntry, Progress
-from rltui.core.durations import duration
 from rltui.core.lifecycle import Life
+from rltui.core.text import duration
 from rltui.core.values import Value
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.journal import Journal

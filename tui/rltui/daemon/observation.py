@@ -19,9 +19,9 @@ from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework, RunFiles
 from rltui.services import config_files
 from rltui.services.experiment_files import write_atomically
-from rltui.services.followed_logs import FollowedLogs
+from rltui.services.logs.followed import FollowedLogs
+from rltui.services.metrics import RunMetrics, earlier_logs
 from rltui.services.run_folder import RunFolder
-from rltui.services.run_metrics import RunMetrics, earlier_logs
 from rltui.services.step_times import StepTimes
 
 

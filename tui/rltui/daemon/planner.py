@@ -13,16 +13,16 @@ from rltui.core.api import EDITS, JournalEntry, Lost, Plan, Request
 from rltui.core.config_report import PendingKnob, Problem
 from rltui.core.estimate import Times, times_from
 from rltui.core.plan import Situation, make_plan
-from rltui.core.suggest import unknown
+from rltui.core.text import unknown
 from rltui.daemon.config import Config, Setup
-from rltui.daemon.gpu_readings import GpuReadings
-from rltui.daemon.memory_outlook import problems_of
+from rltui.daemon.forecast import problems_of
 from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.base import ConfigFiles
 from rltui.services.edit_preview import EditPreview
-from rltui.services.metrics_feed import MetricsFeed
+from rltui.services.gpu.sampling import GpuReadings
+from rltui.services.logs.growing_file import JsonLines
 from rltui.services.observed import refuse_observed
 from rltui.services.processes import port_holders
 from rltui.services.resume_point import ResumePoint, ResumePoints
@@ -290,7 +290,7 @@ class StartTimes:
     """How long starts and stops took before: reads what was appended to the journal since the last look."""
 
     def __init__(self, journal: Path) -> None:
-        self._feed = MetricsFeed(journal)
+        self._feed = JsonLines(journal)
         self._timed: deque[JournalEntry] = deque(maxlen=NEWEST_ENTRIES)
 
     def now(self) -> dict[str, Times]:

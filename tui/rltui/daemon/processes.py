@@ -11,20 +11,20 @@ from functools import partial
 from pathlib import Path
 
 from rltui.core.api import Alert, ComponentState, Orphan
-from rltui.core.command_text import ssh_host
-from rltui.core.gpu.start_check import lack_of_memory
-from rltui.core.gpu.visible import chosen_devices
+from rltui.core.gpu.devices import chosen_devices
+from rltui.core.gpu.forecast_text import lack_of_memory
 from rltui.core.lifecycle import Life
+from rltui.core.text import ssh_host
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.events import EventBus, done_alert, keeper_alert, stall_alert
-from rltui.daemon.gpu_readings import GpuReadings
-from rltui.daemon.memory_outlook import MemoryOutlook
+from rltui.daemon.forecast import MemoryOutlook
 from rltui.daemon.observation import Observation
 from rltui.daemon.shim import program as shim_program
 from rltui.daemon.tasks import Signal
 from rltui.services import processes
-from rltui.services.memory_plan import MemoryPlan
+from rltui.services.gpu.memory_plan import MemoryPlan
+from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.orphans import described, end, find_leftovers, leftovers_text
 from rltui.services.probes import served_model
 from rltui.services.processes import Leftover

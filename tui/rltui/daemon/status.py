@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from rltui.core.api import ComponentState, ComponentStatus, Down, RollbackOffer, Status
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
+from rltui.daemon.forecast import RemedyDesk
 from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
-from rltui.daemon.remedies import RemedyDesk
 from rltui.errors import ConfigError
 from rltui.services.observed import is_growing, title_of
 

@@ -12,12 +12,11 @@ from rltui.core.lifecycle import Life
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.events import EventBus, Message, config_alert, encoded
-from rltui.daemon.gpu_picture import GpuPicture
-from rltui.daemon.gpu_readings import GpuReadings
+from rltui.daemon.forecast import RemedyDesk
+from rltui.daemon.gpu import GpuPicture
 from rltui.daemon.observation import Observation
 from rltui.daemon.planner import Planned, Planner, refuse_blocked
 from rltui.daemon.processes import Processes
-from rltui.daemon.remedies import RemedyDesk
 from rltui.daemon.status import StatusBuilder
 from rltui.daemon.tasks import spawn
 from rltui.daemon.transactions import Retries, RollbackWatch, Transactions
@@ -25,8 +24,9 @@ from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.conversion import Way
 from rltui.services.batch_conversion import conversion
 from rltui.services.experiment_files import ExperimentRecord
+from rltui.services.gpu.memory_plan import MemoryPlan
+from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.intent import IntentFile, failures, intent_of
-from rltui.services.memory_plan import MemoryPlan
 from rltui.services.processes import ProcessId, Traces, why_it_lives
 from rltui.services.tmux_host import TmuxHost
 

@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from rltui.core.api import Alert, ComponentState, Plan, Request, RollbackOffer
-from rltui.core.durations import duration
 from rltui.core.edit_log import EditRecord
 from rltui.core.lifecycle import Life
+from rltui.core.text import duration
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config
 from rltui.daemon.events import EventBus
@@ -23,7 +23,7 @@ from rltui.daemon.processes import Processes
 from rltui.daemon.tasks import spawn
 from rltui.errors import ConflictError, RltuiError
 from rltui.frameworks.base import ServiceCall
-from rltui.services.http_call import post_json
+from rltui.services.http import post_json
 from rltui.services.intent import AppliedEdit, Pending
 
 START_WINDOW_S = 60.0

@@ -11,13 +11,13 @@ from pathlib import Path
 from rltui.core import non_finite
 from rltui.core.api import Alert, ComponentState
 from rltui.core.disk import Forecast, forecast, size_text
-from rltui.core.durations import duration
 from rltui.core.failure_cause import FailurePattern, find_cause
 from rltui.core.non_finite import NonFinite
 from rltui.core.start_phase import phase_of
+from rltui.core.text import duration
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.events import concern_alert
-from rltui.daemon.gpu_watch import GpuWatch
+from rltui.daemon.gpu import GpuWatch
 from rltui.daemon.stalls import log_size
 from rltui.daemon.supervisor import Supervisor
 from rltui.services.disk import DiskMeter

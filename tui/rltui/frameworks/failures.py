@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rltui.core.durations import duration
 from rltui.core.failure_cause import FailurePattern, Groups, Weight
+from rltui.core.text import duration
 from rltui.frameworks.config_failures import CONFIG
 from rltui.frameworks.memory_failures import MEMORY
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from rltui.core.suggest import did_you_mean
+from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Checkout, Framework
 
