@@ -17,6 +17,7 @@ from typing import Any, cast
 import pytest
 
 from rltui.core.api import PROTOCOL_VERSION, JournalEntry, Plan, Request, Status
+from rltui.core.batch import Way
 from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.gpu.report import GpuReport
 from rltui.daemon import api_server, bounded_writer
@@ -24,7 +25,6 @@ from rltui.daemon.api_server import ApiServer
 from rltui.daemon.broadcast import Broadcast, Message
 from rltui.daemon.gpu_readings import GpuReadings
 from rltui.daemon.supervisor import Supervisor
-from rltui.frameworks.conversion import Way
 
 BIG = "x" * (1 << 20)
 """More than a socket and asyncio take in together."""

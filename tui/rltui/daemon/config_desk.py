@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from rltui.core.api import Alert
+from rltui.core.batch import Way
 from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.layout import GpuSourceSpec
 from rltui.daemon.component import ComponentRunner
@@ -15,7 +16,6 @@ from rltui.daemon.setup import Setup
 from rltui.daemon.telling import Teller
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, RunFiles
-from rltui.frameworks.conversion import Way
 from rltui.services import trust
 from rltui.services.batch_conversion import conversion
 from rltui.services.config_editor import ConfigEditor
@@ -80,7 +80,7 @@ class ConfigDesk:
     def run_files(self) -> RunFiles:
         """What the run's files are called, by the config; as usual where that cannot be read."""
         try:
-            return self._framework.files_of(self.store.files)
+            return self._framework.run_files(self.store.files)
         except ConfigError:  # told with the first knob table
             return self._framework.files
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rltui.core.config_copy import edited
-from rltui.core.knobs import Knob, TomlValue
+from rltui.core.knobs import TomlValue
 from rltui.core.toml_values import format_key, split_key
-from rltui.frameworks.base import ConfigFiles, Framework
 
 
 def value_at(data: Mapping[str, Any], dotted: str) -> TomlValue:
@@ -35,43 +32,3 @@ def leaves(data: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tupl
             yield from leaves(value, (*path, key))
         else:
             yield format_key((*path, key)), value
-
-
-def values_of(knobs: Iterable[Knob], files: ConfigFiles, framework: Framework) -> dict[str, Any]:
-    """By name, what each of `knobs` amounts to in `files`; `None` for one that these files cannot have."""
-    here = {knob.name: knob for knob in framework.knobs(files)}
-    defaults = framework.defaults(files)
-    values: dict[str, Any] = {}
-    for knob in knobs:
-        held = value_at(files[knob.file].data, knob.key) if knob.file in files else None
-        default = here[knob.name].default if knob.name in here else None
-        values[knob.name] = held if held is not None else defaults.get(knob.name, default)
-    return values
-
-
-def as_passed(files: ConfigFiles) -> ConfigFiles:
-    """What a component got: its copies of the files with what was passed in place of their values."""
-    return {
-        role: replace(file, data=edited(file.data, file.passed)) if file.passed else file
-        for role, file in files.items()
-    }
-
-
-def tables(files: ConfigFiles, namespaces: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:
-    """Every table by name, also those without a key; names as those of the knobs.
-
-    A whole file goes by its namespace.
-    """
-
-    def below(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        for key, value in table.items():
-            if isinstance(value, Mapping):
-                yield format_key((*path, key)), value
-                yield from below(value, (*path, key))
-
-    found: dict[str, Mapping[str, Any]] = {}
-    for role, file in files.items():
-        namespace = namespaces.get(role, "")
-        found[namespace] = file.data
-        found.update(below(file.data, (namespace,) if namespace else ()))
-    return found

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from rltui.core.config_report import KnobInfo, PendingKnob
 from rltui.core.knobs import Knob, TomlValue
-from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.frameworks.config_data import as_passed, value_at, values_of
+from rltui.frameworks.base import ConfigFiles, Framework, as_passed, values_of
+from rltui.frameworks.config_data import value_at
 
 Running = Mapping[str, ConfigFiles]
 """Living component → the files it was started with."""

@@ -12,8 +12,7 @@ from rltui.core.gpu.memory_user import MemoryUser
 from rltui.core.gpu.report import GpuBudget, GpuDevice, MemoryVerdict
 from rltui.core.knobs import TomlValue, shown
 from rltui.core.layout import Layout
-from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.frameworks.config_data import values_of
+from rltui.frameworks.base import ConfigFiles, Framework, values_of
 from rltui.frameworks.generic import ANY_COMPONENT
 from rltui.frameworks.memory_levers import LEVERS
 from rltui.services.config_store import load_snapshot
