@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rltui.core.disk import Checkpoints, forecast, is_pruned, still_to_come
-from rltui.core.units import GIB
+from rltui.core.text import GIB
 
 RUN = "/data/run"
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import unicodedata
 from pathlib import Path
 
@@ -7,9 +8,123 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltui.core.levels import Level
-from rltui.core.lines import Line, Span, decode_line, parse_line, plain_text
-from rltui.core.sgr import SgrStyle
+from rltui.core.lines import (
+    PLAIN,
+    Level,
+    Line,
+    LineFilter,
+    SgrStyle,
+    Span,
+    apply_sgr,
+    decode_line,
+    detect_level,
+    parse_level,
+    parse_line,
+    plain_text,
+)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "style"),
+    [
+        ("31", SgrStyle(fg=1)),
+        ("97", SgrStyle(fg=15)),
+        ("44", SgrStyle(bg=4)),
+        ("107", SgrStyle(bg=15)),
+        ("1;2;3;4;7", SgrStyle(bold=True, dim=True, italic=True, underline=True, reverse=True)),
+        ("4:3", SgrStyle(underline=True)),
+        ("38;5;208", SgrStyle(fg=208)),
+        ("38;2;1;2;3;1", SgrStyle(fg=(1, 2, 3), bold=True)),
+        ("38:2::1:2:3;1", SgrStyle(fg=(1, 2, 3), bold=True)),
+        ("48:5:17", SgrStyle(bg=17)),
+        ("38;5;999;1", SgrStyle(bold=True)),
+        ("38;2;1;2", PLAIN),
+        ("38;5", PLAIN),
+        ("38", PLAIN),
+        ("98;108;99;9999999999", PLAIN),
+    ],
+)
+def test_apply_sgr_reads_parameters(parameters: str, style: SgrStyle) -> None:
+    assert apply_sgr(PLAIN, parameters) == style
+
+
+@pytest.mark.parametrize("parameters", ["", "0", "22;23;24;27;39;49", "22;23;4:0;27;39;49", "31;0"])
+def test_apply_sgr_resets(parameters: str) -> None:
+    everything = SgrStyle(fg=1, bg=2, bold=True, dim=True, italic=True, underline=True, reverse=True)
+    assert apply_sgr(everything, parameters) == PLAIN
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [
+        ("23:34:14    INFO Train batch 16/128", Level.INFO),
+        ("23:34:14 SUCCESS Step 3 | Time: 12.35s", Level.SUCCESS),
+        ("[trainer0]:23:34:14 WARNING low memory", Level.WARNING),
+        ("[default0]:23:34:14   ERROR Fatal error in train", Level.ERROR),
+        ("(APIServer pid=25549) INFO 11-20 23:32:46 [api_utils.py:347] x", Level.INFO),
+        ("(VllmWorker-0 pid=25891) WARNING 11-20 23:33:07 [vllm.py:725] x", Level.WARNING),
+        ("(Worker rank=1 pid=25891, ip=10.0.0.1) ERROR 11-20 23:33:07 [vllm.py:725] x", Level.ERROR),
+        ("(EngineCore pid=1) Traceback (most recent call last):", Level.ERROR),
+        ("INFO:     Application startup complete.", Level.INFO),
+        ("INFO 11-20 23:32:46 [file.py:123] msg", Level.INFO),
+        ("WARNING:root:careful", Level.WARNING),
+        ("WARN: careful", Level.WARNING),
+        ("2025-11-20 23:32:46,123 - vllm.engine - ERROR - gone", Level.ERROR),
+        ("2025-11-20 23:32:46.123 | CRITICAL | gone", Level.CRITICAL),
+        ("[2025-11-20T23:32:46Z] [DEBUG] x", Level.DEBUG),
+        ('{"timestamp": "2026-01-01T00:00:00", "level": "WARNING", "message": "x"}', Level.WARNING),
+        ("[rank0]: Traceback (most recent call last):", Level.ERROR),
+        ("[rank0]:[W1120 23:33:07.367283046 utils.cpp:68] Warning: NUMA", Level.WARNING),
+        ("[E1120 23:33:07.367283046 ProcessGroupNCCL.cpp:1] x", Level.ERROR),
+        ("torch.OutOfMemoryError: CUDA out of memory.", Level.ERROR),
+        ("KeyboardInterrupt", Level.ERROR),
+        ("Error: Trainer failed with exit code 1", Level.ERROR),
+        ("/venv/lib/x.py:12: UserWarning: careful", Level.WARNING),
+        ('  File "x.py", line 3, in main', None),
+        ("Loading safetensors: 100%", None),
+        ("INFORMATION is not a level", None),
+        ("no Error in here", None),
+        ("", None),
+    ],
+)
+def test_detect_level(text: str, level: Level | None) -> None:
+    assert detect_level(text) is level
+
+
+def test_severity_rises_and_names_are_forgiving() -> None:
+    assert Level.DEBUG.severity < Level.SUCCESS.severity < Level.ERROR.severity
+    assert parse_level("warn") is Level.WARNING
+    assert parse_level("Fatal") is Level.CRITICAL
+    assert parse_level("loud") is None
+
+
+LEVELLED_LINES = [
+    "banner",
+    "12:00:00    INFO fine",
+    "12:00:01   ERROR broken",
+    "Traceback (most recent call last):",
+    '  File "x.py", line 3',
+    "ValueError: no",
+    "12:00:02 SUCCESS fine again",
+    "  detail",
+]
+
+
+def test_continuations_keep_the_level_of_their_line() -> None:
+    line_filter = LineFilter(level=Level.WARNING)
+    assert [line for line in LEVELLED_LINES if line_filter.accepts(line)] == LEVELLED_LINES[2:6]
+
+
+def test_pattern_and_level_both_have_to_hold() -> None:
+    line_filter = LineFilter(re.compile("fine"), Level.SUCCESS)
+    assert [line for line in LEVELLED_LINES if line_filter.accepts(line)] == [LEVELLED_LINES[6]]
+
+
+def test_open_filter_accepts_all() -> None:
+    line_filter = LineFilter()
+    assert line_filter.is_open
+    assert all(line_filter.accepts(line) for line in LEVELLED_LINES)
+
 
 DATA = Path(__file__).parent.parent / "data"
 ESC = "\x1b"

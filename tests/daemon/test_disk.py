@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rltui.core.disk import Checkpoints
-from rltui.core.units import GIB
+from rltui.core.text import GIB
 from rltui.daemon.disk import LOOKS_PER_READING, DiskWatch
 from rltui.frameworks.base import RunFiles
 from rltui.services.disk import DiskMeter, DiskReading

@@ -21,7 +21,7 @@ from rltui.core.gpu.report import (
     GpuShare,
 )
 from rltui.core.layout import Screen
-from rltui.core.log_source import Change
+from rltui.core.lines import LogChange
 from rltui.errors import RltuiError
 
 NOW = 1_800_000_000.0
@@ -63,8 +63,8 @@ class FakeLog:
     def line(self, number: int) -> str:
         return self.lines[number]
 
-    def poll(self, *, may_skip: bool) -> Change:
-        return Change.NONE
+    def poll(self, *, may_skip: bool) -> LogChange:
+        return LogChange.NONE
 
     def load_older(self) -> bool:
         return False

@@ -14,7 +14,7 @@ from textual.geometry import Region
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from rltui.core.log_source import Change
+from rltui.core.lines import LogChange
 from rltui.ui.widgets import log_pane
 from rltui.ui.widgets.log_pane import LogPane
 
@@ -29,7 +29,7 @@ class FakeLog:
         self.start = hidden
         self.stop = len(lines)
         self.problem = problem
-        self.change = Change.NONE
+        self.change = LogChange.NONE
         self.polls = 0
         self.reads: list[int] = []
 
@@ -37,10 +37,10 @@ class FakeLog:
         self.reads.append(number)
         return self.text[number]
 
-    def poll(self, *, may_skip: bool) -> Change:
+    def poll(self, *, may_skip: bool) -> LogChange:
         self.polls += 1
-        change, self.change = self.change, Change.NONE
-        if change is Change.RESET:
+        change, self.change = self.change, LogChange.NONE
+        if change is LogChange.RESET:
             self.start = 0
         self.stop = len(self.text)
         return change
@@ -55,11 +55,11 @@ class FakeLog:
 
     def append(self, *lines: str) -> None:
         self.text.extend(lines)
-        self.change = Change.GREW
+        self.change = LogChange.GREW
 
     def replace(self, *lines: str) -> None:
         self.text = list(lines)
-        self.change = Change.RESET
+        self.change = LogChange.RESET
 
 
 class PaneApp(App[None]):

@@ -6,7 +6,7 @@ import pytest
 from rich.cells import cell_len
 from rich.style import Style
 
-from rltui.core.levels import Level
+from rltui.core.lines import Level
 from rltui.ui.widgets.log_strips import LogStrips, wrap_cuts
 
 

@@ -10,7 +10,7 @@ from rltui.core.gpu.out_of_memory import (
     verdict,
 )
 from rltui.core.gpu.report import OutOfMemory
-from rltui.core.units import GIB
+from rltui.core.text import GIB
 
 ALLOCATION = OutOfMemory(
     kind="allocation",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rltui.core.config_report import KnobInfo
 from rltui.core.gpu.remedies import MOST_REMEDIES, remedies
 from rltui.core.gpu.report import OutOfMemory, Remedy
-from rltui.core.units import GIB
+from rltui.core.text import GIB
 from rltui.frameworks.memory_levers import LEVERS
 
 TORCH = OutOfMemory(

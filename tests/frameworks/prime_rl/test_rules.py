@@ -12,7 +12,7 @@ import pytest
 from tests.frameworks.prime_rl.runs import framework
 
 from rltui.core.config_report import Problem
-from rltui.core.toml_values import split_key
+from rltui.core.toml.values import split_key
 from rltui.frameworks.base import ConfigFile, ConfigFiles
 from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, SPLIT, snapshots
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, TextIO, cast
 
-from rltui.core.terminal_text import encodable, json_encodable, json_escaped, visible
+from rltui.core.text import encodable, json_encodable, json_escaped, visible
 from rltui.errors import UsageError
 
 

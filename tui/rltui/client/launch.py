@@ -89,7 +89,7 @@ def choose(name: str | None) -> ExperimentRecord:
     if name is not None:
         record = find_experiment(name)
         if record is None:
-            from rltui.core.suggest import unknown
+            from rltui.core.text import unknown
 
             raise unknown("experiment", name, [other.name for other in known_experiments()])
         return record
@@ -219,7 +219,7 @@ def _no_terminal(record: ExperimentRecord, component: str) -> RltuiError:
     if component == "supervisor":
         return RltuiError("the supervisor has no terminal", hint=f"read its log: {control.supervisor_log}")
     if not attempts:
-        from rltui.core.suggest import unknown
+        from rltui.core.text import unknown
         from rltui.services import layout_files
 
         known = [spec.id for spec in layout_files.load_for(record).component]

@@ -10,7 +10,7 @@ from rltui.core.api import Alert, JournalEntry, Plan, Request, Status
 from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.layout import Screen
-from rltui.core.log_source import LogSource
+from rltui.core.lines import LogSource
 from rltui.errors import RltuiError
 
 Event = Status | GpuReport | KnobTable | JournalEntry | Alert

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from rltui.core.config_report import Problem
 from rltui.core.layout import ComponentSpec, Layout
-from rltui.core.suggest import did_you_mean
 from rltui.core.template import Missing, TemplateValue, placeholders, render
+from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework, RunContext
 from rltui.frameworks.generic import CONFIG

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rltui.core.api import Alert
-from rltui.core.durations import duration
+from rltui.core.text import duration
 
 SEVERITIES = ("information", "warning", "error")
 """From the least to the most severe."""

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rltui.core.durations import duration
-from rltui.core.units import GIB, gib
+from rltui.core.text import GIB, duration, gib
 
 LEAST_FREE_BYTES = GIB
 """With less, logs and metrics are at risk as well."""

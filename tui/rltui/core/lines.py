@@ -1,4 +1,4 @@
-"""From the raw bytes of a log line to text that is safe to show.
+"""Log lines: from their raw bytes to text that is safe to show, with colours, level and filter.
 
 Colours survive as spans. Every other escape sequence, control character, bidirectional override and invisible
 character is dropped, so that nothing a log contains can act on the terminal or disguise other text.
@@ -9,31 +9,212 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import lru_cache
+from typing import Protocol
 
-from rltui.core.levels import Level, detect_level
-from rltui.core.sgr import PLAIN, SgrStyle, apply_sgr
-from rltui.core.terminal_text import INVISIBLE
+from rltui.core.text import INVISIBLE
+
+Colour = int | tuple[int, int, int]
+"""A palette number 0–255 (0–15 are the terminal's own colours) or red, green, blue of 0–255 each."""
+
+
+@dataclass(frozen=True, slots=True)
+class SgrStyle:
+    """How a piece of log text wants to look. `None` as a colour means the default one."""
+
+    fg: Colour | None = None
+    bg: Colour | None = None
+    bold: bool = False
+    dim: bool = False
+    italic: bool = False
+    underline: bool = False
+    reverse: bool = False
+
+
+PLAIN = SgrStyle()
+
+_FLAGS: dict[int, dict[str, bool]] = {
+    1: {"bold": True},
+    2: {"dim": True},
+    3: {"italic": True},
+    4: {"underline": True},
+    7: {"reverse": True},
+    21: {"underline": True},
+    22: {"bold": False, "dim": False},
+    23: {"italic": False},
+    24: {"underline": False},
+    27: {"reverse": False},
+}
+
+
+@lru_cache(maxsize=1024)
+def apply_sgr(style: SgrStyle, parameters: str) -> SgrStyle:
+    """Return `style` after `ESC [ parameters m`. Unknown or malformed parameters change nothing."""
+    groups = [_numbers(group) for group in parameters.split(";")]
+    position = 0
+    while position < len(groups):
+        group = groups[position]
+        position += 1
+        code = group[0]
+        if code in (38, 48):
+            if len(group) == 1:
+                colour, used = _colour([part[0] for part in groups[position : position + 4]])
+                position += used
+            else:
+                colour, _ = _colour(_without_colour_space(group[1:]))
+            if colour is not None:
+                style = replace(style, fg=colour) if code == 38 else replace(style, bg=colour)
+        elif code == 4 and group[1:] == [0]:
+            style = replace(style, underline=False)
+        else:
+            style = _apply_code(style, code)
+    return style
+
+
+def _apply_code(style: SgrStyle, code: int) -> SgrStyle:
+    if code == 0:
+        return PLAIN
+    if code in _FLAGS:
+        return replace(style, **_FLAGS[code])
+    tens, units = divmod(code, 10)
+    match tens:
+        case 3 | 9 if units < 8:
+            return replace(style, fg=units + (8 if tens == 9 else 0))
+        case 4 | 10 if units < 8:
+            return replace(style, bg=units + (8 if tens == 10 else 0))
+    if code == 39:
+        return replace(style, fg=None)
+    return replace(style, bg=None) if code == 49 else style
+
+
+def _colour(arguments: list[int]) -> tuple[Colour | None, int]:
+    """Read what follows 38 or 48: the colour, if it is a valid one, and how many arguments it took."""
+    match arguments:
+        case [5, index, *_]:
+            return (index if index < 256 else None), 2
+        case [2, red, green, blue]:
+            return ((red, green, blue) if max(red, green, blue) < 256 else None), 4
+    return None, len(arguments)
+
+
+def _without_colour_space(arguments: list[int]) -> list[int]:
+    """Drop the colour space of `2:<space>:r:g:b`, the long colon form."""
+    return [2, *arguments[2:5]] if arguments[:1] == [2] and len(arguments) > 4 else arguments
+
+
+def _numbers(group: str) -> list[int]:
+    return [int(part) if part.isdecimal() and len(part) < 6 else 0 for part in group.split(":")]
+
+
+class Level(StrEnum):
+    """Levels in rising order of severity, under loguru's names."""
+
+    TRACE = "trace"
+    DEBUG = "debug"
+    INFO = "info"
+    SUCCESS = "success"
+    WARNING = "warning"
+    ERROR = "error"
+    CRITICAL = "critical"
+
+    @property
+    def severity(self) -> int:
+        """Rank among the levels, 0 for the least severe."""
+        return _SEVERITY[self]
+
+
+_SEVERITY = {level: rank for rank, level in enumerate(Level)}
+_SYNONYMS = {"WARN": Level.WARNING, "FATAL": Level.CRITICAL, "EXCEPTION": Level.ERROR}
+_GLOG = {"I": Level.INFO, "W": Level.WARNING, "E": Level.ERROR, "F": Level.CRITICAL}
+
+_NAME = r"TRACE|DEBUG|INFO|SUCCESS|WARN(?:ING)?|ERROR|EXCEPTION|CRITICAL|FATAL"
+_RANK = r"(?:\[[A-Za-z_]\w*\]:\s?){0,3}"
+"""torchrun's `[trainer0]:` and torch's own `[rank0]:`."""
+_PROCESS = r"(?:\([A-Za-z][^()]{0,80}\bpid=\d+[^()]{0,40}\)\s?)?"
+"""vLLM's `(EngineCore_DP0 pid=12) ` and Ray's `(Worker pid=12, ip=10.0.0.1) `."""
+_CLOCK = r"\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?"
+_START = re.compile(
+    rf"{_RANK}{_PROCESS}\s*(?:{_CLOCK}[\s|-]*(?:[\w.-]{{1,60}} - )?)?"
+    rf"\[?\s*(?P<name>{_NAME})\s*(?=[\]:|,\s-]|$)"
+)
+_JSON = re.compile(rf'"level"\s*:\s*"(?P<name>{_NAME})"', re.IGNORECASE)
+_GLOG_START = re.compile(rf"{_RANK}\[?(?P<letter>[IWEF])\d{{4}} \d\d:\d\d")
+_EXCEPTION = re.compile(
+    rf"{_RANK}{_PROCESS}\s*(?:Traceback \(most recent call last\)"
+    r"|(?:[A-Za-z_]\w*\.)*[A-Za-z_]*(?:Error|Exception|Interrupt|ExitGroup)(?:: |:?$))"
+)
+_PYTHON_WARNING = re.compile(r"\S:\d{1,9}: [A-Za-z]{0,60}Warning: ")
+
+
+def detect_level(text: str) -> Level | None:
+    """Return the level of one sanitised line, or `None` where the line does not say (a continuation)."""
+    head = text[:400]
+    if found := _START.match(head):
+        return parse_level(found["name"])
+    if found := _GLOG_START.match(head):
+        return _GLOG[found["letter"]]
+    if _EXCEPTION.match(head):
+        return Level.ERROR
+    if '"level"' in head and (found := _JSON.search(head)):
+        return parse_level(found["name"])
+    return Level.WARNING if _PYTHON_WARNING.search(head) else None
+
+
+def parse_level(name: str) -> Level | None:
+    """Return the level called `name`, in any case and under the usual synonyms, or `None`."""
+    upper = name.upper()
+    if upper in _SYNONYMS:
+        return _SYNONYMS[upper]
+    return Level(upper.lower()) if upper in Level.__members__ else None
+
+
+@dataclass(slots=True)
+class LineFilter:
+    """Accepts lines that match `pattern` anywhere and are of `level` or more severe; both are optional.
+
+    Feed it the sanitised lines of one log in order: a line without a level, such as one of a traceback, has
+    that of the line before. What precedes the first level counts as `info`.
+    """
+
+    pattern: re.Pattern[str] | None = None
+    level: Level | None = None
+    _current: Level = field(default=Level.INFO, init=False)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether every line passes."""
+        return self.pattern is None and self.level is None
+
+    def accepts(self, text: str) -> bool:
+        """Say whether the next line is to be shown."""
+        if self.level is not None:
+            self._current = detect_level(text) or self._current
+            if self._current.severity < self.level.severity:
+                return False
+        return self.pattern is None or self.pattern.search(text) is not None
+
 
 TAB_COLUMNS = 8
-_RANK = re.compile(r"(?:\[[A-Za-z_]{1,40}\d{1,6}\]:\s?)?")
+_TORCHRUN_RANK = re.compile(r"(?:\[[A-Za-z_]{1,40}\d{1,6}\]:\s?)?")
 """What torchrun puts before a line."""
-_CLOCK = re.compile(r"\d\d:\d\d:\d\d")
+_JSON_CLOCK = re.compile(r"\d\d:\d\d:\d\d")
 _NEWLINES = re.compile(r"\s*[\r\n]\s*")
 LINE_BREAK = " ⏎ "
 """Stands for one inside a message of JSON logging, such as of a traceback."""
 
-_INVISIBLE = f"{INVISIBLE}\ufe00-\ufe0f"
+_DROPPED = f"{INVISIBLE}\ufe00-\ufe0f"
 """With the variation selectors, whose width terminals disagree on."""
 
-_DIRTY = re.compile(f"[\t{_INVISIBLE}]")
+_DIRTY = re.compile(f"[\t{_DROPPED}]")
 _TOKEN = re.compile(
     r"(?:\x1b\[|\x9b)(?P<sgr>[0-9;:]*)m"
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # other control sequences, also cut ones
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x18\x1a\x1b\x80-\x9f]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS
     r"|\x1b[ -/]*[0-Z\\^-~]?"  # what is left of ESC: two or three characters, or cut
     r"|(?P<tabs>\t+)"
-    f"|[{_INVISIBLE}]"
+    f"|[{_DROPPED}]"
 )
 
 
@@ -95,7 +276,7 @@ def _as_line(text: str) -> str:
     """What a record of JSON logging says, behind torchrun's rank; any other text as it is."""
     start = text.find("{")
     try:
-        record = json.loads(text[start:]) if _RANK.fullmatch(text[:start]) else None
+        record = json.loads(text[start:]) if _TORCHRUN_RANK.fullmatch(text[:start]) else None
     except (ValueError, RecursionError):
         return text
     if not isinstance(record, dict):
@@ -103,7 +284,7 @@ def _as_line(text: str) -> str:
     level, message = record.get("level"), record.get("message", record.get("desc"))
     if not isinstance(level, str) or not isinstance(message, str):
         return text
-    time = _CLOCK.search(str(record.get("timestamp", "")))
+    time = _JSON_CLOCK.search(str(record.get("timestamp", "")))
     trace = record.get("exception") or record.get("traceback")
     said = message if not isinstance(trace, str) else f"{message}\n{trace}"
     whole = _NEWLINES.sub(LINE_BREAK, said.strip())
@@ -135,3 +316,45 @@ def _sanitise(raw: str) -> tuple[str, tuple[Span, ...]]:
             put(" " * (len(tabs) * TAB_COLUMNS - length % TAB_COLUMNS))
     put(raw[position:])
     return "".join(pieces), tuple(spans)
+
+
+class LogChange(StrEnum):
+    """What a poll found."""
+
+    NONE = "none"
+    GREW = "grew"
+    """More text: line `stop - 1` of before may read differently, lines before it are unchanged."""
+    RESET = "reset"
+    """Other text: all line numbers start anew."""
+
+
+class LogSource(Protocol):
+    """Numbered lines of a log that grows.
+
+    Numbers are stable until a reset, need not start at 0 and may be negative: line 0 lies near where reading
+    began, and older lines get smaller numbers as they are indexed.
+    """
+
+    @property
+    def start(self) -> int:
+        """Number of the oldest line known; falls when older ones are indexed."""
+
+    @property
+    def stop(self) -> int:
+        """One past the newest line, an unfinished one included."""
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing can be read, in a few words; `None` while all is well."""
+
+    def line(self, number: int) -> str:
+        """Return a line, decoded, with colours and other escape sequences still in it."""
+
+    def poll(self, *, may_skip: bool) -> LogChange:
+        """Look for news, in a few milliseconds at most. `may_skip` allows a reset that jumps to the end."""
+
+    def load_older(self) -> bool:
+        """Index some more lines before `start`, in a few milliseconds. `False` when there are none."""
+
+    def close(self) -> None:
+        """Give the file back. Whoever opened the source calls this when it is no longer shown."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rltui.core.durations import duration
 from rltui.core.layout import Restart
+from rltui.core.text import duration
 
 MOST_DOUBLINGS = 30
 """More would leave the range of a float, and of patience."""

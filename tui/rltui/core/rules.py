@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from rltui.core.knobs import TomlValue, shown
+from rltui.core.knobs import shown
+from rltui.core.toml.values import TomlValue
 
 Severity = Literal["error", "warning", "hint"]
 Values = Mapping[str, Any]

@@ -11,8 +11,8 @@ import statistics
 from collections import deque
 from dataclasses import dataclass
 
-from rltui.core.durations import duration
 from rltui.core.inference_activity import InferenceActivity
+from rltui.core.text import duration
 
 REMEMBERED_PAUSES = 20
 """The median period is taken of so many."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rltui.core.config_report import DerivedValue
-from rltui.core.units import grouped
+from rltui.core.text import grouped
 
 NAME = "estimated step time"
 

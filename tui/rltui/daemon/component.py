@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Protocol
 
 from rltui.core.api import ComponentState, ComponentStatus
-from rltui.core.durations import duration
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.layout import ComponentSpec, Ready
 from rltui.core.lifecycle import (
@@ -31,6 +30,7 @@ from rltui.core.lifecycle import (
     Stuck,
     advance,
 )
+from rltui.core.text import duration
 from rltui.daemon.attempt import SPAWN_TIMEOUT_S, Attempt
 from rltui.daemon.ending import Ending
 from rltui.daemon.tasks import spawn

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from rltui.core.api import Alert, ComponentState
-from rltui.core.durations import duration
 from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import Life
+from rltui.core.text import duration
 
 JOURNAL_KINDS = {
     ComponentState.STARTING: "start",

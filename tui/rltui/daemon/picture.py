@@ -7,19 +7,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from rltui.core.api import ComponentState, ComponentStatus, Down, Status
-from rltui.core.command_text import ssh_host
 from rltui.core.inference_activity import InferenceActivity, facts_of
 from rltui.core.lifecycle import Life
+from rltui.core.text import ssh_host
 from rltui.daemon.component import ComponentRunner
-from rltui.daemon.memory_outlook import MemoryOutlook
+from rltui.daemon.forecast import MemoryOutlook, RemedyDesk
 from rltui.daemon.orphans import OrphanWatch
 from rltui.daemon.progress import ProgressTracker
-from rltui.daemon.remedies import RemedyDesk
 from rltui.daemon.rollback import RollbackWatch
 from rltui.daemon.setup import Setup
 from rltui.errors import ConfigError
 from rltui.services.config_store import ConfigStore
-from rltui.services.followed_logs import FollowedLogs
+from rltui.services.logs.followed import FollowedLogs
 from rltui.services.observed import is_growing, title_of
 from rltui.services.recipe import Recipe
 

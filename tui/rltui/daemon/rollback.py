@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 from rltui.core.api import Alert, ComponentState, Plan, Request, RollbackOffer
-from rltui.core.durations import duration
 from rltui.core.edit_log import EditRecord
 from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import Life
+from rltui.core.text import duration
 from rltui.services.intent import AppliedEdit
 from rltui.services.processes import AttemptRecord
 

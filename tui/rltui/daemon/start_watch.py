@@ -10,9 +10,9 @@ import time
 from collections.abc import Sequence
 
 from rltui.core.api import ComponentState
-from rltui.core.durations import duration
 from rltui.core.failure_cause import FailurePattern, find_cause
 from rltui.core.start_phase import phase_of
+from rltui.core.text import duration
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.stalls import log_size
 from rltui.daemon.supervisor import Supervisor

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 
 from rltui.core.api import Alert, ComponentState, Orphan, Plan, Request
-from rltui.core.durations import duration
+from rltui.core.text import duration
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.tasks import spawn
 from rltui.daemon.telling import Teller

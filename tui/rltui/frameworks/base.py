@@ -10,17 +10,16 @@ from typing import Any
 
 from rltui import paths
 from rltui.core.batch import BatchKnobs
-from rltui.core.config_copy import edited
-from rltui.core.config_report import DerivedValue, KnobValue, Problem
+from rltui.core.config_data import edited, value_at
+from rltui.core.config_report import DerivedValue, Problem
 from rltui.core.config_schema import ConfigSchema
 from rltui.core.failure_cause import FailurePattern
-from rltui.core.gpu.engine import EngineMemory
-from rltui.core.knobs import Knob
+from rltui.core.gpu.budget import EngineMemory
+from rltui.core.knobs import Knob, KnobValue
 from rltui.core.layout import Layout
 from rltui.core.metrics import MetricNames
 from rltui.core.plan import RestartRule
 from rltui.core.template import Missing, TemplateValue
-from rltui.frameworks.config_data import value_at
 from rltui.frameworks.failures import COMMON
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rltui.core.durations import duration
 from rltui.core.failure_cause import FailurePattern, Groups, Weight
+from rltui.core.text import duration
 from rltui.frameworks.memory import MEMORY
 
 _REFUSED = r"(?<!\d)\d{1,6} validation error(?:\(s\)|s)? for \w*(?:Config|Args|Arguments|Settings)\b"
@@ -116,7 +116,6 @@ CONFIG: tuple[FailurePattern, ...] = (
         hopeless=True,
     ),
 )
-
 
 _INDEX = "an index was out of range on the GPU"
 _INDEX_REMEDY = (

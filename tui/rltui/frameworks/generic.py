@@ -14,15 +14,15 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 
-from rltui.core.config_merge import deep_leaves
+from rltui.core.config_data import deep_leaves, leaves
 from rltui.core.failure_cause import LONGEST_LINE
-from rltui.core.knobs import Knob, KnobKind, TomlValue
+from rltui.core.knobs import Knob, KnobKind
 from rltui.core.layout import Layout
 from rltui.core.metrics import MetricNames
 from rltui.core.template import TemplateValue, placeholders
+from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Fact, Framework, PortKnob, RunContext
-from rltui.frameworks.config_data import leaves
 
 CONFIG = "config."
 """Placeholders of config files begin so."""

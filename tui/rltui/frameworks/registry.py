@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pkgutil import resolve_name
 from typing import Any
 
-from rltui.core.suggest import did_you_mean
+from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Checkout, Framework, Parsed
 

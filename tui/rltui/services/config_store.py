@@ -11,10 +11,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from rltui.core.batch import other_way
-from rltui.core.config_report import DerivedValue, KnobInfo, KnobTable, KnobValue, PendingKnob, Problem
-from rltui.core.knob_values import resolve_edits
-from rltui.core.knobs import Knob, TomlValue
+from rltui.core.config_report import DerivedValue, KnobInfo, KnobTable, PendingKnob, Problem
+from rltui.core.knobs import Knob, KnobValue, resolve_edits
 from rltui.core.run_health import large_step
+from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework, as_passed, values_of
 from rltui.frameworks.generic import above, added_knob

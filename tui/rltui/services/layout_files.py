@@ -22,7 +22,7 @@ from rltui.core.layout import (
     Stall,
     Stop,
 )
-from rltui.core.suggest import did_you_mean
+from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError
 from rltui.services import model_faults, toml_source
 from rltui.services.experiment_files import ExperimentRecord

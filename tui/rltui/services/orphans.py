@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Protocol
 
 from rltui.core.api import Orphan
-from rltui.core.command_text import short_command
 from rltui.core.gpu.report import GpuReport
+from rltui.core.text import short_command
 from rltui.services import processes
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.processes import Leftover, ProcessId

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from rltui.core.command_text import short_command
+from rltui.core.text import short_command
 from rltui.services import processes
 from rltui.services.process_origin import Origin, Trace, origin, read_trace
 from rltui.services.processes import ProcessId

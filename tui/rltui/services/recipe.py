@@ -10,12 +10,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from rltui.core.config_copy import edited
-from rltui.core.config_merge import changed_keys, deep_leaves
-from rltui.core.config_report import KnobValue
-from rltui.core.gpu.choice import GpuChoice
-from rltui.core.gpu.engine import EngineMemory
+from rltui.core.config_data import changed_keys, deep_leaves, edited
+from rltui.core.gpu.budget import EngineMemory
+from rltui.core.gpu.devices import GpuChoice
 from rltui.core.gpu.report import GpuDevice
+from rltui.core.knobs import KnobValue
 from rltui.core.layout import PROBES, GpuSourceSpec, Layout, Ready, address_fault
 from rltui.core.template import Missing, TemplateValue, placeholders, render, render_arguments
 from rltui.errors import ConfigError
@@ -30,7 +29,8 @@ from rltui.frameworks.base import (
 )
 from rltui.frameworks.generic import CONFIG
 from rltui.services.checkout import run_prefix
-from rltui.services.cuda_devices import (
+from rltui.services.experiment_files import ExperimentRecord
+from rltui.services.gpu.cuda import (
     DEVICE_ORDER,
     VISIBLE_DEVICES,
     Choose,
@@ -40,7 +40,6 @@ from rltui.services.cuda_devices import (
     usable_devices,
     visible_devices,
 )
-from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.of_files import OfFiles
 from rltui.services.resolution import read_made
 

@@ -14,7 +14,7 @@ from rltui.core.rules import (
     same,
     same_port,
 )
-from rltui.core.suggest import did_you_mean
+from rltui.core.text import did_you_mean
 
 BATCH = BatchKnobs(
     batch_size="orchestrator.batch_size",

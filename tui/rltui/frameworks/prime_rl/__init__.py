@@ -13,8 +13,8 @@ from typing import Any
 from rltui.core.batch import BatchKnobs
 from rltui.core.config_report import DerivedValue, Problem
 from rltui.core.config_schema import ConfigSchema
-from rltui.core.knobs import TomlValue
 from rltui.core.rules import Rule, Values
+from rltui.core.toml.values import TomlValue
 from rltui.frameworks.base import ConfigFile, ConfigFiles, OwnValidation, Parsed
 from rltui.frameworks.prime_rl import configs, detection, figures, generation, log_lines, values
 from rltui.frameworks.prime_rl.generation import Generation

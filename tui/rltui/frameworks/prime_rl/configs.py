@@ -14,10 +14,10 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from rltui.core.config_data import leaves
 from rltui.core.config_schema import ConfigSchema
-from rltui.core.knobs import TomlValue
 from rltui.core.rules import Values, is_on, own
-from rltui.frameworks.config_data import leaves
+from rltui.core.toml.values import TomlValue
 from rltui.frameworks.prime_rl.rules import (
     BROADCAST,
     LORA_RANKS,

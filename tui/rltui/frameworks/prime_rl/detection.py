@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
+from rltui.core.config_data import value_at
 from rltui.frameworks.base import Checkout, Parsed
-from rltui.frameworks.config_data import value_at
 from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, PARTS, SPLIT, best, fit, snapshots
 
 _OF_OVERLAYS = frozenset(

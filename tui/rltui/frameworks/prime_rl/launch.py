@@ -9,20 +9,13 @@ from math import prod
 from pathlib import PurePath
 from typing import Any
 
-from rltui.core.config_report import KnobValue
-from rltui.core.gpu.engine import EngineMemory
-from rltui.core.knobs import TomlValue
+from rltui.core.config_data import value_at
+from rltui.core.gpu.budget import EngineMemory
+from rltui.core.knobs import KnobValue
 from rltui.core.plan import RestartRule
 from rltui.core.template import Missing, TemplateValue
-from rltui.frameworks.base import (
-    ConfigFiles,
-    PortKnob,
-    Resolution,
-    RunContext,
-    RunFiles,
-    ServiceCall,
-)
-from rltui.frameworks.config_data import value_at
+from rltui.core.toml.values import TomlValue
+from rltui.frameworks.base import ConfigFiles, PortKnob, Resolution, RunContext, RunFiles, ServiceCall
 from rltui.frameworks.generic import common_values
 from rltui.frameworks.prime_rl import ports
 from rltui.frameworks.prime_rl.generation import SINGLE, Generation

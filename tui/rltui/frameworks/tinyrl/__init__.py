@@ -10,16 +10,25 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from rltui.core.batch import BatchKnobs, accumulation, batch_figures
-from rltui.core.config_report import DerivedValue, KnobValue
+from rltui.core.config_data import value_at
+from rltui.core.config_report import DerivedValue
 from rltui.core.config_schema import ConfigSchema
 from rltui.core.failure_cause import FailurePattern, Weight
-from rltui.core.gpu.engine import EngineMemory
-from rltui.core.knobs import TomlValue
+from rltui.core.gpu.budget import EngineMemory
+from rltui.core.knobs import KnobValue
 from rltui.core.plan import RestartRule
 from rltui.core.rules import Rule, Values
 from rltui.core.template import Missing, TemplateValue
-from rltui.frameworks.base import ConfigFile, ConfigFiles, Fact, Parsed, PortKnob, RunContext, RunFiles
-from rltui.frameworks.config_data import value_at
+from rltui.core.toml.values import TomlValue
+from rltui.frameworks.base import (
+    ConfigFile,
+    ConfigFiles,
+    Fact,
+    Parsed,
+    PortKnob,
+    RunContext,
+    RunFiles,
+)
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.schemas import Names, Overlay, SchemaFramework
 from rltui.tinyrl.rules import BATCH, SHARED, following, rl_rules, sft_rules

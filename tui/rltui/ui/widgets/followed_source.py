@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rltui.core.log_source import LogSource
+from rltui.core.lines import LogSource
 from rltui.errors import RltuiError
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.log_pane import LogPane

@@ -8,7 +8,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from rltui.core.gpu.report import MemoryVerdict
-from rltui.core.units import gib
+from rltui.core.text import gib
 
 _FAINT = "$foreground 60%"
 _MARKS = {"fits": ("✓", "$text-success"), "unknown": ("?", _FAINT)}

@@ -14,9 +14,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
-from rltui.core.levels import Level
-from rltui.core.lines import plain_text
-from rltui.core.log_source import Change, LogSource
+from rltui.core.lines import Level, LogChange, LogSource, plain_text
 from rltui.ui.widgets.log_strips import LogStrips, colourless_style, rich_style
 from rltui.ui.widgets.log_viewport import LogViewport, Row
 
@@ -119,11 +117,11 @@ class LogPane(Widget, can_focus=True):
         stop = self._source.stop
         painted_stop = self._viewport.stop
         match self._source.poll(may_skip=self.follow):
-            case Change.NONE if not self._paint_is_due:
+            case LogChange.NONE if not self._paint_is_due:
                 return
-            case Change.GREW:
+            case LogChange.GREW:
                 self._strips.forget(stop - 1)
-            case Change.RESET:
+            case LogChange.RESET:
                 self._strips.clear()
                 painted_stop = self._source.start
         flooded = self._source.stop - painted_stop > FLOOD_LINES

@@ -11,9 +11,7 @@ from rich.style import Style
 from textual.cache import LRUCache
 from textual.strip import Strip
 
-from rltui.core.levels import Level
-from rltui.core.lines import Line, parse_line
-from rltui.core.sgr import Colour, SgrStyle
+from rltui.core.lines import Colour, Level, Line, SgrStyle, parse_line
 
 KEPT_LINES = 512
 

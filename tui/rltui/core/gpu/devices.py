@@ -1,0 +1,142 @@
+"""Which devices a process sees: `CUDA_VISIBLE_DEVICES` in full. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rltui.core.gpu.report import GpuDevice
+
+
+@dataclass(frozen=True, slots=True)
+class GpuChoice:
+    """A list of devices in the grammar of `CUDA_VISIBLE_DEVICES`."""
+
+    text: str | None = ""
+    """`None`: all devices; empty: none."""
+    by_bus: bool = True
+    """Numbers count in the order of the PCI bus, as NVML's do and `CUDA_DEVICE_ORDER=PCI_BUS_ID` has it.
+    False: in CUDA's own order, fastest first."""
+
+
+_NUMBER = re.compile(r"\+?[0-9]+")
+
+
+def chosen_devices(
+    choice: GpuChoice, devices: Sequence[GpuDevice], *, fastest_first: Sequence[str] = ()
+) -> tuple[GpuDevice, ...]:
+    """The devices that a CUDA process given `choice` sees, in its own order: `cuda:0` first.
+
+    As CUDA does it (programming guide, "CUDA environment variables"; MIG user guide, "Device enumeration";
+    `torch/cuda/__init__.py`): no text is all; the list ends at the first entry that names no device; a device
+    named twice makes the whole list invalid; a UUID may be cut short while it stays unique. A GPU in MIG mode
+    stands for its first slice, and a process that sees a slice sees nothing else.
+
+    Args:
+        choice: what the process was given.
+        devices: all of a report, in any order. Those of other hosts are never chosen.
+        fastest_first: UUIDs (`GPU-…`) in CUDA's own order, used where `choice` counts in that. Where it is
+            empty, and where there are MIG slices (CUDA lists just one of them), numbers are taken as NVML's.
+    """
+    gpus = _local_gpus(devices)
+    numbered = gpus if choice.by_bus else _in_cuda_order(gpus, fastest_first)
+    if choice.text is None:
+        slices = [gpu.visible for gpu in numbered if gpu and gpu.slices]
+        return tuple(slices[:1]) or tuple(gpu.visible for gpu in numbered if gpu)
+    chosen: list[GpuDevice] = []
+    for entry in choice.text.split(","):
+        device = _named(entry.strip(), gpus, numbered)
+        if device is None:
+            break
+        if device.mig is not None:
+            return (device,)
+        if device in chosen:
+            return ()
+        chosen.append(device)
+    return tuple(chosen)
+
+
+def is_order_certain(
+    choice: GpuChoice, devices: Sequence[GpuDevice], *, fastest_first: Sequence[str] = ()
+) -> bool:
+    """Whether `chosen_devices` knows the order that the numbers of `choice`, or of its process, count in.
+
+    CUDA's own order is by speed, so it is NVML's where all models are equal.
+    """
+    entries = None if choice.text is None else [entry.strip() for entry in choice.text.split(",")]
+    counts = entries is None or any(_NUMBER.match(entry) for entry in entries)
+    if choice.by_bus or fastest_first or not counts:
+        return True
+    return len({gpu.visible.name for gpu in _local_gpus(devices)}) < 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Gpu:
+    """One card of this machine."""
+
+    whole: GpuDevice | None
+    """Itself; `None` where a report lists its slices only."""
+    slices: tuple[GpuDevice, ...]
+    """Its MIG slices, by number."""
+
+    @property
+    def visible(self) -> GpuDevice:
+        """What CUDA makes of its number or UUID."""
+        device = self.slices[0] if self.slices else self.whole
+        assert device is not None
+        return device
+
+
+def _local_gpus(devices: Sequence[GpuDevice]) -> list[_Gpu]:
+    """Cards of this machine in NVML's order, which is that of the PCI bus in practice."""
+    rows: dict[int, list[GpuDevice]] = {}
+    for device in devices:
+        if not device.host:
+            rows.setdefault(device.index, []).append(device)
+    return [_gpu(rows[index]) for index in sorted(rows)]
+
+
+def _gpu(rows: list[GpuDevice]) -> _Gpu:
+    slices = sorted((row.mig, position) for position, row in enumerate(rows) if row.mig is not None)
+    whole = next((row for row in rows if row.mig is None), None)
+    return _Gpu(whole, tuple(rows[position] for _, position in slices))
+
+
+def _in_cuda_order(gpus: Sequence[_Gpu], fastest_first: Sequence[str]) -> Sequence[_Gpu | None]:
+    """`None` stands for a card that CUDA counts and the report does not have."""
+    if not fastest_first or any(gpu.slices for gpu in gpus):
+        return gpus
+    by_uuid = {gpu.visible.uuid.lower(): gpu for gpu in gpus}
+    return [by_uuid.get(uuid.lower()) for uuid in fastest_first]
+
+
+def _named(entry: str, gpus: Sequence[_Gpu], numbered: Sequence[_Gpu | None]) -> GpuDevice | None:
+    """The device that one entry of a list names, `None` where CUDA would find none, or we cannot tell."""
+    if entry.startswith("MIG-"):
+        slices = [part for gpu in gpus for part in gpu.slices]
+        return _by_uuid(entry, slices) or _by_parent(entry.removeprefix("MIG-"), gpus)
+    if entry.startswith("GPU-"):
+        gpu = _by_whole(entry, gpus)
+    else:
+        number = _NUMBER.match(entry)
+        index = int(number[0]) if number else len(numbered)
+        gpu = numbered[index] if index < len(numbered) else None
+    return gpu.visible if gpu else None
+
+
+def _by_parent(entry: str, gpus: Sequence[_Gpu]) -> GpuDevice | None:
+    """`GPU-<uuid>/<gi>/<ci>`, the form before R470: only a single slice can be told without the ids."""
+    gpu = _by_whole(entry.partition("/")[0], gpus) if "/" in entry else None
+    return gpu.slices[0] if gpu and len(gpu.slices) == 1 else None
+
+
+def _by_whole(start: str, gpus: Sequence[_Gpu]) -> _Gpu | None:
+    wholes = [gpu.whole for gpu in gpus if gpu.whole]
+    found = _by_uuid(start, wholes)
+    return next((gpu for gpu in gpus if gpu.whole is found), None) if found else None
+
+
+def _by_uuid(start: str, devices: Sequence[GpuDevice]) -> GpuDevice | None:
+    matches = [device for device in devices if device.uuid.lower().startswith(start.lower())]
+    return matches[0] if len(matches) == 1 else None

@@ -1,0 +1,234 @@
+"""Text for people: made fit for a terminal or a JSON document, figures and durations, guesses at names.
+
+Names, titles, values, comments and error texts come from outside. What would act on a terminal or disguise
+other text (control characters, bidirectional overrides, invisible characters) gets a stand-in that can be
+seen. Logs are another matter: `core/lines.py` drops their escape sequences and keeps their colours.
+
+Imports little: `rltui status` uses it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from rltui.errors import UsageError
+
+INVISIBLE = (
+    "\x00-\x08\x0a-\x1f\x7f-\x9f"  # C0 without the tab, DEL, C1
+    "\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\ud800-\udfff"
+    "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e01ef"
+)
+"""Categories Cc, Cf, Zl, Zp and Cs, for a character class; the tab is for each user to decide on."""
+
+_SEEN_INSTEAD = re.compile(f"(?!\n)[{INVISIBLE}]")
+_NOT_UTF8 = range(0xDC80, 0xDD00)
+"""How Python keeps bytes of file names and arguments that are no UTF-8 (PEP 383)."""
+
+_ASCII = {
+    **dict.fromkeys("─━═┄┈╌", "-"),
+    **dict.fromkeys("│┃║┊┆╎", "|"),
+    **dict.fromkeys("┌┐└┘├┤┬┴┼┏┓┗┛╔╗╚╝╭╮╰╯", "+"),
+    **dict.fromkeys("█▇▓", "#"),
+    **dict.fromkeys("▏▎▍▌▋▊▉▒░▁▂▃▄▅▆", ":"),
+    **dict.fromkeys("‘’", "'"),
+    **dict.fromkeys("“”", '"'),
+    **dict.fromkeys("‹«", "<"),
+    **dict.fromkeys("›»", ">"),
+    **dict.fromkeys("–—−", "-"),
+    "…": "...",
+    "→": "->",
+    "←": "<-",
+    "·": "-",
+    "×": "x",
+    "÷": "/",
+    "≤": "<=",
+    "≥": ">=",
+    "°": " deg",
+    "●": "*",
+    "◐": "~",
+    "◌": ".",
+    "◑": "~",
+    "○": "o",
+    "✓": "+",
+    "✗": "x",
+    "⚠": "!",
+    "↻": "@",
+    "≡": "=",
+    "␡": "^?",
+}
+"""What our own signs look like where the terminal's encoding has none of them."""
+
+
+def visible(text: str) -> str:
+    """`text` with a stand-in for each character that is not a visible one; line feeds and tabs stay.
+
+    `␛` for an escape, `‹U+202E›` for a bidirectional override, `‹0xFF›` for a byte that is no UTF-8.
+    """
+    return text if text.isprintable() else _SEEN_INSTEAD.sub(_stand_in, text)
+
+
+def json_escaped(document: str) -> str:
+    r"""The same JSON document, with each such character, which can only be in a string, as `\uXXXX`."""
+    return document if document.isprintable() else _SEEN_INSTEAD.sub(lambda match: _utf16(match[0]), document)
+
+
+def encodable(text: str, encoding: str) -> str:
+    """`text` in characters that `encoding` has: `->` for `→`, `a` for `ä`, `?` where nothing resembles it."""
+    return _encodable(text, encoding, _resembling)
+
+
+def json_encodable(document: str, encoding: str) -> str:
+    """The same JSON document in characters that `encoding` has."""
+    return _encodable(document, encoding, _utf16)
+
+
+def _stand_in(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "␡"
+    return f"‹0x{code - 0xDC00:02X}›" if code in _NOT_UTF8 else f"‹U+{code:04X}›"
+
+
+def _utf16(sign: str) -> str:
+    data = sign.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{data[at : at + 2].hex()}" for at in range(0, len(data), 2))
+
+
+def _encodable(text: str, encoding: str, stand_in: Callable[[str], str]) -> str:
+    if _has(encoding, text):
+        return text
+    return "".join(sign if _has(encoding, sign) else stand_in(sign) for sign in text)
+
+
+def _has(encoding: str, text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _resembling(sign: str) -> str:
+    import unicodedata  # rarely needed
+
+    if known := _ASCII.get(sign):
+        return known
+    if "\u2400" <= sign < "\u2420":
+        return f"^{chr(ord(sign) - 0x2400 + 0x40)}"
+    return "".join(each for each in unicodedata.normalize("NFKD", sign) if each.isascii()) or "?"
+
+
+_SSH_OPTIONS_WITH_VALUE = frozenset("BbcDEeFIiJLlmOoPpQRSWw")
+"""As in ssh(1)."""
+_FOLDERS = re.compile(r"(?<!\S)/\S*/(?=[^/\s])")
+_COMMAND_WIDTH = 40
+
+
+def short_command(command: str, width: int = _COMMAND_WIDTH) -> str:
+    """`python3 -m train.py`: paths without their folders, no control characters, at most `width` in all."""
+    text = _FOLDERS.sub("", "".join(letter if letter.isprintable() else " " for letter in command)).strip()
+    return shortened(text, width)
+
+
+def shortened(text: str, width: int) -> str:
+    """At most `width` characters, the last one an ellipsis where something was cut."""
+    return text if len(text) <= width else text[: max(0, width - 1)] + "…"
+
+
+def listed(names: Sequence[str], last: str = "and") -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return f"{', '.join(names[:-1])} {last} {names[-1]}" if len(names) > 1 else "".join(names)
+
+
+def ssh_host(argv: Sequence[str]) -> str | None:
+    """The machine on which an ssh command runs something that cannot be seen from here; `None` for others."""
+    if not argv or argv[0].rpartition("/")[2] != "ssh":
+        return None
+    words = iter(argv[1:])
+    for word in words:
+        if not word.startswith("-") or word == "-":
+            return word
+        if len(word) == 2 and word[1] in _SSH_OPTIONS_WITH_VALUE:
+            next(words, None)
+    return None
+
+
+def duration(seconds: float) -> str:
+    """Two figures at most: `41s`, `1m40s`, `41m`, `2h05m`, `3d04h`."""
+    whole = max(0, int(seconds))
+    minutes, rest = divmod(whole, 60)
+    hours, minutes_left = divmod(minutes, 60)
+    days, hours_left = divmod(hours, 24)
+    if days:
+        return f"{days}d{hours_left:02d}h"
+    if hours:
+        return f"{hours}h{minutes_left:02d}m"
+    if minutes >= 10:
+        return f"{minutes}m"
+    if minutes:
+        return f"{minutes}m{rest:02d}s"
+    return f"{rest}s"
+
+
+GIB = 1 << 30
+
+
+def gib(size_bytes: float) -> str:
+    """`71.2`, or `141` from a hundred on."""
+    value = size_bytes / GIB
+    return f"{value:.0f}" if value >= 99.95 else f"{value:.1f}"
+
+
+def grouped(figure: float) -> str:
+    """`262,144`, `12,610`, `0.394`: thousands apart, below a thousand four digits that say something."""
+    if isinstance(figure, int) or figure >= 1000:
+        return f"{round(figure):,}"
+    return f"{figure:.4g}"
+
+
+_CLOSE = 0.7
+_CLOSE_KEY = 0.8
+"""Of dotted keys the last parts must be closer: long tables before them resemble each other anyway."""
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that most resembles `name`, upper and lower case and `-` and `_` being one."""
+    import difflib  # rarely needed
+
+    wanted = _plain(name)
+    plain = {_plain(candidate): candidate for candidate in known}
+    if "." in wanted:
+        plain = {key: candidate for key, candidate in plain.items() if _ends_alike(wanted, key)}
+    matches = difflib.get_close_matches(wanted, plain, n=1, cutoff=_CLOSE)
+    return plain[matches[0]] if matches else None
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
+    """The error for a name that somebody typed: the closest known ones, and all of them."""
+    known = list(known)
+    guess = did_you_mean(name, known)
+    there_are = f"there are: {', '.join(known)}" if known else "there is none yet"
+    return UsageError(f"no {what} {name!r}", hint=f"{guess} {there_are}".strip())
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`did you mean X?`, or nothing where nothing is close."""
+    match = closest(name, known)
+    return f"did you mean {match}?" if match else ""
+
+
+def _ends_alike(one: str, other: str) -> bool:
+    import difflib
+
+    last = one.rpartition(".")[2], other.rpartition(".")[2]
+    return difflib.SequenceMatcher(None, *last).ratio() >= _CLOSE_KEY
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "_")

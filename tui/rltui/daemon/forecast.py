@@ -1,0 +1,255 @@
+"""What the present config means for the devices, and what helps who ran out of their memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rltui.core.api import ComponentState, Plan
+from rltui.core.config_report import KnobInfo, Problem
+from rltui.core.gpu.budget import largest_passing_utilization
+from rltui.core.gpu.forecast import worst_per_component
+from rltui.core.gpu.remedies import remedies
+from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuReport, MemoryVerdict, OutOfMemory, Remedy
+from rltui.core.layout import Layout
+from rltui.daemon.component import ComponentRunner
+from rltui.errors import ConfigError
+from rltui.frameworks.base import ConfigFiles
+from rltui.frameworks.memory_levers import LEVERS
+from rltui.services.config_store import ConfigStore
+from rltui.services.experiment_files import ControlFolder
+from rltui.services.gpu.memory_plan import MemoryPlan, newest_peaks
+from rltui.services.gpu.sampling import GpuReadings
+from rltui.services.of_files import OfFiles
+from rltui.services.recipe import Recipe
+
+_MEASURES = (ComponentState.WAITING, ComponentState.STARTING)
+"""An engine in these states has not measured its device's memory, or is at it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Claims:
+    """What a config says of the devices, whatever is used there."""
+
+    engines: frozenset[str]
+    budgets: Mapping[str, tuple[GpuBudget, ...]]
+    """By device key."""
+
+
+class MemoryOutlook:
+    """Looks at config, components and the newest reading; changes nothing."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        runners: Mapping[str, ComponentRunner],
+        store: ConfigStore,
+        memory: MemoryPlan,
+        readings: GpuReadings,
+    ) -> None:
+        self._layout = layout
+        self._runners = runners
+        self._store = store
+        self._memory = memory
+        self._readings = readings
+        self._claims = OfFiles(self._claims_on)
+
+    def added(self, report: GpuReport) -> GpuReport:
+        """`report` with the budgets of all engines, and verdicts on those that do not run.
+
+        Without them where the config cannot be read, of which the teller tells.
+        """
+        if not report.devices:
+            return report
+        try:
+            files = self._store.files
+            claims = self._claims(files, self._readings.present)
+            idle = {name for name, runner in self._runners.items() if not runner.life.alive}
+            engines = idle & claims.engines
+            verdicts = self._memory.verdicts(report.devices, files, starts=idle) if engines else ()
+        except ConfigError:
+            return report
+        devices = tuple(
+            device.model_copy(update={"budgets": claims.budgets[device.key]})
+            if device.key in claims.budgets
+            else device
+            for device in report.devices
+        )
+        shown = worst_per_component(verdict for verdict in verdicts if verdict.component in engines)
+        return report.model_copy(update={"devices": devices, "verdicts": shown})
+
+    def _claims_on(self, files: ConfigFiles, present: Hashable) -> _Claims:
+        del present  # other devices are other budgets
+        engines = frozenset(name for name in self._runners if self._memory.is_engine(name, files))
+        return _Claims(engines, self._memory.budgets(files))
+
+    def of_plan(self, plan: Plan, files: ConfigFiles) -> tuple[MemoryVerdict, ...]:
+        """What each start of `plan` will meet at worst with the config `files`.
+
+        Raises:
+            ConfigError: if the config cannot be understood.
+        """
+        devices = self._readings.newest.devices
+        ended = {orphan.pid for orphan in plan.free}
+        freed = {
+            device.key: sum(process.used_bytes or 0 for process in device.processes if process.pid in ended)
+            for device in devices
+        }
+        return worst_per_component(
+            self._memory.verdicts(devices, files, starts=plan.start, stops=plan.stop, freed=freed)
+        )
+
+    def why_held(self, component: str) -> str | None:
+        """The engine that must be ready first, because it measures a device that `component` loads.
+
+        Memory that another process takes while vLLM profiles counts as vLLM's own, and what is given back
+        then makes it abort (`reference/vllm.md`, section 5).
+        """
+        try:
+            files = self._store.files
+            is_engine = self._memory.is_engine(component, files)
+            sharing = self._memory.sharing(component, files)
+            engines = [name for name in sharing if self._memory.is_engine(name, files)]
+        except ConfigError:
+            return None
+        order = self._layout.start_order()
+        for name in engines:
+            comes_first = not is_engine or order.index(name) < order.index(component)
+            measures = self._runners[name].life.state in _MEASURES
+            if measures and comes_first and component not in self._layout.needs(name):
+                return f"{name} to be ready, which measures the GPU they share while it starts"
+        return None
+
+    def reasons(self, plan: Plan, files: ConfigFiles) -> tuple[str, ...]:
+        """Which starts of `plan` are held back for that.
+
+        Raises:
+            ConfigError: if the config cannot be understood.
+        """
+        engines = [name for name in plan.start if self._memory.is_engine(name, files)]
+        return tuple(
+            f"{name} loads when {engine} is ready, which measures the GPU they share while it starts"
+            for engine in engines
+            for name in self._memory.sharing(engine, files)
+            if name in plan.start and name not in engines and name not in self._layout.needs(engine)
+        )
+
+
+def problems_of(verdicts: Collection[MemoryVerdict]) -> tuple[Problem, ...]:
+    """The bad ones, as warnings: a person is asked before anything starts against them."""
+    return tuple(
+        Problem(severity="warning", key="gpu_memory", message=verdict.text)
+        for verdict in verdicts
+        if verdict.is_bad
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """All that remedies follow from."""
+
+    memory: OutOfMemory
+    knobs: Sequence[KnobInfo]
+    component: str
+    shares_with: Sequence[str]
+    safe_utilization: float | None
+    largest_passing: float | None
+    peak_bytes: int | None
+
+
+Advice = tuple[OutOfMemory, tuple[Remedy, ...]]
+
+
+class RemedyDesk:
+    """Advises on failed components. Lives on the supervisor's loop."""
+
+    def __init__(
+        self,
+        store: ConfigStore,
+        recipe: Recipe,
+        memory: MemoryPlan,
+        control: ControlFolder,
+        readings: GpuReadings,
+    ) -> None:
+        self._store = store
+        self._recipe = recipe
+        self._memory = memory
+        self._control = control
+        self._readings = readings
+        self._given: dict[str, tuple[_Case, tuple[Remedy, ...]]] = {}
+        """By component: the newest advice, and what it was given on."""
+
+    def advice(self, runner: ComponentRunner) -> Advice | None:
+        """The error with its device, and remedies, best first; `None` for what did not run out of memory."""
+        memory = runner.life.exit.memory if runner.life.exit is not None else None
+        if memory is None:
+            return None
+        try:
+            return self._advice(runner.spec.id, memory)
+        except ConfigError:  # told by the teller; what failed is still worth telling
+            return memory, ()
+
+    def _advice(self, component: str, memory: OutOfMemory) -> Advice:
+        files = self._store.files
+        device = _device(self._recipe.devices(component, files), memory)
+        shares_with = self._memory.sharing(component, files)
+        engines = [name for name in (component, *shares_with) if self._memory.is_engine(name, files)]
+        trainers = [name for name in (component, *shares_with) if name not in engines]
+        key = device.key if device is not None else ""
+        peaks = [size for name in trainers if (size := self._peak(name, key)) is not None]
+        found = self._remedies(
+            _Case(
+                memory,
+                self._store.rows({}),
+                component,
+                shares_with,
+                safe_utilization=self._safe_utilization(engines, key),
+                largest_passing=_largest_passing(device),
+                peak_bytes=max(peaks, default=None),
+            )
+        )
+        return memory.model_copy(update={"device": device.index if device is not None else None}), found
+
+    def _remedies(self, case: _Case) -> tuple[Remedy, ...]:
+        """Those that break no rule of the framework. Worked out anew only when something has changed."""
+        known = self._given.get(case.component)
+        if known is not None and known[0] == case:
+            return known[1]
+        found = remedies(
+            case.memory,
+            case.knobs,
+            LEVERS,
+            component=case.component,
+            shares_with=case.shares_with,
+            safe_utilization=case.safe_utilization,
+            largest_passing=case.largest_passing,
+            peak_bytes=case.peak_bytes,
+        )
+        allowed = tuple(remedy for remedy in found if not self._store.preview(remedy.edits).blocked)
+        self._given[case.component] = (case, allowed)
+        return allowed
+
+    def _safe_utilization(self, engines: Sequence[str], key: str) -> float | None:
+        """The smallest that any engine there should have, were everything started anew."""
+        everything = self._memory.components
+        verdicts = self._memory.verdicts(
+            self._readings.newest.devices, self._store.files, starts=everything, stops=everything
+        )
+        on_device = [v for v in verdicts if v.component in engines and key.endswith(f"/{v.uuid}")]
+        return min((v.safe_utilization for v in on_device if v.safe_utilization is not None), default=None)
+
+    def _peak(self, component: str, key: str) -> int | None:
+        found = newest_peaks(self._control, component)
+        return found[1].get(key) if found is not None else None
+
+
+def _device(devices: Sequence[GpuDevice], memory: OutOfMemory) -> GpuDevice | None:
+    """The one that `cuda:N` means; the only one where the text names none."""
+    number = memory.local_device if memory.local_device is not None else 0 if len(devices) == 1 else None
+    return devices[number] if number is not None and number < len(devices) else None
+
+
+def _largest_passing(device: GpuDevice | None) -> float | None:
+    if device is None or device.free_bytes is None:
+        return None
+    return largest_passing_utilization(device, device.free_bytes)

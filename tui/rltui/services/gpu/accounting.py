@@ -1,0 +1,280 @@
+"""Whose the memory of the GPUs is."""
+
+from __future__ import annotations
+
+import operator
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rltui.core.api import Orphan
+from rltui.core.gpu.devices import GpuChoice, chosen_devices
+from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuProcess, GpuReport
+from rltui.core.gpu.shares import ChangeEstimate, Tenant, shares
+from rltui.services import processes
+from rltui.services.process_facts import ProcessFacts, ProcessTable
+from rltui.services.processes import ProcessId
+
+
+@dataclass(frozen=True, slots=True)
+class LivingComponent:
+    """A component of this experiment that runs."""
+
+    component: str
+    attempt: int
+    root_pids: tuple[int, ...]
+    """What all its processes descend from; the first one stands for it where processes cannot be told."""
+    is_starting: bool
+    started_at: float | None
+    """Seconds since the epoch."""
+    choice: GpuChoice
+    utilization: float | None
+    """`gpu_memory_utilization` of an inference engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who a process belongs to, as `GpuProcess` has it."""
+
+    owner: GpuOwner
+    experiment: str | None = None
+    component: str | None = None
+    attempt: int | None = None
+
+
+class Claims:
+    """Owners at one moment, for one experiment or for none."""
+
+    def __init__(
+        self,
+        table: ProcessTable,
+        experiment: str | None,
+        living: Sequence[LivingComponent],
+        orphans: Sequence[Orphan],
+    ) -> None:
+        """See `GpuOwners.attributed`."""
+        self._table = table
+        self._experiment = experiment
+        self._roots = {pid: component for component in living for pid in component.root_pids}
+        self._orphans = {ProcessId(orphan.pid, orphan.start): orphan for orphan in orphans}
+
+    def is_below_root(self, pid: int) -> bool:
+        """It is a component's of this experiment."""
+        facts = self._table.facts(pid)
+        return facts is not None and any(ancestor.pid in self._roots for ancestor in facts.ancestors)
+
+    def fields(self, pid: int) -> Mapping[str, object]:
+        """What a `GpuProcess` says of its process and its owner; nothing where there is no such process."""
+        facts = self._table.facts(pid)
+        if facts is None:
+            return {}
+        claim = self._claim(pid, facts)
+        return {
+            "start": facts.start,
+            "name": facts.name,
+            "command": facts.command,
+            "user": facts.user,
+            "owner": claim.owner,
+            "experiment": claim.experiment,
+            "component": claim.component,
+            "attempt": claim.attempt,
+        }
+
+    def _claim(self, pid: int, facts: ProcessFacts) -> Claim:
+        """The first that holds, from what is certain to what is left."""
+        for ancestor in facts.ancestors:
+            root = self._roots.get(ancestor.pid)
+            if root is not None:
+                return Claim("component", self._experiment, root.component, root.attempt)
+            orphan = self._orphans.get(ancestor)
+            if orphan is not None:
+                return Claim("orphan", self._experiment, orphan.component, orphan.attempt)
+        origin = self._table.origin(pid)
+        if origin is None:
+            return Claim("mine" if facts.is_mine else "other")
+        # Of this experiment, one that lives was started a moment ago: it is among the living next time.
+        home: GpuOwner = "component" if origin.experiment == self._experiment else "experiment"
+        owner: GpuOwner = home if origin.lives else "orphan"
+        return Claim(owner, origin.experiment, origin.component, origin.attempt)
+
+
+__all__ = ["GpuOwners", "LivingComponent"]
+
+
+class GpuOwners:
+    """Names the owner of every process and every share. Keep one for as long as devices are read.
+
+    It remembers titles, which it reads every 5 s only, and how the memory of each device changed. A call
+    reads `/proc` for each process on a GPU and each of its ancestors. Not for two threads at a time.
+    """
+
+    def __init__(
+        self,
+        experiment: str | None,
+        *,
+        pids_are_real: bool | None = None,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Begin to watch; components that are older are adopted, as `ChangeEstimate` says.
+
+        Args:
+            experiment: name of the one whose components will be given; `None`: of none.
+            pids_are_real: the driver's pids name processes here. `None`: true in the initial namespace only.
+            clock: seconds since the epoch.
+            monotonic: seconds.
+        """
+        self._experiment = experiment
+        self._pids_are_real = processes.in_initial_pid_namespace() if pids_are_real is None else pids_are_real
+        self._since = clock()
+        self._table = ProcessTable(monotonic=monotonic)
+        self._estimates: dict[str, ChangeEstimate] = {}
+        self._claimed = _Claimed()
+
+    def attributed(
+        self,
+        report: GpuReport,
+        living: Sequence[LivingComponent],
+        orphans: Sequence[Orphan],
+        *,
+        fastest_first: Sequence[str] = (),
+    ) -> GpuReport:
+        """`report` with the owner of every process, and the shares of every device.
+
+        In another pid namespace than the driver's, as in most containers, the processes of a device that was
+        given to components are replaced by one per component, with an estimate of what that holds. That is
+        taken to be the case when no listed pid is a component's.
+
+        Processes on other hosts stay as they are.
+
+        Args:
+            report: a reading, without owners.
+            living: the components that run now, in start order.
+            orphans: what is known to be left of the experiment's dead attempts.
+            fastest_first: see `chosen_devices`.
+        """
+        tenants = _tenants(report.devices, living, fastest_first)
+        self._table.look_again()
+        self._claimed.keep_for((*living, *orphans, self._table.refreshed_at))
+        claims = Claims(self._table, self._experiment, living, orphans)
+        local = {process.pid for device in report.devices if not device.host for process in device.processes}
+        # First for every device: an estimate lives from history, also while it is not needed.
+        held = {device.key: self._held(device, tenants.get(device.key, ())) for device in report.devices}
+        if self._pids_are_real or not tenants or any(claims.is_below_root(pid) for pid in local):
+            found = {
+                device.key: _with_estimates(self._claimed.of(device, claims), held[device.key])
+                for device in report.devices
+                if not device.host
+            }
+        else:
+            found = {
+                device.key: _stand_ins(tenants[device.key], claims, held[device.key])
+                for device in report.devices
+                if device.key in tenants
+            }
+        devices = [
+            device.model_copy(update={"processes": found.get(device.key, device.processes)})
+            for device in report.devices
+        ]
+        shared = tuple(device.model_copy(update={"shares": shares(device)}) for device in devices)
+        return report.model_copy(update={"devices": shared})
+
+    def _held(self, device: GpuDevice, tenants: Sequence[LivingComponent]) -> Mapping[str, int]:
+        """Guessed bytes by component."""
+        if device.host or device.used_bytes is None:
+            return {}
+        estimate = self._estimates.setdefault(device.key, ChangeEstimate(since=self._since))
+        usable_bytes = device.usable_bytes or device.used_bytes
+        return estimate.update(
+            device.used_bytes, [_tenant(one) for one in tenants], usable_bytes=usable_bytes
+        )
+
+
+class _Claimed:
+    """Listed processes with their owners, for as long as neither a list nor who may own one is another.
+
+    NVML's lists are read every few seconds, memory every second.
+    """
+
+    def __init__(self) -> None:
+        self._situation: tuple[object, ...] = ()
+        self._known: dict[str, tuple[tuple[GpuProcess, ...], tuple[GpuProcess, ...]]] = {}
+        """By device key: as listed, and with owners."""
+
+    def keep_for(self, situation: tuple[object, ...]) -> None:
+        """Forget everything if this is another situation than before."""
+        if situation != self._situation:
+            self._situation, self._known = situation, {}
+
+    def of(self, device: GpuDevice, claims: Claims) -> tuple[GpuProcess, ...]:
+        """The processes of `device`, with owners and without estimates."""
+        listed, claimed = self._known.get(device.key, ((), ()))
+        if not _are_same(listed, device.processes):
+            claimed = tuple(
+                process.model_copy(update=claims.fields(process.pid)) for process in device.processes
+            )
+            self._known[device.key] = device.processes, claimed
+        return claimed
+
+
+def _are_same(listed: tuple[GpuProcess, ...], others: tuple[GpuProcess, ...]) -> bool:
+    """From one reading: as objects, since a process may be replaced by one that looks like it."""
+    return len(listed) == len(others) and all(map(operator.is_, listed, others))
+
+
+def _tenant(living: LivingComponent) -> Tenant:
+    return Tenant(living.component, living.attempt, living.is_starting, living.started_at, living.utilization)
+
+
+def _tenants(
+    devices: Sequence[GpuDevice], living: Sequence[LivingComponent], fastest_first: Sequence[str]
+) -> dict[str, tuple[LivingComponent, ...]]:
+    """By key of each device that was given to somebody who has begun to run."""
+    tenants: dict[str, tuple[LivingComponent, ...]] = {}
+    for component in living:
+        chosen = chosen_devices(component.choice, devices, fastest_first=fastest_first)
+        for device in chosen if component.root_pids else ():
+            tenants[device.key] = (*tenants.get(device.key, ()), component)
+    return tenants
+
+
+def _stand_ins(
+    tenants: Sequence[LivingComponent], claims: Claims, held: Mapping[str, int]
+) -> tuple[GpuProcess, ...]:
+    """One process per component, where the listed ones cannot be told."""
+    return tuple(
+        GpuProcess.model_validate(
+            {
+                "pid": component.root_pids[0],
+                "used_bytes": held.get(component.component),
+                "estimated": True,
+                **claims.fields(component.root_pids[0]),
+            }
+        )
+        for component in tenants
+    )
+
+
+def _with_estimates(found: tuple[GpuProcess, ...], held: Mapping[str, int]) -> tuple[GpuProcess, ...]:
+    """Sizes of components' processes where NVML gives none: a component's first one stands for all of them.
+
+    Where they are all of one component, that has simply the rest, which `shares` knows better.
+    """
+    unknown = [process for process in found if process.used_bytes is None]
+    parties = {(process.owner, process.component) for process in unknown}
+    if len(parties) < 2:
+        return found
+    left = dict(held)
+    for process in found:
+        if process.owner == "component" and process.component in left:
+            left[process.component] -= process.used_bytes or 0
+    return tuple(_with_estimate(process, left) for process in found)
+
+
+def _with_estimate(process: GpuProcess, left: dict[str, int]) -> GpuProcess:
+    """Takes all that is left for its component."""
+    component = process.component
+    if process.used_bytes is not None or process.owner != "component" or component not in left:
+        return process
+    used_bytes, left[component] = max(0, left[component]), 0
+    return process.model_copy(update={"used_bytes": used_bytes, "estimated": True})

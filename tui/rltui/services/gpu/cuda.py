@@ -1,0 +1,134 @@
+"""Which devices a CUDA process started from an environment sees, and whether its torch uses them."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import json
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from rltui.core.gpu.devices import GpuChoice
+from rltui.core.gpu.report import GpuDevice
+from rltui.errors import RltuiError
+from rltui.services.outside import ask
+
+VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
+DEVICE_ORDER = "CUDA_DEVICE_ORDER"
+
+Choose = Callable[[GpuChoice], Sequence[GpuDevice]]
+"""Finds chosen devices among those that were last read."""
+
+
+def no_devices(choice: GpuChoice) -> tuple[GpuDevice, ...]:
+    """Where nobody has looked for devices."""
+    del choice
+    return ()
+
+
+def in_bus_order(environment: Mapping[str, str]) -> bool:
+    """Numbers count as NVML's do. rltui says so to its components, where the user says nothing."""
+    return environment.get(DEVICE_ORDER, "PCI_BUS_ID") == "PCI_BUS_ID"
+
+
+def visible_devices(choose: Choose, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """What `cuda:0`, `cuda:1` … are for a CUDA process, as `CUDA_VISIBLE_DEVICES` names them."""
+    chosen = choose(GpuChoice(environment.get(VISIBLE_DEVICES), in_bus_order(environment)))
+    return tuple(device.uuid or device.label for device in chosen)
+
+
+def numbered_devices(choose: Choose, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The same by NVML's numbers where those count, for programs that take no UUID; slices by UUID."""
+    by_bus = in_bus_order(environment)
+    chosen = choose(GpuChoice(environment.get(VISIBLE_DEVICES), by_bus))
+    return tuple(
+        str(device.index) if by_bus and device.mig is None else device.uuid or device.label
+        for device in chosen
+    )
+
+
+def usable_devices(visible: tuple[str, ...], *, python: str) -> tuple[str, ...]:
+    """Those of `visible` that the torch of this interpreter uses: none where it was built without CUDA."""
+    if not visible:
+        return ()
+    # looks into packages, for nothing where there is no GPU
+
+    return visible if uses_cuda(python) else ()
+
+
+TIMEOUT_S = 20.0
+"""An interpreter on a network drive that nobody has used yet."""
+
+logger = logging.getLogger(__name__)
+
+
+def uses_cuda(python: str) -> bool | None:
+    """Whether the torch of that interpreter was built for CUDA; `None` where it has no torch, or cannot tell.
+
+    Read from `torch/version.py`, which torch's build writes (`tools/generate_torch_version.py`): `cuda` is
+    the toolkit's version there, `None` for CPU and ROCm builds. The name of the wheel does not tell: `2.9.0`
+    from PyPI is a CUDA build on x86, and has no `+cu128` to say so.
+
+    Blocks for the start of an interpreter when another one than ours is asked for the first time.
+
+    Args:
+        python: path of an interpreter, or its name on `PATH`.
+    """
+    for folder in _search_path(python):
+        version = Path(folder, "torch", "version.py")
+        if version.is_file():
+            return _names_cuda(version)
+    return None
+
+
+def _names_cuda(version: Path) -> bool | None:
+    try:
+        tree = ast.parse(version.read_bytes())
+    except (OSError, SyntaxError, ValueError) as error:
+        logger.info("cannot read %s: %s", version, error)
+        return None
+    for node in tree.body:
+        match node:
+            case (
+                ast.Assign(targets=[ast.Name(id="cuda")], value=ast.Constant(value))
+                | ast.AnnAssign(target=ast.Name(id="cuda"), value=ast.Constant(value))
+            ):
+                return value is not None
+    return None
+
+
+def _search_path(python: str) -> Sequence[str]:
+    """`sys.path` of that interpreter, empty where it cannot be run."""
+    found = shutil.which(python)
+    if found is None:
+        return ()
+    path = os.path.abspath(found)  # noqa: PTH100 - a link of a virtual environment is not to be followed
+    if path == sys.executable:
+        return sys.path
+    try:
+        return _ask_search_path(path, _stamps(path))
+    except (RltuiError, OSError, ValueError) as error:
+        logger.info("cannot ask %s for its packages: %s", path, error)
+        return ()
+
+
+def _stamps(path: str) -> tuple[int, ...]:
+    """Changes when another interpreter or virtual environment takes its place."""
+    files = (Path(path), Path(path).parent.parent / "pyvenv.cfg")
+    return tuple(file.stat().st_mtime_ns if file.exists() else 0 for file in files)
+
+
+@functools.lru_cache(maxsize=32)
+def _ask_search_path(path: str, stamps: tuple[int, ...]) -> Sequence[str]:
+    """Asked once: packages come and go in these folders, the folders stay. `stamps` only name the answer.
+
+    Raises:
+        RltuiError, ValueError: it does not run, or is no interpreter.
+    """
+    del stamps
+    code = "import json, sys; print(json.dumps(sys.path[1:]))"  # without the folder it runs in
+    return tuple(json.loads(ask([path, "-c", code], timeout_s=TIMEOUT_S)))

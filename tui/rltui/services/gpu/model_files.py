@@ -1,0 +1,304 @@
+"""The size of a model, from the files in its folder. Never the network, never the weights themselves."""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from rltui.core.gpu.budget import ModelShape
+
+Config = Mapping[str, Any]
+
+_BYTES = {"float64": 8, "float32": 4, "float": 4, "bfloat16": 2, "float16": 2, "half": 2}
+_TEXT_PARTS = ("text_config", "llm_config", "language_config")
+_FULL = frozenset({"full_attention", "attention", "hybrid"})
+_WINDOWED = frozenset({"sliding_attention", "chunked_attention"})
+
+
+def model_shape(
+    config: Config, *, dtype: str | None, kv_cache_dtype: str | None, weights_bytes: int | None
+) -> ModelShape:
+    """All that can be told; what cannot stays `None`.
+
+    Args:
+        config: the parsed file, of whatever model.
+        dtype: vLLM's argument; `None` and `auto` mean that of the config.
+        kv_cache_dtype: vLLM's argument; `None` and `auto` mean that of the model.
+        weights_bytes: as they are loaded.
+    """
+    text = text_config(config)
+    element = loaded_bytes(dtype)
+    kv_element = _kv_element_bytes(config, kv_cache_dtype, element)
+    heads = _kv_heads(text)
+    per_layer = _kv_elements_per_layer(text, heads)
+    layers, is_part = _layers_with_cache(text)
+    vocabulary = _number(text, "vocab_size")
+    return ModelShape(
+        weights_bytes=weights_bytes,
+        kv_bytes_per_token=per_layer * layers * kv_element if per_layer and layers and kv_element else None,
+        activation_bytes_per_token=_activation_bytes(text, element),
+        logits_bytes_per_request=4 * vocabulary if vocabulary else None,
+        kv_heads=heads,
+        kv_is_lower_bound=is_part,
+        max_positions=_max_positions(text),
+    )
+
+
+def text_config(config: Config) -> Config:
+    """The part on the language model, which multimodal models keep in a table of its own."""
+    parts = [config.get(name) for name in _TEXT_PARTS]
+    found = next((part for part in parts if isinstance(part, Mapping) and _number(part, *_LAYERS)), None)
+    return config if found is None else found
+
+
+def loaded_bytes(dtype: str | None) -> int:
+    """Bytes per element of the weights in memory.
+
+    With `auto`, vLLM loads float32 models in 16 bits (`ModelConfig.dtype`: "auto").
+    """
+    if dtype and dtype != "auto":
+        return _BYTES.get(dtype.removeprefix("torch."), 2)
+    return 2
+
+
+def stored_bytes(config: Config) -> int:
+    """Bytes per element of the weights in their files."""
+    for part in (config, text_config(config)):
+        name = part.get("dtype") or part.get("torch_dtype")
+        if isinstance(name, str):
+            return _BYTES.get(name, 2)
+    return 4  # what transformers saves where nothing is said
+
+
+_LAYERS = ("num_hidden_layers", "n_layer", "num_layers")
+_HEADS = ("num_attention_heads", "n_head")
+_HIDDEN = ("hidden_size", "n_embd", "d_model")
+
+
+def _kv_element_bytes(config: Config, kv_cache_dtype: str | None, element: int) -> int | None:
+    if kv_cache_dtype and kv_cache_dtype != "auto":
+        return 1 if kv_cache_dtype.startswith("fp8") else _BYTES.get(kv_cache_dtype)
+    quantization = config.get("quantization_config")
+    scheme = quantization.get("kv_cache_scheme") if isinstance(quantization, Mapping) else None
+    return 1 if isinstance(scheme, Mapping) and scheme.get("num_bits") == 8 else element
+
+
+def _kv_heads(config: Config) -> int | None:
+    if _number(config, "kv_lora_rank"):
+        return 1  # latent attention: every device keeps all of it
+    if config.get("multi_query") is True:
+        return 1
+    return _number(config, "num_key_value_heads", "num_kv_heads", "multi_query_group_num", *_HEADS)
+
+
+def _kv_elements_per_layer(config: Config, kv_heads: int | None) -> int | None:
+    if rank := _number(config, "kv_lora_rank"):
+        return rank + (_number(config, "qk_rope_head_dim") or 0)
+    heads, hidden = _number(config, *_HEADS), _number(config, *_HIDDEN)
+    size = _number(config, "head_dim") or (hidden // heads if heads and hidden else None)
+    return 2 * kv_heads * size if kv_heads and size else None
+
+
+def _layers_with_cache(config: Config) -> tuple[int | None, bool]:
+    """How many layers keep every token, and whether there are others, which keep a window or a state."""
+    total = _number(config, *_LAYERS)
+    if total is None:
+        return None, False
+    kinds = config.get("layer_types") or config.get("layers_block_type")
+    if isinstance(kinds, Sequence) and not isinstance(kinds, str) and kinds:
+        own = kinds[: max(0, len(kinds) - (_number(config, "num_kv_shared_layers") or 0))]
+        full = sum(isinstance(kind, str) and kind in _FULL for kind in own)
+        windowed = sum(isinstance(kind, str) and kind in _WINDOWED for kind in own)
+        kept = full or windowed
+        return kept or None, kept < len(own)
+    kept = _layers_by_rule(config, total)
+    return kept or None, kept < total
+
+
+def _layers_by_rule(config: Config, total: int) -> int:
+    """For configs that give no list by names."""
+    pattern, flags = config.get("hybrid_override_pattern"), config.get("attn_type_list")
+    if isinstance(pattern, str):  # Nemotron-H: M a state, - an MLP, * attention
+        return pattern.count("*")
+    if isinstance(flags, Sequence):  # MiniMax: 0 linear, 1 full
+        return sum(flag == 1 for flag in flags)
+    if period := _number(config, "attn_layer_period"):  # Jamba
+        return len(range(_number(config, "attn_layer_offset") or 0, total, period))
+    interval = _number(config, "full_attention_interval", "sliding_window_pattern")  # Qwen3-Next, Gemma 3
+    return total // interval if interval else total
+
+
+def _activation_bytes(config: Config, element: int) -> int | None:
+    """Residual, attention and the MLP's intermediate values of one layer; they are reused by the next."""
+    hidden, inner = _number(config, *_HIDDEN), _number(config, "intermediate_size", "n_inner", "ffn_dim") or 0
+    experts = _number(config, "moe_intermediate_size") or 0
+    active = _number(config, "num_experts_per_tok") or 1
+    return (4 * hidden + 3 * max(inner, experts * active)) * element if hidden else None
+
+
+def _max_positions(config: Config) -> int | None:
+    """`None` also where the positions are stretched by a factor: vLLM then has rules per kind."""
+    scaling = config.get("rope_scaling") or config.get("rope_parameters")
+    if isinstance(scaling, Mapping) and (scaling.get("rope_type") or scaling.get("type")) in _STRETCHED:
+        return None
+    return _number(config, "max_position_embeddings", "n_positions")
+
+
+_STRETCHED = ("yarn", "linear", "dynamic")
+
+
+def _number(config: Config, *names: str) -> int | None:
+    """The first of these that is a whole number above 0."""
+    values = (config.get(name) for name in names)
+    return next((v for v in values if isinstance(v, int) and not isinstance(v, bool) and v > 0), None)
+
+
+_INDEX = "model.safetensors.index.json"
+_LONGEST_JSON_BYTES = 64 << 20
+_FLOATS = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
+"""Bytes per element of what is converted on loading; whole numbers and 8-bit floats stay as they are."""
+_Stamp = tuple[tuple[str, int, int], ...]
+
+
+def model_folder(name: str, *, workspace: Path, environment: Mapping[str, str]) -> Path | None:
+    """Where the model lies: a folder, or a name on the hub that has been downloaded; `None` where neither.
+
+    Args:
+        name: as in the config.
+        workspace: that relative folders count from.
+        environment: in which the engine runs; names the hub's cache.
+    """
+    folder = workspace / Path(name).expanduser()
+    if (folder / "config.json").is_file():
+        return folder
+    cached = _hub_cache(environment) / f"models--{name.replace('/', '--')}"
+    try:
+        commit = (cached / "refs" / "main").read_text().strip()
+        snapshots = [cached / "snapshots" / commit]
+    except (OSError, UnicodeDecodeError):
+        snapshots = sorted(cached.glob("snapshots/*"))
+    return next((folder for folder in snapshots if (folder / "config.json").is_file()), None)
+
+
+def read_shape(folder: Path, *, dtype: str | None, kv_cache_dtype: str | None) -> ModelShape | None:
+    """What `config.json` and the headers of the weights tell; `None` without a readable config.
+
+    Args:
+        folder: of the model.
+        dtype: vLLM's argument of that name; `None` and `auto` mean that of the config.
+        kv_cache_dtype: likewise; `None` and `auto` mean that of the model.
+    """
+    return _read_shape(folder, _stamp(folder), dtype, kv_cache_dtype)
+
+
+@lru_cache(maxsize=8)
+def _read_shape(
+    folder: Path, stamp: _Stamp, dtype: str | None, kv_cache_dtype: str | None
+) -> ModelShape | None:
+    del stamp  # another one means changed files
+    config = _read_table(folder / "config.json")
+    if config is None:
+        return None
+    weights = _weights_bytes(folder, config, loaded_bytes(dtype))
+    return model_shape(config, dtype=dtype, kv_cache_dtype=kv_cache_dtype, weights_bytes=weights)
+
+
+def _stamp(folder: Path) -> _Stamp:
+    try:
+        files = [file for file in folder.iterdir() if file.suffix in (".json", ".safetensors")]
+        stats = [(file.name, file.stat()) for file in files]
+    except OSError:
+        return ()
+    return tuple(sorted((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats))
+
+
+def _hub_cache(environment: Mapping[str, str]) -> Path:
+    """As `huggingface_hub/constants.py` has it."""
+    for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
+        if environment.get(name):
+            return Path(environment[name]).expanduser()
+    caches = environment.get("XDG_CACHE_HOME") or f"{environment.get('HOME', '~')}/.cache"
+    home = environment.get("HF_HOME") or f"{caches}/huggingface"
+    return Path(home).expanduser() / "hub"
+
+
+def _weights_bytes(folder: Path, config: Mapping[str, Any], element: int) -> int | None:
+    """Of all weights once they are loaded with `element` bytes per float; `None` if the files do not tell."""
+    index = _read_table(folder / _INDEX)
+    tensors = _tensors(folder, index)
+    if tensors is not None:
+        return sum(
+            size * element // _FLOATS[kind] if kind in _FLOATS else size
+            for name, (kind, size) in tensors.items()
+            if not _is_tied_copy(name, config)
+        )
+    total = (index or {}).get("metadata")
+    size = total.get("total_size") if isinstance(total, Mapping) else None
+    if not isinstance(size, int | float) or isinstance(size, bool) or not 0 < size < math.inf:
+        return None
+    if "quantization_config" in config:
+        return int(size)
+    return int(size) * element // stored_bytes(config)
+
+
+def _is_tied_copy(name: str, config: Mapping[str, Any]) -> bool:
+    """VLLM passes over the output layer of a model whose embeddings serve as such."""
+    return name == "lm_head.weight" and config.get("tie_word_embeddings") is True
+
+
+def _tensors(folder: Path, index: Mapping[str, Any] | None) -> dict[str, tuple[str, int]] | None:
+    """Dtype and bytes of each, by name; `None` unless every file is there and can be read."""
+    files = _weight_files(folder, index)
+    found: dict[str, tuple[str, int]] = {}
+    for file in files:
+        header = _read_header(file)
+        if header is None:
+            return None
+        for name, entry in header.items():
+            if name == "__metadata__":
+                continue
+            try:
+                begin, end = entry["data_offsets"]
+                found[name] = (str(entry["dtype"]), int(end) - int(begin))
+            except (TypeError, ValueError, KeyError, OverflowError):
+                return None
+    return found or None
+
+
+def _weight_files(folder: Path, index: Mapping[str, Any] | None) -> list[Path]:
+    shards = (index or {}).get("weight_map")
+    if isinstance(shards, Mapping):
+        return [folder / name for name in sorted({Path(str(shard)).name for shard in shards.values()})]
+    whole = folder / "model.safetensors"
+    return [whole] if whole.is_file() else sorted(folder.glob("*.safetensors"))
+
+
+def _read_header(file: Path) -> dict[str, Any] | None:
+    """Of a safetensors file: its length as 8 bytes, little-endian, then JSON."""
+    try:
+        with file.open("rb") as stream:
+            (length,) = struct.unpack("<Q", stream.read(8))
+            return _table(stream.read(length)) if length <= _LONGEST_JSON_BYTES else None
+    except (OSError, struct.error):
+        return None
+
+
+def _read_table(file: Path) -> dict[str, Any] | None:
+    try:
+        with file.open("rb") as stream:
+            return _table(stream.read(_LONGEST_JSON_BYTES))
+    except OSError:
+        return None
+
+
+def _table(data: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,74 @@
+"""Asking and telling a service something by HTTP: one request, one connection, no proxy."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import sys
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+
+def get(url: str, *, timeout_s: float, limit_bytes: int = 0) -> bytes:
+    """The first `limit_bytes` of what `url`, http or https, answers with status 200. Blocks.
+
+    Raises:
+        OSError: There is no answer, or another one; says which, in words.
+    """
+    status, _, content = _exchange("GET", url, timeout_s=timeout_s, limit_bytes=limit_bytes)
+    if status != http.client.OK:
+        raise OSError(f"status {status}")
+    return content
+
+
+def post_json(url: str, body: Mapping[str, Any], *, timeout_s: float) -> str | None:
+    """POST `body`. Returns why it failed, in words; `None` where the answer was a success. Blocks."""
+    try:
+        status, reason, _ = _exchange("POST", url, json.dumps(dict(body)).encode(), timeout_s=timeout_s)
+    except OSError as error:
+        return str(error)
+    return None if 200 <= status < 300 else f"status {status} {reason}"
+
+
+def _exchange(
+    method: str, url: str, body: bytes | None = None, *, timeout_s: float, limit_bytes: int = 0
+) -> tuple[int, str, bytes]:
+    """Status, reason and the first `limit_bytes` of the answer.
+
+    Raises:
+        OSError: There is none; says why, in words.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "127.0.0.1", parts.port
+        connection = http.client.HTTPConnection(
+            host, port or (443 if parts.scheme == "https" else 80), timeout=timeout_s
+        )
+        try:
+            if parts.scheme == "https":
+                connection.sock = _encrypted(host, connection.port, timeout_s)
+            target = parts.path or "/"
+            headers = {} if body is None else {"Content-Type": "application/json"}
+            connection.request(method, f"{target}?{parts.query}" if parts.query else target, body, headers)
+            answer = connection.getresponse()
+            return answer.status, answer.reason, answer.read(limit_bytes)
+        finally:
+            connection.close()
+    except (ValueError, http.client.HTTPException) as error:
+        raise OSError(str(error) or type(error).__name__) from error
+
+
+def _encrypted(host: str, port: int, timeout_s: float) -> socket.socket:
+    """A connection that has checked the server's certificate."""
+    if sys.modules.get("ssl", socket) is None:  # the supervisor saves its memory until an https URL is there
+        del sys.modules["ssl"]
+    import ssl
+
+    plain = socket.create_connection((host, port), timeout_s)
+    try:
+        return ssl.create_default_context().wrap_socket(plain, server_hostname=host)
+    except BaseException:
+        plain.close()
+        raise

@@ -1,0 +1,214 @@
+"""A log of any size, by line number, without reading more of it than is shown."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from pathlib import Path
+
+from rltui.core.lines import LogChange, decode_line
+from rltui.services.logs.growing_file import GrowingFile
+
+BLOCK_BYTES = 64 * 1024
+KEPT_BLOCKS = 8
+"""Blocks whose newline positions are remembered, enough for a screenful of long lines."""
+
+Read = Callable[[int, int], bytes]
+"""From offset and length to bytes, fewer at the end of the file."""
+
+
+class NewlineIndex:
+    """Counts and finds newlines of a file both ways from `anchor` (bytes, a multiple of the block size)."""
+
+    def __init__(self, read: Read, anchor: int) -> None:
+        self._read = read
+        self._anchor = anchor
+        self._ahead = array("Q", [0])
+        self._behind = array("Q", [0])
+        self._kept: dict[tuple[int, int], array[int]] = {}
+        self.newlines_ahead = 0
+        self.end = anchor
+        """First byte that was not looked at, in the forward direction."""
+        self.last_line_start = anchor
+        """Where what follows the newest newline begins; the anchor while none is known after it."""
+
+    @property
+    def base(self) -> int:
+        """First byte that was looked at."""
+        return self._anchor - (len(self._behind) - 1) * BLOCK_BYTES
+
+    @property
+    def newlines_behind(self) -> int:
+        """How many newlines are known before the anchor."""
+        return self._behind[-1]
+
+    def extend(self, limit: int) -> None:
+        """Count on from `end`, at most `limit` bytes."""
+        data = self._read(self.end, limit)
+        if (newest := data.rfind(b"\n")) >= 0:
+            self.last_line_start = self.end + newest + 1
+        position = 0
+        while position < len(data):
+            room = BLOCK_BYTES - (self.end - self._anchor) % BLOCK_BYTES
+            taken = min(room, len(data) - position)
+            self.newlines_ahead += data.count(b"\n", position, position + taken)
+            self.end += taken
+            position += taken
+            if taken == room:
+                self._ahead.append(self.newlines_ahead)
+
+    def extend_back(self, limit: int) -> None:
+        """Count on before `base`, at most `limit` bytes, a multiple of the block size."""
+        start = max(0, self.base - limit)
+        data = self._read(start, self.base - start)
+        if len(data) < self.base - start:
+            return
+        for position in range(len(data) - BLOCK_BYTES, -1, -BLOCK_BYTES):
+            self._behind.append(self._behind[-1] + data.count(b"\n", position, position + BLOCK_BYTES))
+
+    def offset(self, newline: int) -> int:
+        """Return where a known newline lies, in bytes.
+
+        Raises:
+            IndexError: It is not known, or the file has changed under us.
+        """
+        if not -self.newlines_behind <= newline < self.newlines_ahead:
+            raise IndexError(newline)
+        if newline >= 0:
+            block = bisect_right(self._ahead, newline) - 1
+            return self._positions(block)[newline - self._ahead[block]]
+        block = bisect_left(self._behind, -newline)
+        return self._positions(-block)[self._behind[block] + newline]
+
+    def _positions(self, block: int) -> array[int]:
+        """Find all newlines of a block, which is numbered from the anchor."""
+        start = self._anchor + block * BLOCK_BYTES
+        length = min(BLOCK_BYTES, self.end - start)
+        key = (block, length)
+        if key not in self._kept:
+            if len(self._kept) >= KEPT_BLOCKS:
+                del self._kept[next(iter(self._kept))]
+            self._kept[key] = _find_newlines(self._read(start, length), start)
+        return self._kept[key]
+
+
+def _find_newlines(data: bytes, offset: int) -> array[int]:
+    positions = array("Q")
+    found = data.find(b"\n")
+    while found >= 0:
+        positions.append(offset + found)
+        found = data.find(b"\n", found + 1)
+    return positions
+
+
+TAIL_BYTES = 16 * BLOCK_BYTES
+"""Indexed on opening. A smaller file is known as a whole at once."""
+SLICE_BYTES = 64 * BLOCK_BYTES
+"""Indexed at a time after that, 4 MiB: 1 to 3 ms from the page cache. A gap to the end of the file that is
+longer is jumped over where that is allowed."""
+MAX_LINE_BYTES = 8 * 1024
+"""Longer lines are cut."""
+
+
+class LogFile:
+    """Lines of one growing file, which need not exist yet; implements `rltui.core.lines.LogSource`.
+
+    Opening reads the last mebibyte, a poll without news is one `stat`. Line 0 is the one at the anchor of the
+    index, near the end of a big file and at the start of a small one. Not safe to share between threads.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = GrowingFile(path)
+        self._index = self._index_tail()
+
+    @property
+    def start(self) -> int:
+        """Number of the oldest line known."""
+        index = self._index
+        oldest = -index.newlines_behind + (1 if index.base > 0 else 0)
+        return min(oldest, max(0, self.stop - 1))
+
+    @property
+    def stop(self) -> int:
+        """One past the newest line, an unfinished one included."""
+        return self.complete_stop + (1 if self._index.end > self._index.last_line_start else 0)
+
+    @property
+    def complete_stop(self) -> int:
+        """One past the newest line that has its newline."""
+        return self._index.newlines_ahead
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing can be read, in a few words."""
+        return self._file.problem
+
+    @property
+    def bytes_read(self) -> int:
+        """How much was read from the file so far, for measurements."""
+        return self._file.bytes_read
+
+    def line(self, number: int) -> str:
+        """Return a line, cut to `MAX_LINE_BYTES`, progress bars reduced to their last state.
+
+        A line that is gone, since the file was truncated a moment ago, reads as empty.
+        """
+        try:
+            start, end = self.offset(number), self._line_end(number)
+        except IndexError:
+            return ""
+        return self._text(start, end, complete=number < self.complete_stop)
+
+    def poll(self, *, may_skip: bool = False) -> LogChange:
+        """Look for growth, truncation and replacement. Indexes up to `SLICE_BYTES`, so it may lag."""
+        if self._file.look() is LogChange.RESET:
+            self._index = self._index_tail()
+            return LogChange.RESET
+        known = self._index.end
+        behind = self._file.size - known
+        if may_skip and behind > SLICE_BYTES:
+            self._index = self._index_tail()
+            return LogChange.RESET
+        self._index.extend(min(behind, SLICE_BYTES))
+        return LogChange.GREW if self._index.end > known else LogChange.NONE
+
+    def load_older(self) -> bool:
+        """Index another `SLICE_BYTES` before the oldest line known. `False` at the start of the file."""
+        base = self._index.base
+        self._index.extend_back(SLICE_BYTES)
+        return self._index.base < base
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _index_tail(self) -> NewlineIndex:
+        blocks = max(0, self._file.size - TAIL_BYTES) // BLOCK_BYTES
+        index = NewlineIndex(self._file.read, blocks * BLOCK_BYTES)
+        index.extend(self._file.size - index.end)
+        return index
+
+    def offset(self, number: int) -> int:
+        """Return where a line begins, in bytes.
+
+        Raises:
+            IndexError: The line is not known.
+        """
+        index = self._index
+        if number == self.complete_stop and number > 0:
+            return index.last_line_start
+        return index.base if number - 1 < -index.newlines_behind else index.offset(number - 1) + 1
+
+    def _line_end(self, number: int) -> int:
+        return self._index.end if number == self.complete_stop else self._index.offset(number)
+
+    def _text(self, start: int, end: int, *, complete: bool) -> str:
+        length = end - start
+        if length <= MAX_LINE_BYTES:
+            return decode_line(self._file.read(start, length), complete=complete)
+        tail = self._file.read(end - MAX_LINE_BYTES, MAX_LINE_BYTES)
+        if (redraw := tail.rstrip(b"\r").find(b"\r")) >= 0:
+            return decode_line(tail[redraw:], complete=complete)
+        head = decode_line(self._file.read(start, MAX_LINE_BYTES), complete=False)
+        return f"{head} … +{length - MAX_LINE_BYTES:,} bytes"

@@ -1,0 +1,95 @@
+"""Printing logs: the last lines of a file, and new ones as they come."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from threading import Event
+
+from rltui.core.lines import LineFilter, decode_line, plain_text
+from rltui.errors import RltuiError
+from rltui.services.logs.growing_file import AppendedLines
+from rltui.services.logs.index import LogFile
+
+CHUNK_BYTES = 1024 * 1024
+"""Read at a time. Also the longest line: what goes on beyond it counts as another line."""
+FOLLOW_INTERVAL_S = 0.1
+
+
+def tail_lines(path: Path, count: int | None = None, line_filter: LineFilter | None = None) -> Iterator[str]:
+    """Yield the last `count` lines that pass, or all of them, oldest first, sanitised and without colour.
+
+    Without a filter the cost depends on `count`, with one the whole file is read. All lines come as they are
+    read, in memory that does not depend on the file.
+
+    Raises:
+        RltuiError: The file does not exist or cannot be read.
+    """
+    with closing(_LineStream(path, count, line_filter or LineFilter())) as stream:
+        if count is None:
+            yield from stream.drain()
+            yield from stream.finish()
+        else:
+            lines = deque(stream.drain(), maxlen=count)
+            lines.extend(stream.finish())
+            yield from lines
+
+
+def follow_lines(path: Path, count: int, stop: Event, line_filter: LineFilter | None = None) -> Iterator[str]:
+    """Yield the last `count` lines that pass and then new ones, until `stop` is set.
+
+    Blocks in between. A truncated or replaced file is read from its start. An unfinished line comes with its
+    newline, or when `stop` is set.
+
+    Raises:
+        RltuiError: The file does not exist or cannot be read.
+    """
+    with closing(_LineStream(path, count, line_filter or LineFilter())) as stream:
+        yield from deque(stream.drain(), maxlen=count)
+        while not stop.wait(FOLLOW_INTERVAL_S):
+            yield from stream.drain()
+        yield from stream.finish()
+
+
+class _LineStream:
+    """Lines of a growing file that pass, beginning early enough to yield `count` of them."""
+
+    def __init__(self, path: Path, count: int | None, line_filter: LineFilter) -> None:
+        offset = 0
+        if count is not None and line_filter.is_open:
+            offset = _offset_from_end(path, count)
+        self._lines = AppendedLines(path, offset=offset, most_bytes=CHUNK_BYTES, line_bytes=CHUNK_BYTES)
+        if self._lines.problem or not path.exists():
+            raise RltuiError(f"cannot read {path}", details=(self._lines.problem or "no such file",))
+        self._filter = line_filter
+
+    def drain(self) -> Iterator[str]:
+        """Yield complete lines up to the present end of the file."""
+        while data := self._lines.read():
+            yield from self._passing(data[:-1].split(b"\n"))
+
+    def finish(self) -> Iterator[str]:
+        """Yield the unfinished line, if there is one."""
+        rest = self._lines.finish()
+        yield from self._passing([rest] if rest else [])
+
+    def close(self) -> None:
+        """Close the file."""
+        self._lines.close()
+
+    def _passing(self, lines: list[bytes]) -> Iterator[str]:
+        for data in lines:
+            text = plain_text(decode_line(data))
+            if self._filter.accepts(text):
+                yield text
+
+
+def _offset_from_end(path: Path, count: int) -> int:
+    log = LogFile(path)
+    while log.stop - log.start < count and log.load_older():
+        pass
+    offset = log.offset(max(log.start, min(log.stop - count, log.complete_stop)))
+    log.close()
+    return offset

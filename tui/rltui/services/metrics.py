@@ -1,0 +1,215 @@
+"""The metric rows of a run: from its metrics file, and from what its components print."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from rltui.core.lines import decode_line, plain_text
+from rltui.core.metrics import MetricSeries
+from rltui.frameworks.base import Framework
+from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.journal_file import read_journal
+from rltui.services.logs.growing_file import AppendedLines, JsonLines
+from rltui.services.observed import framework_of
+from rltui.services.run_folder import RunFolder
+
+READ_BYTES = 8 * 1024 * 1024
+"""Most that is read of a log at a time."""
+BACKLOG_BYTES = 64 * 1024 * 1024
+"""What lies further back in a log that is found, or that grows faster than it is read, is passed over."""
+LINE_BYTES = 64 * 1024
+"""Of a line, what is kept of it while it is unfinished, and what is read of it at most."""
+
+REMEMBERED_ROWS = 4096
+"""Printed rows that are known again when they come from another log."""
+EARLIER_ATTEMPTS = 5
+"""Attempts of a component, before its newest, whose output is read."""
+
+Row = Mapping[str, Any]
+
+
+class LogMetrics:
+    """Rows out of the lines that were appended to logs since the last look.
+
+    A log that was truncated or replaced is read from its start, and so is the next attempt's.
+    """
+
+    def __init__(self, log_row: Callable[[str, str], Row | None], mark: str = "") -> None:
+        """`log_row` and `mark` as in `Framework`."""
+        self._log_row = log_row
+        self._mark = mark.encode()
+        self._followed: dict[str, AppendedLines] = {}
+
+        self.restarted = False
+        """The last `read` found the next attempt's log, or one that starts anew: steps may come again."""
+
+    def read(self, logs: Mapping[str, Path]) -> list[Row]:
+        """The new rows, oldest first within each log. `logs`: component → its present output."""
+        rows: list[Row] = []
+        self.restarted = False
+        for component, path in logs.items():
+            followed = self._followed.get(component)
+            if followed is not None and followed.path != path:
+                rows.extend(self._rows(component, followed))
+                followed.close()
+                followed, self.restarted = None, True
+            if followed is None:
+                followed = self._followed[component] = _followed(path)
+            rows.extend(self._rows(component, followed))
+        for component in self._followed.keys() - logs.keys():
+            self._followed.pop(component).close()
+        return rows
+
+    @property
+    def behind(self) -> bool:
+        """There is more to read at once, as of the last `read`."""
+        return any(followed.behind for followed in self._followed.values())
+
+    def read_whole(self, component: str, path: Path) -> list[Row]:
+        """All rows of the log of an earlier attempt, oldest first."""
+        followed = _followed(path)
+        rows: list[Row] = []
+        while followed.behind:
+            rows.extend(self._rows(component, followed))
+        followed.close()
+        return rows
+
+    def _rows(self, component: str, followed: AppendedLines) -> Iterator[Row]:
+        data = followed.read()
+        self.restarted |= followed.restarted
+        for line in _marked(data, self._mark):
+            try:
+                row = self._log_row(component, plain_text(decode_line(line[:LINE_BYTES])))
+            except ValueError:  # a number with more digits than Python reads
+                continue
+            if row is not None:
+                yield row
+
+
+def _followed(path: Path) -> AppendedLines:
+    return AppendedLines(path, most_bytes=READ_BYTES, line_bytes=LINE_BYTES, backlog_bytes=BACKLOG_BYTES)
+
+
+def _marked(lines: bytes, mark: bytes) -> Iterator[bytes]:
+    """The lines that hold `mark`."""
+    at = 0
+    while (found := lines.find(mark, at)) >= 0 and at < len(lines):
+        start, end = lines.rfind(b"\n", at, found) + 1, lines.find(b"\n", found)
+        yield lines[max(start, at) : end]
+        at = end + 1
+
+
+class RunMetrics:
+    """New rows when asked for. What the file says goes before what was printed, which is rounded."""
+
+    def __init__(
+        self,
+        places: Sequence[Path],
+        framework: Framework,
+        *,
+        logs: Callable[[], Mapping[str, Path]] = dict,
+        earlier_logs: Callable[[], Sequence[tuple[str, Path]]] = tuple,
+    ) -> None:
+        """`places`: as `RunFolder.metrics`. `logs`: component → its present output. `earlier_logs`: of the
+        attempts before, oldest first. Logs are read where the framework prints metrics.
+        """
+        self._rows_in_file = JsonLines(*places)
+        self._in_file: set[str] = set()
+        mark = framework.log_mark
+        self._printed = None if mark is None else LogMetrics(framework.log_row, mark)
+        self._logs, self._earlier_logs = logs, earlier_logs
+        self._known: dict[str, None] = {}
+        self.restarted = False
+        """The last `read` found a new metrics file: what was read before is void."""
+
+    def earlier(self) -> list[Row]:
+        """What the earlier attempts printed. To be taken before the first `read`."""
+        if self._printed is None:
+            return []
+        found = (self._printed.read_whole(component, path) for component, path in self._earlier_logs())
+        return [row for rows in found for row in rows]
+
+    def read(self) -> list[Row]:
+        """The new rows, those of the file first."""
+        rows: list[Row] = list(self._rows_in_file.read())
+        self.restarted = self._rows_in_file.restarted
+        if self.restarted:
+            self._in_file.clear()
+        for row in rows:
+            self._in_file.update(row)
+        if self._printed is not None:
+            rows.extend(self._unknown(self._printed))
+        return rows
+
+    @property
+    def behind(self) -> bool:
+        """There is more to read at once: a long log is read in pieces."""
+        return self._printed is not None and self._printed.behind
+
+    def rewind(self) -> None:
+        """Steps may be printed again, and count again."""
+        self._known.clear()
+
+    def _unknown(self, printed: LogMetrics) -> Iterable[Row]:
+        """A launcher repeats what its children print into logs of their own: each row counts once."""
+        found = printed.read(self._logs())
+        if printed.restarted:
+            self._known.clear()
+        for row in found:
+            text = repr(row)
+            known = text in self._known
+            self._known[text] = None
+            new = {key: value for key, value in row.items() if key == "step" or key not in self._in_file}
+            if not known and len(new) > 1:
+                yield new
+        for old in list(islice(self._known, max(0, len(self._known) - REMEMBERED_ROWS))):
+            del self._known[old]
+
+
+def read_series(
+    record: ExperimentRecord, components: Sequence[str], followed: Mapping[str, Path]
+) -> MetricSeries:
+    """The metrics of a run up to now, read once. `followed`: logs that no component prints."""
+    framework = framework_of(record)
+    control = ControlFolder(Path(record.output_dir))
+    metrics = RunMetrics(
+        RunFolder(Path(record.run_dir), framework.files).metrics,
+        framework,
+        logs=lambda: {**newest_logs(control, components), **followed},
+        earlier_logs=lambda: earlier_logs(control, components),
+    )
+    series = MetricSeries(framework.metrics, framework.files.first_step)
+    rows = [*metrics.earlier(), *metrics.read()]
+    while metrics.behind:
+        rows.extend(metrics.read())
+    for row in rows:
+        series.add(row)
+    return series
+
+
+def earlier_logs(control: ControlFolder, components: Sequence[str]) -> list[tuple[str, Path]]:
+    """Component and output of its attempts before the newest, those first that ended first.
+
+    Only since the run last began anew.
+    """
+    anew = max((e.at for e in read_journal(control.journal_file) if _is_anew(e.kind, e.data)), default=0.0)
+    found: list[tuple[float, str, Path]] = []
+    for component in components:
+        for attempt in control.attempts(component)[-EARLIER_ATTEMPTS - 1 : -1]:
+            log = control.log_file(component, attempt)
+            if log.exists() and (ended_at := log.stat().st_mtime) > anew:
+                found.append((ended_at, component, log))
+    return [(component, log) for _, component, log in sorted(found)]
+
+
+def newest_logs(control: ControlFolder, components: Sequence[str]) -> dict[str, Path]:
+    """Component → output of its newest attempt."""
+    attempts = ((component, control.attempts(component)) for component in components)
+    return {component: control.log_file(component, numbers[-1]) for component, numbers in attempts if numbers}
+
+
+def _is_anew(kind: str, data: Mapping[str, Any]) -> bool:
+    return kind == "resume" and data.get("step") is None
