@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.fakes.frameworks import answering
 
 from rltui.core.metrics import MetricSeries
-from rltui.daemon.progress import ProgressTracker
+from rltui.daemon.observation import ProgressTracker
 from rltui.frameworks.base import Fact, RunFiles
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.prime_rl.log_lines import MARK, TOKENS_PER_ROLLOUT, log_row
