@@ -21,14 +21,14 @@ from rltui.core.text import duration
 from rltui.errors import RltuiError
 from rltui.ui import requests
 from rltui.ui.actions import Scope, bindings_of, not_among, on_top
-from rltui.ui.experiment_screen import ExperimentScreen
+from rltui.ui.requests import ExperimentScreen
 from rltui.ui.text import clean_line
+from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_chart import FINE_RANGE_S, GpuChart
 from rltui.ui.widgets.gpu_device_rows import device_rows
 from rltui.ui.widgets.gpu_marks import FAINT, OTHERS, Marks, owner_marks
 from rltui.ui.widgets.gpu_process_rows import process_heading, process_rows, why_left_alone
 from rltui.ui.widgets.gpu_words import claim_lines, stale_age_s, verdict_lines
-from rltui.ui.widgets.key_bar import KeyBar
 from rltui.ui.widgets.row_list import Row, RowList
 
 AGE_INTERVAL_S = 1.0
