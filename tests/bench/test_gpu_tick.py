@@ -14,7 +14,7 @@ import pytest
 from tests.bench.table import Row
 from tests.fakes.nvml import double
 
-from rltui.services.nvml import NvmlReader
+from rltui.services.gpu.nvml import NvmlReader
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(300)]
 
@@ -22,7 +22,7 @@ ROUNDS = 300
 TICK = f"""\
 import json, statistics, time
 import pynvml
-from rltui.services.nvml import NvmlReader
+from rltui.services.gpu.nvml import NvmlReader
 
 now = [0.0]
 reader = NvmlReader(monotonic=lambda: now[0])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rltui.cli.gpu_text import report_lines
-from rltui.cli.gpus import frame
+from rltui.cli.gpus import frame, report_lines
 from rltui.core.gpu.report import (
     GpuBudget,
     GpuDevice,

@@ -22,9 +22,9 @@ from rltui.core.gpu.report import GpuReport
 from rltui.daemon import api_server, bounded_writer
 from rltui.daemon.api_server import ApiServer
 from rltui.daemon.broadcast import Broadcast, Message
-from rltui.daemon.gpu_readings import GpuReadings
 from rltui.daemon.supervisor import Supervisor
 from rltui.frameworks.conversion import Way
+from rltui.services.gpu.sampling import GpuReadings
 
 BIG = "x" * (1 << 20)
 """More than a socket and asyncio take in together."""

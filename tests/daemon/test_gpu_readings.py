@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rltui.core.gpu.choice import GpuChoice
+from rltui.core.gpu.devices import GpuChoice
 from rltui.core.gpu.report import GpuDevice, GpuReport
-from rltui.daemon.gpu_readings import GpuReadings
+from rltui.services.gpu.sampling import GpuReadings
 
 
 def report(*uuids: str, used_bytes: int = 0) -> GpuReport:

@@ -16,8 +16,8 @@ from tests.waiting import retry_until
 
 from rltui.core.gpu.report import GpuDevice, GpuReport
 from rltui.core.layout import GpuSourceSpec
-from rltui.daemon import gpu_sources
-from rltui.daemon.gpu_sources import GpuSources
+from rltui.services.gpu import other_hosts
+from rltui.services.gpu.other_hosts import GpuSources
 from rltui.services.processes import ProcessId, is_alive, read_process_id
 
 REPORT = GpuReport(
@@ -96,7 +96,7 @@ def endless(line: str) -> list[str]:
 async def test_a_command_that_prints_one_report_is_run_again(
     report_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gpu_sources, "REPEAT_S", 0.1)
+    monkeypatch.setattr(other_hosts, "REPEAT_S", 0.1)
     runs = tmp_path / "runs"
     before = time.time()
     async with running(["sh", "-c", f"echo once >> {runs}; cat {report_file}"]) as followed:
@@ -124,7 +124,7 @@ async def test_devices_of_all_sources_in_the_order_of_the_layout(report_file: st
 async def test_one_that_dies_says_why_and_is_started_again(
     report_file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gpu_sources, "FIRST_PAUSE_S", 0.5)
+    monkeypatch.setattr(other_hosts, "FIRST_PAUSE_S", 0.5)
     words = "ssh: connect to host node-2 port 22: Connection refused"
     async with running(["sh", "-c", f"cat {report_file}; echo '{words}' >&2; exit 255"]) as followed:
         await followed.until(lambda sources: problem_of(sources) == f"exited 255: {words}")
@@ -135,8 +135,8 @@ async def test_one_that_dies_says_why_and_is_started_again(
 
 
 async def test_pauses_between_failures_double(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_sources, "FIRST_PAUSE_S", 0.2)
-    monkeypatch.setattr(gpu_sources, "LONGEST_PAUSE_S", 0.8)
+    monkeypatch.setattr(other_hosts, "FIRST_PAUSE_S", 0.2)
+    monkeypatch.setattr(other_hosts, "LONGEST_PAUSE_S", 0.8)
     starts = tmp_path / "starts"
     async with running(["sh", "-c", f"date +%s.%N >> {starts}; exit 1"]):
         await lines_of(starts, 5)
@@ -178,8 +178,8 @@ async def test_one_that_prints_garbage_for_ever_neither_blocks_nor_breaks() -> N
 async def test_one_that_falls_silent_looks_stale_and_is_started_again(
     report_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gpu_sources, "SILENCE_S", 2.5)
-    monkeypatch.setattr(gpu_sources, "FIRST_PAUSE_S", 0.1)
+    monkeypatch.setattr(other_hosts, "SILENCE_S", 2.5)
+    monkeypatch.setattr(other_hosts, "FIRST_PAUSE_S", 0.1)
     pids = tmp_path / "pids"
     async with running(["sh", "-c", f"echo $$ >> {pids}; cat {report_file}; exec sleep 60"]) as followed:
         await followed.until(lambda sources: problem_of(sources) == "has said nothing for more than 1s")

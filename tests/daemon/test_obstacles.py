@@ -7,7 +7,7 @@ import socket
 from collections.abc import Sequence
 
 from rltui.core.api import Orphan
-from rltui.core.gpu.choice import GpuChoice
+from rltui.core.gpu.devices import GpuChoice
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
 from rltui.daemon.obstacles import Obstacles
 from rltui.services.recipe import Launch

@@ -13,7 +13,7 @@ from tests.gpu.device import Cuda, probe_cuda
 from tests.gpu.holder import Hold, holders
 from tests.gpu.tiny_model import EXAMPLE, make_model
 
-from rltui.services.nvml import NvmlReader
+from rltui.services.gpu.nvml import NvmlReader
 
 ENGINE_NEEDS = ("safetensors", "tokenizers", "jinja2", "starlette", "uvicorn", "httpx", "tqdm")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rltui.core.gpu.report import GpuDevice
-from rltui.services.nvml import NvmlReader
+from rltui.services.gpu.nvml import NvmlReader
 
 GIB = 1 << 30
 PROBE = """\

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from rltui.core.gpu.report import GpuDevice
-from rltui.services.nvml import NvmlReader
+from rltui.services.gpu.nvml import NvmlReader
 
 pytestmark = pytest.mark.gpu
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rltui.core.gpu.choice import GpuChoice
+from rltui.core.gpu.devices import GpuChoice
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
-from rltui.services.gpu_owners import LivingComponent
+from rltui.services.gpu.accounting import LivingComponent
 
 GIB = 1 << 30
 NOW = 1_800_000_000.0

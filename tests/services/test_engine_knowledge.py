@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.gpu.engine import EngineMemory
-from rltui.core.gpu.memory_user import MemoryUser
+from rltui.core.gpu.budget import EngineMemory, MemoryUser
 from rltui.core.text import GIB
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.config_store import ConfigStore
-from rltui.services.engine_knowledge import EngineKnowledge
 from rltui.services.experiment_files import ControlFolder
+from rltui.services.gpu.memory_plan import EngineKnowledge
 
 CONFIG = '[model]\nname = "MODEL"\n[[orchestrator.env]]\nid = "reverse-text"\n[inference]\n'
 CACHE = "INFO 11-20 23:33:01 [gpu_worker.py:298] Available KV cache memory: 6.50 GiB\n"

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.gpu.memory_user import EngineFigures
+from rltui.core.gpu.budget import EngineFigures
 from rltui.core.text import GIB
-from rltui.services.engine_log import read_figures
+from rltui.services.gpu.memory_plan import read_figures
 
 DATA = Path(__file__).parents[1] / "data"
 

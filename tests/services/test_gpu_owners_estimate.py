@@ -7,9 +7,9 @@ import os
 from tests.services.gpu_reports import GIB, NOW, component, device, holds, report, shares
 from tests.services.programs import Start, start
 
-from rltui.core.gpu.choice import GpuChoice
+from rltui.core.gpu.devices import GpuChoice
 from rltui.core.gpu.report import GpuDevice
-from rltui.services.gpu_owners import GpuOwners, LivingComponent
+from rltui.services.gpu.accounting import GpuOwners, LivingComponent
 
 __all__ = ["start"]  # a fixture, used by name
 

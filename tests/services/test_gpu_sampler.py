@@ -12,7 +12,7 @@ from tests.fakes.nvml import double
 from tests.waiting import retry_until
 
 from rltui.core.gpu.report import GpuReport
-from rltui.services.gpu_sampler import GpuSampler
+from rltui.services.gpu.sampling import GpuSampler
 
 LONG_S = 1000.0
 
@@ -145,7 +145,7 @@ def test_a_taker_that_fails_is_called_again(caplog: pytest.LogCaptureFixture) ->
 
 HUNG = """\
 import sys, time
-from rltui.services.gpu_sampler import GpuSampler
+from rltui.services.gpu.sampling import GpuSampler
 taken = []
 sampler = GpuSampler(taken.append)
 sampler.start()

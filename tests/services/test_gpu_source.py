@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport, GpuShare
-from rltui.services import gpu_source
-from rltui.services.gpu_source import LONGEST_DOCUMENT_BYTES, ReportReader, devices_of, parse_report
+from rltui.services.gpu import other_hosts
+from rltui.services.gpu.other_hosts import LONGEST_DOCUMENT_BYTES, ReportReader, devices_of, parse_report
 
 GIB = 1 << 30
 PROCESS = GpuProcess(
@@ -98,7 +98,7 @@ def test_what_is_wrong_is_said_and_the_next_report_is_taken(text: str, problem: 
 
 
 def test_endless_lines_and_documents_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_source, "LONGEST_DOCUMENT_BYTES", 1 << 18)
+    monkeypatch.setattr(other_hosts, "LONGEST_DOCUMENT_BYTES", 1 << 18)
     reader = ReportReader()
     for _ in range(8):
         assert reader.feed(b"x" * (1 << 16)) == []

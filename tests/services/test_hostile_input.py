@@ -26,7 +26,7 @@ from rltui.frameworks import registry
 from rltui.services import toml_source
 from rltui.services.attempt_life import explained
 from rltui.services.experiment_files import ControlFolder
-from rltui.services.gpu_peaks import read_peaks
+from rltui.services.gpu.memory_plan import read_peaks
 from rltui.services.intent import IntentFile
 from rltui.services.journal_file import read_journal
 from rltui.services.processes import read_attempt

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rltui.core.gpu.memory_user import ModelShape
-from rltui.services.model_files import model_folder, read_shape
+from rltui.core.gpu.budget import ModelShape
+from rltui.services.gpu.model_files import model_folder, read_shape
 
 CONFIG = {
     "hidden_size": 64,

@@ -11,7 +11,7 @@ from tests.fakes.nvml import double
 from tests.fakes.nvml.readings import GIB, Reports, Steps, readings
 
 from rltui.core.gpu.report import GpuReport
-from rltui.services.nvml_errors import NOT_LISTED, device_problem, session_reason
+from rltui.services.gpu.nvml_handle import NOT_LISTED, device_problem, session_reason
 
 EIGHT = (double.SCENARIOS / "eight.conf").read_text()
 WRITTEN = {
@@ -139,7 +139,7 @@ def test_new_session_where_nothing_could_be_read(reports: Reports) -> None:
 
 def test_machine_without_driver_says_so_and_imports_pynvml_late(tmp_path: Path) -> None:
     code = (
-        "import sys; from rltui.services.nvml import NvmlReader; late = 'pynvml' not in sys.modules;"
+        "import sys; from rltui.services.gpu.nvml import NvmlReader; late = 'pynvml' not in sys.modules;"
         "print(late); reader = NvmlReader(); print(reader.read().model_dump_json()); reader.close()"
     )
     environment = double.environment_without_driver(tmp_path)

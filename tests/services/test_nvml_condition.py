@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rltui.services.nvml_condition import throttle_words
+from rltui.services.gpu.nvml_handle import throttle_words
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from tests.fakes.nvml.readings import GIB, MIB, Reports, Steps, readings
 
 from rltui.core.gpu.report import GpuReport
-from rltui.services.nvml_handle import Handle
-from rltui.services.nvml_identity import Identity
-from rltui.services.nvml_partition import Partition
-from rltui.services.nvml_processes import PID_LIMIT, Entry, held_bytes, merged, within
+from rltui.services.gpu.nvml_device import Identity, Partition
+from rltui.services.gpu.nvml_handle import PID_LIMIT, Entry, Handle, held_bytes, merged, within
 
 
 def holding(*, used: int, held: int, pid: int = 42) -> str:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rltui.services.nvml_memory import Memory, unified_memory
+from rltui.services.gpu.nvml_handle import Memory, unified_memory
 
 
 def test_unified_memory_counts_what_the_kernel_calls_available_as_free(tmp_path: Path) -> None:

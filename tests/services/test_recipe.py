@@ -8,17 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.gpu.choice import GpuChoice
-from rltui.core.gpu.engine import EngineMemory
+from rltui.core.gpu.budget import EngineMemory
+from rltui.core.gpu.devices import GpuChoice, chosen_devices
 from rltui.core.gpu.report import GpuDevice
-from rltui.core.gpu.visible import chosen_devices
 from rltui.core.layout import ComponentSpec, Layout
 from rltui.core.template import TemplateValue
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework, Resolution, RunContext
 from rltui.frameworks.generic import GENERIC
-from rltui.services.cuda_devices import DEVICE_ORDER
 from rltui.services.experiment_files import ExperimentRecord
+from rltui.services.gpu.cuda import DEVICE_ORDER
 from rltui.services.recipe import Recipe
 
 DEVICES = tuple(GpuDevice(index=index, uuid=f"GPU-{index}f00", name="NVIDIA L4") for index in range(3))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.services.torch_build import uses_cuda
+from rltui.services.gpu.cuda import uses_cuda
 
 TODAY = "from typing import Optional\n__version__ = '2.13.0{local}'\ncuda: Optional[str] = {cuda}\n"
 

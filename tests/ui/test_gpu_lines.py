@@ -9,11 +9,17 @@ from tests.fakes.experiment import GIB, NO_GPU, NOW, gpu_device, gpu_process, gp
 from tests.ui import gpu_scenarios as scenarios
 
 from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuReport, GpuShare
-from rltui.ui.widgets.gpu_bar import level_sparkline, mark_cell, memory_bar
-from rltui.ui.widgets.gpu_lines import gpu_lines, gpu_summary
-from rltui.ui.widgets.gpu_marks import owner_marks, share_label
-from rltui.ui.widgets.gpu_panel import without_times
-from rltui.ui.widgets.gpu_words import claims, short_name, stale_age_s
+from rltui.ui.widgets.gpu_panel import gpu_lines, gpu_summary, without_times
+from rltui.ui.widgets.gpu_words import (
+    claims,
+    level_sparkline,
+    mark_cell,
+    memory_bar,
+    owner_marks,
+    share_label,
+    short_name,
+    stale_age_s,
+)
 
 WIDTHS = (28, 34, 40, 52, 70, 120)
 MANY = 8

@@ -13,11 +13,11 @@ from rltui.core.gpu.budget import (
     largest_passing_utilization,
     overhead_bytes,
     passes_start_check,
+    rule,
     safe_utilization,
     utilization_within,
 )
 from rltui.core.gpu.report import GpuDevice
-from rltui.core.gpu.vllm_rules import rule
 from rltui.core.text import GIB
 
 SIZES = st.integers(4 * GIB, 300 * GIB)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltui.core.gpu.change_estimate import RELEASE_UPDATES, ChangeEstimate, Tenant
+from rltui.core.gpu.shares import RELEASE_UPDATES, ChangeEstimate, Tenant
 
 TOTAL = 80
 BEGIN = 1000.0

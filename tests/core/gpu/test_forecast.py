@@ -7,10 +7,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rltui.core.gpu.budget import CONTEXT_BYTES, MARGIN_BYTES
-from rltui.core.gpu.engine import EngineMemory
+from rltui.core.gpu.budget import (
+    CONTEXT_BYTES,
+    MARGIN_BYTES,
+    EngineFigures,
+    EngineMemory,
+    MemoryUser,
+    ModelShape,
+)
 from rltui.core.gpu.forecast import forecast, worst_per_component
-from rltui.core.gpu.memory_user import EngineFigures, MemoryUser, ModelShape
 from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuShare, MemoryVerdict
 from rltui.core.text import GIB
 

@@ -6,10 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltui.core.gpu.budget import GRAPHS_BYTES, share_bytes
-from rltui.core.gpu.engine import EngineMemory
-from rltui.core.gpu.kv_cache import kv_cache
-from rltui.core.gpu.memory_user import EngineFigures, ModelShape
+from rltui.core.gpu.budget import GRAPHS_BYTES, EngineFigures, EngineMemory, ModelShape, kv_cache, share_bytes
 from rltui.core.text import GIB
 
 TOTAL = 80 * GIB

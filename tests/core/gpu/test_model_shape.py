@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltui.core.gpu.memory_user import ModelShape
-from rltui.core.gpu.model_shape import model_shape
+from rltui.core.gpu.budget import ModelShape
+from rltui.services.gpu.model_files import model_shape
 
 QWEN3_8B: dict[str, Any] = {
     "hidden_size": 4096,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rltui.core.gpu.peaks import Peaks
+from rltui.core.gpu.history import Peaks
 from rltui.core.gpu.report import GpuDevice, GpuShare
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from rltui.core.gpu.forecast_text import lack_of_memory
 from rltui.core.gpu.report import GpuDevice, GpuProcess
-from rltui.core.gpu.start_check import lack_of_memory
 from rltui.core.text import GIB
 
 

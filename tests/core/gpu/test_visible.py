@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from rltui.core.gpu.choice import GpuChoice
+from rltui.core.gpu.devices import GpuChoice, chosen_devices, is_order_certain
 from rltui.core.gpu.report import GpuDevice
-from rltui.core.gpu.visible import chosen_devices, is_order_certain
 
 UUIDS = (
     "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rltui.core.gpu.vllm_rules import RULES, VllmRule, rule
+from rltui.core.gpu.budget import RULES, VllmRule, rule
 from rltui.core.text import GIB
 from rltui.frameworks.memory_failures import MEMORY
 

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 
-from rltui.services.nvml import NvmlReader
+from rltui.services.gpu.nvml import NvmlReader
 
 
 def take(steps: list[tuple[str, float]]) -> list[dict[str, object]]:

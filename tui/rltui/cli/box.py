@@ -74,7 +74,7 @@ def _sockets() -> Finding:
 
 
 def _gpu() -> Finding:
-    from rltui.services.gpu_once import read_once
+    from rltui.services.gpu.sampling import read_once
 
     report = read_once()
     names = ", ".join(device.name for device in report.devices)

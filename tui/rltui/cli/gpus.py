@@ -8,16 +8,14 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from rltui.cli.terminal import control, while_read
-from rltui.core.text import visible
+from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuProcess, GpuReport, GpuShare, MemoryVerdict
+from rltui.core.text import duration, gib, visible
 from rltui.errors import RltuiError, UsageError
-
-if TYPE_CHECKING:
-    from rltui.core.gpu.report import GpuReport
 
 ANSWER_S = 20.0
 """For a supervisor, whose driver may be busy."""
@@ -70,7 +68,7 @@ def _print(arguments: argparse.Namespace) -> None:
 
 
 def _readings(interval_s: float | None) -> Generator[GpuReport, None, None]:
-    from rltui.services.gpu_once import readings
+    from rltui.services.gpu.sampling import readings
 
     return readings(interval_s)
 
@@ -101,8 +99,6 @@ def _of(name: str, interval_s: float | None) -> Generator[dict[str, Any], None, 
 
 def _lines(report: GpuReport, interval_s: float | None = None) -> list[str]:
     """Under a title where it is repeated."""
-    from rltui.cli.gpu_text import report_lines, title
-
     width, now = shutil.get_terminal_size().columns if sys.stdout.isatty() else None, time.time()
     head = [] if interval_s is None else [title(report, interval_s=interval_s, now=now)]
     return [*head, *report_lines(report, width=width, now=now)]
@@ -132,3 +128,196 @@ def frame(lines: list[str], *, height: int) -> str:
     if len(lines) > height:
         lines = [*lines[: height - 1], f"… {len(lines) - height + 1} more lines"]
     return _HOME + "\r\n".join(f"{line}{_END_OF_LINE}" for line in lines) + _BELOW
+
+
+INDENT = "    "
+MEMORY_NOTES = {
+    "v2": "",
+    "v1": " incl. what the driver reserves",
+    "unified": " of the memory shared with the CPU",
+}
+NOTICEABLE_S = 5.0
+"""An age that is worth telling, where no interval was promised."""
+
+
+class Row(NamedTuple):
+    """One holder of memory, as columns."""
+
+    memory: str
+    pid: str
+    user: str
+    owner: str
+    command: str
+
+
+def report_lines(report: GpuReport, *, width: int | None, now: float) -> list[str]:
+    """All that is known, none wider than `width` where that is given. At least one line."""
+    lines = [] if report.available else [f"no GPU figures: {report.reason}"]
+    if report.available and report.reason:
+        lines.append(f"⚠ {report.reason}")
+    rows = {device.key: list(_rows(device)) for device in report.devices}
+    widths = _column_widths(row for found in rows.values() for row in found)
+    for device in report.devices:
+        lines.extend(_wrapped(_header(device), width))
+        lines.extend(f"{INDENT}{warning}" for warning in _warnings(device))
+        lines.extend(f"{INDENT}{_budget_text(budget)}" for budget in device.budgets)
+        lines.extend(_row_line(row, widths) for row in rows[device.key])
+    lines.extend(_verdict_text(verdict) for verdict in report.verdicts)
+    lines.extend(f"✗ {source.name}: {source.problem}" for source in report.sources if source.problem)
+    if age := _age_text(report, now):
+        lines.append(age)
+    return [_cut(visible(line), width) for line in lines]
+
+
+def title(report: GpuReport, *, interval_s: float, now: float) -> str:
+    """Above a display that is repeated."""
+    when = time.strftime("%H:%M:%S", time.localtime(now if report.sampled_at is None else report.sampled_at))
+    driver = f" · driver {report.driver}" if report.driver else ""
+    return f"{when}{driver} · every {interval_s:g} s"
+
+
+def _header(device: GpuDevice) -> list[str]:
+    label = f"{device.host}: GPU {device.label}" if device.host else f"GPU {device.label}"
+    if device.problem:
+        return [label, device.name or "unknown model", f"⚠ {device.problem}"]
+    used, total = _gib(device.used_bytes), _gib(device.total_bytes)
+    parts = [label, device.name, f"{used} of {total} GiB used{MEMORY_NOTES[device.memory_kind]}"]
+    parts.append(f"{_gib(device.free_bytes)} free")
+    if device.utilization is not None:
+        parts.append(f"{device.utilization:.0%}")
+    if device.power_w is not None:
+        limit = "" if device.power_limit_w is None else f" of {device.power_limit_w:.0f}"
+        parts.append(f"{device.power_w:.0f}{limit} W")
+    if device.temperature_c is not None:
+        parts.append(f"{device.temperature_c:.0f} °C")
+    return [part for part in parts if part]
+
+
+def _warnings(device: GpuDevice) -> Iterator[str]:
+    if device.throttle:
+        yield f"⚠ slowed down: {', '.join(device.throttle)}"
+    if device.ecc_errors:
+        plural = "" if device.ecc_errors == 1 else "s"
+        yield f"⚠ {device.ecc_errors} uncorrected memory error{plural} (ECC)"
+
+
+def _budget_text(budget: GpuBudget) -> str:
+    return f"budget of {budget.component}: {budget.utilization:g} × total = {_gib(budget.budget_bytes)} GiB"
+
+
+def _rows(device: GpuDevice) -> Iterator[Row]:
+    """By share, largest process first; then what no share names."""
+    if device.problem:
+        return
+    left = {process.pid: process for process in device.processes}
+    for share in device.shares:
+        members = [left.pop(pid) for pid in share.pids if pid in left]
+        yield from _share_rows(share, members)
+    yield from (_process_row(process) for process in _largest_first(left.values()))
+
+
+def _share_rows(share: GpuShare, members: Sequence[GpuProcess]) -> Iterator[Row]:
+    """One process is its share: what that holds may be known where the process's own memory is not."""
+    peak = "" if share.peak_bytes is None else f", peak {gib(share.peak_bytes)}"
+    if not members:
+        name = _owner_text(share.owner, share.experiment, share.component, None)
+        yield Row(_memory_text(share.used_bytes, share.estimated), "", share.user or "", f"{name}{peak}", "")
+        return
+    if len(members) == 1:
+        row = _process_row(members[0])
+        yield row._replace(memory=_memory_text(share.used_bytes, share.estimated), owner=f"{row.owner}{peak}")
+        return
+    for number, process in enumerate(_largest_first(members)):
+        row = _process_row(process)
+        yield row if number else row._replace(owner=f"{row.owner}{peak and f'{peak} together'}")
+
+
+def _largest_first(processes: Iterable[GpuProcess]) -> list[GpuProcess]:
+    return sorted(processes, key=lambda process: -(process.used_bytes or 0))
+
+
+def _process_row(process: GpuProcess) -> Row:
+    graphics = " (graphics)" if process.kind == "G" else ""
+    return Row(
+        _memory_text(process.used_bytes, process.estimated),
+        str(process.pid),
+        process.user or "",
+        _owner_text(process.owner, process.experiment, process.component, process.attempt) + graphics,
+        process.command or process.name,
+    )
+
+
+def _owner_text(owner: str, experiment: str | None, component: str | None, attempt: int | None) -> str:
+    whose = "/".join(part for part in (experiment, component) if part)
+    number = "" if attempt is None else f" attempt {attempt}"
+    match owner:
+        case "component":
+            return f"{component}{number}"
+        case "experiment":
+            return f"{whose}{number}"
+        case "orphan":
+            return f"⚠ leftover of {whose}{number}" if whose else "⚠ leftover"
+        case "mine":
+            return "yours, not rltui's"
+        case "other":
+            return "another user's"
+        case "hidden":
+            return "driver, or processes that are not listed"
+    return "not known whose"
+
+
+def _memory_text(size_bytes: int | None, estimated: bool) -> str:
+    return "?" if size_bytes is None else f"{'~' if estimated else ''}{gib(size_bytes)}"
+
+
+def _column_widths(rows: Iterable[Row]) -> list[int]:
+    """Of all columns but the last."""
+    widths = [0] * len(Row._fields)
+    for row in rows:
+        widths = [max(pair) for pair in zip(widths, map(len, row), strict=True)]
+    return widths[:-1]
+
+
+def _row_line(row: Row, widths: Sequence[int]) -> str:
+    memory, pid, user, owner = widths
+    columns = [
+        f"{INDENT}{row.memory:>{memory}} GiB",
+        f"{'pid' if row.pid else '   '} {row.pid:<{pid}}" if pid else "",
+        f"{row.user:<{user}}" if user else "",
+        f"{row.owner:<{owner}}",
+        row.command,
+    ]
+    return "  ".join(column for column in columns if column).rstrip()
+
+
+def _verdict_text(verdict: MemoryVerdict) -> str:
+    symbol = "✗" if verdict.is_bad else "?" if verdict.verdict == "unknown" else "✓"
+    return f"{symbol} GPU {verdict.device}: {verdict.text}"
+
+
+def _age_text(report: GpuReport, now: float) -> str:
+    """Empty where the figures are those of now."""
+    if report.sampled_at is None:
+        return ""
+    age_s = now - report.sampled_at
+    expected_s = NOTICEABLE_S if report.interval_s is None else 3 * report.interval_s
+    return f"⚠ read {duration(age_s)} ago" if age_s > expected_s else ""
+
+
+def _gib(size_bytes: int | None) -> str:
+    return "?" if size_bytes is None else gib(size_bytes)
+
+
+def _wrapped(parts: Sequence[str], width: int | None) -> list[str]:
+    """Joined by dots; broken between parts, further lines indented."""
+    lines = [parts[0]]
+    for part in parts[1:]:
+        if width is not None and len(lines[-1]) + len(part) + 3 > width:
+            lines.append(f"{INDENT}{part}")
+        else:
+            lines[-1] += f" · {part}"
+    return lines
+
+
+def _cut(line: str, width: int | None) -> str:
+    return line if width is None or len(line) <= width else f"{line[: max(0, width - 1)]}…"

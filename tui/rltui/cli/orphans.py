@@ -24,7 +24,7 @@ from rltui.errors import RltuiError, UsageError
 from rltui.services import orphans as leftovers
 from rltui.services import processes
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.gpu_once import read_once
+from rltui.services.gpu.sampling import read_once
 from rltui.services.observed import refuse_observed
 from rltui.services.processes import ProcessId
 from rltui.services.strangers import strangers

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rltui.core.gpu.choice import GpuChoice
+from rltui.core.gpu.devices import GpuChoice, chosen_devices
 from rltui.core.gpu.forecast import worst_per_component
 from rltui.core.gpu.report import GpuDevice, MemoryVerdict
-from rltui.core.gpu.visible import chosen_devices
 from rltui.core.layout import Layout
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services.experiment_files import (
@@ -16,8 +15,8 @@ from rltui.services.experiment_files import (
     default_output_dir,
     known_experiments,
 )
-from rltui.services.gpu_once import read_once
-from rltui.services.memory_plan import MemoryPlan
+from rltui.services.gpu.memory_plan import MemoryPlan
+from rltui.services.gpu.sampling import read_once
 from rltui.services.recipe import Recipe
 
 

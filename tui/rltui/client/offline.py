@@ -106,7 +106,9 @@ def offline_orphans(record: ExperimentRecord, gpus: GpuReport | None = None) -> 
     leftovers = orphans.find_leftovers(record, control, [spec.id for spec in layout.component], living=())
     if not leftovers:
         return ()
-    from rltui.services.gpu_once import read_once  # the driver is asked only where there is something to ask
+    from rltui.services.gpu.sampling import (
+        read_once,  # the driver is asked only where there is something to ask
+    )
 
     return orphans.described(leftovers, gpus or read_once())
 

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rltui.core.gpu.choice import GpuChoice
+from rltui.core.gpu.devices import GpuChoice
 from rltui.core.layout import ComponentSpec, Ready
 from rltui.services.experiment_files import write_atomically
 from rltui.services.own_files import read_own

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from rltui.core.api import Orphan
+from rltui.core.gpu.devices import chosen_devices
+from rltui.core.gpu.forecast_text import lack_of_memory
 from rltui.core.gpu.report import GpuReport
-from rltui.core.gpu.start_check import lack_of_memory
-from rltui.core.gpu.visible import chosen_devices
 from rltui.services import processes
 from rltui.services.orphans import leftovers_text
 from rltui.services.probes import served_model

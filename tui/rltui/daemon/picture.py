@@ -11,10 +11,9 @@ from rltui.core.inference_activity import InferenceActivity, facts_of
 from rltui.core.lifecycle import Life
 from rltui.core.text import ssh_host
 from rltui.daemon.component import ComponentRunner
-from rltui.daemon.memory_outlook import MemoryOutlook
+from rltui.daemon.forecast import MemoryOutlook, RemedyDesk
 from rltui.daemon.orphans import OrphanWatch
 from rltui.daemon.progress import ProgressTracker
-from rltui.daemon.remedies import RemedyDesk
 from rltui.daemon.rollback import RollbackWatch
 from rltui.daemon.setup import Setup
 from rltui.errors import ConfigError

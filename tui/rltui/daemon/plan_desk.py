@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 
 from rltui.core.api import Plan, Request
-from rltui.daemon.gpu_readings import GpuReadings
 from rltui.daemon.launches import Launches
 from rltui.daemon.orphans import OrphanWatch
 from rltui.daemon.planner import Planned, Planner
 from rltui.services.config_store import ConfigStore
+from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.models import OwnModels
 
 

@@ -10,7 +10,7 @@ from rltui.core.config_report import PendingKnob, Problem
 from rltui.core.plan import Situation, make_plan
 from rltui.core.text import unknown
 from rltui.daemon.config_desk import ConfigDesk
-from rltui.daemon.memory_outlook import problems_of
+from rltui.daemon.forecast import problems_of
 from rltui.daemon.picture import Picture
 from rltui.daemon.setup import Setup
 from rltui.daemon.start_times import StartTimes

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rltui.core import non_finite
 from rltui.core.non_finite import NonFinite
-from rltui.daemon.gpu_watch import GpuWatch
+from rltui.daemon.gpu import GpuWatch
 from rltui.daemon.run_news import concern_alert
 from rltui.daemon.supervisor import Supervisor
 

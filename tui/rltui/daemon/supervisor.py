@@ -17,16 +17,14 @@ from rltui.daemon.broadcast import Message
 from rltui.daemon.causes import Causes
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config_desk import ConfigDesk
-from rltui.daemon.gpu_picture import GpuPicture
-from rltui.daemon.gpu_readings import GpuReadings
+from rltui.daemon.forecast import MemoryOutlook, RemedyDesk
+from rltui.daemon.gpu import GpuPicture
 from rltui.daemon.launches import Launches
-from rltui.daemon.memory_outlook import MemoryOutlook
 from rltui.daemon.obstacles import Obstacles
 from rltui.daemon.orphans import OrphanWatch
 from rltui.daemon.picture import Picture
 from rltui.daemon.plan_desk import PlanDesk
 from rltui.daemon.planner import Planner, refuse_blocked
-from rltui.daemon.remedies import RemedyDesk
 from rltui.daemon.resolved_configs import ResolvedConfigs
 from rltui.daemon.retries import Retries
 from rltui.daemon.rollback import RollbackWatch
@@ -44,6 +42,7 @@ from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services import processes
 from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.followed_logs import FollowedLogs
+from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.intent import IntentFile, failures, intent_of
 from rltui.services.models import OwnModels
 from rltui.services.recipe import Launch, Recipe

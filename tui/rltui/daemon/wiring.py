@@ -9,7 +9,7 @@ from rltui.daemon.component import ComponentRunner
 from rltui.daemon.progress import ProgressTracker
 from rltui.daemon.setup import Setup
 from rltui.services.followed_logs import FollowedLogs
-from rltui.services.memory_plan import MemoryPlan
+from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.recipe import Recipe
 from rltui.services.run_folder import RunFolder
 from rltui.services.run_metrics import RunMetrics, earlier_logs

@@ -10,7 +10,7 @@ from rltui import paths
 from rltui.core.config_report import DerivedValue, KnobValue, Problem
 from rltui.core.config_schema import ConfigSchema
 from rltui.core.failure_cause import FailurePattern
-from rltui.core.gpu.engine import EngineMemory
+from rltui.core.gpu.budget import EngineMemory
 from rltui.core.knobs import Knob
 from rltui.core.metrics import MetricNames
 from rltui.core.plan import RestartRule

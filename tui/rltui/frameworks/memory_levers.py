@@ -9,7 +9,7 @@ sections 4 (names per generation) and 10 (activation checkpointing, its offload,
 
 from __future__ import annotations
 
-from rltui.core.gpu.lever import Lever, Role
+from rltui.core.gpu.remedies import Lever, Role
 
 _TRAINING: tuple[Role, ...] = ("trainer", "sft")
 _RUNNING = frozenset({"allocation", "other"})

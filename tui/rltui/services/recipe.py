@@ -13,8 +13,8 @@ from typing import Any
 from rltui.core.config_copy import edited
 from rltui.core.config_merge import changed_keys, deep_leaves
 from rltui.core.config_report import KnobValue
-from rltui.core.gpu.choice import GpuChoice
-from rltui.core.gpu.engine import EngineMemory
+from rltui.core.gpu.budget import EngineMemory
+from rltui.core.gpu.devices import GpuChoice
 from rltui.core.gpu.report import GpuDevice
 from rltui.core.layout import PROBES, GpuSourceSpec, Layout, Ready, address_fault
 from rltui.core.template import Missing, TemplateValue, placeholders, render, render_arguments
@@ -25,7 +25,8 @@ from rltui.frameworks.config_data import values_of
 from rltui.frameworks.generic import CONFIG
 from rltui.frameworks.resolutions import needed
 from rltui.services.checkout import run_prefix
-from rltui.services.cuda_devices import (
+from rltui.services.experiment_files import ExperimentRecord
+from rltui.services.gpu.cuda import (
     DEVICE_ORDER,
     VISIBLE_DEVICES,
     Choose,
@@ -35,7 +36,6 @@ from rltui.services.cuda_devices import (
     usable_devices,
     visible_devices,
 )
-from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.of_files import OfFiles
 from rltui.services.resolution import read_made
 

@@ -1,16 +1,142 @@
-"""What an engine claims of a device, whether its start check passes, and which utilization leaves enough.
-
-`gpu_memory_utilization` is a share of the device's total, whatever others hold (`reference/vllm.md`,
-section 5).
-"""
+"""What an engine claims of a device: vLLM's rules, its start check, what is left for its KV cache. Pure."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from rltui.core.gpu.report import GpuDevice
-from rltui.core.gpu.vllm_rules import VllmRule
 from rltui.core.text import GIB
+
+
+@dataclass(frozen=True, slots=True)
+class VllmRule:
+    """Holds from version `since` up to the next rule."""
+
+    since: tuple[int, int]
+    default_utilization: float
+    """`gpu_memory_utilization` where nobody sets it."""
+    graphs_in_budget: bool
+    """CUDA graphs count within the budget. Else they come on top, commonly 0.3 to 3 GiB."""
+    names_device: bool
+    """The start check's error says `cuda:N`: the index inside the process's `CUDA_VISIBLE_DEVICES`."""
+
+    def refusal(
+        self, *, free_bytes: int, usable_bytes: int, utilization: float, budget_bytes: int, local_device: int
+    ) -> str:
+        """How the error of the start check begins, with the figures that are predicted."""
+        where = f"device cuda:{local_device}" if self.names_device else "device"
+        return (
+            f"Free memory on {where} ({free_bytes / GIB:.2f}/{usable_bytes / GIB:.2f} GiB) on startup is less"
+            f" than desired GPU memory utilization ({utilization}, {budget_bytes / GIB:.2f} GiB)"
+        )
+
+
+RULES = (
+    VllmRule((0, 21), default_utilization=0.92, graphs_in_budget=True, names_device=True),
+    VllmRule((0, 14), default_utilization=0.9, graphs_in_budget=False, names_device=True),
+    VllmRule((0, 0), default_utilization=0.9, graphs_in_budget=False, names_device=False),
+)
+"""Newest first. The last one also stands for what is older than 0.10."""
+
+
+def rule(version: tuple[int, int] | None) -> VllmRule:
+    """The rule of a version, such as (0, 16); `None`, a version that is not known, gets the newest."""
+    if version is None:
+        return RULES[0]
+    return next((entry for entry in RULES if version >= entry.since), RULES[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class EngineMemory:
+    """One inference server. Names and meaning are those of vLLM's engine arguments."""
+
+    component: str
+    utilization: float
+    """`gpu_memory_utilization`: share of each device's total, per instance."""
+    utilization_knob: str = ""
+    """Knob that sets it, as `rltui set` takes it; empty where there is none."""
+    model: str | None = None
+    """Folder, relative to the workspace, or name on the hub."""
+    dtype: str | None = None
+    """`None` or `auto`: as the model's config says."""
+    kv_cache_dtype: str | None = None
+    """`None` or `auto`: that of the model."""
+    tensor_parallel: int = 1
+    """Devices that share each copy of the model."""
+    max_model_len: int | None = None
+    max_num_seqs: int | None = None
+    max_num_batched_tokens: int | None = None
+    enforce_eager: bool = False
+    """No CUDA graphs."""
+    kv_cache_memory_bytes: int | None = None
+    """Set: the KV cache has this size, whatever `utilization`; the start check still uses that."""
+    version: tuple[int, int] | None = None
+    """vLLM's, such as (0, 16); `None` where it is not known: then the newest rules apply."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFigures:
+    """What an engine measured in an earlier attempt, read from its output. Bytes, of one device."""
+
+    budget_bytes: int | None = None
+    """`gpu_memory_utilization × total` of that attempt."""
+    utilization: float | None = None
+    """`gpu_memory_utilization` of that attempt: gives the budget where the output does not name it."""
+    weights_bytes: int | None = None
+    """`Model loading took …`."""
+    kv_cache_bytes: int | None = None
+    """`Available KV cache memory`."""
+    kv_cache_tokens: int | None = None
+    graphs_bytes: int | None = None
+    """CUDA graphs, as captured."""
+    version: tuple[int, int] | None = None
+    """vLLM's."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """What a model's files say of its size."""
+
+    weights_bytes: int | None = None
+    """In the dtype it is loaded with, over all devices."""
+    kv_bytes_per_token: int | None = None
+    """Over all layers and heads, in the dtype of the cache, over all devices."""
+    activation_bytes_per_token: int | None = None
+    """Rough: peak of a forward pass, per token of the batch."""
+    logits_bytes_per_request: int | None = None
+    """Vocabulary × 4 bytes."""
+    kv_heads: int | None = None
+    """Most devices over which keys and values can be split; each one beyond holds a copy."""
+    kv_is_lower_bound: bool = False
+    """Some layers are left out of `kv_bytes_per_token`: they keep a window, or a state of constant size."""
+    max_positions: int | None = None
+    """Longest request that the model takes: vLLM's `max_model_len` where nobody sets it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUser:
+    """A component of the experiment that has devices."""
+
+    component: str
+    devices: tuple[str, ...]
+    """`GpuDevice.key` of each, in its own order."""
+    starts: bool = False
+    """It is, or would be, started now."""
+    stops: bool = False
+    """What it holds now is given back before anything starts."""
+    engine: EngineMemory | None = None
+    """It is an inference engine; else a trainer or the like, which takes what it needs."""
+    figures: EngineFigures | None = None
+    """Of the engine's last attempt with the same model."""
+    shape: ModelShape | None = None
+    """Of the engine's model."""
+    peak_bytes: Mapping[str, int] = field(default_factory=dict)
+    """By device key: most it held in its last attempt."""
+    peak_note: str = ""
+    """What is different now from that attempt: `seq_len was 2048, is 4096`."""
+
 
 CONTEXT_BYTES = round(0.6 * GIB)
 """CUDA context of a process, which no budget holds: 0.3 to 0.6 GiB (`reference/vllm.md`, section 5)."""
@@ -98,3 +224,130 @@ def safe_utilization(
     if not usable:
         return None
     return utilization_within(usable, room_bytes - overhead_bytes - trainer_bytes - MARGIN_BYTES)
+
+
+LARGE_DEVICE_BYTES = 70 * GIB
+"""vLLM's server takes larger batches by default on devices from this size on, A100 excepted
+(`EngineArgs.get_batch_defaults`, 0.10 to 0.32)."""
+_DEFAULT_TOKENS, _DEFAULT_SEQS = 2048, 256
+_LARGE_TOKENS, _LARGE_SEQS = 8192, 1024
+
+
+@dataclass(frozen=True, slots=True)
+class KvCache:
+    """Of one instance, on one of its devices."""
+
+    size_bytes: int
+    """Not above 0: there is no room, and vLLM does not start."""
+    tokens: int | None = None
+    requests: float | None = None
+    """How many of the longest requests fit at once; below 1 vLLM does not start."""
+    longest_request: int | None = None
+    """In tokens."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def suffices(self) -> bool:
+        """It is enough for vLLM to start, as far as is known."""
+        return self.size_bytes > 0 and (self.requests is None or self.requests >= 1)
+
+
+def engine_rule(engine: EngineMemory, figures: EngineFigures | None) -> VllmRule:
+    """The rule of the engine's version; where that is not known, of the one that its last attempt named."""
+    return rule(engine.version or (figures.version if figures else None))
+
+
+def kv_cache(
+    engine: EngineMemory,
+    usable_bytes: int,
+    *,
+    figures: EngineFigures | None = None,
+    shape: ModelShape | None = None,
+) -> KvCache | None:
+    """What remains on a device of this size; `None` where neither figures nor model tell."""
+    if engine.kv_cache_memory_bytes is not None:
+        note = "KV cache: its size is set by kv_cache_memory_bytes, not by gpu_memory_utilization"
+        size = engine.kv_cache_memory_bytes
+    else:
+        kept = kept_bytes(engine, usable_bytes, figures=figures, shape=shape)
+        if kept is None:
+            return None
+        size, note = share_bytes(usable_bytes, engine.utilization) - kept[0], kept[1]
+    notes = [note]
+    longest = engine.max_model_len or (shape.max_positions if shape else None)
+    per_token = _bytes_per_token(engine, figures, shape)
+    if not per_token:
+        return KvCache(size, longest_request=longest, notes=tuple(notes))
+    if shape and shape.kv_is_lower_bound and not _measured_per_token(figures):
+        notes.append("KV cache: at most so many tokens; layers that keep a window or a state are left out")
+    tokens = int(max(0, size) / per_token)
+    return KvCache(size, tokens, tokens / longest if longest else None, longest, tuple(notes))
+
+
+def kept_bytes(
+    engine: EngineMemory,
+    usable_bytes: int,
+    *,
+    figures: EngineFigures | None = None,
+    shape: ModelShape | None = None,
+) -> tuple[int, str] | None:
+    """What of the budget is no KV cache, on each device, and in words how that is known."""
+    if (measured := _measured_kept(usable_bytes, figures)) is not None:
+        return measured, "KV cache: as measured in the last attempt with this model"
+    weights = _weights(engine, figures, shape)
+    if weights is None:
+        return None
+    large = usable_bytes >= LARGE_DEVICE_BYTES
+    tokens = engine.max_num_batched_tokens or (_LARGE_TOKENS if large else _DEFAULT_TOKENS)
+    requests = engine.max_num_seqs or (_LARGE_SEQS if large else _DEFAULT_SEQS)
+    forward = tokens * ((shape.activation_bytes_per_token if shape else None) or 0)
+    logits = 2 * requests * ((shape.logits_bytes_per_request if shape else None) or 0)  # and a copy
+    graphs = 0
+    if engine_rule(engine, figures).graphs_in_budget and not engine.enforce_eager:
+        graphs = GRAPHS_BYTES
+    return (
+        weights + max(forward, logits) + graphs,
+        "KV cache: estimated from the model's files; activations roughly",
+    )
+
+
+def earlier_budget(figures: EngineFigures | None, usable_bytes: int) -> int | None:
+    """The budget of the attempt that these figures are from, on a device as large as this one."""
+    if figures is None:
+        return None
+    if figures.budget_bytes is None and figures.utilization is not None:
+        return share_bytes(usable_bytes, figures.utilization)
+    return figures.budget_bytes
+
+
+def _measured_kept(usable_bytes: int, figures: EngineFigures | None) -> int | None:
+    budget = earlier_budget(figures, usable_bytes)
+    if figures is None or figures.kv_cache_bytes is None or budget is None:
+        return None
+    return budget - figures.kv_cache_bytes if budget >= figures.kv_cache_bytes else None
+
+
+def _weights(engine: EngineMemory, figures: EngineFigures | None, shape: ModelShape | None) -> int | None:
+    if figures is not None and figures.weights_bytes is not None:
+        return figures.weights_bytes
+    if shape is None or shape.weights_bytes is None:
+        return None
+    return shape.weights_bytes // engine.tensor_parallel
+
+
+def _measured_per_token(figures: EngineFigures | None) -> float | None:
+    if figures is None or not figures.kv_cache_bytes or not figures.kv_cache_tokens:
+        return None
+    return figures.kv_cache_bytes / figures.kv_cache_tokens
+
+
+def _bytes_per_token(
+    engine: EngineMemory, figures: EngineFigures | None, shape: ModelShape | None
+) -> float | None:
+    """On each device: heads are spread over the devices, as far as there are heads."""
+    if measured := _measured_per_token(figures):
+        return measured
+    if shape is None or shape.kv_bytes_per_token is None:
+        return None
+    parts = min(engine.tensor_parallel, shape.kv_heads or engine.tensor_parallel)
+    return shape.kv_bytes_per_token / parts

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rltui.core.gpu.budget import overhead_bytes, safe_utilization, share_bytes
-from rltui.core.gpu.engine import EngineMemory
-from rltui.core.gpu.kv_cache import earlier_budget, engine_rule, kept_bytes
-from rltui.core.gpu.memory_user import MemoryUser
+from rltui.core.gpu.budget import (
+    EngineMemory,
+    MemoryUser,
+    earlier_budget,
+    engine_rule,
+    kept_bytes,
+    overhead_bytes,
+    safe_utilization,
+    share_bytes,
+)
 from rltui.core.gpu.report import GpuDevice
 from rltui.core.text import GIB
 

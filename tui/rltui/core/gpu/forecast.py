@@ -14,14 +14,15 @@ from rltui.core.gpu import forecast_text as text
 from rltui.core.gpu.budget import (
     CONTEXT_BYTES,
     MARGIN_BYTES,
+    EngineMemory,
+    KvCache,
+    MemoryUser,
+    kv_cache,
     largest_passing_utilization,
     passes_start_check,
     share_bytes,
 )
 from rltui.core.gpu.device_outlook import DeviceOutlook, device_outlook
-from rltui.core.gpu.engine import EngineMemory
-from rltui.core.gpu.kv_cache import KvCache, kv_cache
-from rltui.core.gpu.memory_user import MemoryUser
 from rltui.core.gpu.report import GpuDevice, MemoryVerdict
 
 NOTHING_FREED: Mapping[str, int] = MappingProxyType({})

@@ -1,18 +1,56 @@
-"""The words of a forecast: one line with the figures in GiB, and for a bad verdict what to do. Pure."""
+"""The words of a forecast and of a refused start: the figures in GiB, and what to do. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from rltui.core.gpu.budget import CONTEXT_BYTES
+from rltui.core.gpu.budget import (
+    CONTEXT_BYTES,
+    EngineMemory,
+    KvCache,
+    MemoryUser,
+    budget_bytes,
+    engine_rule,
+    passes_start_check,
+)
 from rltui.core.gpu.device_outlook import DeviceOutlook
-from rltui.core.gpu.engine import EngineMemory
-from rltui.core.gpu.holders import holders_text
-from rltui.core.gpu.kv_cache import KvCache, engine_rule
-from rltui.core.gpu.memory_user import MemoryUser
-from rltui.core.gpu.report import GpuDevice
+from rltui.core.gpu.report import GpuDevice, GpuShare
 from rltui.core.text import GIB, gib
+
+NAMED_HOLDERS = 2
+"""Most holders named in one line."""
+_SMALLEST_NAMED_BYTES = GIB // 10
+
+
+def holders_text(device: GpuDevice, gone: Collection[str] = ()) -> str:
+    """`18.2 held by trainer, 3.1 by user ann`, the largest first; empty where nobody holds much.
+
+    `gone`: components that will not hold anything.
+    """
+    shares = [share for share in device.shares if share.owner != "component" or share.component not in gone]
+    large = [share for share in shares if share.used_bytes >= _SMALLEST_NAMED_BYTES]
+    largest = sorted(large, key=lambda share: -share.used_bytes)[:NAMED_HOLDERS]
+    parts = [f"{gib(share.used_bytes)} by {_name(share)}" for share in largest]
+    return ", ".join(parts).replace(" by ", " held by ", 1)
+
+
+def _name(share: GpuShare) -> str:
+    match share.owner:
+        case "component":
+            return share.component or "a component"
+        case "orphan":
+            return f"leftovers of {share.component}" if share.component else "leftovers"
+        case "experiment":
+            return f"experiment {share.experiment}" if share.experiment else "another experiment"
+        case "mine":
+            return "other processes of yours"
+        case "other":
+            return f"user {share.user}" if share.user else "another user"
+        case "unknown":
+            return "unknown processes"
+        case "hidden":
+            return "driver and hidden processes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,3 +258,29 @@ def _two(first_bytes: int, second_bytes: int) -> tuple[str, str]:
 
 def _mib(size_bytes: int) -> str:
     return f"{size_bytes / 2**20:.0f}"
+
+
+def lack_of_memory(devices: Iterable[GpuDevice], utilization: float) -> str | None:
+    """What is missing on the first of the devices that lacks room; `None` where all have it.
+
+    A device that cannot be read is no obstacle: the component itself will tell.
+    """
+    return next((text for device in devices if (text := _lack(device, utilization)) is not None), None)
+
+
+def _lack(device: GpuDevice, utilization: float) -> str | None:
+    needed = budget_bytes(device, utilization)
+    if needed is None or device.free_bytes is None or passes_start_check(device.free_bytes, needed):
+        return None
+    parts = [f"needs {gib(needed)} GiB free", f"{gib(device.free_bytes)} GiB free", *_holders(device)]
+    return f"GPU {device.label}: {', '.join(parts)}"
+
+
+def _holders(device: GpuDevice) -> list[str]:
+    known = [process for process in device.processes if process.used_bytes]
+    largest = sorted(known, key=lambda process: -(process.used_bytes or 0))[:NAMED_HOLDERS]
+    return [
+        f"{gib(process.used_bytes or 0)} GiB held by {process.component or ''} pid {process.pid} "
+        f"{process.name}".replace("  ", " ").rstrip()
+        for process in largest
+    ]

@@ -1,4 +1,4 @@
-"""A device's used memory, divided among those who hold it."""
+"""Whose a device's used memory is, by its processes, or guessed from how it changes. Pure."""
 
 from __future__ import annotations
 
@@ -96,3 +96,113 @@ def _scaled(sizes: Sequence[int], total: int) -> list[int]:
 
 def _sorted(found: Iterable[GpuShare]) -> tuple[GpuShare, ...]:
     return tuple(sorted(found, key=lambda share: (_RANK[share.owner], -share.used_bytes, share.pids)))
+
+
+RELEASE_UPDATES = 30
+"""How long the memory of an ended component is still expected to be given back. Drivers lag by seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A living component that was given the device."""
+
+    component: str
+    attempt: int
+    is_starting: bool = False
+    started_at: float | None = None
+    """Seconds since the epoch. `None` while unknown: older than the others, and younger than the watch."""
+    utilization: float | None = None
+    """It is an inference engine with this `gpu_memory_utilization`."""
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Names it for good: component and attempt."""
+        return self.component, self.attempt
+
+
+class ChangeEstimate:
+    """What the components on one device hold, by the changes of what is used there. Bytes.
+
+    Growth is the youngest tenant's, one that is starting before one that is ready. A fall is first what a
+    tenant that has ended gives back, then the youngest's that has something. What was used before the first
+    tenant is nobody's. An attempt replaced between two updates leaves its memory to its successor.
+
+    Tenants from before the watch have no history here: an engine is taken to hold what its utilization
+    allows, the others to share the rest.
+    """
+
+    def __init__(self, *, since: float) -> None:
+        """`since`: when the watch began, in seconds since the epoch; maybe before the first update."""
+        self._since = since
+        self._used: int | None = None
+        self._living: dict[tuple[str, int], int] = {}
+        self._ended: dict[tuple[str, int], int] = {}
+        """Most recently ended last."""
+        self._ended_age: dict[tuple[str, int], int] = {}
+
+    def update(self, used_bytes: int, tenants: Sequence[Tenant], *, usable_bytes: int) -> dict[str, int]:
+        """What each tenant holds now, by component: never negative, together at most `used_bytes`.
+
+        Args:
+            used_bytes: of the device.
+            tenants: all that live now, each component once, in the order they are started in.
+            usable_bytes: what a utilization is a part of: see `GpuDevice.usable_bytes`.
+        """
+        before, self._used = used_bytes if self._used is None else self._used, used_bytes
+        self._hand_over(tenants)
+        newcomers = [tenant for tenant in tenants if tenant.key not in self._living]
+        self._living |= {tenant.key: 0 for tenant in newcomers}
+        if used_bytes >= before:
+            self._grow(used_bytes - before, tenants)
+        else:
+            self._fall(before - used_bytes, tenants)
+        self._seed([tenant for tenant in newcomers if self._is_adopted(tenant)], used_bytes, usable_bytes)
+        return {tenant.component: self._living[tenant.key] for tenant in tenants}
+
+    def _is_adopted(self, tenant: Tenant) -> bool:
+        return tenant.started_at is not None and tenant.started_at < self._since
+
+    def _hand_over(self, tenants: Iterable[Tenant]) -> None:
+        """Tenants that are gone leave what they had to a successor, or are about to give it back."""
+        living = {tenant.key for tenant in tenants}
+        newest = {tenant.component: tenant.key for tenant in tenants if tenant.key not in self._living}
+        self._ended_age = {key: age + 1 for key, age in self._ended_age.items() if age < RELEASE_UPDATES}
+        self._ended = {key: held for key, held in self._ended.items() if key in self._ended_age}
+        for key in [key for key in self._living if key not in living]:
+            held = self._living.pop(key)
+            successor = newest.get(key[0])
+            if successor is not None:
+                self._living[successor] = held
+            else:
+                self._ended[key], self._ended_age[key] = held, 0
+
+    def _grow(self, size: int, tenants: Sequence[Tenant]) -> None:
+        for tenant in _youngest_first(tenants)[:1]:
+            self._living[tenant.key] += size
+
+    def _fall(self, size: int, tenants: Sequence[Tenant]) -> None:
+        for ledger, keys in (
+            (self._ended, list(reversed(self._ended))),
+            (self._living, [tenant.key for tenant in _youngest_first(tenants)]),
+        ):
+            for key in keys:
+                given_back = min(size, ledger[key])
+                ledger[key] -= given_back
+                size -= given_back
+
+    def _seed(self, adopted: Sequence[Tenant], used_bytes: int, usable_bytes: int) -> None:
+        rest = used_bytes - sum(self._living.values()) - sum(self._ended.values())
+        for tenant in adopted:
+            if tenant.utilization is not None:
+                held = min(rest, int(tenant.utilization * usable_bytes))
+                self._living[tenant.key] += held
+                rest -= held
+        others = [tenant for tenant in adopted if tenant.utilization is None]
+        for tenant in others:
+            self._living[tenant.key] += rest // len(others)
+
+
+def _youngest_first(tenants: Sequence[Tenant]) -> list[Tenant]:
+    """Of equal age, the one that is started last comes first."""
+    oldest_first = sorted(tenants, key=lambda tenant: (tenant.is_starting, tenant.started_at or 0.0))
+    return oldest_first[::-1]

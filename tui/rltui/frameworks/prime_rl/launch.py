@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import Any
 
 from rltui.core.config_report import KnobValue
-from rltui.core.gpu.engine import EngineMemory
+from rltui.core.gpu.budget import EngineMemory
 from rltui.core.knobs import TomlValue
 from rltui.core.plan import RestartRule
 from rltui.core.template import Missing, TemplateValue

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 
 from rltui.core.config_report import KnobValue
-from rltui.core.gpu.engine import EngineMemory
+from rltui.core.gpu.budget import EngineMemory
 from rltui.core.knobs import TomlValue
 from rltui.core.template import Missing, TemplateValue
 from rltui.frameworks.base import ConfigFiles, PortKnob, RunContext

@@ -16,20 +16,239 @@ from textual.widgets import Static
 
 from rltui.client.protocol import Experiment
 from rltui.core.api import Request
-from rltui.core.gpu.report import GpuDevice, GpuHistories, GpuProcess, GpuReport
-from rltui.core.text import duration
+from rltui.core.gpu.report import GpuDevice, GpuHistories, GpuProcess, GpuReport, GpuShare
+from rltui.core.text import duration, gib, short_command
 from rltui.errors import RltuiError
 from rltui.ui import requests
 from rltui.ui.actions import Scope, bindings_of, not_among, on_top
 from rltui.ui.requests import ExperimentScreen
-from rltui.ui.text import clean_line
+from rltui.ui.text import clean_line, shortened
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_chart import FINE_RANGE_S, GpuChart
-from rltui.ui.widgets.gpu_device_rows import device_rows
-from rltui.ui.widgets.gpu_marks import FAINT, OTHERS, Marks, owner_marks
-from rltui.ui.widgets.gpu_process_rows import process_heading, process_rows, why_left_alone
-from rltui.ui.widgets.gpu_words import claim_lines, stale_age_s, verdict_lines
+from rltui.ui.widgets.gpu_panel import brief_line, device_legend, dimmed
+from rltui.ui.widgets.gpu_words import (
+    FAINT,
+    OTHERS,
+    Marks,
+    can_be_freed,
+    claim_lines,
+    flow,
+    hanging,
+    level_sparkline,
+    memory_note,
+    owner_marks,
+    share_label,
+    short_name,
+    size_text,
+    stale_age_s,
+    verdict_lines,
+    warning_lines,
+)
 from rltui.ui.widgets.row_list import Row, RowList
+
+_CURSOR = "▸ "
+_WIDE_DEVICE = 100
+"""From here on a device's line has its name and recent use too."""
+_NAME_WIDTH = 18
+_SPARKLINE_WIDTH = 24
+
+
+def device_rows(
+    report: GpuReport | None, width: int, selected: str | None, *, is_stale: bool
+) -> tuple[Row, ...]:
+    """A row per device, keyed by `GpuDevice.key`, under a heading where it is another host's."""
+    if report is None:
+        return (Row(None, (Content.styled("reading…", FAINT),)),)
+    rows: list[Row] = []
+    if not report.available or not report.devices:
+        reason = clean_line(report.reason or "no device found")
+        rows.append(Row(None, tuple(hanging(f"No GPU to show: {reason}", width, FAINT))))
+    marks = owner_marks(report)
+    label_width = max((len(device.label) for device in report.devices), default=0)
+    silent = {source.name for source in report.sources if source.problem}
+    host = ""
+    for device in report.devices:
+        if device.host != host:
+            host = device.host
+            rows.append(Row(None, (Content.styled(f"{clean_line(host)}:", FAINT),)))
+        lines = _lines(device, width, marks, label_width, is_selected=device.key == selected)
+        if is_stale or host in silent:
+            lines = [dimmed(line) for line in lines]
+        rows.append(Row(device.key, tuple(lines)))
+    for source in report.sources:
+        if source.problem:
+            text = f"⚠ {clean_line(source.name)}: {clean_line(source.problem)}"
+            rows.append(Row(None, tuple(hanging(text, width, "$text-warning"))))
+    return tuple(rows)
+
+
+def _lines(
+    device: GpuDevice, width: int, marks: Marks, label_width: int, *, is_selected: bool
+) -> list[Content]:
+    cursor = Content(_CURSOR if is_selected else "  ")
+    width -= len(_CURSOR)
+    if device.problem:
+        text = f"⚠ {device.label} {short_name(device.name)}: {clean_line(device.problem)}"
+        first, *more = hanging(text, width, "$text-warning")
+        return [cursor + first, *(Content("  ") + line for line in more)]
+    first = cursor + _overview(device, width, marks, label_width)
+    if not is_selected:
+        return [first]
+    below = [
+        *device_legend(device, width - 2, marks),
+        *flow([Content.styled(text, FAINT) for text in device_figures(device)], width - 2, gap=" · "),
+        *warning_lines([device], width - 2, named=False),
+    ]
+    return [first, *(Content("    ") + line for line in below)]
+
+
+def _overview(device: GpuDevice, width: int, marks: Marks, label_width: int) -> Content:
+    if width < _WIDE_DEVICE:
+        return brief_line(device, width, marks, label_width)
+    name = f" {shortened(short_name(device.name), _NAME_WIDTH):<{_NAME_WIDTH}}"
+    graph = level_sparkline(device.recent, _SPARKLINE_WIDTH).rjust(_SPARKLINE_WIDTH)
+    room = width - len(name) - _SPARKLINE_WIDTH - 1
+    line = brief_line(device, room, marks, label_width)
+    return Content.assemble(line, " ", (graph, "$text-success"), (name, FAINT))
+
+
+def device_figures(device: GpuDevice) -> list[str]:
+    """All that is known besides the bar, as short texts."""
+    texts = [clean_line(device.name), memory_note(device)]
+    if device.reserved_bytes:
+        texts.append(f"reserved {gib(device.reserved_bytes)} GiB")
+    if device.memory_utilization is not None:
+        texts.append(f"memory busy {100 * device.memory_utilization:.0f} %")
+    if device.power_w is not None:
+        limit = "" if device.power_limit_w is None else f" of {device.power_limit_w:.0f}"
+        texts.append(f"power {device.power_w:.0f}{limit} W")
+    if device.sm_clock_mhz is not None:
+        limit = "" if device.max_sm_clock_mhz is None else f" of {device.max_sm_clock_mhz}"
+        texts.append(f"SM {device.sm_clock_mhz}{limit} MHz")
+    if device.memory_clock_mhz is not None:
+        texts.append(f"memory {device.memory_clock_mhz} MHz")
+    if device.pcie_generation is not None and device.pcie_width is not None:
+        texts.append(f"PCIe {device.pcie_generation} ×{device.pcie_width}")
+    if device.nvlinks is not None:
+        texts.append(f"{device.nvlinks} NVLinks")
+    if device.ecc_errors is not None:
+        texts.append(f"ECC errors {device.ecc_errors}")
+    texts.append(clean_line(device.uuid))
+    return [text for text in texts if text]
+
+
+_PID, _USER, _KIND, _MEMORY, _PART = 9, 9, 4, 10, 6
+_FIXED = _PID + _USER + _KIND + _MEMORY + _PART
+_WIDE_PROCESS = 90
+"""From here on there is room for more words on what a process is."""
+
+
+def _what_width(width: int) -> int:
+    return 32 if width >= _WIDE_PROCESS else 22
+
+
+def what_it_is(process: GpuProcess) -> str:
+    """`trainer attempt 2`, `leftover of inference 1`, `unknown`."""
+    attempt = "" if process.attempt is None else f" {process.attempt}"
+    component = clean_line(process.component or "")
+    match process.owner:
+        case "component":
+            return f"{component} attempt{attempt}" if attempt else component
+        case "orphan":
+            return f"leftover {component}{attempt}"
+        case "experiment":
+            return clean_line(f"{process.experiment or 'experiment'}/{process.component or '?'}")
+        case "mine":
+            return "unknown, yours"
+        case "other":
+            return "somebody else's"
+        case "unknown" | "hidden":
+            return "cannot be told"
+
+
+def why_left_alone(process: GpuProcess, host: str) -> str | None:
+    """Whose it is, where it is not for us to end; `None` where it may be ended."""
+    pid = f"pid {process.pid}"
+    if host:
+        return f"{pid} runs on {clean_line(host)}: it can only be ended there"
+    if can_be_freed(process):
+        return None
+    match process.owner:
+        case "component":
+            component = clean_line(process.component or "a component")
+            return f"{pid} belongs to {component} of this experiment: x stops that"
+        case "experiment":
+            return (
+                f"{pid} belongs to the experiment {clean_line(process.experiment or '?')}: it is left alone"
+            )
+        case "other":
+            return f"{pid} belongs to {clean_line(process.user or 'another user')}: it is left alone"
+        case _:
+            return f"{pid}: cannot be told whose it is, so it is left alone"
+
+
+def process_heading(width: int) -> Content:
+    """Above the columns of `process_rows`."""
+    texts = [
+        "  pid".ljust(_PID),
+        "user".ljust(_USER),
+        "what".ljust(_what_width(width)),
+        "kind",
+        "memory".rjust(_MEMORY),
+    ]
+    line = "".join([*texts, "%".rjust(_PART), "  command"])
+    return Content.styled(shortened(line, width), FAINT)
+
+
+def process_rows(device: GpuDevice | None, width: int, selected: str | None, marks: Marks) -> tuple[Row, ...]:
+    """A row per process, keyed by its pid, largest first."""
+    if device is None:
+        return ()
+    if not device.processes:
+        text = "" if device.problem else "no process is listed"
+        return (Row(None, (Content.styled(f"  {text}", FAINT),)),)
+    largest = sorted(device.processes, key=lambda process: -(process.used_bytes or 0))
+    return tuple(
+        Row(
+            str(process.pid),
+            (_line(process, device, width, marks, is_selected=str(process.pid) == selected),),
+        )
+        for process in largest
+    )
+
+
+def _line(process: GpuProcess, device: GpuDevice, width: int, marks: Marks, *, is_selected: bool) -> Content:
+    what_width = _what_width(width)
+    mark = marks[share_label(_share(process))]
+    part = ""
+    if process.used_bytes is not None and device.total_bytes:
+        part = f"{100 * process.used_bytes / device.total_bytes:.0f} %"
+    memory = (
+        size_text(process.used_bytes, estimated=process.estimated) if process.used_bytes is not None else "?"
+    )
+    command = short_command(
+        clean_line(process.command or process.name), max(0, width - _FIXED - what_width - 2)
+    )
+    style = "$text-warning" if can_be_freed(process) else ""
+    what = f"{'⚠ ' if style else ''}{what_it_is(process)}"
+    return Content.assemble(
+        f"{'▸' if is_selected else ' '} {process.pid}".ljust(_PID),
+        shortened(clean_line(process.user or "?"), _USER - 1).ljust(_USER),
+        (f"{mark.glyph} ", mark.style),
+        (shortened(what, what_width - 3).ljust(what_width - 2), style),
+        process.kind.ljust(_KIND),
+        memory.rjust(_MEMORY),
+        part.rjust(_PART),
+        (f"  {command}", FAINT),
+    )
+
+
+def _share(process: GpuProcess) -> GpuShare:
+    """The share that it is part of, as far as its label goes."""
+    return GpuShare(
+        owner=process.owner, experiment=process.experiment, component=process.component, user=process.user
+    )
+
 
 AGE_INTERVAL_S = 1.0
 MIN_HISTORY_INTERVAL_S = 2.0

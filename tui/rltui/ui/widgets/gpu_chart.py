@@ -12,8 +12,7 @@ from textual.widget import Widget
 
 from rltui.core.gpu.report import GpuDevice, GpuHistory
 from rltui.core.text import duration, gib
-from rltui.ui.widgets.gpu_bar import LEVELS, joined, mark_cell
-from rltui.ui.widgets.gpu_marks import FAINT, OTHERS, UNREAD, Mark, Marks
+from rltui.ui.widgets.gpu_words import FAINT, LEVELS, OTHERS, UNREAD, Mark, Marks, joined, mark_cell
 
 FINE_RANGE_S = 600.0
 """Shown first: about what the supervisor keeps in full detail."""

@@ -13,11 +13,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rltui.core.gpu.report import GpuDevice, GpuReport
-from rltui.services.nvml_errors import ALL_FAILED, NO_BINDING, NO_DEVICES, session_reason
-from rltui.services.nvml_identity import Roll
 
-if TYPE_CHECKING:
-    from rltui.services.nvml_device import Gpu
+if TYPE_CHECKING:  # these import pynvml
+    from rltui.services.gpu.nvml_device import Gpu, Roll
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +23,8 @@ FIRST_RETRY_S = 5.0
 LONGEST_RETRY_S = 60.0
 """Time between two attempts to initialise NVML; it doubles with each. One can take seconds without
 persistence mode."""
+NO_BINDING = "the Python package nvidia-ml-py is missing or broken: reinstall rltui"
+ALL_FAILED = "no GPU can be read"
 
 
 class NvmlReader:
@@ -40,7 +40,8 @@ class NvmlReader:
         self._nvml: Any = None
         self._driver: str | None = None
         self._gpus: tuple[Gpu, ...] = ()
-        self._roll = Roll()
+        self._roll: Roll | None = None
+        """Outlives sessions."""
         self._reason: str | None = None
         self._retry_at = -math.inf
         self._pause_s = FIRST_RETRY_S
@@ -77,6 +78,8 @@ class NvmlReader:
         except ImportError:
             self._reason = NO_BINDING
             return
+        from rltui.services.gpu.nvml_handle import session_reason
+
         try:
             nvml.nvmlInit()
         except nvml.NVMLError as error:
@@ -95,6 +98,8 @@ class NvmlReader:
             log.debug("nvmlShutdown failed with code %d", error.value)
 
     def _read(self) -> GpuReport:
+        from rltui.services.gpu.nvml_handle import NO_DEVICES, session_reason
+
         try:
             count = self._nvml.nvmlDeviceGetCount()
             if self._driver is None:
@@ -113,8 +118,9 @@ class NvmlReader:
         return GpuReport(available=True, driver=self._driver, devices=devices, sampled_at=time.time())
 
     def _read_devices(self, count: int) -> tuple[GpuDevice, ...]:
-        from rltui.services.nvml_device import Gpu
+        from rltui.services.gpu.nvml_device import Gpu, Roll
 
+        self._roll = self._roll or Roll()
         now = self._monotonic()
         if count != len(self._gpus):
             self._gpus = tuple(Gpu(identity) for identity in self._roll.expected(count))

@@ -1,4 +1,4 @@
-"""Which devices a process sees: `CUDA_VISIBLE_DEVICES` in full."""
+"""Which devices a process sees: `CUDA_VISIBLE_DEVICES` in full. Pure."""
 
 from __future__ import annotations
 
@@ -6,8 +6,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rltui.core.gpu.choice import GpuChoice
 from rltui.core.gpu.report import GpuDevice
+
+
+@dataclass(frozen=True, slots=True)
+class GpuChoice:
+    """A list of devices in the grammar of `CUDA_VISIBLE_DEVICES`."""
+
+    text: str | None = ""
+    """`None`: all devices; empty: none."""
+    by_bus: bool = True
+    """Numbers count in the order of the PCI bus, as NVML's do and `CUDA_DEVICE_ORDER=PCI_BUS_ID` has it.
+    False: in CUDA's own order, fastest first."""
+
 
 _NUMBER = re.compile(r"\+?[0-9]+")
 

@@ -1,0 +1,321 @@
+"""What the devices' memory will do if components start: config, models and earlier attempts put together."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rltui.core.failure_cause import LONGEST_LINE
+from rltui.core.gpu.budget import EngineFigures, EngineMemory, MemoryUser, ModelShape, budget_bytes
+from rltui.core.gpu.forecast import forecast
+from rltui.core.gpu.report import GpuBudget, GpuDevice, MemoryVerdict
+from rltui.core.knobs import TomlValue, shown
+from rltui.core.layout import Layout
+from rltui.core.text import GIB
+from rltui.errors import ConfigError
+from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.frameworks.config_data import values_of
+from rltui.frameworks.generic import ANY_COMPONENT
+from rltui.frameworks.memory_levers import LEVERS
+from rltui.services.config_store import load_snapshot
+from rltui.services.experiment_files import ControlFolder, write_atomically
+from rltui.services.gpu.model_files import model_folder, read_shape
+from rltui.services.of_files import OfFiles
+from rltui.services.own_files import read_own
+from rltui.services.recipe import Recipe
+
+_FILE = "gpu.json"
+
+
+def write_peaks(folder: Path, peak_bytes: Mapping[str, int]) -> None:
+    """Keep the peaks of an attempt, by device key.
+
+    Raises:
+        RltuiError: if they cannot be written.
+    """
+    write_atomically(folder / _FILE, json.dumps({"peak_bytes": dict(peak_bytes)}).encode())
+
+
+def read_peaks(folder: Path) -> dict[str, int]:
+    """What was kept of an attempt; empty where there is nothing, or nothing that can be understood."""
+    try:
+        values = json.loads(read_own(folder / _FILE))["peak_bytes"]
+        return {str(device): int(size) for device, size in values.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        return {}
+
+
+def newest_peaks(control: ControlFolder, component: str) -> tuple[int, dict[str, int]] | None:
+    """Number and peaks of the newest attempt that has any, `None` where none has."""
+    for attempt in reversed(control.attempts(component)):
+        if peaks := read_peaks(control.attempt_dir(component, attempt)):
+            return attempt, peaks
+    return None
+
+
+LIMIT_BYTES = 4 << 20
+"""Read of a log; a start of eight ranks with progress bars takes some hundred kB."""
+
+_N = r"\d{1,15}(?:\.\d{1,15})?"
+_VERSION = re.compile(
+    r"(?:Initializing a V1 LLM engine \(v|vLLM API server version |vLLM server version )"
+    r"(\d{1,9})\.(\d{1,9})(?!\d|\.dev)"
+)
+"""Not that of a build from a source tree without tags, 0.1.dev…, which says nothing."""
+_UTILIZATION = re.compile(rf"non-default args: \{{.*?'gpu_memory_utilization': ({_N})")
+_UTILIZATION_NOW = re.compile(rf"The current --gpu-memory-utilization=({_N}) is equivalent to")
+_LOADED = re.compile(rf"Model loading took (-?{_N}) GiB(?: memory)? and [\d.]+ seconds")
+_KV_MEMORY = re.compile(rf"Available KV cache memory: (-?{_N}) GiB")
+_KV_SIZE = re.compile(r"GPU KV cache size: (\d[\d,]{0,20}) tokens")
+_GRAPHS = re.compile(rf"Graph capturing finished in \d+ secs, took (-?{_N}) GiB")
+_SUMMARY = re.compile(
+    r"Free memory on device \([\d.]+/[\d.]+ GiB\) on startup\. Desired GPU memory utilization is "
+    rf"\(({_N}), ({_N}) GiB\)"
+)
+
+
+def read_figures(log: Path, *, limit_bytes: int = LIMIT_BYTES) -> EngineFigures | None:
+    """What stands within the first `limit_bytes`; `None` where that is nothing, or no file can be read.
+
+    Of several ranks the most that one took, and the least that one had for its KV cache: vLLM makes all
+    caches as small as that.
+    """
+    try:
+        with log.open("rb") as file:
+            lines = file.read(limit_bytes).decode(errors="replace").split("\n")
+    except OSError:
+        return None
+    text = "\n".join(line[:LONGEST_LINE] for line in lines)
+    summary = _SUMMARY.findall(text)
+    used = [float(share) for share, _ in summary]
+    used += [float(share) for pattern in (_UTILIZATION_NOW, _UTILIZATION) for share in pattern.findall(text)]
+    version = _VERSION.search(text)
+    figures = EngineFigures(
+        budget_bytes=_bytes(min, (size for _, size in summary)),
+        utilization=used[0] if used else None,
+        weights_bytes=_bytes(max, _LOADED.findall(text)),
+        kv_cache_bytes=_bytes(min, _KV_MEMORY.findall(text)),
+        kv_cache_tokens=min((int(n.replace(",", "")) for n in _KV_SIZE.findall(text)), default=None),
+        graphs_bytes=_bytes(max, _GRAPHS.findall(text)),
+        version=(int(version[1]), int(version[2])) if version else None,
+    )
+    return None if figures == EngineFigures() else figures
+
+
+def _bytes(choose: Callable[[list[float]], float], gibs: Iterable[str]) -> int | None:
+    sizes = [float(size) for size in gibs]
+    return max(0, round(choose(sizes) * GIB)) if sizes else None
+
+
+NEWEST_ATTEMPTS = 5
+"""Whose output is looked at, for one that came as far as its KV cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """What an earlier start of an engine tells."""
+
+    engine: EngineMemory | None
+    """As its config had it; `None` where that cannot be understood any more."""
+    figures: EngineFigures | None
+    read_bytes: int
+    """Of its output, when that was read."""
+
+    @property
+    def is_told(self) -> bool:
+        """Its output will say no more of memory, however long it grows."""
+        has_cache = self.figures is not None and self.figures.kv_cache_bytes is not None
+        return has_cache or self.read_bytes >= LIMIT_BYTES
+
+
+class EngineKnowledge:
+    """Of the engines of one experiment. Reads small files, and the output of each attempt as it grows."""
+
+    def __init__(self, framework: Framework, control: ControlFolder, workspace: Path) -> None:
+        """`control` holds the earlier attempts, if there are any."""
+        self._framework = framework
+        self._control = control
+        self._workspace = workspace
+        self._attempts: dict[Path, _Attempt] = {}
+
+    def added(self, user: MemoryUser, engine: EngineMemory) -> MemoryUser:
+        """`user` with `engine`, and all that is known of that."""
+        figures = self._figures(engine)
+        version = engine.version or (figures.version if figures is not None else None)
+        return replace(
+            user, engine=replace(engine, version=version), figures=figures, shape=self._shape(engine)
+        )
+
+    def _figures(self, engine: EngineMemory) -> EngineFigures | None:
+        """Of the newest attempt with the same model that measured its KV cache."""
+        for number in reversed(self._control.attempts(engine.component)[-NEWEST_ATTEMPTS:]):
+            attempt = self._attempt(engine.component, number)
+            then, figures = attempt.engine, attempt.figures
+            if (
+                then is None
+                or then.model != engine.model
+                or figures is None
+                or figures.kv_cache_bytes is None
+            ):
+                continue
+            return figures if figures.utilization else replace(figures, utilization=then.utilization)
+        return None
+
+    def _attempt(self, component: str, number: int) -> _Attempt:
+        folder, log = self._control.attempt_dir(component, number), self._control.log_file(component, number)
+        known = self._attempts.get(folder)
+        size = _size(log)
+        if known is None or not (known.is_told or known.read_bytes == size):
+            engine = known.engine if known is not None else self._engine(folder / "config")
+            known = self._attempts[folder] = _Attempt(engine, read_figures(log), size)
+        return known
+
+    def _engine(self, snapshot: Path) -> EngineMemory | None:
+        """What ran with this config."""
+        try:
+            return self._framework.engine_memory(load_snapshot(snapshot, self._framework))
+        except ConfigError:  # damaged since
+            return None
+
+    def _shape(self, engine: EngineMemory) -> ModelShape | None:
+        if engine.model is None:
+            return None
+        folder = model_folder(engine.model, workspace=self._workspace, environment=os.environ)
+        if folder is None:
+            return None
+        return read_shape(folder, dtype=engine.dtype, kv_cache_dtype=engine.kv_cache_dtype)
+
+
+def _size(path: Path) -> int:
+    """0 where there is no file."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+class MemoryPlan:
+    """Forecasts for one experiment. Reads small files; blocking, for some milliseconds at most."""
+
+    def __init__(
+        self,
+        *,
+        layout: Layout,
+        framework: Framework,
+        recipe: Recipe,
+        control: ControlFolder,
+        workspace: Path,
+    ) -> None:
+        """`control` holds the earlier attempts, if there are any."""
+        self._layout = layout
+        self.components = layout.start_order()
+        """Ids, in start order."""
+        self._framework = framework
+        self._recipe = recipe
+        self._control = control
+        self._engines = EngineKnowledge(framework, control, workspace)
+        self._what_changed = OfFiles(self._compare)
+
+    def budgets(self, files: ConfigFiles) -> dict[str, tuple[GpuBudget, ...]]:
+        """By device key: what the engines may take there.
+
+        Raises:
+            ConfigError: if layout or config cannot be understood.
+        """
+        found: dict[str, tuple[GpuBudget, ...]] = {}
+        for component in self.components:
+            if (engine := self._recipe.engine(component, files)) is None:
+                continue
+            for device in self._recipe.devices(component, files):
+                if (size := budget_bytes(device, engine.utilization)) is not None:
+                    budget = GpuBudget(component=component, utilization=engine.utilization, budget_bytes=size)
+                    found[device.key] = (*found.get(device.key, ()), budget)
+        return found
+
+    def verdicts(
+        self,
+        devices: Sequence[GpuDevice],
+        files: ConfigFiles,
+        *,
+        starts: Collection[str],
+        stops: Collection[str] = (),
+        freed: Mapping[str, int] | None = None,
+    ) -> tuple[MemoryVerdict, ...]:
+        """What the components in `starts` will meet, once those in `stops` are gone, in start order.
+
+        Jobs that only prepare something are left out: they are gone when the others come.
+
+        `freed`: bytes that are given back besides, by device key.
+
+        Raises:
+            ConfigError: if layout or config cannot be understood.
+        """
+        lasting = [name for name in self._loading_order(files) if not self._layout[name].creates]
+        users = [self._user(component, files, starts, stops) for component in lasting]
+        return forecast(devices, [user for user in users if user.devices], freed=freed or {})
+
+    def is_engine(self, component: str, files: ConfigFiles) -> bool:
+        """It claims a fixed part of its devices' memory as it starts.
+
+        Raises:
+            ConfigError: if layout or config cannot be understood.
+        """
+        return self._recipe.engine(component, files) is not None
+
+    def sharing(self, component: str, files: ConfigFiles) -> tuple[str, ...]:
+        """The other components that have a device in common with it, in start order.
+
+        Raises:
+            ConfigError: if layout or config cannot be understood.
+        """
+        mine = self._keys(component, files)
+        others = (other for other in self.components if other != component)
+        return tuple(other for other in others if mine & self._keys(other, files))
+
+    def _loading_order(self, files: ConfigFiles) -> tuple[str, ...]:
+        """Engines, and what they need, before those that are held back until they are ready."""
+        engines = [name for name in self.components if self.is_engine(name, files)]
+        first = {needed for engine in engines for needed in self._layout.needs(engine)} | set(engines)
+        return tuple(sorted(self.components, key=lambda name: name not in first))
+
+    def _keys(self, component: str, files: ConfigFiles) -> set[str]:
+        return {device.key for device in self._recipe.devices(component, files)}
+
+    def _user(
+        self, component: str, files: ConfigFiles, starts: Collection[str], stops: Collection[str]
+    ) -> MemoryUser:
+        devices = tuple(device.key for device in self._recipe.devices(component, files))
+        user = MemoryUser(component, devices, starts=component in starts, stops=component in stops)
+        if not devices:
+            return user
+        attempt, peak_bytes = newest_peaks(self._control, component) or (None, {})
+        note = "" if attempt is None else self._what_changed(files, component, attempt)
+        user = replace(user, peak_bytes=peak_bytes, peak_note=note)
+        engine = self._recipe.engine(component, files)
+        return user if engine is None else self._engines.added(user, engine)
+
+    def _compare(self, files: ConfigFiles, component: str, attempt: int) -> str:
+        """Values that decide about memory and are others now than in that attempt."""
+        folder = self._control.attempt_dir(component, attempt) / "config"
+        now = self._values(component, files)
+        then = self._values(component, load_snapshot(folder, self._framework))
+        changed = (name for name in now if name in then and now[name] != then[name] and _decides_memory(name))
+        return ", ".join(f"{name} was {shown(then[name])}, is {shown(now[name])}" for name in changed)
+
+    def _values(self, component: str, files: ConfigFiles) -> dict[str, TomlValue]:
+        """What `component` reads, by knob name."""
+        knobs = [
+            knob
+            for knob in self._framework.knobs(files)
+            if {component, ANY_COMPONENT}.intersection(knob.readers)
+        ]
+        return values_of(knobs, files, self._framework)
+
+
+def _decides_memory(name: str) -> bool:
+    ends = (end for lever in LEVERS for end in (*lever.knobs, *lever.shared))
+    return any(name == end or name.endswith(f".{end}") for end in ends)
