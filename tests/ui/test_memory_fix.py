@@ -12,9 +12,9 @@ from textual.pilot import Pilot
 
 from rltui.core.api import ComponentState, Request
 from rltui.core.gpu.report import Remedy
-from rltui.ui.memory_verdict import told_of_memory
 from rltui.ui.screens.dialogs import ChoiceMenu, PlanDialog
 from rltui.ui.screens.overview import Overview
+from rltui.ui.states import told_of_memory
 
 SHARE, LENGTH, _ = REMEDIES
 

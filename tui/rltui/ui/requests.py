@@ -11,8 +11,9 @@ from textual.screen import Screen
 
 from rltui.client.protocol import Experiment
 from rltui.core.api import ALIVE_STATES, ComponentState, ComponentStatus, Plan, Request, Status
+from rltui.core.text import listed
 from rltui.errors import RltuiError
-from rltui.ui.text import clean_line, listed
+from rltui.ui.text import clean_line
 
 if TYPE_CHECKING:
     from textual.app import App

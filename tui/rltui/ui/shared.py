@@ -8,7 +8,8 @@ from typing import Any
 
 from rltui.client.protocol import ConfigText
 from rltui.core.api import Plan, Request, Status
-from rltui.core.config_report import KnobInfo, KnobTable, KnobValue
+from rltui.core.config_report import KnobInfo, KnobTable
+from rltui.core.knobs import KnobValue
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,14 @@ from textual.widgets import Input, Static
 
 from rltui.client.protocol import Experiment
 from rltui.core.config_report import KnobInfo, KnobTable, Problem
-from rltui.core.knob_matches import pattern, rank
+from rltui.core.knobs import pattern, rank
+from rltui.core.text import shortened
 from rltui.ui.actions import CHANGING_ACTIONS, Scope, bindings_of, changing_keys, not_among, on_top
 from rltui.ui.config_actions import ConfigActions
 from rltui.ui.plan_view import derived_lines, figures
 from rltui.ui.requests import say_readonly
 from rltui.ui.shared import ConfigDesk
-from rltui.ui.text import clean_line, shortened, value_text
+from rltui.ui.text import clean_line, value_text
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.knob_table import (
     SEVERITY_MARKS,

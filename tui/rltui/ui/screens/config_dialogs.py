@@ -14,11 +14,12 @@ from textual.widgets import Button, Input, Static
 
 from rltui.core.api import Plan
 from rltui.core.config_report import Conversion, KeyConflict, KnobTable
+from rltui.core.text import shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import Scope, bindings, bindings_of
 from rltui.ui.plan_view import changed_lines, derived_lines, diff_lines, plan_steps, problem_lines
 from rltui.ui.screens.dialogs import Dialog
-from rltui.ui.text import clean, clean_line, shortened, value_text
+from rltui.ui.text import clean, clean_line, value_text
 
 Answer = Literal["write", "restart", "again"]
 """again: back into the editor, with the text as it is."""

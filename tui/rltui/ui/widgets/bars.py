@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,11 +13,11 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from rltui.core.api import Orphan, Status
-from rltui.core.text import duration
+from rltui.core.text import duration, gib, listed, shortened
 from rltui.ui.actions import FOOTER_RANKS, key_text
-from rltui.ui.orphans import aged, bar_lines
-from rltui.ui.states import SEPARATOR, TROUBLES, experiment_look
+from rltui.ui.states import SEPARATOR, TROUBLES, experiment_badge
 from rltui.ui.text import clean_line, progress_bar, rate, sparkline
+from rltui.wording import brief_orphan, by_attempt, orphan_count, owner_text, ports_text
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -38,7 +38,7 @@ class HeaderPart:
 
 def header_parts(status: Status, *, bar_width: int, readonly: bool = False) -> list[HeaderPart]:
     """All that could be said, in the order of the line."""
-    look = experiment_look(status)
+    badge = experiment_badge(status)
     progress = status.progress
     step = status.step if progress.step is None else progress.step
     max_steps = status.max_steps if progress.max_steps is None else progress.max_steps
@@ -46,7 +46,7 @@ def header_parts(status: Status, *, bar_width: int, readonly: bool = False) -> l
     parts = [
         HeaderPart(0, ((clean_line(status.experiment), "bold"),)),
         HeaderPart(6, ((clean_line(status.title or status.framework), ""),)),
-        HeaderPart(1, ((f"{look.symbol} {look.word}", f"bold {look.style}"),)),
+        HeaderPart(1, ((f"{badge.symbol} {badge.word}", f"bold {badge.style}"),)),
     ]
     if readonly and not status.observed:
         parts.insert(1, HeaderPart(0, (("read-only", "bold $text-warning"),)))
@@ -56,7 +56,7 @@ def header_parts(status: Status, *, bar_width: int, readonly: bool = False) -> l
             filled, empty = progress_bar(step / max_steps, bar_width)
             percent = f" {100 * min(step, max_steps) // max_steps} %"
             parts.append(HeaderPart(7, ((filled, "$primary"), (empty, "$foreground 60%"), (percent, ""))))
-    moves = status.state == "running" and not status.done and look not in TROUBLES
+    moves = status.state == "running" and not status.done and badge not in TROUBLES
     if progress.eta_s is not None and moves:
         parts.append(HeaderPart(3, (("ETA ", "$foreground 60%"), (duration(progress.eta_s), ""))))
     if reward is not None:
@@ -129,11 +129,66 @@ class OrphanBar(Static):
         """Add the time since they were told of; repaints only where the text is another one."""
         width = self.content_size.width or self.app.size.width - 2
         rows = ROWS_ON_TALL_SCREENS if self.app.size.height >= TALL_ROWS else 1
-        orphans = aged(self.orphans, self._clock() - self._told_at)
+        orphans = _aged(self.orphans, self._clock() - self._told_at)
         lines = bar_lines(orphans, width, rows=rows, hint=self._hint)
         if lines != self._lines:
             self._lines = lines
             self.update(Content("\n".join(lines)))
+
+
+def _aged(orphans: Sequence[Orphan], by_s: float) -> list[Orphan]:
+    """As they are `by_s` seconds later."""
+    return [
+        orphan if orphan.age_s is None else orphan.model_copy(update={"age_s": orphan.age_s + by_s})
+        for orphan in orphans
+    ]
+
+
+def bar_lines(orphans: Sequence[Orphan], width: int, *, rows: int, hint: str) -> list[str]:
+    """A line per attempt, at most `rows` of them; `hint` (which key ends them) closes the last one.
+
+    What there is no room for goes in this order: further processes, names, and what they hold.
+    """
+    groups = by_attempt(orphans)
+    room = max(0, width - len(hint))
+    if len(groups) > rows:
+        owners = listed([owner_text(group[0]) for group in groups])
+        held = _held_text(orphans)
+        short = f"⚠ {orphan_count(orphans)}"
+        holding = f"{short}: {held}" if held else short
+        texts = [f"{short} of {owners}: {held}" if held else f"{short} of {owners}", holding, short]
+        return [_first_that_fits(texts, room) + hint]
+    lines = [_group_line(group, room) for group in groups]
+    return [*lines[:-1], lines[-1] + hint] if lines else []
+
+
+def _group_line(group: Sequence[Orphan], width: int) -> str:
+    group = sorted(group, key=_weight)
+    whose = f"⚠ {orphan_count(group)} of {owner_text(group[0])}"
+    held = _held_text(group)
+    all_named = ", ".join(map(brief_orphan, group))
+    first_named = brief_orphan(group[0]) + (", …" if len(group) > 1 else "")
+    return _first_that_fits(
+        [f"{whose}: {all_named}", f"{whose}: {first_named}", f"{whose}: {held}" if held else whose, whose],
+        width,
+    )
+
+
+def _first_that_fits(texts: Sequence[str], width: int) -> str:
+    clean = list(map(clean_line, texts))
+    return next((text for text in clean if len(text) <= width), shortened(clean[-1], width))
+
+
+def _weight(orphan: Orphan) -> tuple[int, bool, bool]:
+    """What holds most comes first, Python's own helper, which holds nothing, last."""
+    return -(orphan.gpu_bytes or 0), not orphan.ports, "resource_tracker" in orphan.command
+
+
+def _held_text(orphans: Sequence[Orphan]) -> str:
+    """What they hold together, `58.0 GiB, :8000`; empty where nothing is known of it."""
+    memory = sum(orphan.gpu_bytes or 0 for orphan in orphans)
+    ports = ports_text([port for orphan in orphans for port in orphan.ports])
+    return ", ".join(part for part in (f"{gib(memory)} GiB" if memory else "", ports) if part)
 
 
 _UNRANKED = len(FOOTER_RANKS)

@@ -22,9 +22,10 @@ from textual.widgets import Static
 
 from rltui.core.config_report import KnobInfo, KnobTable, Problem
 from rltui.core.secrets import masked
+from rltui.core.text import listed, shortened
 from rltui.ui.actions import Scope, bindings
 from rltui.ui.shared import ConfigDesk, StagedEdits
-from rltui.ui.text import clean_line, listed, shortened, value_text
+from rltui.ui.text import clean_line, value_text
 
 RUN_SECTION = "run"
 """Heading of the keys without a section."""
