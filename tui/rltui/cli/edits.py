@@ -17,12 +17,12 @@ from rltui.cli.terminal import ask, confirm
 from rltui.cli.waiting import plan_of
 from rltui.client import creation, launch, offline
 from rltui.core.api import Plan, Request
+from rltui.core.batch import Way
 from rltui.core.config_report import Conversion
 from rltui.core.knobs import split_assignment
 from rltui.daemon.journal import Journal
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.frameworks import registry
-from rltui.frameworks.conversion import Way
 from rltui.services.config_editor import ConfigEditor
 from rltui.services.config_files import named
 from rltui.services.config_store import ConfigStore
