@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 
+from tests.fakes.frameworks import answering
+
 from rltui.core.metrics import MetricSeries
-from rltui.daemon.progress import ProgressTracker
+from rltui.daemon.observation import ProgressTracker
 from rltui.frameworks.base import Fact, RunFiles
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.prime_rl.log_lines import MARK, TOKENS_PER_ROLLOUT, log_row
 from rltui.services.experiment_files import ControlFolder
 from rltui.services.metrics import RunMetrics, earlier_logs, newest_logs
 
-SPLIT = replace(
+SPLIT = answering(
     GENERIC,
     log_row=log_row,
     log_mark=MARK,

@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from rltui.core.api import Alert, ComponentState, JournalEntry
+from rltui.core.estimate import Times, times_from
+from rltui.core.layout import ComponentSpec, Restart
+from rltui.core.lifecycle import (
+    Ended,
+    ExitInfo,
+    Life,
+    LifeEvent,
+    ProbeSucceeded,
+    Spawned,
+    StartRequested,
+    StopRequested,
+    advance,
+)
+from rltui.daemon import events
+from rltui.daemon.events import OUTBOX, EventBus
+from rltui.errors import ConfigError
+from rltui.services.journal_file import read_journal
+
+
+@dataclass
+class Told:
+    """A component whose life the test leads by the fake clock of a events."""
+
+    folder: Path
+    spec: ComponentSpec = field(default_factory=lambda: ComponentSpec(id="trainer", command=("x",)))
+    attempt: int | None = 1
+    pid: int | None = 4711
+    now: float = 1000.0
+
+    def __post_init__(self) -> None:
+        self.life = Life(kind=self.spec.kind, restart=self.spec.restart)
+        self.events = EventBus(self.folder / "journal.jsonl", monotonic=lambda: self.now)
+
+    def after(self, seconds: float, event: LifeEvent) -> None:
+        self.now += seconds
+        if isinstance(event, Ended | Spawned | ProbeSucceeded):
+            event = replace(event, epoch=self.life.epoch, at=self.now)
+        before, self.life = self.life, advance(self.life, event)
+        assert self.life is not before
+        self.events.life_changed(cast(Any, self), before)
+
+    def run(self, *, probe_s: float | None = None) -> None:
+        """Start it; ready after `probe_s`, or at once."""
+        self.after(1, StartRequested(automatic=self.life.state is ComponentState.BACKOFF))
+        self.after(1, Spawned(0, ready=probe_s is None))
+        if probe_s is not None:
+            self.after(probe_s, ProbeSucceeded(0))
+
+    def end(self, code: int) -> None:
+        self.after(5, Ended(0, ExitInfo(code=code)))
+
+    @property
+    def journal(self) -> list[JournalEntry]:
+        return read_journal(self.folder / "journal.jsonl")
+
+    def entry(self, kind: str) -> JournalEntry:
+        return [entry for entry in self.journal if entry.kind == kind][-1]
+
+    def alerts(self) -> list[Alert]:
+        queue = self.events.outbox
+        return [queue.get_nowait() for _ in range(queue.qsize())]
+
+
+RETRYING = ComponentSpec(
+    id="trainer", command=("x",), restart=Restart(policy="on-failure", backoff_s=(4, 60))
+)
+
+
+def test_a_failure_for_good_is_an_error(tmp_path: Path) -> None:
+    told = Told(tmp_path)
+    told.run()
+    told.end(1)
+    assert told.alerts() == [
+        Alert(kind="crash", severity="error", title="trainer failed", text="exited 1", component="trainer")
+    ]
+    entry = told.entry("alert")
+    assert entry.text == "trainer failed: exited 1"
+    assert entry.data == {"severity": "error", "alert": "crash", "suppressed": 0}
+    assert told.entry("exit").data == {"pid": 4711, "exit_code": 1, "signal": None}
+
+
+def test_a_failure_that_is_retried_is_a_warning_and_recovers(tmp_path: Path) -> None:
+    told = Told(tmp_path, RETRYING)
+    told.run(probe_s=3)
+    told.end(1)
+    (crash,) = told.alerts()
+    assert (crash.kind, crash.severity) == ("crash", "warning")
+    assert f"{crash.title}: {crash.text}" == ("trainer failed, starts again in 4s: exited 1; failure 1 of 3")
+    assert told.entry("exit").data == {"pid": 4711, "exit_code": 1, "signal": None, "retry_in_s": 4.0}
+    assert told.entry("exit").text == "trainer backoff: exited 1; failure 1 of 3"
+    told.run(probe_s=6)
+    (recovered,) = told.alerts()
+    assert (recovered.kind, recovered.severity, recovered.title) == (
+        "recovered", "information", "trainer runs again"
+    )  # fmt: skip
+    assert recovered.text == "8s after it failed"
+    told.after(100, StopRequested())
+    told.end(0)
+    told.run()
+    assert told.alerts() == [], "nothing to recover from"
+
+
+def test_giving_up_passes_the_rate_limit(tmp_path: Path) -> None:
+    told = Told(tmp_path, RETRYING)
+    for _ in range(3):
+        told.run(probe_s=1)
+        told.end(1)
+    kinds = [(alert.kind, alert.severity) for alert in told.alerts()]
+    assert kinds == [
+        ("crash", "warning"), ("recovered", "information"), ("crash", "warning"),
+        ("recovered", "information"), ("crash", "error"),
+    ]  # fmt: skip
+
+
+def test_crashes_before_ready_are_counted(tmp_path: Path) -> None:
+    told = Told(tmp_path, RETRYING)
+    for _ in range(3):
+        told.after(1, StartRequested(automatic=told.life.state is ComponentState.BACKOFF))
+        told.after(1, Spawned(0, ready=False))
+        told.end(1)
+    first, last = told.alerts()
+    assert (first.severity, last.severity) == ("warning", "error")
+    assert last.text.endswith("(1 more like this in 7s)")
+    assert [entry.data["suppressed"] for entry in told.journal if entry.kind == "alert"] == [0, 1]
+
+
+def test_a_job_that_is_repeated_is_no_trouble(tmp_path: Path) -> None:
+    spec = ComponentSpec(id="eval", command=("x",), restart=Restart(policy="always", backoff_s=(4, 60)))
+    told = Told(tmp_path, spec)
+    told.run()
+    told.end(0)
+    told.run()
+    assert told.alerts() == []
+    assert told.entry("exit").data["retry_in_s"] == 4.0
+
+
+def test_a_stop_ends_the_trouble(tmp_path: Path) -> None:
+    told = Told(tmp_path, RETRYING)
+    told.run(probe_s=1)
+    told.end(1)
+    told.after(1, StopRequested())
+    told.run()
+    assert [alert.kind for alert in told.alerts()] == ["crash"]
+
+
+def test_times_of_starts_and_stops_are_what_estimates_read(tmp_path: Path) -> None:
+    told = Told(tmp_path, ComponentSpec(id="inference", kind="service", command=("x",)))
+    told.run(probe_s=40)
+    told.after(100, StopRequested())
+    told.end(0)
+    assert times_from(told.journal) == {"inference": Times(start_s=40.0, stop_s=5.0)}
+    assert told.entry("exit").data["stopped"] is True
+
+
+def test_a_preparing_job_is_timed_to_its_end(tmp_path: Path) -> None:
+    told = Told(tmp_path, ComponentSpec(id="sft", command=("x",), creates="/model"))
+    told.run()
+    told.end(0)
+    assert times_from(told.journal) == {"sft": Times(start_s=5.0)}
+
+
+def test_what_began_before_this_supervisor_is_not_timed(tmp_path: Path) -> None:
+    told = Told(tmp_path)
+    adopted = replace(told.life, state=ComponentState.STARTING, epoch=1)
+    told.life = adopted
+    told.after(1, ProbeSucceeded(1))
+    told.end(0)
+    assert times_from(told.journal) == {}
+
+
+def test_a_config_that_stays_unreadable_is_told_once(tmp_path: Path) -> None:
+    told = Told(tmp_path)
+    told.events.config_error(ConfigError("rl.toml:1:1: bad"))
+    told.events.config_error(ConfigError("rl.toml:1:1: bad"))
+    assert [(alert.kind, alert.text) for alert in told.alerts()] == [("config", "rl.toml:1:1: bad")]
+
+
+def test_a_full_outbox_drops_the_oldest(tmp_path: Path) -> None:
+    told = Told(tmp_path)
+    for number in range(OUTBOX + 5):
+        told.events.alert(Alert(severity="error", title=f"number {number}", text=""))
+    titles = [alert.title for alert in told.alerts()]
+    assert (len(titles), titles[0], titles[-1]) == (OUTBOX, "number 5", f"number {OUTBOX + 4}")
+
+
+class Pair:
+    """An orchestrator that needs an inference server, under one events."""
+
+    def __init__(self, folder: Path) -> None:
+        needs = {"orchestrator": ("inference",), "inference": ()}
+        self.events = EventBus(folder / "journal.jsonl", monotonic=lambda: 1000.0, needs=needs.__getitem__)
+        self.parts = {
+            name: Told(folder, ComponentSpec(id=name, command=("x",), kind=kind))
+            for name, kind in (("inference", "service"), ("orchestrator", "job"))
+        }
+        for part in self.parts.values():
+            part.events = self.events
+            part.run()
+
+    def fails(self, name: str) -> None:
+        self.parts[name].end(1)
+
+    @property
+    def alerts(self) -> list[str]:
+        return [
+            entry.text.partition(":")[0] for entry in self.parts["inference"].journal if entry.kind == "alert"
+        ]
+
+
+async def test_the_failure_of_what_is_needed_is_told_before_what_follows_from_it(
+    tmp_path: Path,
+) -> None:  # G10
+    pair = Pair(tmp_path)
+    pair.fails("orchestrator")
+    assert pair.alerts == []
+    pair.fails("inference")
+    assert pair.alerts == ["inference failed", "orchestrator failed"]
+
+
+async def test_a_failure_of_its_own_is_told_when_nothing_else_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "CAUSE_S", 0.01)
+    pair = Pair(tmp_path)
+    pair.fails("orchestrator")
+    async with asyncio.timeout(10):
+        told = await pair.events.outbox.get()
+    assert told.title == "orchestrator failed"
+
+
+async def test_what_fails_shortly_after_what_it_needs_is_told_at_once(tmp_path: Path) -> None:
+    pair = Pair(tmp_path)
+    pair.fails("inference")
+    pair.fails("orchestrator")
+    assert pair.alerts == ["inference failed", "orchestrator failed"]

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from rltui.daemon.observation import ProgressTracker
+from rltui.frameworks.tinyrl import TINYRL
+from rltui.services.metrics import RunMetrics
+
+
+def tracker(folder: Path) -> ProgressTracker:
+    return ProgressTracker(RunMetrics((folder / "metrics.jsonl",), TINYRL), TINYRL)
+
+
+def write(folder: Path, *rows: str) -> None:
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.writelines(f"{row}\n" for row in rows)
+
+
+def test_a_nan_in_the_file_is_found_with_its_writer_and_the_figures_stay_sane(tmp_path: Path) -> None:
+    made = tracker(tmp_path)
+    write(tmp_path, '{"step": 1, "loss/mean": 0.5}', '{"step": 2, "loss/mean": NaN}')
+    assert made.poll()
+    assert [str(item) for item in made.take_non_finite()] == ["loss/mean is nan at step 2 (trainer)"]
+    assert made.take_non_finite() == ()
+    assert made.progress.step == 2
+    assert made.facts("trainer") == ("loss 0.500",)
+    assert [item.key for item in made.non_finite_now] == ["loss/mean"]
+
+
+def test_a_resumed_run_tells_again(tmp_path: Path) -> None:
+    made = tracker(tmp_path)
+    write(tmp_path, '{"step": 2, "loss/mean": NaN}')
+    made.poll()
+    made.take_non_finite()
+    made.rewind(1)
+    write(tmp_path, '{"step": 2, "loss/mean": NaN}')
+    made.poll()
+    assert len(made.take_non_finite()) == 1
+
+
+def test_a_new_file_begins_anew(tmp_path: Path) -> None:
+    made = tracker(tmp_path)
+    write(tmp_path, '{"step": 2, "loss/mean": NaN}')
+    made.poll()
+    made.take_non_finite()
+    (tmp_path / "metrics.jsonl").rename(tmp_path / "old")
+    made.poll()
+    assert made.non_finite_now == ()
+    write(tmp_path, '{"step": 1, "loss/mean": NaN}')
+    made.poll()
+    assert [item.step for item in made.take_non_finite()] == [1]
+
+
+def test_figures_of_the_attempt_before_are_not_those_of_the_new_one(tmp_path: Path) -> None:  # B4
+    made = tracker(tmp_path)
+    write(tmp_path, '{"step": 1, "loss/mean": 0.5}')
+    made.poll()
+    made.began("trainer")
+    assert made.facts("trainer") == ()
+    write(tmp_path, '{"step": 2, "loss/mean": 0.25}')
+    made.poll()
+    assert made.facts("trainer") == ("loss 0.250",)
+
+
+def test_a_loss_that_is_no_number_is_a_concern_until_it_is_one_again(tmp_path: Path) -> None:  # B1
+    made = tracker(tmp_path)
+    write(tmp_path, '{"step": 2, "loss/mean": NaN}')
+    made.poll()
+    assert [concern.word for concern in made.progress.concerns] == ["loss is nan"]
+    write(tmp_path, '{"step": 3, "loss/mean": 1.0}')
+    made.poll()
+    assert made.progress.concerns == ()

@@ -1,0 +1,103 @@
+"""What a start waits for, in words."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from typing import Any, cast
+
+from rltui.core.api import Orphan
+from rltui.core.gpu.devices import GpuChoice
+from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
+from rltui.daemon.processes import unmet_precondition
+from rltui.services.recipe import Launch
+
+GIB = 1 << 30
+FULL = GpuReport(
+    available=True,
+    devices=(
+        GpuDevice(
+            index=0,
+            total_bytes=80 * GIB,
+            free_bytes=12 * GIB,
+            processes=(GpuProcess(pid=7, used_bytes=58 * GIB, name="python"),),
+        ),
+    ),
+)
+
+
+class Orphans:
+    def __init__(self, *orphans: Orphan) -> None:
+        self.orphans = orphans
+        self.asked = 0
+
+    async def settled(self) -> None:
+        self.asked += 1
+
+    def of(self, component: str) -> Sequence[Orphan]:
+        assert self.asked, "first what ended is looked into"
+        return [orphan for orphan in self.orphans if orphan.component == component]
+
+
+def launch(*, port: int | None = None, gpu_memory: float | None = None) -> Launch:
+    return Launch(
+        argv=("x",),
+        cwd="/",
+        env={},
+        ready=None,
+        port=port,
+        gpus=GpuChoice("0" if gpu_memory else ""),
+        gpu_memory=gpu_memory,
+    )
+
+
+class Readings:
+    """The GPUs, where there is a reading; else nobody may need them."""
+
+    def __init__(self, report: GpuReport | None = None) -> None:
+        self._report = report
+
+    async def fresh(self) -> GpuReport:
+        assert self._report is not None, "nobody needs the GPUs"
+        return self._report
+
+
+async def unmet(
+    component: str, what: Launch, *orphans: Orphan, report: GpuReport | None = None
+) -> str | None:
+    return await unmet_precondition(
+        component, what, cast(Any, Orphans(*orphans)), cast(Any, Readings(report))
+    )
+
+
+async def test_nothing_in_the_way(free_port: int) -> None:
+    assert await unmet("serve", launch(port=free_port)) is None
+
+
+async def test_busy_port_names_every_holder() -> None:
+    with socket.socket() as first, socket.socket() as second:
+        for listener in (first, second):  # as vLLM up to 0.21 does it
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        first.bind(("127.0.0.1", 0))
+        first.listen()
+        port = first.getsockname()[1]
+        second.bind(("127.0.0.1", port))
+        second.listen()
+        found = await unmet("serve", launch(port=port))
+    assert found is not None
+    assert found.startswith(f"port {port}, held by pid {os.getpid()} ")
+
+
+async def test_full_gpu_names_what_is_needed_and_who_holds_it() -> None:
+    found = await unmet("serve", launch(gpu_memory=0.9), report=FULL)
+    assert found == "GPU 0: needs 72.0 GiB free, 12.0 GiB free, 58.0 GiB held by pid 7 python"
+
+
+async def test_leftovers_come_first_and_only_the_components_own() -> None:
+    engine = Orphan(pid=11, start=1, command="VLLM::EngineCore", component="serve", attempt=3)
+    other = Orphan(pid=12, start=1, command="train.py", component="trainer", attempt=1)
+    assert await unmet("serve", launch(), engine, other) == (
+        "1 leftover process of attempt 3: pid 11 VLLM::EngineCore (`rltui orphans --free` ends them)"
+    )
+    assert await unmet("orchestrator", launch(), engine, other) is None

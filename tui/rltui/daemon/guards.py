@@ -1,0 +1,140 @@
+"""What vanished below a running experiment is made anew: its folder, for status and `down`, its socket."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+from rltui.core.api import Alert
+from rltui.daemon.api_server import ApiServer
+from rltui.daemon.attempt import read_launch, write_spec
+from rltui.daemon.component import ComponentRunner
+from rltui.daemon.supervisor import Supervisor
+from rltui.errors import ConfigError, ConflictError, RltuiError
+from rltui.services.experiment_files import ControlFolder, make_folder
+from rltui.services.file_lock import FileLock
+from rltui.services.shell import read_shell
+
+logger = logging.getLogger(__name__)
+
+INTERVAL_S = 2.0
+"""Between two looks at the folder, or the socket."""
+
+
+async def guard_folder(supervisor: Supervisor, lock: FileLock) -> None:
+    """Look after the control folder for ever. `lock` is the one that keeps other supervisors away.
+
+    The shims bring their own `attempt.json` back. What the components print goes on into the deleted files,
+    which nobody can read; it is seen again from their next start on.
+    """
+    told, problem = False, ""
+    while True:
+        await asyncio.sleep(INTERVAL_S)
+        if lock.is_held() and _is_there(supervisor.setup.control.record_file):
+            told, problem = False, _mended(supervisor, problem)
+            continue
+        try:
+            _restore(supervisor, lock)
+        except RltuiError as error:
+            if not told:
+                supervisor.events.alert(_alert(supervisor, f"it cannot be made anew: {error.title}"))
+            told = True
+        else:
+            supervisor.events.alert(
+                _alert(supervisor, "the logs up to now are lost, and what is printed until a restart")
+            )
+
+
+def _is_there(file: Path) -> bool:
+    """False only where it is certainly gone: a file system in trouble is left alone."""
+    try:
+        file.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _mended(supervisor: Supervisor, problem: str) -> str:
+    """Write anew what somebody damaged, so that the next supervisor finds it whole.
+
+    Returns why that cannot be done now, as on a full disk; logged where it is another than `problem`.
+    """
+    control, reason = supervisor.setup.control, ""
+    try:
+        if _is_damaged(control):
+            control.write_record(supervisor.setup.record)
+            supervisor.events.journal.add("notice", f"{control.record_file} was damaged; it is whole again")
+        for runner in supervisor.processes.runners.values():
+            _restore_attempt(supervisor, runner)
+    except RltuiError as error:
+        reason = error.title
+        if reason != problem:
+            logger.error("%s", error)
+    supervisor.keep_intent()
+    return reason
+
+
+def _is_damaged(control: ControlFolder) -> bool:
+    try:
+        control.read_record()
+    except ConfigError as error:
+        # A file system in trouble is left alone.
+        return isinstance(error.__cause__, ValueError | IsADirectoryError)
+    return False
+
+
+def _restore(supervisor: Supervisor, lock: FileLock) -> None:
+    control, record = supervisor.setup.control, supervisor.setup.record
+    other = None if _is_damaged(control) else control.read_record()
+    make_folder(control.path)
+    if (other is not None and other.name != record.name) or not lock.take():
+        raise ConflictError("another experiment has come there")
+    control.write_record(record)
+    _mended(supervisor, "")
+
+
+def _restore_attempt(supervisor: Supervisor, runner: ComponentRunner) -> None:
+    """What the next supervisor needs to take a living component over."""
+    folder, launch = runner.attempt_dir, runner.launch
+    if not runner.life.alive or folder is None or launch is None or runner.attempt is None:
+        return
+    make_folder(folder)
+    if read_launch(folder) is None:
+        log = supervisor.setup.control.log_file(runner.spec.id, runner.attempt)
+        tag = supervisor.setup.record.tag
+        shell = read_shell(supervisor.setup.control)
+        write_spec(folder, launch, spec=runner.spec, tag=tag, attempt=runner.attempt, log=log, shell=shell)
+
+
+def _alert(supervisor: Supervisor, consequence: str) -> Alert:
+    return Alert(
+        kind="notice",
+        severity="error",
+        title="the output folder was deleted",
+        text=f"{supervisor.setup.record.output_dir} is gone while the experiment runs. The components go on; "
+        f"{consequence}.",
+    )
+
+
+async def guard_socket(server: ApiServer) -> None:
+    """Look after the socket for ever: no client could reach this supervisor without it.
+
+    systemd-logind removes `$XDG_RUNTIME_DIR` when its user's last session ends, an SSH session for example.
+    """
+    problem: str | None = None
+    while True:
+        await asyncio.sleep(INTERVAL_S)
+        if server.is_reachable():
+            continue
+        try:
+            await server.open()
+        except (OSError, RltuiError) as error:
+            if str(error) != problem:
+                problem = str(error)
+                logger.error("the socket is gone and cannot be made anew: %s", problem)
+        else:
+            problem = None
+            logger.info("the socket was gone and has been made anew")
