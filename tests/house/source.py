@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import UnionType
 
 ROOT = Path(__file__).parents[2] / "tui"
 LONGEST_CLASS, LONGEST_FUNCTION, SPLINTER = 300, 60, 90
@@ -81,12 +82,12 @@ class House:
     def _graph(self) -> dict[str, frozenset[str]]:
         return {name: module.imports for name, module in self.modules.items()}
 
-    def _longer(self, kind: type[ast.AST] | object, most: int) -> list[str]:
+    def _longer(self, kind: type[ast.ClassDef] | UnionType, most: int) -> list[str]:
         return sorted(
             f"{module.name}.{node.name} ({length(node)})"
             for module in self.modules.values()
             for node in ast.walk(module.tree)
-            if isinstance(node, kind) and length(node) > most  # type: ignore[arg-type]
+            if isinstance(node, kind) and length(node) > most
         )
 
 
@@ -112,9 +113,8 @@ def module_name(file: Path, root: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported(tree: ast.Module, known: object) -> Iterator[str]:
+def imported(tree: ast.Module, known: Container[str]) -> Iterator[str]:
     """Modules among `known` that any import in the tree names."""
-    assert hasattr(known, "__contains__")
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)

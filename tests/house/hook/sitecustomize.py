@@ -99,10 +99,8 @@ def carried(value: object, depth: int) -> str | None:
         return None
     if kind.__module__ in GPU_MODULES:
         return "gpu"
-    if hasattr(kind, "__dataclass_fields__") or hasattr(kind, "model_fields"):
-        names = getattr(kind, "__dataclass_fields__", None) or kind.model_fields
-        return first((getattr(value, name, None) for name in names), depth - 1)
-    return None
+    fields = getattr(kind, "__dataclass_fields__", getattr(kind, "model_fields", ()))
+    return first((getattr(value, name, None) for name in fields), depth - 1)
 
 
 def first(values: Iterable[object], depth: int) -> str | None:
