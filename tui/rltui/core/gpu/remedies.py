@@ -115,7 +115,7 @@ def _may_be_of(knob: KnobInfo, role: Role) -> bool:
 
 
 USUAL_STEP = 0.05
-"""Of `gpu_memory_utilization`, where no figure says how much it takes (`reference/vllm.md`, section 6)."""
+"""Of `gpu_memory_utilization`, where no figure says how much it takes (`facts/vllm.md`, Failures)."""
 LEAST_SHARE, MOST_SHARE = 0.05, 0.95
 
 Edits = dict[str, KnobValue]
@@ -191,7 +191,7 @@ def _halved_together(lever: Lever, role: Role, case: Case, readers: Sequence[str
     """Half of what the component uses, where the files say it, and no more for those that must not exceed it.
 
     A value is changed where it is written: prime-rl of summer 2026 refuses a shared key that differs from the
-    one it stands for (`reference/prime-rl.md`, section 4.3).
+    one it stands for (`facts/prime-rl.md`, Sequence length).
     """
     own = find(case.knobs, lever.knobs, role=role, readers=readers)
     shared = next((knob for name in lever.shared for knob in case.knobs if knob.key == name), None)
