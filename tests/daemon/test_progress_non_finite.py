@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rltui.daemon.progress import ProgressTracker
 from rltui.frameworks.tinyrl import TINYRL
-from rltui.services.run_metrics import RunMetrics
+from rltui.services.metrics import RunMetrics
 
 
 def tracker(folder: Path) -> ProgressTracker:

@@ -19,7 +19,7 @@ from rltui.daemon.service_calls import ServiceCalls
 from rltui.daemon.telling import Teller
 from rltui.errors import RltuiError
 from rltui.frameworks.base import ServiceCall
-from rltui.services.http_call import post_json
+from rltui.services.http import post_json
 
 
 @contextmanager

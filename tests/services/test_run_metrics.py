@@ -13,7 +13,7 @@ from rltui.frameworks.base import Fact, RunFiles
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.prime_rl.log_lines import MARK, TOKENS_PER_ROLLOUT, log_row
 from rltui.services.experiment_files import ControlFolder
-from rltui.services.run_metrics import RunMetrics, earlier_logs, newest_logs
+from rltui.services.metrics import RunMetrics, earlier_logs, newest_logs
 
 SPLIT = replace(
     GENERIC,

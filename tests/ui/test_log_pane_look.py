@@ -5,7 +5,7 @@ from typing import Any
 
 from textual.app import App, ComposeResult
 
-from rltui.services.log_file import LogFile
+from rltui.services.logs.index import LogFile
 from rltui.ui.widgets.log_pane import LogPane
 
 DATA = Path(__file__).parent.parent / "data"

@@ -9,7 +9,6 @@ import json
 import os
 import resource
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -18,6 +17,7 @@ from pathlib import Path
 from rltui import paths, settings
 from rltui.core.text import GIB, gib
 from rltui.errors import RltuiError
+from rltui.services import outside
 from rltui.services.logout import at_logout
 
 ADVISED_OPEN_FILES = 32000
@@ -160,10 +160,10 @@ def _logout() -> Finding:
 def _said(command: Sequence[str]) -> str:
     """The first line of what a program of the box says; empty where it fails."""
     try:
-        done = subprocess.run(command, capture_output=True, timeout=ANSWER_S, check=True)
-    except (OSError, subprocess.SubprocessError):
+        said = outside.ask(command, timeout_s=ANSWER_S)
+    except RltuiError:
         return ""
-    return done.stdout.decode(errors="replace").strip().partition("\n")[0]
+    return said.decode(errors="replace").strip().partition("\n")[0]
 
 
 def _open_files() -> Finding:

@@ -22,7 +22,7 @@ from rltui.core.text import unknown
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.journal_file import read_entries
-from rltui.services.log_tail import follow_lines, tail_lines
+from rltui.services.logs.tail import follow_lines, tail_lines
 
 DEFAULT_FOLLOWED_LINES = 20
 BATCH_LINES = 500
@@ -107,7 +107,7 @@ def _log_path(record: ExperimentRecord, component: str, attempt: int | None) -> 
 def _other_log(record: ExperimentRecord, log_id: str, attempt: int | None) -> Path:
     """A file that the layout's `[[log]]` follows."""
     from rltui.services import layout_files  # pydantic takes 60 ms
-    from rltui.services.followed_logs import FollowedLogs
+    from rltui.services.logs.followed import FollowedLogs
 
     layout = layout_files.load_for(record)
     logs = FollowedLogs(Path(record.run_dir), layout.log)

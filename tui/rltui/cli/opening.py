@@ -6,9 +6,7 @@ import argparse
 import asyncio
 import gc
 import os
-import subprocess
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rltui import settings
@@ -17,6 +15,7 @@ from rltui.cli.status import list_lines, row_of
 from rltui.cli.terminal import chosen
 from rltui.client import launch
 from rltui.errors import ConfigError, UsageError
+from rltui.services import outside
 from rltui.services.experiment_files import ExperimentRecord
 
 if TYPE_CHECKING:
@@ -104,7 +103,7 @@ def _run_app(record: ExperimentRecord, *, readonly: bool) -> int:
         experiment,
         component_ids=experiment.component_ids,
         log_ids=experiment.log_ids,
-        run_in_terminal=_run_in_terminal,
+        run_in_terminal=outside.in_terminal,
         bell=alerts.bell,
         osc9=alerts.osc9,
     )
@@ -160,8 +159,3 @@ def _name_to_watch(arguments: argparse.Namespace) -> str | None:
             hint="`rltui ls` lists the names",
         )
     return names[0] if names else None
-
-
-def _run_in_terminal(command: Sequence[str]) -> None:
-    """Hand the terminal over until the program ends. The TUI is suspended meanwhile."""
-    subprocess.run(command, check=False)

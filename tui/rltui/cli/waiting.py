@@ -14,7 +14,7 @@ from typing import Any
 from rltui.cli.status import SYMBOLS, retry_text
 from rltui.client.wire import Wire
 from rltui.errors import ComponentFailedError, RltuiError
-from rltui.services.log_tail import tail_lines
+from rltui.services.logs.tail import tail_lines
 
 LAST_LINES = 8
 LINE_WIDTH = 200

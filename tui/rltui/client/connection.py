@@ -22,11 +22,13 @@ from rltui.core.gpu.report import GpuHistories
 from rltui.core.layout import Screen
 from rltui.core.lines import LogSource
 from rltui.errors import RltuiError
-from rltui.services import layout_files
+from rltui.services import layout_files, outside
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.log_file import LogFile
+from rltui.services.logs.index import LogFile
 from rltui.services.supervisor_socket import find_socket
 
+START_TIMEOUT_S = 60.0
+"""For another rltui to start a supervisor: it has limits of its own, which are shorter."""
 LINE_LIMIT = 64 << 20
 """Longest answer, in bytes."""
 
@@ -158,16 +160,11 @@ class SupervisedExperiment:
                 raise TakenDownError(f"{self.name} was taken down by {down.by}{left}")
 
     async def _start_supervisor(self) -> None:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "rltui.client", self.name),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        _, errors = await process.communicate()
-        if process.returncode != 0:
+        command = (sys.executable, "-m", "rltui.client", self.name)
+        done = await outside.run(command, timeout_s=START_TIMEOUT_S)
+        if done.code != 0:
             raise RltuiError(
-                "no supervisor can be started", details=errors.decode(errors="replace").splitlines()
+                "no supervisor can be started", details=done.errors.decode(errors="replace").splitlines()
             )
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
-import subprocess
 import tempfile
 from pathlib import Path
 
 from rltui.client.protocol import ConfigText
 from rltui.errors import ConfigError, RltuiError, UsageError
+from rltui.services.outside import in_terminal
 from rltui.services.toml_source import content_of
 
 _FALLBACK = "vi"
@@ -44,11 +44,8 @@ def edit_text(path: str, text: str) -> str:
         copy = Path(folder) / Path(path).name
         try:
             copy.write_bytes(text.encode())
-            done = subprocess.run([*shlex.split(command), str(copy)], check=False)
-            if done.returncode != 0:
-                raise RltuiError(
-                    f"the editor ended with code {done.returncode}: {command}", hint="nothing was written"
-                )
+            if code := in_terminal([*shlex.split(command), str(copy)]):
+                raise RltuiError(f"the editor ended with code {code}: {command}", hint="nothing was written")
             return copy.read_bytes().decode()
         except ValueError as error:  # no closing quotation, or no UTF-8
             raise RltuiError(f"{command}: {error}", hint="nothing was written") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from rltui import paths, settings
@@ -16,7 +16,7 @@ from rltui.daemon.supervisor import Supervisor
 from rltui.daemon.tasks import spawn
 from rltui.daemon.telling import Teller
 from rltui.errors import ConfigError, RltuiError
-from rltui.services.alert_command import run_command
+from rltui.services import outside
 from rltui.services.tmux_clients import show_message
 from rltui.services.tmux_host import session_name
 from rltui.settings import AlertSettings
@@ -29,6 +29,8 @@ WAITING_ALERTS = 50
 """Alerts that wait for a slow sink; further ones are not told there."""
 LONGEST_VARIABLE = 4000
 """Characters of a value in the command's environment; the JSON has all of it."""
+COMMAND_S = 10.0
+"""How long the user's command may take."""
 _SHOWN_S = {"error": 15.0, "warning": 8.0, "information": 5.0}
 """How long tmux shows a line that no key takes away."""
 
@@ -142,7 +144,16 @@ class AlertDelivery:
         if self.alerts.command:
             document = alert.model_dump(mode="json") | {"experiment": self._experiment}
             line = json.dumps(document).encode() + b"\n"
-            await run_command(self.alerts.command, line, _variables(alert, self._experiment))
+            await _run_command(self.alerts.command, line, _variables(alert, self._experiment))
+
+
+async def _run_command(command: Sequence[str], document: bytes, variables: Mapping[str, str]) -> None:
+    """Run the user's command with `document` on its stdin. What it leaves in the background goes on."""
+    done = await outside.run(command, stdin=document, variables=variables, timeout_s=COMMAND_S)
+    if done.code is None:
+        raise RltuiError(f"{command[0]} took longer than {COMMAND_S:g} s and was ended")
+    if done.failure:
+        raise RltuiError(f"{command[0]} {done.failure}")
 
 
 def _variables(alert: Alert, experiment: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from rltui.core.api import Concern, Progress
 from rltui.core.metrics import MetricSeries
 from rltui.core.non_finite import NonFinite, NonFiniteWatch
 from rltui.frameworks.base import Framework
-from rltui.services.run_metrics import RunMetrics
+from rltui.services.metrics import RunMetrics
 
 
 class ProgressTracker:

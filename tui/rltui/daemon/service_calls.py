@@ -10,7 +10,7 @@ from rltui.daemon.component import ComponentRunner
 from rltui.daemon.telling import Teller
 from rltui.errors import RltuiError
 from rltui.frameworks.base import ServiceCall
-from rltui.services.http_call import post_json
+from rltui.services.http import post_json
 
 
 class ServiceCalls:

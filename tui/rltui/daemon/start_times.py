@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from rltui.core.api import JournalEntry
 from rltui.core.estimate import Times, times_from
-from rltui.services.metrics_feed import MetricsFeed
+from rltui.services.logs.growing_file import JsonLines
 
 NEWEST_ENTRIES = 500
 """Timed entries that are kept, of all components together."""
@@ -19,7 +19,7 @@ class StartTimes:
     """Reads what was appended to the journal since the last look."""
 
     def __init__(self, journal: Path) -> None:
-        self._feed = MetricsFeed(journal)
+        self._feed = JsonLines(journal)
         self._timed: deque[JournalEntry] = deque(maxlen=NEWEST_ENTRIES)
 
     def now(self) -> dict[str, Times]:

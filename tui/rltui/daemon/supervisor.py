@@ -41,9 +41,9 @@ from rltui.daemon.wiring import memory_plan_of, progress_of
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services import processes
 from rltui.services.experiment_files import ExperimentRecord
-from rltui.services.followed_logs import FollowedLogs
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.intent import IntentFile, failures, intent_of
+from rltui.services.logs.followed import FollowedLogs
 from rltui.services.models import OwnModels
 from rltui.services.recipe import Launch, Recipe
 from rltui.services.resume_point import ResumePoints

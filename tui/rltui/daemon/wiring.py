@@ -8,11 +8,11 @@ from pathlib import Path
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.progress import ProgressTracker
 from rltui.daemon.setup import Setup
-from rltui.services.followed_logs import FollowedLogs
 from rltui.services.gpu.memory_plan import MemoryPlan
+from rltui.services.logs.followed import FollowedLogs
+from rltui.services.metrics import RunMetrics, earlier_logs
 from rltui.services.recipe import Recipe
 from rltui.services.run_folder import RunFolder
-from rltui.services.run_metrics import RunMetrics, earlier_logs
 
 
 def progress_of(

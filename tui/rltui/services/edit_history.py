@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from rltui.core.edit_log import EditLog, EditRecord
 from rltui.errors import RltuiError
 from rltui.services.experiment_files import make_folder, write_atomically
-from rltui.services.metrics_feed import MetricsFeed
+from rltui.services.logs.growing_file import JsonLines
 from rltui.services.toml_source import Source, sha_of
 
 KEPT_BACKUPS = 500
@@ -25,7 +25,7 @@ class EditHistory:
 
     def __init__(self, journal: Path, backups: Path) -> None:
         """`backups`: folder for contents, made when it is needed."""
-        self._feed = MetricsFeed(journal)
+        self._feed = JsonLines(journal)
         self._backups = backups
         self._log = EditLog()
         self._lock = threading.Lock()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 from pathlib import Path
 
 from rltui.core.failure_cause import LONGEST_LINE
 from rltui.core.layout import Ready
-from rltui.services.http_call import get
+from rltui.services.http import get
+from rltui.services.logs.growing_file import AppendedLines
 
 PROBE_TIMEOUT_S = 5.0
 """One HTTP or TCP probe gives up after this."""
@@ -24,8 +24,7 @@ class Probe:
 
     def __init__(self, ready: Ready, log: Path) -> None:
         self._ready = ready
-        self._log = log
-        self._log_offset = 0
+        self._log = AppendedLines(log, most_bytes=LOG_CHUNK, line_bytes=LOG_CHUNK)
         self._problem = ""
 
     async def succeeded(self) -> bool:
@@ -58,22 +57,14 @@ class Probe:
         A log that was cut off or replaced by a shorter one is read from its beginning.
         """
         pattern = re.compile((self._ready.log or "").encode(), re.MULTILINE)
-        try:
-            with self._log.open("rb") as file:
-                if os.fstat(file.fileno()).st_size < self._log_offset:
-                    self._log_offset = 0
-                file.seek(self._log_offset)
-                while data := file.read(LOG_CHUNK):
-                    if any(pattern.search(line[:LONGEST_LINE]) for line in _LINE_ENDS.split(data)):
-                        return True
-                    seen = data.rfind(b"\n") + 1 or (len(data) if len(data) == LOG_CHUNK else 0)
-                    self._log_offset += seen
-                    if len(data) < LOG_CHUNK:
-                        return False
-                    file.seek(self._log_offset)
-        except FileNotFoundError:
-            return False
-        return False
+        while data := self._log.read():
+            if _any_matches(pattern, data):
+                return True
+        return _any_matches(pattern, self._log.unfinished)
+
+
+def _any_matches(pattern: re.Pattern[bytes], data: bytes) -> bool:
+    return any(pattern.search(line[:LONGEST_LINE]) for line in _LINE_ENDS.split(data))
 
 
 def served_model(port: int) -> str | None:

@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from rltui.core.config_copy import edited, replaced
 from rltui.core.knobs import TomlValue
@@ -24,9 +24,8 @@ from rltui.core.text import duration
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Resolution
 from rltui.frameworks.resolutions import is_many
+from rltui.services import outside
 from rltui.services.experiment_files import write_atomically
-from rltui.services.outside_command import outside_environment
-from rltui.services.processes.ending import end_session
 
 SCRATCH = "{scratch}"
 KEPT_S = 600.0
@@ -36,7 +35,6 @@ _UNKNOWN_OPTION = 2
 _PLAIN_OUTPUT = {"NO_COLOR": "1", "COLUMNS": "160", "TERM": "dumb"}
 _LAST_LINES = 20
 """Of what a failed command said."""
-_GRACE_S = 2.0
 _BOX = re.compile(r"[─━╭╮╰╯│┃┌┐└┘═║╔╗╚╝]")
 _MADE = "made"
 
@@ -155,31 +153,21 @@ class Resolver:
         raise ConfigError(title, details=_last_words(output), hint=resolution.unsupported)
 
     async def _outcome(self, argv: Sequence[str], *, timeout_s: float) -> tuple[int, bytes]:
-        """Exit code and output of a command in a session of its own, of which nothing is left behind."""
-        with tempfile.TemporaryFile() as output:  # a file: a child that lives on cannot hold a pipe open
-            try:
-                process = await asyncio.create_subprocess_exec(
-                    *argv,
-                    cwd=self._workspace,
-                    stdin=asyncio.subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=output,
-                    env={**outside_environment(), **_PLAIN_OUTPUT},
-                    start_new_session=True,
-                )
-            except OSError as error:
-                raise RltuiError(f"cannot run {argv[0]}: {error.strerror}") from error
-            try:
-                async with asyncio.timeout(timeout_s):
-                    code = await process.wait()
-            except TimeoutError:
-                raise RltuiError(
-                    f"{' '.join(argv[:3])} … was not done after {duration(timeout_s)} and was ended",
-                    details=_last_words(_content(output)),
-                ) from None
-            finally:
-                await end_session(process.pid, grace_s=_GRACE_S)
-            return code, _content(output)
+        """Exit code and output of a command, of which nothing is left behind."""
+        done = await outside.run(
+            argv,
+            timeout_s=timeout_s,
+            variables=_PLAIN_OUTPUT,
+            cwd=self._workspace,
+            mixed=True,
+            leaves_nothing=True,
+        )
+        if done.code is None:
+            raise RltuiError(
+                f"{' '.join(argv[:3])} … was not done after {duration(timeout_s)} and was ended",
+                details=_last_words(done.output),
+            )
+        return done.code, done.output
 
 
 def _texts(resolution: Resolution, files: ConfigFiles) -> dict[str, str]:
@@ -200,11 +188,6 @@ def _is_fresh(kept: Path) -> bool:
 
 def _disk_error(kept: Path, error: OSError) -> RltuiError:
     return RltuiError(f"cannot keep what {kept} needs: {error.strerror}", hint="is the disk full?")
-
-
-def _content(file: BinaryIO) -> bytes:
-    file.seek(0)
-    return file.read()
 
 
 def _refusal(command: Sequence[str], code: int, output: bytes) -> ConfigError:

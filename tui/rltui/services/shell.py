@@ -15,7 +15,7 @@ from typing import Any
 
 from rltui.errors import RltuiError
 from rltui.services.experiment_files import ControlFolder, write_atomically
-from rltui.services.outside_command import OUTER_VARIABLES
+from rltui.services.outside import OUTER_VARIABLES
 from rltui.services.own_files import read_own
 
 _FILE = "shell.json"

@@ -7,6 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from rltui.services import outside
 from rltui.services.processes.identity import PROC, ProcessId, command_line, descendants, is_alive, read_stat
 
 MOST_PROCESSES = 16
@@ -76,25 +77,13 @@ async def _ask(program: str, process: ProcessId, heading: str, limit_s: float) -
     stat = read_stat(process.pid)
     # py-spy 0.4 gives up on a process that is stopped already, unless it need not stop it itself.
     stopped = ("--nonblocking",) if stat is not None and stat.state in {"T", "t"} else ()
-    child = await asyncio.create_subprocess_exec(
-        program,
-        *("dump", *stopped, "--pid", str(process.pid)),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        async with asyncio.timeout(limit_s):
-            output, errors = await child.communicate()
-    except TimeoutError:
+    command = (program, "dump", *stopped, "--pid", str(process.pid))
+    done = await outside.run(command, timeout_s=limit_s)
+    if done.code is None:
         return f"{heading}\n  no answer within {limit_s:.0f} s"
-    finally:
-        if child.returncode is None:
-            child.kill()
-            await child.wait()
-    if child.returncode != 0:
-        return f"{heading}\n  {_failure(errors.decode(errors='replace'))}"
-    return _shortened(output).rstrip()
+    if done.code != 0:
+        return f"{heading}\n  {_failure(done.errors.decode(errors='replace'))}"
+    return _shortened(done.output).rstrip()
 
 
 def _failure(errors: str) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import fnmatch
 import logging
 import os
 from collections.abc import Sequence
 
 from rltui.core.lines import plain_text
+from rltui.errors import RltuiError
+from rltui.services import outside
 
 logger = logging.getLogger(__name__)
 
@@ -66,27 +66,14 @@ def _message(text: str) -> str:
 async def _output(*command: str) -> list[str]:
     """Lines of its output; none where it fails, which is no news where a server or client is gone."""
     try:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-    except OSError as error:
-        logger.warning("cannot run tmux: %s", error.strerror)
+        done = await outside.run(command, timeout_s=TIMEOUT_S)
+    except RltuiError as error:
+        logger.warning("%s", error.title)
         return []
-    try:
-        async with asyncio.timeout(TIMEOUT_S):
-            output, said = await process.communicate()
-    except TimeoutError:
+    if done.code is None:
         logger.warning("%s does not answer", " ".join(command[:3]))
         return []
-    finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-    if process.returncode:
-        logger.info("%s: %s", " ".join(command[:4]), said.decode(errors="replace").strip())
+    if done.code:
+        logger.info("%s: %s", " ".join(command[:4]), done.errors.decode(errors="replace").strip())
         return []
-    return output.decode(errors="replace").splitlines()
+    return done.output.decode(errors="replace").splitlines()

@@ -27,7 +27,7 @@ from libtmux.exc import LibTmuxException, TmuxCommandNotFound
 
 from rltui.errors import ConflictError, RltuiError
 from rltui.services import processes
-from rltui.services.outside_command import OUTER_VARIABLES
+from rltui.services.outside import OUTER_VARIABLES
 
 CALL_BACK_S = 2.0
 """For a server to make its socket anew."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from rltui.core.inference_activity import InferenceActivity, parse_activity
-from rltui.services.http_call import get
+from rltui.services.http import get
 
 TIMEOUT_S = 5.0
 """A vLLM under load answers late: its API server shares a thread with thousands of requests."""

@@ -34,7 +34,7 @@ RECONNECT_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 LOOK_AGAIN_S = 1.0
 """Between two looks whether somebody has started it again, after a `down`."""
 
-RunInTerminal = Callable[[Sequence[str]], None]
+RunInTerminal = Callable[[Sequence[str]], object]
 """Runs a command that takes the terminal over, and returns when it has ended."""
 
 

@@ -8,13 +8,14 @@ import json
 import logging
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rltui.core.gpu.devices import GpuChoice
 from rltui.core.gpu.report import GpuDevice
+from rltui.errors import RltuiError
+from rltui.services.outside import ask
 
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 DEVICE_ORDER = "CUDA_DEVICE_ORDER"
@@ -110,7 +111,7 @@ def _search_path(python: str) -> Sequence[str]:
         return sys.path
     try:
         return _ask_search_path(path, _stamps(path))
-    except (OSError, subprocess.SubprocessError, ValueError) as error:
+    except (RltuiError, OSError, ValueError) as error:
         logger.info("cannot ask %s for its packages: %s", path, error)
         return ()
 
@@ -126,11 +127,8 @@ def _ask_search_path(path: str, stamps: tuple[int, ...]) -> Sequence[str]:
     """Asked once: packages come and go in these folders, the folders stay. `stamps` only name the answer.
 
     Raises:
-        OSError, subprocess.SubprocessError, ValueError: it does not run, or is no interpreter.
+        RltuiError, ValueError: it does not run, or is no interpreter.
     """
     del stamps
     code = "import json, sys; print(json.dumps(sys.path[1:]))"  # without the folder it runs in
-    done = subprocess.run(
-        [path, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=True
-    )
-    return tuple(json.loads(done.stdout))
+    return tuple(json.loads(ask([path, "-c", code], timeout_s=TIMEOUT_S)))

@@ -16,7 +16,7 @@ from rltui.core.layout import GpuSourceSpec
 from rltui.core.lines import decode_line, plain_text
 from rltui.core.text import duration
 from rltui.errors import RltuiError
-from rltui.services.followed_command import follow
+from rltui.services.outside import follow
 
 LONGEST_DOCUMENT_BYTES = 4 << 20
 """A thousand times what a box with eight GPUs needs."""

@@ -9,7 +9,6 @@ import json
 import os
 import selectors
 import signal
-import subprocess
 import tempfile
 import threading
 import time
@@ -20,7 +19,7 @@ from typing import Any
 
 from rltui.frameworks.base import OwnValidation
 from rltui.services.models import script
-from rltui.services.outside_command import failure_text, outside_environment
+from rltui.services.outside import converse, failure_text
 
 QUIET = {
     "CUDA_VISIBLE_DEVICES": "",
@@ -85,15 +84,11 @@ class Worker:
         self._errors = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - `_bury` closes it
         fcntl.fcntl(self._errors, fcntl.F_SETFL, os.O_APPEND)  # it is emptied now and then
         try:
-            self._process = subprocess.Popen(
+            self._process = converse(
                 [*interpreter, script.__file__, json.dumps(job)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                bufsize=0,
                 cwd=folder,
-                env={**outside_environment(), **QUIET},
-                start_new_session=True,
+                variables=QUIET,
+                errors=self._errors,
             )
         except OSError:
             self._errors.close()

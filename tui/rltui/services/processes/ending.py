@@ -59,7 +59,7 @@ async def end_processes(processes: Iterable[ProcessId], *, grace_s: float) -> tu
     """
     remaining = set(processes)
     for number, patience_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, AFTER_KILL_S)):
-        for process in remaining:
+        for process in sorted(remaining):  # parents first: none goes on when its child has ended
             with suppress(PermissionError):  # told by the return value
                 send_signal(process, number)
                 send_signal(process, signal.SIGCONT)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rltui.core.layout import LogSpec
-from rltui.services.followed_logs import STAY_S, TELL_S, FollowedLogs
+from rltui.services.logs.followed import STAY_S, TELL_S, FollowedLogs
 
 T = 1_800_000_000.0
 

@@ -6,14 +6,9 @@ import http.client
 import json
 import socket
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
-
-_NO_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-"""A proxy for the outside world knows nothing of this machine's ports."""
 
 
 def get(url: str, *, timeout_s: float, limit_bytes: int = 0) -> bytes:
@@ -21,6 +16,29 @@ def get(url: str, *, timeout_s: float, limit_bytes: int = 0) -> bytes:
 
     Raises:
         OSError: There is no answer, or another one; says which, in words.
+    """
+    status, _, content = _exchange("GET", url, timeout_s=timeout_s, limit_bytes=limit_bytes)
+    if status != http.client.OK:
+        raise OSError(f"status {status}")
+    return content
+
+
+def post_json(url: str, body: Mapping[str, Any], *, timeout_s: float) -> str | None:
+    """POST `body`. Returns why it failed, in words; `None` where the answer was a success. Blocks."""
+    try:
+        status, reason, _ = _exchange("POST", url, json.dumps(dict(body)).encode(), timeout_s=timeout_s)
+    except OSError as error:
+        return str(error)
+    return None if 200 <= status < 300 else f"status {status} {reason}"
+
+
+def _exchange(
+    method: str, url: str, body: bytes | None = None, *, timeout_s: float, limit_bytes: int = 0
+) -> tuple[int, str, bytes]:
+    """Status, reason and the first `limit_bytes` of the answer.
+
+    Raises:
+        OSError: There is none; says why, in words.
     """
     try:
         parts = urlsplit(url)
@@ -32,11 +50,10 @@ def get(url: str, *, timeout_s: float, limit_bytes: int = 0) -> bytes:
             if parts.scheme == "https":
                 connection.sock = _encrypted(host, connection.port, timeout_s)
             target = parts.path or "/"
-            connection.request("GET", f"{target}?{parts.query}" if parts.query else target)
+            headers = {} if body is None else {"Content-Type": "application/json"}
+            connection.request(method, f"{target}?{parts.query}" if parts.query else target, body, headers)
             answer = connection.getresponse()
-            if answer.status != http.client.OK:
-                raise OSError(f"status {answer.status}")
-            return answer.read(limit_bytes)
+            return answer.status, answer.reason, answer.read(limit_bytes)
         finally:
             connection.close()
     except (ValueError, http.client.HTTPException) as error:
@@ -55,20 +72,3 @@ def _encrypted(host: str, port: int, timeout_s: float) -> socket.socket:
     except BaseException:
         plain.close()
         raise
-
-
-def post_json(url: str, body: Mapping[str, Any], *, timeout_s: float) -> str | None:
-    """POST `body`. Returns why it failed, in words; `None` where the answer was a success. Blocks."""
-    request = urllib.request.Request(  # noqa: S310 - the framework modules name http only
-        url,
-        data=json.dumps(dict(body)).encode(),
-        headers={"Content-Type": "application/json"},
-        method="POST",
-    )
-    try:
-        with _NO_PROXY.open(request, timeout=timeout_s):
-            return None
-    except urllib.error.HTTPError as error:
-        return f"status {error.code} {error.reason}"
-    except (OSError, ValueError) as error:
-        return str(getattr(error, "reason", None) or error)

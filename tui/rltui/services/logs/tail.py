@@ -8,10 +8,10 @@ from contextlib import closing
 from pathlib import Path
 from threading import Event
 
-from rltui.core.lines import LineFilter, LogChange, decode_line, plain_text
+from rltui.core.lines import LineFilter, decode_line, plain_text
 from rltui.errors import RltuiError
-from rltui.services.growing_file import GrowingFile
-from rltui.services.log_file import LogFile
+from rltui.services.logs.growing_file import AppendedLines
+from rltui.services.logs.index import LogFile
 
 CHUNK_BYTES = 1024 * 1024
 """Read at a time. Also the longest line: what goes on beyond it counts as another line."""
@@ -54,35 +54,30 @@ def follow_lines(path: Path, count: int, stop: Event, line_filter: LineFilter | 
 
 
 class _LineStream:
-    """Lines of a growing file in order, beginning early enough to yield `count` of them."""
+    """Lines of a growing file that pass, beginning early enough to yield `count` of them."""
 
     def __init__(self, path: Path, count: int | None, line_filter: LineFilter) -> None:
-        self._file = GrowingFile(path)
-        if self._file.problem or not path.exists():
-            raise RltuiError(f"cannot read {path}", details=(self._file.problem or "no such file",))
+        offset = 0
+        if count is not None and line_filter.is_open:
+            offset = _offset_from_end(path, count)
+        self._lines = AppendedLines(path, offset=offset, most_bytes=CHUNK_BYTES, line_bytes=CHUNK_BYTES)
+        if self._lines.problem or not path.exists():
+            raise RltuiError(f"cannot read {path}", details=(self._lines.problem or "no such file",))
         self._filter = line_filter
-        self._offset = _offset_from_end(path, count) if count is not None and line_filter.is_open else 0
-        self._rest = b""
 
     def drain(self) -> Iterator[str]:
         """Yield complete lines up to the present end of the file."""
-        if self._file.look() is LogChange.RESET:
-            self._offset, self._rest = 0, b""
-        while chunk := self._file.read(self._offset, CHUNK_BYTES):
-            self._offset += len(chunk)
-            *lines, self._rest = (self._rest + chunk).split(b"\n")
-            yield from self._passing(lines)
-            if len(self._rest) >= CHUNK_BYTES:
-                yield from self.finish()
+        while data := self._lines.read():
+            yield from self._passing(data[:-1].split(b"\n"))
 
     def finish(self) -> Iterator[str]:
         """Yield the unfinished line, if there is one."""
-        rest, self._rest = self._rest, b""
+        rest = self._lines.finish()
         yield from self._passing([rest] if rest else [])
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        self._lines.close()
 
     def _passing(self, lines: list[bytes]) -> Iterator[str]:
         for data in lines:

@@ -8,7 +8,7 @@ import pytest
 
 from rltui.core.lines import Level, LineFilter
 from rltui.errors import RltuiError
-from rltui.services.log_tail import CHUNK_BYTES, follow_lines, tail_lines
+from rltui.services.logs.tail import CHUNK_BYTES, follow_lines, tail_lines
 
 
 @pytest.fixture

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from rltui.core.lines import decode_line, plain_text
 from rltui.core.metrics import MetricSeries
 from rltui.frameworks.base import Framework, no_rows
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.journal_file import read_journal
-from rltui.services.log_metrics import LogMetrics
-from rltui.services.metrics_feed import MetricsFeed
+from rltui.services.logs.growing_file import AppendedLines, JsonLines
 from rltui.services.observed import framework_of
 from rltui.services.run_folder import RunFolder
+
+READ_BYTES = 8 * 1024 * 1024
+"""Most that is read of a log at a time."""
+BACKLOG_BYTES = 64 * 1024 * 1024
+"""What lies further back in a log that is found, or that grows faster than it is read, is passed over."""
+LINE_BYTES = 64 * 1024
+"""Of a line, what is kept of it while it is unfinished, and what is read of it at most."""
 
 REMEMBERED_ROWS = 4096
 """Printed rows that are known again when they come from another log."""
@@ -22,6 +29,77 @@ EARLIER_ATTEMPTS = 5
 """Attempts of a component, before its newest, whose output is read."""
 
 Row = Mapping[str, Any]
+
+
+class LogMetrics:
+    """Rows out of the lines that were appended to logs since the last look.
+
+    A log that was truncated or replaced is read from its start, and so is the next attempt's.
+    """
+
+    def __init__(self, log_row: Callable[[str, str], Row | None], mark: str = "") -> None:
+        """`log_row` and `mark` as in `Framework`."""
+        self._log_row = log_row
+        self._mark = mark.encode()
+        self._followed: dict[str, AppendedLines] = {}
+
+        self.restarted = False
+        """The last `read` found the next attempt's log, or one that starts anew: steps may come again."""
+
+    def read(self, logs: Mapping[str, Path]) -> list[Row]:
+        """The new rows, oldest first within each log. `logs`: component → its present output."""
+        rows: list[Row] = []
+        self.restarted = False
+        for component, path in logs.items():
+            followed = self._followed.get(component)
+            if followed is not None and followed.path != path:
+                rows.extend(self._rows(component, followed))
+                followed.close()
+                followed, self.restarted = None, True
+            if followed is None:
+                followed = self._followed[component] = _followed(path)
+            rows.extend(self._rows(component, followed))
+        for component in self._followed.keys() - logs.keys():
+            self._followed.pop(component).close()
+        return rows
+
+    @property
+    def behind(self) -> bool:
+        """There is more to read at once, as of the last `read`."""
+        return any(followed.behind for followed in self._followed.values())
+
+    def read_whole(self, component: str, path: Path) -> list[Row]:
+        """All rows of the log of an earlier attempt, oldest first."""
+        followed = _followed(path)
+        rows: list[Row] = []
+        while followed.behind:
+            rows.extend(self._rows(component, followed))
+        followed.close()
+        return rows
+
+    def _rows(self, component: str, followed: AppendedLines) -> Iterator[Row]:
+        data = followed.read()
+        self.restarted |= followed.restarted
+        for line in _marked(data, self._mark):
+            try:
+                row = self._log_row(component, plain_text(decode_line(line[:LINE_BYTES])))
+            except ValueError:  # a number with more digits than Python reads
+                continue
+            if row is not None:
+                yield row
+
+
+def _followed(path: Path) -> AppendedLines:
+    return AppendedLines(path, most_bytes=READ_BYTES, line_bytes=LINE_BYTES, backlog_bytes=BACKLOG_BYTES)
+
+
+def _marked(lines: bytes, mark: bytes) -> Iterator[bytes]:
+    """The lines that hold `mark`."""
+    at = 0
+    while (found := lines.find(mark, at)) >= 0 and at < len(lines):
+        start, end = lines.rfind(b"\n", at, found) + 1, lines.find(b"\n", found)
+        yield lines[max(start, at) : end]
+        at = end + 1
 
 
 class RunMetrics:
@@ -38,7 +116,7 @@ class RunMetrics:
         """`places`: as `RunFolder.metrics`. `logs`: component → its present output. `earlier_logs`: of the
         attempts before, oldest first. Logs are read where the framework prints metrics.
         """
-        self._feed = MetricsFeed(*places)
+        self._rows_in_file = JsonLines(*places)
         self._in_file: set[str] = set()
         prints = framework.log_row is not no_rows
         self._printed = LogMetrics(framework.log_row, framework.log_mark) if prints else None
@@ -56,8 +134,8 @@ class RunMetrics:
 
     def read(self) -> list[Row]:
         """The new rows, those of the file first."""
-        rows: list[Row] = list(self._feed.read())
-        self.restarted = self._feed.restarted
+        rows: list[Row] = list(self._rows_in_file.read())
+        self.restarted = self._rows_in_file.restarted
         if self.restarted:
             self._in_file.clear()
         for row in rows:

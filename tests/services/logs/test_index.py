@@ -8,8 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rltui.core.lines import LogChange, LogSource
-from rltui.services.log_file import MAX_LINE_BYTES, SLICE_BYTES, TAIL_BYTES, LogFile
-from rltui.services.newline_index import BLOCK_BYTES
+from rltui.services.logs.index import BLOCK_BYTES, MAX_LINE_BYTES, SLICE_BYTES, TAIL_BYTES, LogFile
 
 
 @pytest.fixture

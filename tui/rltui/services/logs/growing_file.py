@@ -1,0 +1,215 @@
+"""Files that others write to: watched, read at offsets, line by line, or as rows of JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from rltui.core.lines import LogChange
+
+HEAD_BYTES = 64
+"""Compared when the file grows, to see one that was truncated and outgrew its old size between two looks."""
+READ_BYTES = 16 << 20
+"""Most that is read of a file at a time, and longest line, where nobody says otherwise."""
+_NON_FINITE = (b"NaN", b"Infinity")
+
+
+class GrowingFile:
+    """A file by path, whether or not it exists yet. Errors end up in `problem`; reads then return nothing.
+
+    A missing file is an empty one and no problem; a deleted one stays readable until another takes its path.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size = 0
+        """Bytes, as of the last look."""
+        self.problem: str | None = None
+        self.bytes_read = 0
+        """Since the file was first opened; for measurements."""
+        self._fd: int | None = None
+        self._identity: tuple[int, int] | None = None
+        self._head = b""
+        self.look()
+
+    def look(self) -> LogChange:
+        """Compare with the last look. After `RESET` the file is another one, or starts anew."""
+        try:
+            status = os.stat(self.path)  # noqa: PTH116 - a third of the cost of Path.stat, ten times a second
+            if (status.st_dev, status.st_ino) != self._identity:
+                self._open()
+                return LogChange.RESET
+        except FileNotFoundError:
+            return LogChange.NONE
+        except OSError as error:
+            self.problem = error.strerror
+            return LogChange.NONE
+        return self._compare_size(status.st_size)
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return up to `length` bytes from `offset`, fewer at the end of the file."""
+        if self._fd is None or length <= 0:
+            return b""
+        try:
+            data = os.pread(self._fd, length, offset)
+        except OSError as error:
+            self.problem = error.strerror
+            return b""
+        self.bytes_read += len(data)
+        return data
+
+    def close(self) -> None:
+        """Give the file back. Looking again opens it anew."""
+        if self._fd is not None:
+            os.close(self._fd)
+        self._fd = self._identity = None
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _open(self) -> None:
+        fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO must not hang us
+        self.close()
+        status = os.fstat(fd)
+        self._fd, self._identity = fd, (status.st_dev, status.st_ino)
+        self.problem = None
+        self._remember(status.st_size)
+
+    def _compare_size(self, size: int) -> LogChange:
+        if size == self.size:
+            return LogChange.NONE
+        self.problem = None
+        if size < self.size or self.read(0, len(self._head)) != self._head:
+            self._remember(size)
+            return LogChange.RESET
+        if len(self._head) < HEAD_BYTES:
+            self._remember(size)
+        self.size = size
+        return LogChange.GREW
+
+    def _remember(self, size: int) -> None:
+        self.size = size
+        self._head = self.read(0, min(size, HEAD_BYTES))
+
+
+class AppendedLines:
+    """Whole lines that were appended to a file since the last look, which is one `stat` where nothing was.
+
+    A truncated or replaced file is read from its start. The unfinished last line is kept for the next look.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        offset: int = 0,
+        most_bytes: int = READ_BYTES,
+        line_bytes: int = READ_BYTES,
+        backlog_bytes: int | None = None,
+    ) -> None:
+        """Reads `most_bytes` at a time. What goes on beyond `line_bytes` counts as another line.
+
+        `backlog_bytes`: what lies further back from the end is passed over.
+        """
+        self._file = GrowingFile(path)
+        self._offset = offset
+        self._most_bytes, self._line_bytes, self._backlog_bytes = most_bytes, line_bytes, backlog_bytes
+        self.unfinished = b""
+        """What stands behind the last line end."""
+        self.restarted = False
+        """The last `read` began anew."""
+
+    @property
+    def path(self) -> Path:
+        return self._file.path
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing can be read, in a few words."""
+        return self._file.problem
+
+    @property
+    def behind(self) -> bool:
+        """There is more to read, as of the last look."""
+        return self._offset < self._file.size
+
+    def read(self) -> bytes:
+        """The next lines with their ends; empty where there is none."""
+        is_reset = self._file.look() is LogChange.RESET
+        self.restarted = is_reset and self._offset > 0
+        if is_reset:
+            self._offset, self.unfinished = 0, b""
+        if self._backlog_bytes is not None and self._file.size - self._offset > self._backlog_bytes:
+            self._offset, self.unfinished = self._file.size - self._backlog_bytes, b""
+        while data := self._file.read(self._offset, self._most_bytes):
+            self._offset += len(data)
+            lines, end, self.unfinished = (self.unfinished + data).rpartition(b"\n")
+            if end:
+                return lines + end
+            if len(self.unfinished) >= self._line_bytes:
+                return self.finish() + b"\n"
+        return b""
+
+    def finish(self) -> bytes:
+        """Take the unfinished line."""
+        line, self.unfinished = self.unfinished, b""
+        return line
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._file.close()
+
+
+class JsonLines:
+    """Rows of JSON that were appended to a file since the last look. A file that cannot be read has none."""
+
+    def __init__(self, *places: Path) -> None:
+        """`places`: the first at which there is a file counts."""
+        self._places = places
+        self._lines: AppendedLines | None = None
+        self.restarted = False
+        """The last `read` found a new file: what was read before is void."""
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        """The new rows, oldest first. Lines that are no JSON objects are passed over."""
+        path = next((path for path in self._places if os.path.exists(path)), None)  # noqa: PTH110 - as `look`
+        self.restarted = self._lines is not None and self._lines.path != path
+        if self._lines is not None and self.restarted:
+            self._lines.close()
+            self._lines = None
+        if path is None:
+            return
+        if self._lines is None:
+            self._lines = AppendedLines(path)
+        while data := self._lines.read():
+            self.restarted |= self._lines.restarted
+            for line in data.splitlines():
+                row = _parse(line)
+                if isinstance(row, dict):
+                    yield row
+
+
+def _integer(digits: str) -> int | float:
+    number = float(digits)
+    return int(digits) if abs(number) < 2.0**63 else number
+
+
+def _parse(line: bytes) -> object:
+    """The value of a line, `None` where it is no JSON. NaN is none either, but Python's `json` writes it.
+
+    No integer in it is longer than 64 bits: `orjson` makes floats of those, and so does this.
+    """
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        if not any(word in line for word in _NON_FINITE):
+            return None
+    try:
+        return json.loads(line, parse_int=_integer)
+    except (ValueError, RecursionError):
+        return None
