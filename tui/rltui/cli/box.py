@@ -22,6 +22,7 @@ from rltui.services.logout import at_logout
 
 ADVISED_OPEN_FILES = 32000
 """What prime-rl's documentation advises for many concurrent rollouts."""
+_BY_BUS = "PCI_BUS_ID"
 LITTLE_DISK_BYTES = 5 * GIB
 ANSWER_S = 5.0
 
@@ -77,8 +78,11 @@ def _gpu() -> Finding:
     from rltui.services.gpu.sampling import read_once
 
     report = read_once()
-    names = ", ".join(device.name for device in report.devices)
-    return Finding("gpu", report.available, names or report.reason or "none", essential=False)
+    names = [device.name for device in report.devices]
+    text = ", ".join(names) or report.reason or "none"
+    if len(set(names)) > 1 and (order := os.environ.get("CUDA_DEVICE_ORDER", _BY_BUS)) != _BY_BUS:
+        text += f"; CUDA_DEVICE_ORDER is {order}, components get {_BY_BUS}: numbers count as nvidia-smi's"
+    return Finding("gpu", report.available, text, essential=False)
 
 
 def _engine() -> Finding:

@@ -44,7 +44,7 @@ class Obstacles:
             model = await asyncio.to_thread(served_model, launch.port)
             server = f" (a server is already there, serving {model})" if model else ""
             return f"port {launch.port}, held by {' and '.join(map(str, holders))}{server}"
-        if not launch.gpus.text:
+        if not launch.gpus:
             return None
         # Read for every start: what others hold by now must not be counted as this component's, where that
         # has to be estimated from changes.

@@ -11,7 +11,7 @@ from rltui.core.inference_activity import InferenceActivity, facts_of
 from rltui.core.lifecycle import Life
 from rltui.core.text import ssh_host
 from rltui.daemon.component import ComponentRunner
-from rltui.daemon.forecast import MemoryOutlook, RemedyDesk
+from rltui.daemon.forecast import MemoryForecast, RemedyAdvisor
 from rltui.daemon.orphans import OrphanWatch
 from rltui.daemon.progress import ProgressTracker
 from rltui.daemon.rollback import RollbackWatch
@@ -36,8 +36,8 @@ class Picture:
     runners: Mapping[str, ComponentRunner]
     orphans: OrphanWatch
     activities: Mapping[str, InferenceActivity]
-    outlook: MemoryOutlook
-    remedies: RemedyDesk
+    forecast: MemoryForecast
+    remedies: RemedyAdvisor
     transaction: Callable[[], str | None]
     """The plan being carried out, in words."""
     down: Callable[[], Down | None]
@@ -137,7 +137,7 @@ class Picture:
                 return True, f"{needed} to be {'ready' if life.kind == 'service' else 'done'}"
             why = (life.reason or "").partition(" (")[0].partition(";")[0]  # the whole is told of `needed`
             return False, f"{needed} is {life.state}" + (f": {why}" if why else "")
-        engine = self.outlook.why_held(component)
+        engine = self.forecast.why_held(component)
         return None if engine is None else (True, engine)
 
     def _is_there(self, component: str) -> bool:

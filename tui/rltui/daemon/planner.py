@@ -113,12 +113,12 @@ class Planner:
 
     def _with_memory(self, plan: Plan, files: ConfigFiles) -> Plan:
         """`plan` with what its starts will meet on their devices, with the config `files`."""
-        memory = self.picture.outlook.of_plan(plan, files)
+        memory = self.picture.forecast.of_plan(plan, files)
         return plan.model_copy(
             update={
                 "memory": memory,
                 "problems": (*plan.problems, *problems_of(memory)),
-                "reasons": (*plan.reasons, *self.picture.outlook.reasons(plan, files)),
+                "reasons": (*plan.reasons, *self.picture.forecast.reasons(plan, files)),
             }
         )
 

@@ -17,8 +17,8 @@ from rltui.daemon.broadcast import Message
 from rltui.daemon.causes import Causes
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config_desk import ConfigDesk
-from rltui.daemon.forecast import MemoryOutlook, RemedyDesk
-from rltui.daemon.gpu import GpuPicture
+from rltui.daemon.forecast import MemoryForecast, RemedyAdvisor
+from rltui.daemon.gpu import GpuAccount
 from rltui.daemon.launches import Launches
 from rltui.daemon.obstacles import Obstacles
 from rltui.daemon.orphans import OrphanWatch
@@ -85,8 +85,8 @@ class Supervisor:
         self.activities: dict[str, InferenceActivity] = {}
         """What the living inference servers were last seen doing."""
         memory = memory_plan_of(setup, recipe)
-        outlook = MemoryOutlook(setup.layout, self.runners, store, memory, self.gpu_readings)
-        self.gpu_picture = GpuPicture(record.name, self.runners, outlook)
+        forecast = MemoryForecast(setup.layout, self.runners, store, memory, self.gpu_readings)
+        self.gpu_account = GpuAccount(record.name, self.runners, forecast)
         self._picture = Picture(
             setup=setup,
             store=store,
@@ -97,8 +97,8 @@ class Supervisor:
             runners=self.runners,
             orphans=self.orphans,
             activities=self.activities,
-            outlook=outlook,
-            remedies=RemedyDesk(store, recipe, memory, self.control, self.gpu_readings),
+            forecast=forecast,
+            remedies=RemedyAdvisor(store, recipe, memory, self.control, self.gpu_readings),
             transaction=lambda: self._end_under_way() or self._transactions.under_way,
             down=lambda: self._down,
         )
