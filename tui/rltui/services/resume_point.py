@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from rltui.core.api import Request
+from rltui.core.config_data import value_at
 from rltui.core.config_report import Problem
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.frameworks.config_data import value_at
 from rltui.services.config_store import load_snapshot
 from rltui.services.experiment_files import ControlFolder
 from rltui.services.run_folder import RunFolder

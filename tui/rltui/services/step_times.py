@@ -9,8 +9,7 @@ from rltui.core.config_report import DerivedValue
 from rltui.core.metrics import MetricSeries
 from rltui.core.step_estimate import StepSample, estimate_step
 from rltui.errors import ConfigError
-from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.frameworks.config_data import values_of
+from rltui.frameworks.base import ConfigFiles, Framework, values_of
 from rltui.services.config_store import load_snapshot
 from rltui.services.experiment_files import ControlFolder
 
