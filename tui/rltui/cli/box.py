@@ -22,7 +22,6 @@ from rltui.services.logout import at_logout
 
 ADVISED_OPEN_FILES = 32000
 """What prime-rl's documentation advises for many concurrent rollouts."""
-_BY_BUS = "PCI_BUS_ID"
 LITTLE_DISK_BYTES = 5 * GIB
 ANSWER_S = 5.0
 
@@ -75,13 +74,14 @@ def _sockets() -> Finding:
 
 
 def _gpu() -> Finding:
+    from rltui.services.gpu.cuda import BY_BUS, DEVICE_ORDER
     from rltui.services.gpu.sampling import read_once
 
     report = read_once()
     names = [device.name for device in report.devices]
     text = ", ".join(names) or report.reason or "none"
-    if len(set(names)) > 1 and (order := os.environ.get("CUDA_DEVICE_ORDER", _BY_BUS)) != _BY_BUS:
-        text += f"; CUDA_DEVICE_ORDER is {order}, components get {_BY_BUS}: numbers count as nvidia-smi's"
+    if len(set(names)) > 1 and (order := os.environ.get(DEVICE_ORDER, BY_BUS)) != BY_BUS:
+        text += f"; {DEVICE_ORDER} is {order}, components get {BY_BUS}: numbers count as nvidia-smi's"
     return Finding("gpu", report.available, text, essential=False)
 
 
