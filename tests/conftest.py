@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from tests import forked
 from tests.faults.report import pytest_terminal_summary  # noqa: F401 - a hook, for the controller of xdist too
 from tests.waiting import retry_until
 
@@ -62,6 +63,8 @@ class Box:
         self, *arguments: str, timeout_s: float = 60.0, stdin: str = ""
     ) -> subprocess.CompletedProcess[str]:
         """Run `rltui …` without a terminal."""
+        if forked.can_run(self.env):
+            return forked.run(arguments, cwd=self.work, env=self.env, stdin=stdin, timeout_s=timeout_s)
         return subprocess.run(
             [sys.executable, "-m", "rltui", *arguments],
             cwd=self.work,
