@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from tests.conftest import Box
-from tests.services.models.checkouts import make
+from tests.services.config.models.checkouts import make
 
 
 def finding(box: Box) -> dict[str, object]:

@@ -15,7 +15,7 @@ from rltui.daemon.setup import Setup
 from rltui.daemon.telling import Teller
 from rltui.errors import ConfigError
 from rltui.frameworks.tinyrl import TINYRL
-from rltui.services.config_files import load, write_snapshot
+from rltui.services.config.files import load_files, write_snapshot
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.recipe import Recipe
 
@@ -55,7 +55,7 @@ class Box:
 
     def start(self) -> None:
         """The component runs from now on with the file as it is."""
-        write_snapshot(load([self.config], TINYRL), self.control.attempt_dir("trainer", 1) / "config")
+        write_snapshot(load_files([self.config], TINYRL), self.control.attempt_dir("trainer", 1) / "config")
         self.runner.life.alive, self.runner.attempt = True, 1
 
     def alerts(self) -> list[str]:

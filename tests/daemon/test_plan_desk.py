@@ -132,7 +132,7 @@ async def test_who_waits_for_the_framework_takes_one_thread() -> None:
             together.append(True)
         return ()
 
-    cast(Any, box.desk)._own.problems = problems
+    cast(Any, box.desk)._models.problems = problems
     thorough = Request(action="restart", thorough=True)
     await asyncio.gather(box.desk.plan(thorough), box.desk.plan(thorough))
     assert together == [False, False]

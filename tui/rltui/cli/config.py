@@ -12,7 +12,7 @@ from rltui.cli.output import figure_text, print_json
 from rltui.client import creation
 from rltui.errors import ConfigError, UsageError
 from rltui.services import layout_files, trust
-from rltui.services.config_files import named
+from rltui.services.config.files import named
 
 
 def check(arguments: argparse.Namespace) -> int:
@@ -20,7 +20,7 @@ def check(arguments: argparse.Namespace) -> int:
     files = named([Path(name) for name in arguments.config])
     framework = chosen_framework(files, arguments.layout, arguments.framework)
     found = creation.check(
-        files, arguments.layout, framework, with_memory=True, with_own=not arguments.no_own
+        files, arguments.layout, framework, with_memory=True, ask_models=not arguments.no_own
     )
     if arguments.json:
         print_json(found)

@@ -64,7 +64,7 @@ def _of_attempts(record: ExperimentRecord, names: list[str]) -> ConfigDiff:
     if len(names) > 2:
         raise UsageError("diff compares two attempts", hint="rltui diff trainer#1 trainer#2")
     from rltui.client import offline
-    from rltui.services.attempt_configs import config_diff, of_attempt
+    from rltui.services.config.diff import config_diff, of_attempt
     from rltui.services.observed import framework_of
 
     control, framework = ControlFolder(Path(record.output_dir)), framework_of(record)
@@ -77,7 +77,7 @@ def _of_attempts(record: ExperimentRecord, names: list[str]) -> ConfigDiff:
 def _of_what_runs(record: ExperimentRecord) -> ConfigDiff:
     from rltui.client import offline
     from rltui.core.config_report import ConfigDiff, KeyDifference
-    from rltui.services.attempt_configs import config_diff, of_attempt
+    from rltui.services.config.diff import config_diff, of_attempt
     from rltui.services.observed import framework_of
 
     keys = tuple(

@@ -63,7 +63,7 @@ def _of_files(names: Sequence[str], arguments: argparse.Namespace) -> dict[str, 
     """Of a config that need never have run: what its files say, and the defaults."""
     from rltui.cli.choosing import chosen_framework
     from rltui.client import creation
-    from rltui.services.config_files import named
+    from rltui.services.config.files import named
 
     if arguments.name is not None:
         raise UsageError("files and -n NAME are two things", hint="give one of them")

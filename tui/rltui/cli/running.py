@@ -17,7 +17,7 @@ from rltui.client.down import take_down
 from rltui.client.wire import Wire
 from rltui.core.api import Plan, Request
 from rltui.errors import ExitCode, RltuiError, UsageError
-from rltui.services.config_files import named
+from rltui.services.config.files import named
 from rltui.services.experiment_files import ControlFolder, forget
 
 

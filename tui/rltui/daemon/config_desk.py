@@ -17,11 +17,11 @@ from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, RunFiles
 from rltui.frameworks.conversion import Way
 from rltui.services import trust
-from rltui.services.batch_conversion import conversion
-from rltui.services.config_editor import ConfigEditor
-from rltui.services.config_store import ConfigStore, load_snapshot
+from rltui.services.config.editor import ConfigEditor
+from rltui.services.config.files import load_snapshot
+from rltui.services.config.measured import StepTimes, conversion
+from rltui.services.config.store import ConfigStore
 from rltui.services.recipe import Recipe
-from rltui.services.step_times import StepTimes
 
 logger = logging.getLogger(__name__)
 

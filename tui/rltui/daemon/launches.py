@@ -9,8 +9,8 @@ from rltui.daemon.resolved_configs import ResolvedConfigs
 from rltui.daemon.run_start import RunStart
 from rltui.errors import RltuiError
 from rltui.frameworks.base import ConfigFiles, ServiceCall
-from rltui.services.config_files import write_passed
-from rltui.services.config_store import ConfigStore
+from rltui.services.config.files import write_passed
+from rltui.services.config.store import ConfigStore
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.recipe import Launch, Recipe
 

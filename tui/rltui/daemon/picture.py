@@ -17,7 +17,7 @@ from rltui.daemon.progress import ProgressTracker
 from rltui.daemon.rollback import RollbackWatch
 from rltui.daemon.setup import Setup
 from rltui.errors import ConfigError
-from rltui.services.config_store import ConfigStore
+from rltui.services.config.store import ConfigStore
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.observed import is_growing, title_of
 from rltui.services.recipe import Recipe

@@ -8,9 +8,9 @@ from rltui.core.api import Plan, Request
 from rltui.daemon.launches import Launches
 from rltui.daemon.orphans import OrphanWatch
 from rltui.daemon.planner import Planned, Planner
-from rltui.services.config_store import ConfigStore
+from rltui.services.config.models import FrameworkModels
+from rltui.services.config.store import ConfigStore
 from rltui.services.gpu.sampling import GpuReadings
-from rltui.services.models import OwnModels
 
 
 class PlanDesk:
@@ -23,14 +23,14 @@ class PlanDesk:
         orphans: OrphanWatch,
         readings: GpuReadings,
         launches: Launches,
-        own: OwnModels,
+        models: FrameworkModels,
     ) -> None:
         self._planner = planner
         self._store = store
         self._orphans = orphans
         self._readings = readings
         self._launches = launches
-        self._own = own
+        self._models = models
         self._asking = asyncio.Lock()
         """One who waits for the framework takes one of the supervisor's few threads, others none."""
 
@@ -43,11 +43,11 @@ class PlanDesk:
         """
         planned = await self.planned(request)
         if request.thorough:
-            return await self._with_own_problems(planned)
+            return await self._with_their_problems(planned)
         if planned.edit is None:
             return planned.plan
         paths = [source.path for source in planned.edit.after.sources.values()]
-        asks_more = await asyncio.to_thread(self._own.can_be_asked, paths)
+        asks_more = await asyncio.to_thread(self._models.can_be_asked, paths)
         return planned.plan.model_copy(update={"asks_more": asks_more})
 
     async def rehearsed(self, request: Request) -> Request:
@@ -84,16 +84,16 @@ class PlanDesk:
             return planned
         loaded = planned.edit.after if planned.edit is not None else self._store.load_sources()
         async with self._asking:
-            accepted = await asyncio.to_thread(self._own.accepts, loaded)
+            accepted = await asyncio.to_thread(self._models.accepts, loaded)
         if not accepted:
             return planned
         self._store.accept(loaded)
         return self._planner.planned(request)
 
-    async def _with_own_problems(self, planned: Planned) -> Plan:
+    async def _with_their_problems(self, planned: Planned) -> Plan:
         """The plan with what the framework's own models say of the files; seconds may pass."""
         loaded = planned.edit.after if planned.edit is not None else self._store.load_sources()
         ours = planned.plan.problems
         async with self._asking:
-            theirs = await asyncio.to_thread(self._own.problems, loaded, ours)
+            theirs = await asyncio.to_thread(self._models.problems, loaded, ours)
         return planned.plan.model_copy(update={"problems": (*ours, *theirs)})

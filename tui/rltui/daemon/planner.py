@@ -17,11 +17,10 @@ from rltui.daemon.start_times import StartTimes
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.base import ConfigFiles
 from rltui.services import layout_files, processes
-from rltui.services.changed_instances import changed_instances
-from rltui.services.edit_preview import EditPreview
+from rltui.services.config.store import EditPreview
+from rltui.services.config.warnings import changed_instances, shared_configs
 from rltui.services.observed import refuse_observed
 from rltui.services.resume_point import ResumePoints
-from rltui.services.shared_configs import shared_configs
 
 
 @dataclass(frozen=True, slots=True)

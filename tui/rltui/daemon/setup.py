@@ -8,8 +8,8 @@ from pathlib import Path
 from rltui.core.layout import Layout
 from rltui.frameworks.base import Framework
 from rltui.services import layout_files
+from rltui.services.config.models import informed
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.models import informed
 from rltui.services.observed import framework_of
 
 

@@ -40,11 +40,11 @@ from rltui.daemon.transactions import Transactions
 from rltui.daemon.wiring import memory_plan_of, progress_of
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services import processes
+from rltui.services.config.models import FrameworkModels
 from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.intent import IntentFile, failures, intent_of
 from rltui.services.logs.followed import FollowedLogs
-from rltui.services.models import OwnModels
 from rltui.services.recipe import Launch, Recipe
 from rltui.services.resume_point import ResumePoints
 from rltui.services.run_folder import RunFolder
@@ -109,8 +109,8 @@ class Supervisor:
         )
         points = ResumePoints(setup.framework, self.control, self.folder, setup.run_jobs)
         planner = Planner(self._picture, self.config, points, StartTimes(self.control.journal_file))
-        self._own = OwnModels(setup.framework, setup.workspace)
-        self._plans = PlanDesk(planner, store, self.orphans, self.gpu_readings, self._launches, self._own)
+        self._models = FrameworkModels(setup.framework, setup.workspace)
+        self._plans = PlanDesk(planner, store, self.orphans, self.gpu_readings, self._launches, self._models)
         self._obstacles = Obstacles(self.orphans, self.gpu_readings.fresh)
         self._causes = Causes(self.failure_patterns)
         self._intent = IntentFile(self.control.intent_file)
@@ -219,7 +219,7 @@ class Supervisor:
 
     def close(self) -> None:
         """End what answers questions, and nothing else: components go on."""
-        self._own.close()
+        self._models.close()
 
     async def close_terminal(self) -> None:
         """Close the tmux session, this process's own terminal with it."""

@@ -193,7 +193,7 @@ class Checkout:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnValidation:
+class ConfigModels:
     """How the framework's own config models are asked, in its interpreter."""
 
     models: Mapping[str, tuple[str, ...]]
@@ -399,7 +399,7 @@ class Framework:
     """Text in every line of which `log_row` makes something: others are not even decoded."""
     batch_knobs: Callable[[ConfigFiles], BatchKnobs | None] = nothing_configured
     checkout: Checkout | None = None
-    own_validation: OwnValidation | None = None
+    config_models: ConfigModels | None = None
     engine_memory: Callable[[ConfigFiles], EngineMemory | None] = no_engine
     """What the inference engine will do with its devices' memory."""
     files: RunFiles = RunFiles()

@@ -23,6 +23,7 @@ from rltui.frameworks.base import ConfigFiles, Framework, Resolution, RunContext
 from rltui.frameworks.generic import CONFIG
 from rltui.frameworks.resolutions import needed
 from rltui.services.checkout import run_prefix
+from rltui.services.config.files import OfFiles
 from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.gpu.cuda import (
     DEVICE_ORDER,
@@ -34,7 +35,6 @@ from rltui.services.gpu.cuda import (
     usable_devices,
     visible_devices,
 )
-from rltui.services.of_files import OfFiles
 from rltui.services.resolution import read_made
 
 

@@ -11,7 +11,7 @@ from functools import cache
 from types import MappingProxyType
 
 from rltui.core.config_schema import ConfigSchema
-from rltui.frameworks.base import Framework, OwnValidation
+from rltui.frameworks.base import ConfigModels, Framework
 from rltui.frameworks.prime_rl import figures, generation, run_files
 from rltui.frameworks.prime_rl.checkout import CHECKOUT, PACKAGES, SOURCES
 from rltui.frameworks.prime_rl.config_values import max_steps
@@ -94,7 +94,7 @@ def _with_schemas(name: str, schemas: Mapping[str, ConfigSchema]) -> Framework:
         log_mark=MARK,
         batch_knobs=lambda files: figures.batch_knobs(files, own),
         checkout=CHECKOUT,
-        own_validation=OwnValidation(_MODELS_OF_2025 if is_split else _MODELS, SOURCES, PACKAGES),
+        config_models=ConfigModels(_MODELS_OF_2025 if is_split else _MODELS, SOURCES, PACKAGES),
         engine_memory=running.engine_memory,
         files=running.run_files({}),
         run_files=running.run_files,
