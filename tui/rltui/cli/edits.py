@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Literal
 
 from rltui.cli.choosing import chosen_framework
-from rltui.cli.output import plan_text, print_json
 from rltui.cli.terminal import confirm
 from rltui.client import creation, launch, offline
 from rltui.client.wire import Wire
@@ -26,6 +25,7 @@ from rltui.services.config.store import ConfigStore
 from rltui.services.config.warnings import shared_configs
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.observed import refuse_observed
+from rltui.wording import plan_text
 
 
 def set_knobs(arguments: argparse.Namespace) -> int:
@@ -155,7 +155,7 @@ def _carry_out(
             return 1
         plan = experiment.ask("execute", request.model_copy(update={"base": plan.base}))
     if as_json:
-        print_json(plan)
+        print(plan.model_dump_json())
     else:
         sys.stdout.write(plan_text(plan) or "nothing changes\n")
     if plan.diff:

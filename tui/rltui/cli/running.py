@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 from rltui.cli.choosing import chosen_framework
-from rltui.cli.output import plan_text
 from rltui.cli.status import as_text, read_status
 from rltui.cli.terminal import confirm
 from rltui.cli.waiting import StateChanges, wait_until_settled
@@ -19,6 +18,7 @@ from rltui.core.api import Plan, Request
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.config.files import named
 from rltui.services.experiment_files import ControlFolder, forget
+from rltui.wording import plan_text
 
 
 def wish_of(arguments: argparse.Namespace) -> creation.Wish:

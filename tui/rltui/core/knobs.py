@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from rltui.core.secrets import MASK, OTHER_MASK, is_secret, masked
-from rltui.core.text import did_you_mean
+from rltui.core.text import did_you_mean, listed
 from rltui.core.toml.values import TomlValue
 from rltui.core.toml.values import parse_value as parse_toml
 from rltui.errors import ConfigError, UsageError
@@ -254,7 +254,7 @@ def find_knob(
         if len(chosen) == 1:
             return chosen[0]
         if chosen:
-            names = _listed([knob.name for knob in chosen])
+            names = listed([knob.name for knob in chosen], "or")
             raise ConfigError(f"{name} could be {names}", hint="write the whole name")
     said = next((text for key, text in renamed.items() if f".{key}".endswith(f".{wanted}")), "")
     guess = did_you_mean(name, [*named, *(known.rpartition(".")[2] for known in named)])
@@ -269,7 +269,7 @@ def _by_meaning(name: str, knobs: Sequence[Knob]) -> str:
         (found, knob.name) for knob in knobs if (found := rank(words, knob.name, knob.help)) is not None
     ]
     likeliest = [known for _, known in sorted(ranked)[:_MOST_GUESSES]]
-    return f"is it {_listed(likeliest) if len(likeliest) > 1 else likeliest[0]}?" if likeliest else ""
+    return f"is it {listed(likeliest, 'or')}?" if likeliest else ""
 
 
 class UnknownKnobError(ConfigError):
@@ -376,7 +376,3 @@ def _literal(knob: Knob, text: str) -> TomlValue:
         hint = 'write it like ["a", "b"] or [1, 2]' if knob.kind == "list" else ""
         message = f"{knob.name} must be {knob.expected}, not {shown(text, key=knob.key)}"
         raise ConfigError(message, hint=hint) from error
-
-
-def _listed(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} or {names[-1]}"
