@@ -7,7 +7,7 @@ import pytest
 
 from rltui.core.disk import Checkpoints
 from rltui.core.text import GIB
-from rltui.daemon.disk import LOOKS_PER_READING, DiskWatch
+from rltui.daemon.watches import LOOKS_PER_READING, DiskWatch
 from rltui.frameworks.base import RunFiles
 from rltui.services.disk import DiskMeter, DiskReading
 from rltui.services.run_folder import RunFolder
