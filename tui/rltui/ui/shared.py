@@ -1,17 +1,49 @@
-"""What the screens share about the config: the newest table, and the edits that were collected."""
+"""What the screens share: the newest values, and the edits that were collected."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rltui.client.protocol import ConfigText
-from rltui.core.api import Status
+from rltui.core.api import Plan, Request, Status
 from rltui.core.config_report import KnobInfo, KnobTable
-from rltui.ui.staged_edits import StagedEdits
-from rltui.ui.text import clean_line
-from rltui.ui.widgets.knob_rows import change_text
+from rltui.core.knobs import KnobValue
+
+
+@dataclass(frozen=True, slots=True)
+class StagedEdits:
+    """What would be written, and which content of the files the person had seen when they decided."""
+
+    edits: Mapping[str, Any] = field(default_factory=dict)
+    """Dotted key to new value; `None` removes the key."""
+    base: Mapping[str, str] = field(default_factory=dict)
+    """As `Request.base`; what was seen first counts."""
+
+    def __bool__(self) -> bool:
+        return bool(self.edits)
+
+    def __len__(self) -> int:
+        return len(self.edits)
+
+    def adding(self, edits: Mapping[str, Any], base: Mapping[str, str]) -> StagedEdits:
+        """With these too; a key that is there already gets the new value."""
+        return StagedEdits({**self.edits, **edits}, {**base, **self.base})
+
+    def dropping(self, key: str) -> StagedEdits:
+        """Without `key`; with the last one the files seen are forgotten."""
+        left = {other: value for other, value in self.edits.items() if other != key}
+        return StagedEdits(left, self.base if left else {})
+
+    def request(self) -> Request:
+        """To write them all."""
+        return Request(action="set", edits=dict(self.edits), base=dict(self.base))
+
+
+def edit_request(staged: StagedEdits, key: str, value: KnobValue, seen: Plan | None) -> Request:
+    """To set `key` together with what is collected. `seen`: the first plan that the person saw of it."""
+    return staged.adding({key: value}, {} if seen is None else seen.base).request()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +90,6 @@ class ConfigDesk:
     def knobs(self) -> tuple[KnobInfo, ...]:
         """The framework's knobs, then every other key of the files."""
         return (*self.table.knobs, *self.table.others)
-
-    @property
-    def unwritten(self) -> tuple[str, ...]:
-        """What is lost with the app, a line each: collected edits, texts that came out of an editor."""
-        edits = self.staged.edits
-        return (
-            *(
-                f"{clean_line(each.key)} {change_text(each, edits)}"
-                for each in self.knobs
-                if each.key in edits
-            ),
-            *(f"the text of {clean_line(path)}" for path in self.drafts),
-        )
 
     def _tell(self) -> None:
         for tell in self._watchers:
