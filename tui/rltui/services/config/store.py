@@ -10,6 +10,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 
+from rltui.core.batch import other_way
 from rltui.core.config_data import changed_keys, deep_leaves
 from rltui.core.config_report import DerivedValue, FileConflict, KnobInfo, KnobTable, PendingKnob, Problem
 from rltui.core.knobs import Knob, KnobValue, resolve_edits
@@ -18,7 +19,7 @@ from rltui.core.secrets import masked
 from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.base import ConfigFiles, Framework, as_passed, values_of
-from rltui.frameworks.conversion import other_way
+from rltui.frameworks.generic import above, added_knob
 from rltui.services.config.diff import text_diff, unified_diff
 from rltui.services.config.files import (
     LoadedFiles,
@@ -30,7 +31,7 @@ from rltui.services.config.files import (
     with_key,
     write_snapshot,
 )
-from rltui.services.config.knob_table import KnobCatalog, Running, above, added_knob, knob_rows, pending_knobs
+from rltui.services.config.knob_table import KnobCatalog, Running, knob_rows, pending_knobs
 from rltui.services.config.lock import config_lock
 from rltui.services.config.writing import Change, ForeignSaveError, replace_files
 
