@@ -14,7 +14,7 @@ from rltui.services.processes.sockets import Address, Listener, listeners, open_
 
 @dataclass(frozen=True, slots=True)
 class PortHolder:
-    """Something listens on the port, or has taken it in order to listen later."""
+    """Something listens on the port. One that has only taken it, as vLLM does minutes before, is not seen."""
 
     port: int
     address: str
@@ -40,7 +40,7 @@ def port_holder(port: int, host: str = "127.0.0.1") -> PortHolder | None:
 
 
 def port_holders(port: int, host: str = "127.0.0.1") -> list[PortHolder]:
-    """Everyone who listens on `host:port` or is bound to it, each process once; those of other users last.
+    """Everyone who listens on `host:port`, each process once; those of other users last.
 
     Several where they set SO_REUSEPORT, which makes the kernel share connections out among them. Of processes
     that share one socket, such as a server and its forked workers, the one with the lowest pid is named.
@@ -54,7 +54,7 @@ def port_holders(port: int, host: str = "127.0.0.1") -> list[PortHolder]:
 
 
 def listening_ports(pids: Collection[int]) -> dict[int, tuple[int, ...]]:
-    """The TCP ports that each of the processes listens on or is bound to, ascending; maybe none.
+    """The TCP ports that each of the processes listens on, ascending; maybe none.
 
     Looks at the descriptors of these processes only.
     """

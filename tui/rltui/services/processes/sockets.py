@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from rltui.services.processes.bound import bound_sockets
 from rltui.services.processes.identity import PROC
 
 _BYTE_ORDER = sys.byteorder
@@ -22,7 +21,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A socket that listens, or is bound to do so; with SO_REUSEPORT several can have the same port."""
+    """A socket that listens; with SO_REUSEPORT several can have the same port."""
 
     address: Address
     """`0.0.0.0` or `::` for everywhere."""
@@ -32,7 +31,7 @@ class Listener:
 
 
 def listeners() -> Iterator[Listener]:
-    """Every listening socket, then every bound one where the kernel tells."""
+    """Every listening socket."""
     for table in ("tcp", "tcp6"):
         try:
             lines = (PROC / "net" / table).read_text(encoding="ascii").splitlines()[1:]
@@ -43,8 +42,6 @@ def listeners() -> Iterator[Listener]:
             if fields[3] == LISTEN:
                 address, _, port = fields[1].partition(":")
                 yield Listener(_address(_packed(address)), int(port, 16), int(fields[9]))
-    for packed, port_number, inode in bound_sockets():
-        yield Listener(_address(packed), port_number, inode)
 
 
 def open_sockets(pid: int) -> Iterator[int]:
