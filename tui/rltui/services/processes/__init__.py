@@ -23,7 +23,6 @@ from rltui.services.processes.details import (
     why_it_lives,
 )
 from rltui.services.processes.ending import end_all, end_processes, wait_for_exit
-from rltui.services.processes.exit_status import wait_for_exit_status
 from rltui.services.processes.identity import (
     ProcessId,
     ancestors,
@@ -67,6 +66,5 @@ __all__ = [
     "send_signal",
     "uid",
     "wait_for_exit",
-    "wait_for_exit_status",
     "why_it_lives",
 ]

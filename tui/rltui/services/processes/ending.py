@@ -34,22 +34,15 @@ async def wait_for_exit(process: ProcessId) -> None:
         while is_alive(process):  # noqa: ASYNC110 - nothing tells us
             await asyncio.sleep(POLL_S)
         return
-    if handle is not None:
-        try:
-            await wait_readable(handle)
-        finally:
-            os.close(handle)
-
-
-async def wait_readable(handle: int) -> None:
-    """A pidfd turns readable when its process ends, reaped or not."""
-    loop = asyncio.get_running_loop()
-    ended = asyncio.Event()
+    if handle is None:
+        return
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(handle, ended.set)
     try:
         await ended.wait()
     finally:
         loop.remove_reader(handle)
+        os.close(handle)
 
 
 async def end_processes(processes: Iterable[ProcessId], *, grace_s: float) -> tuple[ProcessId, ...]:
