@@ -75,8 +75,6 @@ class Spec:
         stop = values["stop"]
         self.stop_signal = signal.Signals[stop["signal"]]
         self.stop_grace_s = float(stop["grace_s"])
-        self.stops_group: bool = stop.get("target", "main") == "group"
-        """The whole group of the main process is asked to stop, not that process alone."""
         leftovers = stop.get("leftovers", "end")
         if leftovers not in ("end", "keep"):
             raise ValueError(f"stop.leftovers is {leftovers!r}, not 'end' or 'keep'")

@@ -69,11 +69,8 @@ class StopSequence:
         """The main process alone is told to stop: it knows best in which order its own children may end."""
         if main is None:
             return
-        with contextlib.suppress(PermissionError, ProcessLookupError):  # setuid, or its group was changed
-            if self._spec.stops_group:
-                os.killpg(main, self._spec.stop_signal)
-            else:
-                os.kill(main, self._spec.stop_signal)
+        with contextlib.suppress(PermissionError, ProcessLookupError):  # setuid
+            os.kill(main, self._spec.stop_signal)
         self._tree.refresh()
         self._tree.wake()
 
