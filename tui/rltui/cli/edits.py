@@ -15,7 +15,6 @@ from rltui.client import creation, launch, offline
 from rltui.client.wire import Wire
 from rltui.core.api import Plan, Request
 from rltui.core.knobs import split_assignment
-from rltui.daemon.journal import Journal
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.frameworks import registry
 from rltui.services.config_editor import ConfigEditor
@@ -24,6 +23,7 @@ from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.models import OwnModels
 from rltui.services.observed import refuse_observed
+from rltui.services.runs.journal import Journal
 from rltui.services.shared_configs import shared_configs
 from rltui.wording import plan_text
 

@@ -53,38 +53,38 @@ def send_signal(pid: int, start: int, number: int) -> None:
 
 
 _FULL_SCAN_EVERY = 30
-"""Scans between two that forget who is a stranger, should a stranger's pid have been reused in between."""
+"""Scans between two that forget who is foreign, should a foreign pid have been reused in between."""
 
 
 class Tree:
     """The living descendants of this process.
 
     Found by parent pid: `/proc/PID/task/*/children` is missing from many kernels and costs a read per thread,
-    of which vLLM has hundreds. A stranger never becomes a descendant, so each one is read only once.
+    of which vLLM has hundreds. A foreign process never becomes a descendant, so each one is read only once.
     """
 
     def __init__(self) -> None:
         self.members: dict[int, int] = {}
         """Start ticks by pid."""
-        self._strangers: set[int] = set()
+        self._foreign: set[int] = set()
         self._scans = 0
 
     def refresh(self) -> None:
         self._scans += 1
         if self._scans % _FULL_SCAN_EVERY == 0:
-            self._strangers.clear()
+            self._foreign.clear()
         listed = {int(name) for name in os.listdir("/proc") if name.isdigit()}
-        self._strangers &= listed
+        self._foreign &= listed
         parents: dict[int, int] = {}
         starts: dict[int, int] = {}
-        for pid in listed - self._strangers - {os.getpid()}:
+        for pid in listed - self._foreign - {os.getpid()}:
             fields = read_stat(pid)
             if fields is not None and fields[0] not in b"ZX":
                 parents[pid], starts[pid] = int(fields[1]), int(fields[19])
         family = _take_below({os.getpid()}, parents)
         self.members = {pid: starts[pid] for pid in sorted(family)}
         # The rest whose parent vanished during the scan stays undecided and is read again.
-        self._strangers |= _take_below(self._strangers | {0, os.getppid()}, parents)
+        self._foreign |= _take_below(self._foreign | {0, os.getppid()}, parents)
 
     def wake(self) -> None:
         """SIGCONT to all, as systemd sends it beside SIGTERM: a stopped process takes no signal but SIGKILL.

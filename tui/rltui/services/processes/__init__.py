@@ -8,9 +8,11 @@ from __future__ import annotations
 from rltui.services.processes.attempts import (
     AttemptRecord,
     Leftover,
+    Traces,
     attempt_tags,
     kept,
     leftovers,
+    living_output_dirs,
     read_attempt,
 )
 from rltui.services.processes.details import (
@@ -34,7 +36,6 @@ from rltui.services.processes.identity import (
     send_signal,
 )
 from rltui.services.processes.ports import PortHolder, listening_ports, port_holder, port_holders
-from rltui.services.processes.traces import Traces, living_output_dirs
 
 __all__ = [
     "AttemptRecord",
