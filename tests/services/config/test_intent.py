@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from rltui.core.api import JournalEntry, Request
-from rltui.daemon.journal import Journal
 from rltui.errors import ConfigError
 from rltui.frameworks.generic import GENERIC
 from rltui.services.config import writing
@@ -20,7 +19,7 @@ from rltui.services.config.files import parse_file, sha_of
 from rltui.services.config.history import EditHistory, EditIntent
 from rltui.services.config.store import ConfigStore
 from rltui.services.experiment_files import ControlFolder
-from rltui.services.journal_file import read_journal
+from rltui.services.runs.journal import Journal, read_journal
 
 OLD = "max_steps = 20\nname = 'a'\n"
 CALLS = ("access", "stat", "link", "fchmod", "fsync", "open", "close", "rename", "replace", "unlink", "write")

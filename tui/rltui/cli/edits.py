@@ -20,7 +20,6 @@ from rltui.core.api import Plan, Request
 from rltui.core.batch import Way
 from rltui.core.config_report import Conversion
 from rltui.core.knobs import split_assignment
-from rltui.daemon.journal import Journal
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.frameworks import registry
 from rltui.services.config.editor import ConfigEditor
@@ -30,6 +29,7 @@ from rltui.services.config.store import ConfigStore
 from rltui.services.config.warnings import shared_configs
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.observed import refuse_observed
+from rltui.services.runs.journal import Journal
 from rltui.wording import plan_text
 
 _Ask = Callable[[Literal["plan", "execute"], Request], Plan]

@@ -19,7 +19,7 @@ from rltui.core.toml.values import TomlValue, format_value, parse_value, same_va
 from rltui.errors import ConfigError, ConflictError
 from rltui.services.config.diff import text_diff
 from rltui.services.config.files import Source, parse_file, with_key
-from rltui.services.config.history import EditHistory, EditIntent, Journal
+from rltui.services.config.history import EditHistory, EditIntent, EditJournal
 from rltui.services.config.knob_table import Running
 from rltui.services.config.store import ConfigStore, EditPreview
 from rltui.services.experiment_files import ControlFolder
@@ -117,7 +117,7 @@ class ConfigEditor:
     write and for the disk, may be called from another. Others may edit the same files elsewhere.
     """
 
-    def __init__(self, store: ConfigStore, control: ControlFolder, journal: Journal) -> None:
+    def __init__(self, store: ConfigStore, control: ControlFolder, journal: EditJournal) -> None:
         self._store = store
         self._history = EditHistory(control.journal_file, control.path / "backups")
         self._intent = EditIntent(control.path / "edit.json", self._history, journal)

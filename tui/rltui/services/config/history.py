@@ -90,7 +90,7 @@ class EditHistory:
             raise RltuiError(f"cannot tidy {self._backups}: {error.strerror}") from error
 
 
-class Journal(Protocol):
+class EditJournal(Protocol):
     """Where edits are recorded."""
 
     def add(
@@ -120,7 +120,7 @@ class _Entry(Value):
 class EditIntent:
     """The intent of an experiment, in the file `path` of its control folder."""
 
-    def __init__(self, path: Path, history: EditHistory, journal: Journal) -> None:
+    def __init__(self, path: Path, history: EditHistory, journal: EditJournal) -> None:
         self._path = path
         self._history = history
         self._journal = journal
