@@ -31,9 +31,10 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 """The thousands of processes that tests start need not compile hundreds of modules each."""
 
 
-settings.register_profile("rltui", deadline=None)
+settings.register_profile("rltui", deadline=None, max_examples=30)
+settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile("rltui")
-"""How long an example takes says how busy the machine is."""
+"""How long an example takes says how busy the machine is. More of them: `--hypothesis-profile=thorough`."""
 
 
 def pytest_collection_finish() -> None:

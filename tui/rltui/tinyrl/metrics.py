@@ -1,4 +1,4 @@
-"""Rows of `metrics.jsonl`, with the keys of prime-rl's file monitor (summer 2026), and what memory there is."""
+"""Rows of `metrics.jsonl`, with the keys of prime-rl's file monitor, and what memory it has."""
 
 from __future__ import annotations
 
