@@ -18,8 +18,8 @@ POLL_S = 0.02
 
 @contextmanager
 def config_lock(files: Iterable[Path], *, wait_s: float = WAIT_S) -> Iterator[None]:
-    """Hold the folders of `files`, links followed. Where folders cannot be locked (NFS), nobody is kept out: what
-    others wrote is found when contents are compared.
+    """Hold the folders of `files`, links followed. Where folders cannot be locked (NFS), nobody is kept out:
+    what others wrote is found when contents are compared.
 
     Raises:
         ConflictError: if somebody else held one for longer than `wait_s`; names who.
