@@ -294,7 +294,7 @@ class ConfigStore:
             before[role].path: Change(before[role].content, after[role].content) for role in preview.roles
         }
         if changes:
-            with config_lock(changes):
+            with config_lock(list(changes)):
                 for source in before.values():
                     _require_unchanged(source)
                 with recorded():
