@@ -13,7 +13,7 @@ import pytest
 
 from rltui.errors import RltuiError
 from rltui.services.config import writing
-from rltui.services.config.writing import SUFFIX, Change, replace_files
+from rltui.services.config.writing import SUFFIX, FileChange, replace_files
 
 CALLS = (
     "access",
@@ -59,8 +59,8 @@ def files(tmp_path: Path) -> list[Path]:
     return paths
 
 
-def changes(files: list[Path], content: bytes = NEW) -> dict[Path, Change]:
-    return {path: Change(path.read_bytes(), content) for path in files}
+def changes(files: list[Path], content: bytes = NEW) -> dict[Path, FileChange]:
+    return {path: FileChange(path.read_bytes(), content) for path in files}
 
 
 def left_behind(files: list[Path]) -> list[str]:

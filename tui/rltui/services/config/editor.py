@@ -26,7 +26,7 @@ from rltui.services.config.store import ConfigStore, EditPreview
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord, known_experiments
 
 
-def find_conflicts(
+def _find_conflicts(
     preview: EditPreview, base: Mapping[str, str], content_of: Callable[[str], bytes | None]
 ) -> tuple[FileConflict, ...]:
     """Files that are not what `base` (path → SHA-256) says any more.
@@ -79,7 +79,7 @@ def _yours(preview: EditPreview, role: str, base: Source) -> str:
         return base.text
 
 
-def conflict_error(conflicts: Sequence[FileConflict], *, again: str) -> ConflictError:
+def _conflict_error(conflicts: Sequence[FileConflict], *, again: str) -> ConflictError:
     """The three sides in words. `again`: how to write all the same where no key was changed by both."""
     details: list[str] = []
     for conflict in conflicts:
@@ -156,7 +156,7 @@ class ConfigEditor:
                 preview = self._store.preview_contents(contents, running=running)
             case _:
                 preview = self._take_back(request, running)
-        conflicts = find_conflicts(preview, request.base, self._content)
+        conflicts = _find_conflicts(preview, request.base, self._content)
         return replace(preview, conflicts=(*preview.conflicts, *conflicts))
 
     def apply(self, request: Request, preview: EditPreview) -> EditRecord | None:
@@ -174,7 +174,7 @@ class ConfigEditor:
                 if request.action in ("undo", "redo")
                 else "the same edit fits onto what is there now: look again, and repeat it"
             )
-            raise conflict_error(preview.conflicts, again=again)
+            raise _conflict_error(preview.conflicts, again=again)
         if preview.blocked or not preview.roles:
             self._store.apply(preview)
             return None
