@@ -77,12 +77,12 @@ def _add_override(arguments: Arguments, option: str, rest: list[str]) -> None:
         arguments.overrides[f"{parents}.{leaf}" if parents else leaf] = not negated
 
 
-COMMAND_LINE = "command line"
+_COMMAND_LINE = "command line"
 
 ConfigType = TypeVar("ConfigType", bound=BaseModel)
 
 
-def read_toml(path: Path) -> dict[str, Any]:
+def _read_toml(path: Path) -> dict[str, Any]:
     """The file's table, keys in snake case.
 
     Raises:
@@ -110,13 +110,13 @@ def _snake_keys(value: object) -> object:
     return value
 
 
-def merge(base: dict[str, Any], overlay: dict[str, Any]) -> dict[str, Any]:
+def _merge(base: dict[str, Any], overlay: dict[str, Any]) -> dict[str, Any]:
     """A new table: tables merge key by key, everything else in `overlay` replaces."""
     merged = dict(base)
     for key, value in overlay.items():
         old = merged.get(key)
         if isinstance(old, dict) and isinstance(value, dict):
-            merged[key] = merge(old, value)
+            merged[key] = _merge(old, value)
         else:
             merged[key] = value
     return merged
@@ -146,16 +146,16 @@ def load_config(config_type: type[ConfigType], arguments: Arguments) -> ConfigTy
     merged: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for path in arguments.files:
-        table = read_toml(path)
-        merged = merge(merged, table)
+        table = _read_toml(path)
+        merged = _merge(merged, table)
         origins.update(dict.fromkeys(_leaves(table), str(path)))
     for dotted_key, value in arguments.overrides.items():
-        merged = merge(merged, _nested(dotted_key, value))
-        origins[dotted_key] = COMMAND_LINE
+        merged = _merge(merged, _nested(dotted_key, value))
+        origins[dotted_key] = _COMMAND_LINE
     try:
         return config_type.model_validate(merged)
     except ValidationError as error:
-        default_origin = str(arguments.files[-1]) if arguments.files else COMMAND_LINE
+        default_origin = str(arguments.files[-1]) if arguments.files else _COMMAND_LINE
         lines = [_describe(config_type, item, origins, default_origin) for item in error.errors()]
         raise TinyrlError("\n".join(lines)) from error
 
@@ -189,12 +189,12 @@ def _suggestion(config_type: type[BaseModel], location: tuple[Any, ...]) -> str:
     return f"Remove it, or use one of: {', '.join(sorted(fields))}."
 
 
-def nested_model(annotation: object) -> type[BaseModel] | None:
+def _nested_model(annotation: object) -> type[BaseModel] | None:
     """The model inside a field's type, also inside `| None` and `list[…]`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     for inner in getattr(annotation, "__args__", ()):
-        found = nested_model(inner)
+        found = _nested_model(inner)
         if found is not None:
             return found
     return None
@@ -205,7 +205,7 @@ def _fields_at(config_type: type[BaseModel], location: tuple[Any, ...]) -> list[
     for part in location:
         if isinstance(part, int):
             continue
-        found = nested_model(current.model_fields[part].annotation) if part in current.model_fields else None
+        found = _nested_model(current.model_fields[part].annotation) if part in current.model_fields else None
         if found is None:
             return []
         current = found
@@ -214,7 +214,7 @@ def _fields_at(config_type: type[BaseModel], location: tuple[Any, ...]) -> list[
 
 def _all_keys(config_type: type[BaseModel], prefix: str = "") -> Iterator[str]:
     for name, info in config_type.model_fields.items():
-        inner = nested_model(info.annotation)
+        inner = _nested_model(info.annotation)
         if inner is None:
             yield prefix + name
         else:
@@ -224,7 +224,7 @@ def _all_keys(config_type: type[BaseModel], prefix: str = "") -> Iterator[str]:
 def describe_keys(config_type: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str, str]]:
     """Every key as (dotted key, default, help), for `--help`."""
     for name, info in config_type.model_fields.items():
-        inner = nested_model(info.annotation)
+        inner = _nested_model(info.annotation)
         if inner is not None:
             yield from describe_keys(inner, f"{prefix}{name}.")
         else:

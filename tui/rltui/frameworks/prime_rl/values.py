@@ -18,7 +18,7 @@ NCCL_PORT = 29501
 """Where weights are broadcast, unless the config says."""
 
 
-def data_of(files: ConfigFiles, role: str) -> Mapping[str, Any]:
+def _data_of(files: ConfigFiles, role: str) -> Mapping[str, Any]:
     """What the file of that role holds, nothing where there is none."""
     return files[role].data if role in files else {}
 
@@ -110,17 +110,17 @@ def servers_of(files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
 
 def sources(files: ConfigFiles) -> tuple[EnvSource, ...]:
     """All sources of an RL config, those of training first."""
-    data = data_of(files, "rl")
+    data = _data_of(files, "rl")
     return tuple(
         source for split in SPLITS for source in _of_split(split, rows(data, f"orchestrator.{split}.source"))
     )
 
 
 def _of_split(split: str, tables: Sequence[Mapping[str, Any]]) -> Iterator[EnvSource]:
-    own = [source_name(row) for row in tables if not _is_external(row)]
+    own = [_source_name(row) for row in tables if not _is_external(row)]
     ids = iter(instance_ids(f"env-{split}", own))
     for index, row in enumerate(tables):
-        yield EnvSource(split, index, source_name(row), "" if _is_external(row) else next(ids))
+        yield EnvSource(split, index, _source_name(row), "" if _is_external(row) else next(ids))
 
 
 def _is_external(row: Mapping[str, Any]) -> bool:
@@ -128,7 +128,7 @@ def _is_external(row: Mapping[str, Any]) -> bool:
     return text(row, "serve.address") is not None
 
 
-def source_name(row: Mapping[str, Any]) -> str:
+def _source_name(row: Mapping[str, Any]) -> str:
     """What prime-rl calls a source, empty where nothing in it tells."""
     if (name := text(row, "name")) is not None:
         return name
