@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any
 
 from rltui.core.config_data import value_at
@@ -18,9 +19,9 @@ NCCL_PORT = 29501
 """Where weights are broadcast, unless the config says."""
 
 
-def _data_of(files: ConfigFiles, role: str) -> Mapping[str, Any]:
-    """What the file of that role holds, nothing where there is none."""
-    return files[role].data if role in files else {}
+def data_file(name: str) -> str:
+    """One of those that lie beside this module."""
+    return (resources.files(__package__) / "data" / name).read_text(encoding="utf-8")
 
 
 def count(data: Mapping[str, Any], key: str, default: int) -> int:
@@ -110,17 +111,17 @@ def servers_of(files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
 
 def sources(files: ConfigFiles) -> tuple[EnvSource, ...]:
     """All sources of an RL config, those of training first."""
-    data = _data_of(files, "rl")
+    data = files["rl"].data if "rl" in files else {}
     return tuple(
         source for split in SPLITS for source in _of_split(split, rows(data, f"orchestrator.{split}.source"))
     )
 
 
 def _of_split(split: str, tables: Sequence[Mapping[str, Any]]) -> Iterator[EnvSource]:
-    own = [_source_name(row) for row in tables if not _is_external(row)]
+    own = [source_name(row) for row in tables if not _is_external(row)]
     ids = iter(instance_ids(f"env-{split}", own))
     for index, row in enumerate(tables):
-        yield EnvSource(split, index, _source_name(row), "" if _is_external(row) else next(ids))
+        yield EnvSource(split, index, source_name(row), "" if _is_external(row) else next(ids))
 
 
 def _is_external(row: Mapping[str, Any]) -> bool:
@@ -128,7 +129,7 @@ def _is_external(row: Mapping[str, Any]) -> bool:
     return text(row, "serve.address") is not None
 
 
-def _source_name(row: Mapping[str, Any]) -> str:
+def source_name(row: Mapping[str, Any]) -> str:
     """What prime-rl calls a source, empty where nothing in it tells."""
     if (name := text(row, "name")) is not None:
         return name
