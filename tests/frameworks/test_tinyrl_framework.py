@@ -146,8 +146,8 @@ def test_a_sound_config_has_no_problems() -> None:
         (
             "sampling.max_tokens = 16\nseq_len = 16",
             (
-                "orchestrator.sampling.max_tokens (16) leaves no room for a prompt within orchestrator.seq_len (16): "
-                "set max_tokens to 15 or less, or orchestrator.seq_len to more than 16"
+                "orchestrator.sampling.max_tokens (16) leaves no room for a prompt within "
+                "orchestrator.seq_len (16): set max_tokens to 15 or less, or orchestrator.seq_len to more than 16"
             ),
         ),
         ("env = [{ nam = 'x' }]", "unknown key orchestrator.env.0.nam: did you mean orchestrator.env.name?"),
@@ -218,15 +218,15 @@ def test_check_knows_where_a_key_belongs(lines: str, message: str) -> None:
         (
             "[data]\nseq_len = 17\n",
             (
-                "sft.data.seq_len (17) is too short for sft.data.max_chars (7): a text, its reversal and 4 special "
-                "tokens need 18"
+                "sft.data.seq_len (17) is too short for sft.data.max_chars (7): a text, its reversal and 4 "
+                "special tokens need 18"
             ),
         ),
         (
             "[data]\nseq_len = 1024\n",
             (
-                "sft.model.max_position_embeddings (512) must be at least sft.data.seq_len (1024): raise it to "
-                "1024, or lower sft.data.seq_len to 512"
+                "sft.model.max_position_embeddings (512) must be at least sft.data.seq_len (1024): "
+                "raise it to 1024, or lower sft.data.seq_len to 512"
             ),
         ),
     ],
