@@ -18,18 +18,17 @@ from rltui.core.text import ssh_host
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.events import EventBus, done_alert, keeper_alert, stall_alert
-from rltui.daemon.forecast import MemoryOutlook
+from rltui.daemon.forecast import MemoryForecast
 from rltui.daemon.observation import Observation
 from rltui.daemon.shim import program as shim_program
 from rltui.daemon.tasks import Signal
 from rltui.services import processes
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import GpuReadings
-from rltui.services.orphans import described, end, find_leftovers, leftovers_text
 from rltui.services.probes import served_model
 from rltui.services.processes import Leftover
+from rltui.services.processes.orphans import described, end, find_leftovers, foreign_processes, leftovers_text
 from rltui.services.recipe import Launch
-from rltui.services.strangers import strangers
 from rltui.services.tmux_host import TmuxHost, session_name
 
 _SHIM = Path(shim_program.__file__).with_name("__main__.py")
@@ -71,7 +70,7 @@ class Processes:
         self._terminal = _Terminal(tmux, session_name(setup.record.name), setup.workspace)
         self.runners = {spec.id: ComponentRunner(spec=spec, around=self) for spec in setup.layout.component}
         self.orphans = OrphanWatch(setup, self.runners, events, readings, self.changes)
-        self.outlook = MemoryOutlook(setup.layout, self.runners, config.store, memory, readings)
+        self.forecast = MemoryForecast(setup.layout, self.runners, config.store, memory, readings)
 
     async def close_terminal(self) -> None:
         """Close the tmux session, this process's own terminal with it.
@@ -168,7 +167,7 @@ class Processes:
                 return True, f"{needed} to be {'ready' if life.kind == 'service' else 'done'}"
             why = (life.reason or "").partition(" (")[0].partition(";")[0]  # the whole is told of `needed`
             return False, f"{needed} is {life.state}" + (f": {why}" if why else "")
-        engine = self.outlook.why_held(component)
+        engine = self.forecast.why_held(component)
         return None if engine is None else (True, engine)
 
     def _is_there(self, component: str) -> bool:
@@ -212,7 +211,7 @@ async def unmet_precondition(
         model = await asyncio.to_thread(served_model, launch.port)
         server = f" (a server is already there, serving {model})" if model else ""
         return f"port {launch.port}, held by {' and '.join(map(str, holders))}{server}"
-    if not launch.gpus.text:
+    if not launch.gpus:
         return None
     # Read for every start: what others hold by now must not be counted as this component's, where that
     # has to be estimated from changes.
@@ -273,13 +272,13 @@ class OrphanWatch:
         """Those of one component."""
         return tuple(orphan for orphan in self.orphans if orphan.component == component)
 
-    def strangers(self) -> tuple[Orphan, ...]:
+    def foreign(self) -> tuple[Orphan, ...]:
         """Other processes on the GPUs that a person may end by pid, by the newest reading.
 
         Raises:
             ConfigError: the record of some experiment is damaged.
         """
-        return strangers(self._readings.newest, self.orphans)
+        return foreign_processes(self._readings.newest, self.orphans)
 
     def look(self) -> None:
         """Search soon: an attempt has ended."""

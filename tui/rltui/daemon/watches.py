@@ -21,7 +21,7 @@ from rltui.daemon.gpu import GpuWatch
 from rltui.daemon.stalls import log_size
 from rltui.daemon.supervisor import Supervisor
 from rltui.services.disk import DiskMeter
-from rltui.services.failure_log import last_lines
+from rltui.services.runs.attempt_end import last_lines
 
 METRICS_INTERVAL_S = 0.5
 CONFIG_INTERVAL_S = 1.0
@@ -87,7 +87,7 @@ async def watch_gpus(supervisor: Supervisor) -> None:
     """Read the GPUs, and tell what they hold."""
     await GpuWatch(
         supervisor.gpu_readings,
-        supervisor.gpu_picture,
+        supervisor.gpu_account,
         source_specs=supervisor.config.gpu_sources,
         orphans=lambda: supervisor.processes.orphans.orphans,
         is_watched=lambda: len(supervisor.events.broadcast) > 0,

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.conftest import Box
+from tests.services.models.checkouts import make
+
+from rltui.cli.box import Logout, at_logout
+
+
+def finding(box: Box) -> dict[str, object]:
+    found: list[dict[str, object]] = box.json("doctor")
+    return next(item for item in found if item["name"] == "settings")
+
+
+def test_doctor_reads_the_settings(box: Box) -> None:
+    path = box.root / "config/rltui/settings.toml"
+    assert finding(box)["text"] == f"defaults; yours would be in {path}"
+    path.parent.mkdir()
+    path.write_text("[alerts]\nbel = true\n")
+    broken = finding(box)
+    assert (broken["ok"], broken["essential"]) == (False, False)
+    assert f"{path}:2:1: alerts.bel: unknown key; did you mean bell?" in str(broken["text"])
+    path.write_text('[alerts]\ncommand = ["no-such-notifier"]\n')
+    assert "there is no program 'no-such-notifier'" in str(finding(box)["text"])
+    path.write_text('[alerts]\ncommand = ["sh", "-c", "true"]\n')
+    assert finding(box) == {"name": "settings", "ok": True, "text": str(path), "essential": True}
+
+
+def told(box: Box, name: str, **environment: str) -> tuple[bool, str]:
+    box.env.update(environment)
+    item = next(each for each in box.json("doctor") if each["name"] == name)
+    return item["ok"], item["text"]
+
+
+def test_doctor_looks_for_prime_rl_and_uv(box: Box) -> None:
+    ok, text = told(box, "prime-rl", PATH="/usr/bin:/bin")
+    assert not ok
+    assert "export RLTUI_PRIME_RL=" in text
+    assert told(box, "uv") == (False, "not found; prime-rl is run through it: https://docs.astral.sh/uv")
+    checkout = box.work / "prime-rl"
+    (checkout / "src/prime_rl/entrypoints").mkdir(parents=True)
+    (checkout / "pyproject.toml").write_text('[project]\nname = "prime-rl"\n')
+    ok, text = told(box, "prime-rl", RLTUI_PRIME_RL=str(checkout))
+    assert ok
+    assert "not known" in text
+    assert f"cannot be asked: {checkout} has no .venv/bin/python: cd {checkout} && uv sync" in text
+    git = ["git", "-C", str(checkout), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    date = {"GIT_COMMITTER_DATE": "2026-08-15T12:00:00Z", "GIT_AUTHOR_DATE": "2026-08-15T12:00:00Z"}
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], env={**box.env, **date}, check=True)
+    assert " of 2026-08-15" in told(box, "prime-rl")[1]
+    assert "which is no checkout" in told(box, "prime-rl", RLTUI_PRIME_RL=str(box.work))[1]
+
+
+def test_doctor_says_whether_prime_rl_can_be_asked(box: Box, own_user: Path) -> None:
+    checkout = make(box.work / "prime-rl")
+    (checkout.root / "src/prime_rl/entrypoints").mkdir(parents=True)
+    assert f"cannot be asked: {checkout.root} is not trusted" in told(box, "prime-rl")[1]
+    ok, text = told(box, "prime-rl", RLTUI_PRIME_RL=str(checkout.root))
+    assert ok
+    assert f"python {platform.python_version()}, pydantic " in text
+    assert "cannot be asked: sft: No module named 'prime_rl.configs.sft'" in text
+    checkout.write("from prime_rl.configs.rl import RLConfig as SFTConfig\n", "prime_rl/configs/sft.py")
+    assert told(box, "prime-rl")[1].endswith("its config models answer")
+
+
+def test_doctor_knows_what_terminals_lack(box: Box) -> None:
+    assert told(box, "terminal", TERM="xterm", PYTHONIOENCODING="utf-8") == (True, "TERM=xterm, utf-8")
+    ok, text = told(box, "terminal", TERM="dumb")
+    assert (ok, "LANG" in text, "drawn on" in text) == (False, False, True)
+    tmux = box.root / "tmux" / "tmux"
+    tmux.write_text(
+        f'#!/bin/sh\n[ "$1" = display-message ] && echo 0 && exit\nexec {shutil.which("tmux")} "$@"\n'
+    )
+    tmux.chmod(0o755)
+    inside = {"TERM": "tmux-256color", "TMUX": "/nowhere,1,0", "PATH": f"{tmux.parent}:{box.env['PATH']}"}
+    ok, text = told(box, "terminal", **inside)
+    assert (ok, "tmux -u attach" in text) == (False, True)
+
+
+KILLS, KEEPS = Logout(kills_processes=True, removes_ipc=True), Logout(kills_processes=False, removes_ipc=True)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "run/systemd/system").mkdir(parents=True)
+    for folder in ("etc", "run", "usr/lib"):
+        (tmp_path / folder / "systemd/logind.conf.d").mkdir(parents=True, exist_ok=True)
+    return tmp_path
+
+
+def asked(root: Path, *, uid: int = 1000, user: str = "ada") -> Logout | None:
+    return at_logout(root, uid=uid, user=user)
+
+
+def test_without_systemd_nothing_is_known(tmp_path: Path) -> None:
+    assert asked(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({}, KEEPS),
+        ({"etc/systemd/logind.conf": "[Login]\n#KillUserProcesses=yes\n"}, KEEPS),
+        ({"etc/systemd/logind.conf": "[Login]\nKillUserProcesses = Yes\n"}, KILLS),
+        ({"usr/lib/systemd/logind.conf": "[Login]\nKillUserProcesses=yes\n"}, KILLS),
+        (
+            {
+                "etc/systemd/logind.conf": "[Login]\n",
+                "usr/lib/systemd/logind.conf": "[Login]\nKillUserProcesses=yes\n",
+            },
+            KEEPS,
+        ),
+        (
+            {
+                "etc/systemd/logind.conf": "[Login]\nKillUserProcesses=yes\n",
+                "etc/systemd/logind.conf.d/50-keep.conf": "[Login]\nKillUserProcesses=no\n",
+            },
+            KEEPS,
+        ),
+        (
+            {
+                "usr/lib/systemd/logind.conf.d/10-kill.conf": "[Login]\nKillUserProcesses=no\n",
+                "run/systemd/logind.conf.d/10-kill.conf": "[Login]\nKillUserProcesses=yes\n",
+            },
+            KILLS,
+        ),
+        ({"etc/systemd/logind.conf": "KillUserProcesses=yes\nKillOnlyUsers=bob\n"}, KEEPS),
+        ({"etc/systemd/logind.conf": "KillUserProcesses=yes\nKillExcludeUsers=root ada\n"}, KEEPS),
+        ({"etc/systemd/logind.conf": "RemoveIPC=no\n"}, Logout(kills_processes=False, removes_ipc=False)),
+        ({"var/lib/systemd/linger/ada": ""}, Logout(kills_processes=False, removes_ipc=False)),
+    ],
+)
+def test_the_files_of_logind_decide(root: Path, files: dict[str, str], told: Logout) -> None:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    assert asked(root) == told
+
+
+def test_root_keeps_everything(root: Path) -> None:
+    (root / "etc/systemd/logind.conf").write_text("KillUserProcesses=yes\n")
+    assert asked(root, uid=0, user="root") == Logout(kills_processes=False, removes_ipc=False)

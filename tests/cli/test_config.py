@@ -1,0 +1,253 @@
+"""`rltui check` beside a stand-in checkout of prime-rl, whose own validators are asked."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.client.test_creation import ANY_SFT
+
+from rltui.cli import main, opening
+from rltui.cli.config import chosen_framework
+from rltui.cli.terminal import answered
+from rltui.client import creation, offline
+from rltui.errors import ConfigError
+from rltui.frameworks.registry import AmbiguousConfigError
+from rltui.services import trust
+from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+
+CONFIG = """\
+max_steps = 20
+[model]
+name = "m"
+[orchestrator]
+batch_size = 128
+group_size = 16
+[[orchestrator.train.source]]
+name = "a"
+env = { taskset = { id = "reverse-text" } }
+[trainer]
+[inference]
+"""
+REFUSES = """\
+class RLConfig:
+    @classmethod
+    def model_validate(cls, data):
+        class Refusal(ValueError):
+            def errors(self, **options):
+                return [{"loc": ("orchestrator", "group_size"), "type": "value_error", "msg": "not today"}]
+        raise Refusal
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RLTUI_PRIME_RL", raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "prime-rl"\n')
+    package = tmp_path / "src/prime_rl/configs"
+    package.mkdir(parents=True)
+    (package / "rl.py").write_text(REFUSES)
+    python = tmp_path / ".venv/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path}/src exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    path = tmp_path / "rl.toml"
+    path.write_text(CONFIG)
+    trust.grant([tmp_path])
+    return path
+
+
+def test_what_is_not_trusted_is_left_out_and_told(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Finding H2."""
+    assert main(["trust", "--revoke"]) == 0
+    main(["check", str(config)])
+    out = capsys.readouterr().out
+    assert f"could not be asked: {config.parent} is not trusted" in out
+    assert "not today" not in out
+    assert main(["trust"]) == 0
+    assert main(["check", str(config)]) == 3
+    assert "not today" in capsys.readouterr().out
+
+
+def test_what_they_refuse_is_an_error_with_its_line(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(config), "--json"]) == 3
+    document = json.loads(capsys.readouterr().out)
+    theirs = [item for item in document["problems"] if item["message"] == "prime-rl says: not today"]
+    assert [(item["key"], item["line"], item["severity"]) for item in theirs] == [
+        ("orchestrator.group_size", 6, "error")
+    ]
+    main(["check", str(config), "--no-own", "--json"])
+    problems = json.loads(capsys.readouterr().out)["problems"]
+    assert not any("prime-rl says" in item["message"] for item in problems)
+
+
+def test_what_they_take_no_rule_of_ours_refuses(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Finding P1: a slip of the pen, as far as we can tell, is a key that prime-rl knows."""
+    config.write_text(CONFIG.replace("group_size", "group_sizes"))
+    package = config.parent / "src/prime_rl/configs/rl.py"
+    package.write_text(
+        "class RLConfig:\n    @classmethod\n    def model_validate(cls, data):\n        pass\n"
+    )
+    check = ["check", str(config), "--framework", "prime-rl"]
+    assert main([*check, "--no-own"]) == 3
+    assert "did you mean orchestrator.group_size?" in capsys.readouterr().out
+    assert main(check) == 0
+    found = capsys.readouterr().out
+    assert "warning: " in found
+    assert "(the framework itself takes it)" in found
+    record = creation.examine(creation.Wish((config,), framework="prime-rl"))
+    assert not record.forced
+
+
+def test_force_goes_on_although_rules_of_ours_refuse(config: Path) -> None:
+    config.write_text(CONFIG.replace("group_size", "group_sizes"))
+    with pytest.raises(ConfigError, match="did you mean") as caught:
+        creation.examine(creation.Wish((config,), framework="prime-rl"))
+    assert "--force" in caught.value.hint
+    record = creation.examine(creation.Wish((config,), framework="prime-rl", force=True))
+    assert record.forced
+    problems = offline.open_store(record).problems()
+    assert {problem.severity for problem in problems} == {"warning"}
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def sft(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path]:
+    monkeypatch.delenv("RLTUI_PRIME_RL", raising=False)
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "sft.toml"
+    path.write_text(ANY_SFT)
+    return (path,)
+
+
+def test_the_command_line_decides(sft: tuple[Path]) -> None:
+    assert chosen_framework(sft, None, "prime-rl-merged") == "prime-rl-merged"
+
+
+def test_a_clear_config_needs_nobody(sft: tuple[Path]) -> None:
+    sft[0].write_text(ANY_SFT + "[monitors]\n")
+    assert chosen_framework(sft, None, None) is None
+
+
+def test_a_person_is_asked(
+    sft: tuple[Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal("2\n"))
+    assert chosen_framework(sft, None, None) == "prime-rl-merged"
+    assert "(--framework prime-rl-split)" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin", Terminal("\n"))
+    with pytest.raises(AmbiguousConfigError):
+        chosen_framework(sft, None, None)
+
+
+def test_without_a_terminal_the_candidates_are_told(
+    sft: tuple[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("2\n"))
+    with pytest.raises(AmbiguousConfigError) as caught:
+        chosen_framework(sft, None, None)
+    assert caught.value.exit_code == 3
+    assert any(line.startswith("--framework prime-rl: ") for line in caught.value.details)
+
+
+def test_nobody_is_asked_twice(sft: tuple[Path], tmp_path: Path) -> None:
+    record = ExperimentRecord(
+        "a", str(tmp_path / "a"), "/w", (str(sft[0]),), "/l.toml", "prime-rl-split", 1.0
+    )
+    ControlFolder(tmp_path / "a").write_record(record)
+    assert chosen_framework(sft, None, None) == "prime-rl-split"
+
+
+def test_the_checkout_at_hand_decides(sft: tuple[Path], tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "prime-rl"\n')
+    (tmp_path / "packages/prime-rl-configs/src/prime_rl/configs/monitors.py").mkdir(parents=True)
+    assert chosen_framework(sft, None, None) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "choice"), [("1", "a"), ("2", "b"), ("b", "b"), ("0", None), ("3", None), ("", None)]
+)
+def test_answers(answer: str, choice: str | None) -> None:
+    assert answered(answer, ("a", "b")) == choice
+
+
+@pytest.fixture
+def two(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two experiments that never ran."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one.toml").write_text(
+        'framework = "generic"\n[[component]]\nid = "trainer"\ncommand = ["true"]\n'
+    )
+    for number, name in enumerate(("alpha", "beta")):
+        (tmp_path / f"{name}.run.toml").write_text("max_steps = 20\n")
+        record = ExperimentRecord(
+            name=name,
+            output_dir=str(tmp_path / name),
+            workspace=str(tmp_path),
+            config_files=(str(tmp_path / f"{name}.run.toml"),),
+            layout_file=str(tmp_path / "one.toml"),
+            framework="generic",
+            created_at=float(number),
+        )
+        ControlFolder(tmp_path / name).write_record(record)
+    (tmp_path / "alpha").rename(tmp_path / "elsewhere")  # the word is a name, not a folder here
+    moved = ControlFolder(tmp_path / "elsewhere").read_record()
+    assert moved is not None
+    ControlFolder(tmp_path / "elsewhere").write_record(replace(moved, output_dir=str(tmp_path / "elsewhere")))
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        ([], 2, ["2 experiments are known", "NAME", "alpha", "beta", "rltui NAME"]),
+        (["statsu"], 2, ["no command", "did you mean status?", "beta"]),
+        (["statsu", "--json"], 2, ["did you mean status?"]),
+        (["alhpa"], 2, ["did you mean alpha?"]),
+        (["metrics"], 2, ["no command", "rltui --help"]),
+        (["alpha"], 2, ["the TUI needs a terminal"]),
+        (["nothing.toml"], 3, ["no such file"]),
+        (["status", "alhpa"], 2, ["did you mean alpha?", "there are: beta, alpha"]),
+        (["logs", "trianer", "-n", "alpha"], 2, ["did you mean trainer?"]),
+        (["attach", "trianer", "-n", "alpha"], 2, ["did you mean trainer?"]),
+        (["diff", "trianer", "-n", "alpha"], 2, ["no started component"]),
+        (["logs", "trainer", "-n", "30"], 2, ["--lines 30"]),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else str(value),
+)
+def test_words_that_name_nothing_are_usage(
+    two: None, capsys: pytest.CaptureFixture[str], words: list[str], code: int, told: list[str]
+) -> None:
+    assert main(words) == code
+    error = capsys.readouterr().err
+    assert [part for part in told if part not in error] == []
+
+
+def test_a_person_chooses_an_experiment(
+    two: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened: list[str] = []
+
+    def show(record: ExperimentRecord) -> int:
+        opened.append(record.name)
+        return 0
+
+    monkeypatch.setattr(opening, "show", show)
+    monkeypatch.setattr("sys.stdin", Terminal("2\n"))
+    monkeypatch.setattr("sys.stdout", Terminal())
+    assert main([]) == 0
+    assert opened == ["alpha"]
+    asked = capsys.readouterr().err.splitlines()
+    assert asked[0].split()[0] == "NAME"
+    assert asked[2].split()[:2] == ["2", "alpha"]
+    monkeypatch.setattr("sys.stdin", Terminal("x\n"))
+    assert main([]) == 2
