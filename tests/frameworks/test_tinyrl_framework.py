@@ -147,7 +147,8 @@ def test_a_sound_config_has_no_problems() -> None:
             "sampling.max_tokens = 16\nseq_len = 16",
             (
                 "orchestrator.sampling.max_tokens (16) leaves no room for a prompt within "
-                "orchestrator.seq_len (16): set max_tokens to 15 or less, or orchestrator.seq_len to more than 16"
+                "orchestrator.seq_len (16): set max_tokens to 15 or less, or "
+                "orchestrator.seq_len to more than 16"
             ),
         ),
         ("env = [{ nam = 'x' }]", "unknown key orchestrator.env.0.nam: did you mean orchestrator.env.name?"),

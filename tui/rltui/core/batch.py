@@ -138,8 +138,8 @@ def _inflight_rules(names: BatchKnobs, inflight: str, also: Collection[str]) -> 
     both = (batch, tokens, *([factor] if factor else []))
 
     def example(v: Values) -> int:
-        wanted = max(v[group], -(-v[tokens] // v[seq_len]))
-        return -(-wanted // v[group]) * v[group]
+        wanted: int = max(v[group], _rounded_up(v[tokens], v[seq_len]))
+        return _rounded_up(wanted, v[group]) * int(v[group])
 
     yield bad_if(
         lambda v: v[tokens] is not None and v[inflight] is None, tokens, (inflight, group, seq_len, *also),
