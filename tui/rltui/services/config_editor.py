@@ -13,7 +13,7 @@ from rltui.core.config_data import key_conflicts, value_at
 from rltui.core.config_report import FileConflict, KnobTable
 from rltui.core.edit_log import EditRecord, FileEdit, describe
 from rltui.core.secrets import MASK
-from rltui.core.toml.values import TomlValue, format_value, parse_value, same_value
+from rltui.core.toml.values import TomlValue, format_value, read_value, same_value
 from rltui.errors import ConfigError
 from rltui.services import toml_source
 from rltui.services.config_conflicts import conflict_error, find_conflicts
@@ -182,7 +182,7 @@ class ConfigEditor:
         for key, text in texts.items():
             if text is not None and MASK in text:
                 raise ConfigError(f"the value of {key}, a secret, was not kept", hint="set it by hand")
-        return {key: None if text is None else parse_value(text) for key, text in texts.items()}
+        return {key: None if text is None else read_value(text) for key, text in texts.items()}
 
 
 def _told(record: EditRecord, preview: EditPreview) -> tuple[str, dict[str, Any]]:

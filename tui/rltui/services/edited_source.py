@@ -6,7 +6,7 @@ import datetime
 
 from rltui.core.config_data import changed_keys, deep_leaves, value_at
 from rltui.core.toml import edit
-from rltui.core.toml.values import TomlValue, parse_value, same_value
+from rltui.core.toml.values import TomlValue, read_value, same_value
 from rltui.errors import ConfigError, ConflictError
 from rltui.services import toml_source
 from rltui.services.file_diff import text_diff
@@ -43,7 +43,7 @@ def _is_about(changed: str, key: str, value: TomlValue) -> bool:
 def _moment(key: str, text: str) -> TomlValue:
     """A date or time as it is typed."""
     try:
-        moment = parse_value(text)
+        moment = read_value(text)
     except ValueError:
         moment = None
     if not isinstance(moment, datetime.date | datetime.time):
