@@ -35,6 +35,8 @@ from rltui.ui.screens.knob_editor import PLAN_DELAY_S, KnobEditor
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
+from rltui.ui.widgets.log_pane import LogPane
+from rltui.ui.widgets.value_fields import FractionValue, ListValue
 
 
 def overview(pilot: Pilot[None]) -> Overview:
@@ -504,13 +506,16 @@ def test_every_action_has_a_method() -> None:
         GpuScreen,
         app_module.RltuiApp,
         KnobRows,
+        LogPane,
         KnobEditor,
+        FractionValue,
+        ListValue,
         ConverterDialog,
         ConfigReview,
         PlanDialog,
     )
     for action in ACTIONS:
-        assert any(hasattr(owner, f"action_{action.method}") for owner in owners), action.id
+        assert any(hasattr(owner, f"action_{action.call[0]}") for owner in owners), action.id
 
 
 def test_action_ids_are_unique() -> None:
@@ -524,8 +529,8 @@ async def test_failed_component_can_be_started_but_not_stopped(open_app: Opener)
     )
     async with open_app(FakeExperiment(status), component_ids=("inference",)) as pilot:
         screen = overview(pilot)
-        assert screen.check_action("start_component", ()) is True
-        assert screen.check_action("stop_component", ()) is False
+        assert screen.check_action("request", ("start",)) is True
+        assert screen.check_action("request", ("stop",)) is False
         title = str(screen.body.components[0].log_pane.border_title)
         assert "✗ failed code 1" in title
         assert str(screen.body.components[0].query_one(".reason", Static).content) == "✗ CUDA OOM"

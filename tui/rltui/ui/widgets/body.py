@@ -195,32 +195,18 @@ class PaneActions(Screen[None]):
         for pane in self.body.readers:
             pane.selected = reader_id(pane) == selected
 
-    def _focus_beside(self, step: int) -> None:
+    def action_focus_beside(self, step: int) -> None:
+        """In the order of the columns, or backwards."""
         self.body.focus_beside(self.current_pane, step)
         self._select(self.current_pane)
 
-    def action_focus_next_pane(self) -> None:
-        """In the order of the columns."""
-        self._focus_beside(1)
-
-    def action_focus_previous_pane(self) -> None:
-        """Backwards."""
-        self._focus_beside(-1)
-
-    def _select_beside(self, step: int) -> None:
+    def action_select_beside(self, step: int) -> None:
+        """Down the column, or up."""
         panes = [pane for pane in self.body.readers if not pane.has_class("-over")]
         if panes:
             ids = [reader_id(pane) for pane in panes]
             at = ids.index(self.selected) if self.selected in ids else -step
             self._go_to(panes[(at + step) % len(panes)])
-
-    def action_select_next(self) -> None:
-        """Down the column."""
-        self._select_beside(1)
-
-    def action_select_previous(self) -> None:
-        """Up the column."""
-        self._select_beside(-1)
 
     def action_focus_component(self, component_id: str) -> None:
         """Straight to one."""
@@ -237,13 +223,11 @@ class PaneActions(Screen[None]):
         self.body.zoom(None if self.body.zoomed else self.current_pane)
         self.refresh_bindings()
 
-    def action_back(self) -> None:
-        """All panes again."""
-        self.body.zoom(None)
-        self.refresh_bindings()
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """No key to a pane that there is not."""
+        return self._pane_allows(action, parameters) and super().check_action(action, parameters)
 
-    def pane_sense(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Whether a pane key makes sense now; `None` for other keys."""
+    def _pane_allows(self, action: str, parameters: tuple[object, ...]) -> bool:
         match action:
             case "focus_component":
                 # Nothing while the panes are being replaced: the footer asks at any time.
@@ -251,4 +235,4 @@ class PaneActions(Screen[None]):
             case "focus_knobs":
                 return bool(self.query(KnobPanel))
             case _:
-                return None
+                return True

@@ -23,8 +23,8 @@ from textual.widgets import Static
 from rltui.core.config_report import KnobInfo, KnobTable, Problem
 from rltui.core.secrets import masked
 from rltui.core.text import listed, shortened
-from rltui.ui.actions import Scope, bindings
-from rltui.ui.shared import ConfigDesk, StagedEdits
+from rltui.ui.actions import Place, bindings
+from rltui.ui.shared import Shared, StagedEdits
 from rltui.ui.text import clean_line, value_text
 
 RUN_SECTION = "run"
@@ -121,7 +121,7 @@ def worst_problem(knob: KnobInfo, problems: tuple[Problem, ...]) -> Problem | No
     return min(own, key=lambda problem: list(SEVERITY_MARKS).index(problem.severity), default=None)
 
 
-def unwritten(shared: ConfigDesk) -> tuple[str, ...]:
+def unwritten(shared: Shared) -> tuple[str, ...]:
     """What is lost with the app, a line each: collected edits, texts that came out of an editor."""
     edits = shared.staged.edits
     lines = [
@@ -262,7 +262,7 @@ def table_note(table: KnobTable, staged: StagedEdits | None = None, *, readonly:
 class KnobRows(ScrollView, can_focus=True):
     """The rows and the cursor, which steps over headings."""
 
-    BINDINGS = bindings(Scope.KNOB_TABLE)
+    BINDINGS = bindings(Place.KNOB_TABLE)
     COMPONENT_CLASSES: ClassVar[set[str]] = {"knob-rows--cursor", "knob-rows--cursor-unfocused"}
 
     position: reactive[int] = reactive(0)

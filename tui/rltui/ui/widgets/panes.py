@@ -72,17 +72,13 @@ class ReaderPane(Vertical):
         self._followed = FollowedSource(open_log)
         self._clock = clock
         self._title = ""
+        self.log_pane = LogPane()
+        """Takes the focus."""
+        self.log_pane.border_title = reader_id
 
     def compose(self) -> ComposeResult:
         """The log."""
-        pane = LogPane()
-        pane.border_title = self.reader_id
-        yield pane
-
-    @property
-    def log_pane(self) -> LogPane:
-        """The log, which takes the focus."""
-        return self.query_one(LogPane)
+        yield self.log_pane
 
     @property
     def _title_width(self) -> int:
