@@ -8,7 +8,7 @@ import pytest
 
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
-from rltui.frameworks.prime_rl.checkout import CHECKOUT
+from rltui.frameworks.prime_rl.detection import CHECKOUT
 from rltui.services.checkout import find, generation_of, installed_generation, interpreter, run_prefix
 
 _CONFIGS = "packages/prime-rl-configs/src/prime_rl/configs"

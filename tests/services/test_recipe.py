@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.fakes.frameworks import answering
 
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.gpu.devices import GpuChoice, chosen_devices
@@ -52,17 +52,14 @@ def test_devices_are_those_of_the_layout(
     assert [device.index for device in found] == indices
 
 
-def test_components_count_devices_as_nvml_does_unless_the_user_says_otherwise(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(DEVICE_ORDER, raising=False)
-    plain = recipe(tmp_path)
-    assert plain.launch("serve", {}, resume_step=None).env[DEVICE_ORDER] == "PCI_BUS_ID"
-    own = recipe(tmp_path, env={DEVICE_ORDER: "FASTEST_FIRST", "CUDA_VISIBLE_DEVICES": "0"})
-    assert own.launch("serve", {}, resume_step=None).env[DEVICE_ORDER] == "FASTEST_FIRST"
-    assert own.gpus("serve", {}) == GpuChoice("0", by_bus=False)
+def test_components_count_devices_as_nvml_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DEVICE_ORDER, "FASTEST_FIRST")
-    assert DEVICE_ORDER not in plain.launch("serve", {}, resume_step=None).env
+    plain = recipe(tmp_path, env={"CUDA_VISIBLE_DEVICES": "0"})
+    assert plain.launch("serve", {}, resume_step=None).env[DEVICE_ORDER] == "PCI_BUS_ID"
+    assert plain.gpus("serve", {}) == "0"
+    other = recipe(tmp_path, env={DEVICE_ORDER: "FASTEST_FIRST"})
+    with pytest.raises(ConfigError, match="env sets CUDA_DEVICE_ORDER to 'FASTEST_FIRST'"):
+        other.launch("serve", {}, resume_step=None)
 
 
 def test_fraction_makes_an_engine(tmp_path: Path) -> None:
@@ -92,7 +89,7 @@ def of_framework(folder: Path, framework: Framework, *command: str) -> Recipe:
 
 
 def test_environment_of_the_framework_comes_before_that_of_the_layout(tmp_path: Path) -> None:
-    own = replace(GENERIC, environment=lambda component, files, context: {"A": component, "B": "framework"})
+    own = answering(GENERIC, environment=lambda component, files, context: {"A": component, "B": "framework"})
     environment = of_framework(tmp_path, own, "x").launch("serve", {}, resume_step=None).env
     assert (environment["A"], environment["B"]) == ("serve", "layout")
 
@@ -101,13 +98,9 @@ def test_programs_of_their_own_get_devices_by_number(tmp_path: Path, monkeypatch
     def values(files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
         return {"workspace": "/", "devices": ",".join(context.devices)}
 
-    own = replace(GENERIC, template_values=values)
-    monkeypatch.delenv(DEVICE_ORDER, raising=False)
+    own = answering(GENERIC, template_values=values)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,0")
     assert of_framework(tmp_path, own, "{devices}").launch("serve", {}, resume_step=None).argv == ("2,0",)
-    monkeypatch.setenv(DEVICE_ORDER, "FASTEST_FIRST")
-    by_uuid = of_framework(tmp_path, own, "{devices}").launch("serve", {}, resume_step=None).argv
-    assert by_uuid == ("GPU-2f00,GPU-0f00",)
 
 
 def test_only_what_the_layout_asks_for_is_resolved(tmp_path: Path) -> None:
@@ -115,7 +108,7 @@ def test_only_what_the_layout_asks_for_is_resolved(tmp_path: Path) -> None:
         note = f"{context.resume_step} {context.run_id}"
         return tuple(Resolution(edits={}, outputs={name: (name,)}, notes=(note,)) for name in ("a", "b"))
 
-    own = replace(GENERIC, resolutions=resolutions)
+    own = answering(GENERIC, resolutions=resolutions)
     found = of_framework(tmp_path, own, "x", "{config.b}").resolutions("serve", {}, resume_step=3, run_id="i")
     assert [(list(one.outputs), one.notes) for one in found] == [(["b"], ("3 i",))]
     assert of_framework(tmp_path, own, "x").resolutions("serve", {}, resume_step=None, run_id="") == []
@@ -128,7 +121,7 @@ def test_only_what_the_layout_asks_for_is_resolved(tmp_path: Path) -> None:
 def test_of_several_probes_the_first_counts_that_is_filled_in(
     tmp_path: Path, port: str, file: str, asked: tuple[str | None, str | None]
 ) -> None:
-    own = replace(
+    own = answering(
         GENERIC, template_values=lambda files, context: {"workspace": "/", "tcp": port, "file": file}
     )
     spec = ComponentSpec.model_validate(
@@ -144,7 +137,7 @@ def test_framework_knows_what_was_made_for_a_start(tmp_path: Path) -> None:
     def values(files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
         return {"workspace": "/", "where": str(context.made.get("env", {}).get("address_file"))}
 
-    recipe = of_framework(tmp_path, replace(GENERIC, template_values=values), "{where}")
+    recipe = of_framework(tmp_path, answering(GENERIC, template_values=values), "{where}")
     made = tmp_path / "env.json"
     made.write_text('{"address_file": "/x/a.address"}')
     launch = recipe.launch("serve", {}, resume_step=None, resolved={"env": str(made)})

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
+
+from tests.fakes.frameworks import answering
 
 from rltui.core.metrics import MetricSeries
 from rltui.daemon.observation import ProgressTracker
@@ -15,7 +16,7 @@ from rltui.frameworks.prime_rl.log_lines import MARK, TOKENS_PER_ROLLOUT, log_ro
 from rltui.services.experiment_files import ControlFolder
 from rltui.services.metrics import RunMetrics, earlier_logs, newest_logs
 
-SPLIT = replace(
+SPLIT = answering(
     GENERIC,
     log_row=log_row,
     log_mark=MARK,

@@ -7,13 +7,14 @@ import os
 import time
 
 from rltui.core.api import EDITS, Down, Plan, Request, Status
+from rltui.core.batch import Way
 from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.lifecycle import Life
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.events import EventBus, Message, config_alert, encoded
-from rltui.daemon.forecast import RemedyDesk
-from rltui.daemon.gpu import GpuPicture
+from rltui.daemon.forecast import RemedyAdvisor
+from rltui.daemon.gpu import GpuAccount
 from rltui.daemon.observation import Observation
 from rltui.daemon.planner import Planned, Planner, refuse_blocked
 from rltui.daemon.processes import Processes
@@ -21,7 +22,6 @@ from rltui.daemon.status import StatusBuilder
 from rltui.daemon.tasks import spawn
 from rltui.daemon.transactions import Retries, RollbackWatch, Transactions
 from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.frameworks.conversion import Way
 from rltui.services.batch_conversion import conversion
 from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.gpu.memory_plan import MemoryPlan
@@ -53,8 +53,10 @@ class Supervisor:
         self.processes = Processes(
             setup, events, self.config, self.observation, self.gpu_readings, memory=memory, tmux=tmux
         )
-        self.gpu_picture = GpuPicture(record.name, self.processes.runners, self.processes.outlook)
-        remedies = RemedyDesk(self.config.store, self.config.recipe, memory, setup.control, self.gpu_readings)
+        self.gpu_account = GpuAccount(record.name, self.processes.runners, self.processes.forecast)
+        remedies = RemedyAdvisor(
+            self.config.store, self.config.recipe, memory, setup.control, self.gpu_readings
+        )
         self._status = StatusBuilder(setup, self.config, self.observation, self.processes, remedies)
         self._planner = Planner(setup, self.config, self.observation, self.processes, self.gpu_readings)
         self._transactions = Transactions(

@@ -18,17 +18,23 @@ from rltui.core.knobs import KnobValue
 from rltui.core.layout import PROBES, GpuSourceSpec, Layout, Ready, address_fault
 from rltui.core.template import Missing, TemplateValue, placeholders, render, render_arguments
 from rltui.errors import ConfigError
-from rltui.frameworks import overrides
-from rltui.frameworks.base import ConfigFiles, Framework, Resolution, RunContext, ServiceCall, values_of
+from rltui.frameworks.base import (
+    ConfigFiles,
+    Framework,
+    Resolution,
+    RunContext,
+    ServiceCall,
+    standing,
+    values_of,
+)
 from rltui.frameworks.generic import CONFIG
-from rltui.frameworks.resolutions import needed
 from rltui.services.checkout import run_prefix
 from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.gpu.cuda import (
+    BY_BUS,
     DEVICE_ORDER,
     VISIBLE_DEVICES,
     Choose,
-    in_bus_order,
     no_devices,
     numbered_devices,
     usable_devices,
@@ -50,7 +56,7 @@ class Launch:
     port: int | None
     metrics: str | None = None
     """URL of its Prometheus metrics."""
-    gpus: GpuChoice = GpuChoice()
+    gpus: GpuChoice = ""
     """Its devices, as far as layout and config say."""
     gpu_memory: float | None = None
     """Fraction of each device's memory that must be free before it starts."""
@@ -127,7 +133,7 @@ class Recipe:
         names = placeholders((*spec.command, *spec.env.values(), spec.cwd))
         wanted = [name.removeprefix(CONFIG) for name in names if name.startswith(CONFIG)]
         context = self._context(files, _Start(resume_step, run_id))
-        return needed(self._framework.resolutions(files, context), wanted)
+        return [each for each in self._framework.resolutions(files, context) if each.makes(wanted)]
 
     def passed(
         self, component: str, files: ConfigFiles, *, resume_step: int | None, run_id: str
@@ -185,9 +191,8 @@ class Recipe:
         """The devices it is given: what the layout's `gpus` says, else its `CUDA_VISIBLE_DEVICES`."""
         spec = self._layout[component]
         if text := self._one(component, spec.gpus, files):
-            return GpuChoice(text)
-        environment = self._environment(component, files, _Start())
-        return GpuChoice(environment.get(VISIBLE_DEVICES, ""), in_bus_order(environment))
+            return text
+        return self._environment(component, files, _Start()).get(VISIBLE_DEVICES, "")
 
     def devices(self, component: str, files: ConfigFiles) -> tuple[GpuDevice, ...]:
         """Those of the devices of this machine, as last read, in the component's own order."""
@@ -225,16 +230,18 @@ class Recipe:
         return _fraction(text, self._where(component))
 
     def _environment(self, component: str, files: ConfigFiles, start: _Start) -> dict[str, str]:
-        """What framework and layout add, the layout last.
-
-        Devices are counted as NVML counts them, unless somebody says otherwise.
-        """
+        """What framework and layout add, the layout last. Devices are counted as NVML counts them."""
         where, values = self._where(component), self._values(files, start)
         added = {
             **self._framework.environment(component, files, self._context(files, start)),
             **{key: render(value, values, where=where) for key, value in self._layout[component].env.items()},
         }
-        return added if DEVICE_ORDER in os.environ else {DEVICE_ORDER: "PCI_BUS_ID", **added}
+        if (order := added.setdefault(DEVICE_ORDER, BY_BUS)) != BY_BUS:
+            raise ConfigError(
+                f"{where}: env sets {DEVICE_ORDER} to {order!r}",
+                hint=f"leave it out: rltui counts GPUs as nvidia-smi does, in the order {BY_BUS}",
+            )
+        return added
 
     def _one(self, component: str, text: str, files: ConfigFiles) -> str:
         return render(text, self._values(files, _Start()), where=self._where(component)) if text else ""
@@ -268,9 +275,7 @@ class Recipe:
             resolved=dict(start.resolved),
             made={name: _made(Path(path)) for name, path in start.resolved},
             resume_step=start.resume_step,
-            overrides=overrides.standing(
-                self._framework.ports(files), self._record.overrides, self._record.overridden
-            ),
+            overrides=standing(self._framework.ports(files), self._record.overrides, self._record.overridden),
             cuda_devices=usable_devices(seen.by_uuid, python=sys.executable),
             devices=seen.by_number,
         )

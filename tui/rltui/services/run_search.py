@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rltui import paths
 from rltui.errors import UsageError
-from rltui.frameworks.output_tree import LOOKED_INTO, framework_of_tree
+from rltui.frameworks.registry import LOOKED_INTO, framework_of_tree
 from rltui.services.experiment_files import ControlFolder
 
 MOST_ENTRIES = 500

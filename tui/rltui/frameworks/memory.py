@@ -1,15 +1,153 @@
-"""How programs say that memory, of a GPU or of the host, did not suffice.
-
-vLLM 0.10 to 0.32, torch 1.13 to 2.13.
-"""
+"""What the groups of the memory texts say in bytes: the other half of `memory_failures`."""
 
 from __future__ import annotations
 
+import re
+
 from rltui.core.failure_cause import FailurePattern, Groups, Weight
 from rltui.core.gpu.budget import passing_utilization
-from rltui.core.gpu.out_of_memory import size_text
-from rltui.frameworks import memory_figures as figures
-from rltui.frameworks.memory_figures import COUNT, NUMBER, OF_A_PROCESS, SIZE
+from rltui.core.gpu.out_of_memory import size_bytes, size_text
+from rltui.core.gpu.report import OutOfMemory
+
+COUNT = r"(?<!\d)\d{1,15}"
+NUMBER = rf"{COUNT}(?:\.\d{{1,15}})?"
+"""No longer than figures of memory are: what is cannot be reckoned with."""
+SIZE = rf"{NUMBER} (?:bytes|[KMGT]iB)"
+"""As torch writes one."""
+OF_A_PROCESS = rf"(?:Process {COUNT}|Including non-PyTorch memory, this process) has {SIZE} memory in use\."
+
+_HOLDER = re.compile(rf"(?P<pid>{COUNT}|this process) has (?P<held>{SIZE})")
+_CONTEXT_BYTES = 2 << 30
+"""A process holds at most about this much besides what torch has allocated: CUDA context, libraries, NCCL."""
+
+
+def start_check(groups: Groups) -> OutOfMemory:
+    """Less free than vLLM's budget. Its sizes have one unit for all; `dev` may be missing (before 0.14.1)."""
+    return OutOfMemory(
+        kind="start_check",
+        local_device=_device(groups.get("dev", "?")),
+        total_bytes=_gib(groups["total"]),
+        free_bytes=_gib(groups["free"]),
+        utilization=None if groups["util"] == "?" else float(groups["util"]),
+        needed_bytes=_gib(groups["want"]),
+    )
+
+
+def no_kv_cache(groups: Groups) -> OutOfMemory:
+    """Weights and activations take the whole budget."""
+    del groups
+    return OutOfMemory(kind="no_kv_cache")
+
+
+def small_kv_cache(groups: Groups) -> OutOfMemory:
+    """Too little for one request."""
+    return OutOfMemory(
+        kind="kv_cache_small",
+        needed_bytes=_gib(groups["need"]),
+        available_bytes=_gib(groups["have"]),
+        possible_model_len=_count(groups["est"]),
+    )
+
+
+def few_kv_tokens(groups: Groups) -> OutOfMemory:
+    """As `small_kv_cache`, counted in tokens."""
+    return OutOfMemory(kind="kv_cache_small", possible_model_len=_count(groups["have"]))
+
+
+def load(groups: Groups) -> OutOfMemory:
+    """Torch's own text, with the figures, stands beside."""
+    del groups
+    return OutOfMemory(kind="load")
+
+
+def graph_capture(groups: Groups) -> OutOfMemory:
+    """Torch's own text, with the figures, stands at the end of the traceback."""
+    del groups
+    return OutOfMemory(kind="graph_capture")
+
+
+def warm_up(groups: Groups) -> OutOfMemory:
+    """Torch's own text, with the figures, stands before."""
+    return OutOfMemory(kind="warm_up", requests=_count(groups["n"]))
+
+
+def unspecified(groups: Groups) -> OutOfMemory:
+    """No figures, but for what was asked for."""
+    tried = size_bytes(groups.get("req", "?"))
+    return OutOfMemory(kind="other" if tried is None else "allocation", tried_bytes=tried)
+
+
+def allocation(groups: Groups) -> OutOfMemory:
+    """Torch from 2.1 on."""
+    total = size_bytes(groups["total"])
+    allocated, cached = size_bytes(groups["allocated"]), size_bytes(groups["cached"])
+    own = None if allocated is None else allocated + (cached or 0)
+    in_use, holders = _processes(groups["processes"], own, total)
+    return OutOfMemory(
+        kind="allocation",
+        local_device=_count(groups["gpu"]),
+        total_bytes=total,
+        tried_bytes=size_bytes(groups["req"]),
+        free_bytes=size_bytes(groups["free"]),
+        in_use_bytes=in_use,
+        holders=holders,
+    )
+
+
+def allocation_before_2_1(groups: Groups) -> OutOfMemory:
+    """Torch up to 2.0 tells nothing of others, and of itself only what it reserved."""
+    reserved = size_bytes(groups["reserved"])
+    return OutOfMemory(
+        kind="allocation",
+        local_device=_count(groups["gpu"]),
+        total_bytes=size_bytes(groups["total"]),
+        tried_bytes=size_bytes(groups["req"]),
+        free_bytes=size_bytes(groups["free"]),
+        in_use_bytes=size_bytes(groups["allocated"]) if reserved is None else reserved,
+    )
+
+
+def _processes(
+    text: str, own_bytes: int | None, total_bytes: int | None
+) -> tuple[int | None, tuple[tuple[int, int], ...]]:
+    """What the process held, and (pid, bytes) of the others.
+
+    In a container torch does not know its own pid on the host, and names itself like a stranger: then it is
+    the one that holds little more than torch has allocated (`own_bytes`).
+    """
+    in_use: int | None = None
+    holders = []
+    for found in _HOLDER.finditer(text):
+        held = size_bytes(found["held"])
+        if held is None or (total_bytes is not None and held > total_bytes):
+            continue  # torch 2.1 on Windows and WSL: 17179869184.00 GiB, where the driver does not say
+        if found["pid"] == "this process":
+            in_use = held
+        else:
+            holders.append((int(found["pid"]), held))
+    if in_use is None and own_bytes is not None:
+        in_use = own_bytes
+        selves = [holder for holder in holders if 0 <= holder[1] - own_bytes < _CONTEXT_BYTES]
+        if selves and "this process" not in text:
+            self_named = min(selves, key=lambda holder: holder[1])
+            holders.remove(self_named)
+            in_use = self_named[1]
+    return in_use, tuple(holders)
+
+
+def _gib(text: str) -> int | None:
+    return None if text == "?" else size_bytes(f"{text} GiB")
+
+
+def _count(text: str) -> int | None:
+    return None if text == "?" else int(text)
+
+
+def _device(text: str) -> int | None:
+    """The number of `cuda:2`."""
+    number = text.rpartition(":")[2]
+    return int(number) if number.isdigit() else None
+
 
 _OOM = r"\b(?:CUDA|HIP|XPU|MPS backend) out of memory"
 _LONGEST_TRACEBACK = 20_000
@@ -40,7 +178,7 @@ def _cache_too_small(groups: Groups) -> str:
 
 def _torch_oom(groups: Groups) -> str:
     """The pids that torch names are those of the host, also inside a container."""
-    holders = figures.allocation(groups).holders
+    holders = allocation(groups).holders
     pid, held = max(holders, key=lambda holder: holder[1], default=(None, 0))
     holder = "" if pid is None else f"; pid {pid} of the host holds {size_text(held)}"
     return (
@@ -58,7 +196,7 @@ MEMORY: tuple[FailurePattern, ...] = (
         rf".*?\((?P<util>{NUMBER}), (?P<want>{NUMBER}) GiB\)",
         _too_little_free,
         hopeless=True,
-        memory=figures.start_check,
+        memory=start_check,
     ),
     FailurePattern(
         "F_FREE_CPU",
@@ -68,7 +206,7 @@ MEMORY: tuple[FailurePattern, ...] = (
         "out of memory: {free} of {total} GiB are free on node {node}, less than the server asks for;"
         " lower gpu_memory_utilization",
         hopeless=True,
-        memory=figures.start_check,
+        memory=start_check,
     ),
     FailurePattern(
         "F_NOKV",
@@ -76,7 +214,7 @@ MEMORY: tuple[FailurePattern, ...] = (
         "out of GPU memory: nothing is left for the KV cache; raise gpu_memory_utilization,"
         " or lower max_model_len or max_num_batched_tokens",
         hopeless=True,
-        memory=figures.no_kv_cache,
+        memory=no_kv_cache,
     ),
     FailurePattern(
         "F_KVSMALL",
@@ -86,7 +224,7 @@ MEMORY: tuple[FailurePattern, ...] = (
         rf"(?:.*?[Ee]stimated maximum model length is (?P<est>{COUNT}))?",
         _cache_too_small,
         hopeless=True,
-        memory=figures.small_kv_cache,
+        memory=small_kv_cache,
     ),
     FailurePattern(
         "F_KVTOKENS",
@@ -95,21 +233,21 @@ MEMORY: tuple[FailurePattern, ...] = (
         "out of GPU memory: max_model_len {len} is more than the {have} tokens that fit into the KV cache;"
         " lower it, or raise gpu_memory_utilization",
         hopeless=True,
-        memory=figures.few_kv_tokens,
+        memory=few_kv_tokens,
     ),
     FailurePattern(
         "F_LOAD_OOM",
         r"Failed to load model - not enough GPU memory",
         "out of GPU memory while the model was loaded; end what else holds the GPU, or use more GPUs",
         hopeless=True,
-        memory=figures.load,
+        memory=load,
     ),
     FailurePattern(
         "F_WARM_OOM",
         rf"CUDA out of memory occurred when warming up (?:sampler|pooler) with (?P<n>{COUNT}) dummy requests",
         "out of GPU memory in the warm-up with {n} requests; lower max_num_seqs or gpu_memory_utilization",
         hopeless=True,
-        memory=figures.warm_up,
+        memory=warm_up,
     ),
     FailurePattern(
         "F_GRAPH_OOM",
@@ -119,7 +257,7 @@ MEMORY: tuple[FailurePattern, ...] = (
         "out of GPU memory while CUDA graphs were captured; lower gpu_memory_utilization,"
         " or turn on enforce_eager",
         hopeless=True,
-        memory=figures.graph_capture,
+        memory=graph_capture,
     ),
     FailurePattern(
         "F_OOM",
@@ -131,7 +269,7 @@ MEMORY: tuple[FailurePattern, ...] = (
         _torch_oom,
         hopeless=True,
         weight=Weight.BROAD,
-        memory=figures.allocation,
+        memory=allocation,
     ),
     FailurePattern(
         "F_OOM_BEFORE_TORCH_2_1",
@@ -141,7 +279,7 @@ MEMORY: tuple[FailurePattern, ...] = (
         "out of GPU memory: {req} asked for, {free} of {total} free; " + _SMALLER,
         hopeless=True,
         weight=Weight.BROAD,
-        memory=figures.allocation_before_2_1,
+        memory=allocation_before_2_1,
     ),
     FailurePattern(
         "F_OOM_ANY",
@@ -150,7 +288,7 @@ MEMORY: tuple[FailurePattern, ...] = (
         "out of GPU memory; " + _SMALLER,
         hopeless=True,
         weight=Weight.BROAD,
-        memory=figures.unspecified,
+        memory=unspecified,
     ),
     FailurePattern(
         "F_OOM_ASYNC",
@@ -160,7 +298,7 @@ MEMORY: tuple[FailurePattern, ...] = (
         " or the trainer's batch",
         hopeless=True,
         weight=Weight.BROAD,
-        memory=figures.unspecified,
+        memory=unspecified,
     ),
     FailurePattern(
         "F_PROFILE",

@@ -1,4 +1,4 @@
-"""Makers of rules between knobs, for any framework: names of knobs go in, a rule with words comes out.
+"""Rules between knobs, and their makers, for any framework: names go in, a rule with words comes out.
 
 A rule says nothing where a value that it compares is `None`: not set, and without a default.
 """
@@ -8,16 +8,35 @@ from __future__ import annotations
 import math
 import platform
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from rltui.core.knobs import shown
 from rltui.core.toml.values import TomlValue
-from rltui.frameworks.schemas import Rule, Severity
 
+Severity = Literal["error", "warning", "hint"]
 Values = Mapping[str, Any]
+"""By name, what every knob amounts to."""
 _MOST_TRIED = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A condition over several knobs."""
+
+    key: str
+    """Name of the knob that is blamed."""
+    needs: tuple[str, ...]
+    """Names of all knobs and tables it looks at. It is not asked while one of them has a wrong type or bound,
+    is no key of the schema in force, or is in a table that is none here: one that another member of a union
+    has, or below a value of a wrong type."""
+    fault: Callable[[Values], str | None]
+    """Given every knob's effective value: what is wrong, with both knobs and the nearest valid values. Tables
+    that are there are among the values, also empty ones; ask for them with `get`."""
+    severity: Severity = "error"
+    instead: Mapping[str, Callable[[Values], str]] = field(default_factory=dict)
+    """Further knobs that could be changed instead of `key` → their nearest valid values, in words."""
 
 
 def last(name: str) -> str:
