@@ -471,7 +471,7 @@ async def test_the_fraction_moves_with_its_verdict_beside_it(open_app: Opener) -
     async with open_app(experiment) as pilot:
         rows = overview(pilot).query_one(KnobRows)
         await press(pilot, "c")
-        rows.position = next(at for at, knob in enumerate(rows.shown) if knob.key == SHARE)
+        rows.go_to(SHARE)
         await press(pilot, "enter", "right", "up", "up")
         await see(pilot, KnobEditor)
         bar = pilot.app.screen.query_one(FractionBar)

@@ -318,7 +318,7 @@ class ConfigScreen(ConfigActions):
         self._filter = RowFilter(event.value, self._filter.only_changed)
         self.reload()
         if event.value:
-            self._rows.move(-len(self.shared.knobs))  # to the likeliest
+            self._rows.move_to_end(last=False)  # to the likeliest
 
     @on(Input.Submitted, "#config-search")
     def _found(self) -> None:
@@ -350,12 +350,11 @@ class ConfigScreen(ConfigActions):
 
     def action_page(self, pages: int) -> None:
         """By what is visible."""
-        self._list.move(pages * max(1, self._list.size.height - 1))
+        self._list.move_pages(pages)
 
     def action_cursor_to_end(self, last: bool) -> None:
         """To the first or last row."""
-        every = len(self.shared.knobs) + len(self.shared.table.problems)
-        self._list.move(every if last else -every)
+        self._list.move_to_end(last=last)
 
     def action_switch_list(self) -> None:
         """Rows or problems."""

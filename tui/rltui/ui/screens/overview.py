@@ -278,7 +278,7 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
         event.stop()
         self.edit(event.knob)
 
-    @on(KnobRows.CursorMoved)
+    @on(KnobRows.Moved)
     def _look_at_knob(self) -> None:
         if self.shared.staged:  # else no key depends on it
             self.refresh_bindings()
