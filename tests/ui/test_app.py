@@ -338,7 +338,7 @@ async def test_small_terminals_show_the_pane_with_the_focus(
 async def test_a_tiny_terminal_zooms_until_it_grows(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment, size=(40, 8)) as pilot:
         await press(pilot, "t")
-        assert overview(pilot).body.zoomed is overview(pilot).body.component("trainer")
+        assert overview(pilot).body.zoomed is overview(pilot).body.reader("trainer")
         await pilot.resize_terminal(80, 24)
         await settle(pilot)
         assert overview(pilot).body.zoomed is None
@@ -570,7 +570,7 @@ async def test_pane_of_a_preparation_goes_away_when_it_is_over(open_app: Opener)
     experiment = FakeExperiment(status(ComponentState.READY), NO_GPU, knob_table())
     async with open_app(experiment) as pilot:
         screen = overview(pilot)
-        pane = screen.body.component("sft")
+        pane = screen.body.reader("sft")
         assert pane is not None
         assert pane.display
         screen.body.focus_pane(pane)
@@ -583,7 +583,7 @@ async def test_pane_of_a_preparation_goes_away_when_it_is_over(open_app: Opener)
 
 async def test_log_of_the_attempt_before_is_closed(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
-        pane = overview(pilot).body.component("trainer")
+        pane = overview(pilot).body.reader("trainer")
         assert pane is not None
         before = pane.log_pane.source
         assert isinstance(before, FakeLog)

@@ -39,7 +39,7 @@ def footer(pilot: Pilot[None], width: int = 200) -> str:
 
 
 def below(pilot: Pilot[None], component_id: str) -> str:
-    pane = overview(pilot).body.component(component_id)
+    pane = overview(pilot).body.reader(component_id)
     assert pane is not None
     reason = pane.query_one(".reason", Static)
     return str(reason.content) if reason.region else ""
@@ -71,7 +71,7 @@ async def test_a_retry_can_be_hurried_or_given_up(
 async def test_the_countdown_goes_on_by_itself(open_app: Opener) -> None:
     clock = [NOW]
     async with open_app(FakeExperiment(backoff_status()), clock=lambda: clock[0]) as pilot:
-        pane = overview(pilot).body.component("trainer")
+        pane = overview(pilot).body.reader("trainer")
         assert pane is not None
         assert "↻ backoff 12s" in str(pane.log_pane.border_title)
         clock[0] += 5
@@ -82,7 +82,7 @@ async def test_the_countdown_goes_on_by_itself(open_app: Opener) -> None:
 @pytest.mark.parametrize("size", [(80, 24), (100, 30), (200, 50)], ids=str)
 async def test_the_whole_reason_can_be_read(size: tuple[int, int], open_app: Opener) -> None:
     async with open_app(FakeExperiment(waiting_status(), NO_GPU, knob_table()), size=size) as pilot:
-        pane = overview(pilot).body.component("inference")
+        pane = overview(pilot).body.reader("inference")
         assert pane is not None
         shown = f"{pane.log_pane.border_title} {below(pilot, 'inference')}"
         for part in ("GPU 0", "needs 71.9 GiB free", "held by pid 4711 VLLM::EngineCore", "5120 python"):

@@ -91,7 +91,7 @@ class Action:
     label: str
     """One or two words for the footer."""
     help: str
-    """A sentence for help and palette."""
+    """A sentence for help and palette; empty where the field or dialog itself says what the key does."""
     scope: Scope
     footer: Footer = Footer.NO
     palette: bool = True
@@ -246,25 +246,18 @@ ACTIONS: tuple[Action, ...] = (
            _E, only_in=_STEPPED),
     Action("editor.double", "asterisk", "scale(2)", "×2", "Twice the number", _E, only_in=(Place.NUMBER,)),
     Action("editor.halve", "slash", "scale(0.5)", "÷2", "Half the number", _E, only_in=(Place.NUMBER,)),
-    Action("editor.finer-less", "left", "move(-0.01)", "-0.01", "A share of the memory: 0.01 less",
-           _E, only_in=(Place.FRACTION,)),
-    Action("editor.finer-more", "right", "move(0.01)", "+0.01", "A share of the memory: 0.01 more",
-           _E, only_in=(Place.FRACTION,)),
-    Action("editor.next-choice", "space", "step(-1)", "next", "The next choice", _E, only_in=(Place.CHOICE,)),
-    Action("editor.remove-item", "ctrl+k", "remove_item", "remove", "Remove the item of a list",
-           _E, only_in=_LIST),
-    Action("editor.item-up", "shift+up", "carry_item(-1)", "move up", "Move the item of a list up",
-           _E, only_in=_LIST),
-    Action("editor.item-down", "shift+down", "carry_item(1)", "move down", "Move the item of a list down",
-           _E, only_in=_LIST),
-    Action("editor.item-left", "left", "move(-1)", "left", "Left, within an item", _E, only_in=_LIST),
-    Action("editor.item-right", "right", "move(1)", "right", "Right, within an item", _E, only_in=_LIST),
-    Action("editor.item-start", "home", "move_to(0)", "start", "To the start of an item", _E, only_in=_LIST),
-    Action("editor.item-end", "end", "move_to(-1)", "end", "To the end of an item", _E, only_in=_LIST),
-    Action("editor.item-backspace", "backspace", "delete(-1)", "delete left",
-           "Delete the character before the cursor", _E, only_in=_LIST),
-    Action("editor.item-delete", "delete", "delete(0)", "delete",
-           "Delete the character under the cursor", _E, only_in=_LIST),
+    Action("editor.finer-less", "left", "move(-0.01)", "-0.01", "", _E, only_in=(Place.FRACTION,)),
+    Action("editor.finer-more", "right", "move(0.01)", "+0.01", "", _E, only_in=(Place.FRACTION,)),
+    Action("editor.next-choice", "space", "step(-1)", "next", "", _E, only_in=(Place.CHOICE,)),
+    Action("editor.remove-item", "ctrl+k", "remove_item", "remove", "", _E, only_in=_LIST),
+    Action("editor.item-up", "shift+up", "carry_item(-1)", "move up", "", _E, only_in=_LIST),
+    Action("editor.item-down", "shift+down", "carry_item(1)", "move down", "", _E, only_in=_LIST),
+    Action("editor.item-left", "left", "move(-1)", "left", "", _E, only_in=_LIST),
+    Action("editor.item-right", "right", "move(1)", "right", "", _E, only_in=_LIST),
+    Action("editor.item-start", "home", "move_to(0)", "start", "", _E, only_in=_LIST),
+    Action("editor.item-end", "end", "move_to(-1)", "end", "", _E, only_in=_LIST),
+    Action("editor.item-backspace", "backspace", "delete(-1)", "delete left", "", _E, only_in=_LIST),
+    Action("editor.item-delete", "delete", "delete(0)", "delete", "", _E, only_in=_LIST),
     Action("converter.cancel", "escape", "cancel", "cancel", "Leave the files as they are", _B),
     Action("review.restart", "ctrl+r", "restart", "write + restart",
            "In a review: write, and restart what reads it", _D, only_in=(Place.REVIEW,)),
@@ -274,7 +267,7 @@ ACTIONS: tuple[Action, ...] = (
            _D, only_in=(Place.BOX,)),
     Action("dialog.scroll-up", "up,pageup", "scroll_lines(-4)", "up", "Scroll up", _D, only_in=(Place.BOX,)),
     Action("dialog.other", "left,right", "other", "other", "The other button; enter presses it", _D),
-    Action("help.close", "question_mark", "no", "close", "In the help: close it", _D, only_in=(Place.HELP,)),
+    Action("help.close", "question_mark", "no", "close", "", _D, only_in=(Place.HELP,)),
 )  # fmt: skip
 
 
@@ -311,11 +304,6 @@ def changing_keys(place: Place) -> frozenset[str]:
     """The keys that would change the experiment there."""
     changing = [action for action in ACTIONS if action.changes and place in action.places]
     return frozenset(key for action in changing for key in action.keys.split(","))
-
-
-def in_scope(scope: Scope) -> tuple[Action, ...]:
-    """The actions of one scope, in the order of the table."""
-    return tuple(action for action in ACTIONS if action.scope is scope)
 
 
 _KEY_NAMES = {

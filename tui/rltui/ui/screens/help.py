@@ -9,7 +9,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from rltui.ui.actions import Action, Place, Scope, bindings, in_scope, key_text
+from rltui.ui.actions import ACTIONS, Action, Place, Scope, bindings, key_text
 from rltui.ui.screens.dialogs import Dialog
 from rltui.ui.states import BADGES, MEANINGS, STALLED
 
@@ -24,7 +24,7 @@ def _section(heading: str, rows: list[Content]) -> Content:
     return Content("\n").join([Content.styled(heading, "bold underline"), *rows])
 
 
-def _action_row(action: Action, *, readonly: bool) -> Content:
+def _row_of(action: Action, *, readonly: bool) -> Content:
     row = _row(key_text(action.keys), action.help)
     if not (readonly and action.changes):
         return row
@@ -33,8 +33,11 @@ def _action_row(action: Action, *, readonly: bool) -> Content:
 
 def help_content(*, readonly: bool = False) -> Content:
     """The whole page."""
+    told = [action for action in ACTIONS if action.help]
     sections = [
-        _section(scope.value, [_action_row(action, readonly=readonly) for action in in_scope(scope)])
+        _section(
+            scope.value, [_row_of(action, readonly=readonly) for action in told if action.scope is scope]
+        )
         for scope in Scope
     ]
     states = [

@@ -29,6 +29,7 @@ from rltui.ui.widgets.body import Body, PaneActions
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.gpu_words import claims
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
+from rltui.ui.widgets.panes import ComponentPane, LogFilePane
 
 TITLE_INTERVAL_S = 1.0
 """How often uptimes are looked at; only a changed text is painted."""
@@ -92,14 +93,7 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
         yield self._new_body()
 
     def _new_body(self) -> Body:
-        return Body(
-            self._screen_layout,
-            self._component_ids,
-            self.experiment.open_log,
-            self._clock,
-            log_ids=self._log_ids,
-            readonly=self._readonly,
-        )
+        return Body(self.shared, self._screen_layout, self._component_ids, self._log_ids)
 
     def on_mount(self) -> None:
         """Keep uptimes true."""
@@ -183,13 +177,15 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
         self.query_one(HeaderBar).status = status
         self.query_one(OrphanBar).orphans = status.orphans
         for component in status.components:
-            if (pane := self.body.component(component.id)) is not None:
+            pane = self.body.reader(component.id)
+            if isinstance(pane, ComponentPane):
                 pane.status = component
                 if pane.is_over and self.selected == component.id:
                     self.focus_first()
         for log in status.logs:
-            if (file_pane := self.body.log_file(log.id)) is not None:
-                file_pane.log_file = log
+            pane = self.body.reader(log.id)
+            if isinstance(pane, LogFilePane):
+                pane.log_file = log
         if before is None and self._ask_to_start and not self._readonly and self._all_stopped(status):
             self.carry_out(AskedRequest(Request(action="start"), "Nothing runs yet. Start everything?"))
         self._offer_rollback(before, status)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from textual import events
-from textual.actions import parse
+from textual.actions import SkipAction, parse
 from textual.app import RenderResult
 from textual.content import Content
 from textual.message import Message
@@ -58,10 +58,13 @@ def run_at_once(field: Widget, event: events.Key) -> None:
     active = field.screen.active_bindings.get(event.key)
     if active is None or active.node is not field:
         return
+    _, name, parameters = parse(active.binding.action)
+    try:
+        getattr(field, f"action_{name}")(*parameters)
+    except SkipAction:  # there is nothing to copy, for example: the key may mean something further up
+        return
     event.stop()
     event.prevent_default()
-    _, name, parameters = parse(active.binding.action)
-    getattr(field, f"action_{name}")(*parameters)
 
 
 class TypedValue(Input):
