@@ -243,15 +243,9 @@ class ListValue(Widget, can_focus=True):
             self._insert(event.character)
 
     def on_paste(self, event: events.Paste) -> None:
-        """A line each is an item each."""
+        """Into the item under the cursor, the first line of it, as in every field."""
         event.stop()
-        for number, line in enumerate(event.text.splitlines()):
-            if number:
-                self._at += 1
-                self._items.insert(self._at, "")
-                self._column = 0
-            self._insert(line)
-        self.refresh(layout=True)
+        self._insert("".join(event.text.splitlines()[:1]))
 
     def _insert(self, text: str) -> None:
         line = self._line[: self._column] + text + self._line[self._column :]
@@ -315,13 +309,6 @@ class ListValue(Widget, can_focus=True):
             self._items.insert(to, self._items.pop(self._at))
             self._at = to
             self._tell()
-
-    def on_click(self, event: events.Click) -> None:
-        """To the line that was clicked."""
-        if event.y <= len(self._items):
-            self._at = event.y
-            self._column = len(self._line)
-            self.refresh()
 
 
 Field = TypedValue | ChosenValue | ListValue
