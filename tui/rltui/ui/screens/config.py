@@ -32,7 +32,7 @@ from rltui.ui.widgets.knob_table import (
     row_mark,
     section_of,
     table_note,
-    value_look,
+    value_style,
     worst_problem,
 )
 from rltui.ui.widgets.row_list import Row, RowList
@@ -133,7 +133,7 @@ def _line(knob: KnobInfo, columns: Columns, table: KnobTable, staged: Mapping[st
         " ",
         name,
         " " * (columns.name - name.cell_length + _GAP),
-        (value, value_look(knob, staged)),
+        (value, value_style(knob, staged)),
     )
     for column, cells in columns.extra.items():
         line += Content.styled(" " * _GAP + shortened(_cell(knob, column, cells), cells).ljust(cells), _FAINT)

@@ -85,7 +85,7 @@ def change_text(knob: KnobInfo, staged: Mapping[str, Any] = NOTHING_STAGED) -> s
     return value_text(knob.value)
 
 
-def value_look(knob: KnobInfo, staged: Mapping[str, Any] = NOTHING_STAGED) -> str:
+def value_style(knob: KnobInfo, staged: Mapping[str, Any] = NOTHING_STAGED) -> str:
     """The style of its value."""
     if knob.key in staged:
         return "bold $text-accent"
@@ -175,7 +175,7 @@ def knob_line(
         _INDENT[1:],
         name,
         " " * (width - name.cell_length - len(value)),
-        (value, value_look(knob, staged)),
+        (value, value_style(knob, staged)),
     )
     if columns.readers:
         readers = readers_text(knob.readers, columns.readers).ljust(columns.readers)
