@@ -493,7 +493,7 @@ async def test_palette_runs_actions(experiment: FakeExperiment, open_app: Opener
 
 def test_help_lists_every_action() -> None:
     text = help_content().plain
-    for action in ACTIONS:
+    for action in (action for action in ACTIONS if action.help):
         assert action.help in text
         assert key_text(action.keys) in text
 
