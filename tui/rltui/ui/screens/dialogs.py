@@ -120,7 +120,8 @@ class ButtonDialog(Dialog[Answer], Generic[Answer]):
 
     def on_mount(self) -> None:
         """Enter presses the default button."""
-        self.query_one(f"#{self.default}", Button).focus()
+        for default in self.query(f"#{self.default}"):  # none where the app is being closed
+            default.focus()
 
     @on(Button.Pressed)
     def _press(self, event: Button.Pressed) -> None:
