@@ -25,8 +25,9 @@ from tests.ui.trouble import (
 from rltui.cli.status import as_text
 from rltui.core.api import ComponentState, Concern, Orphan, Plan
 from rltui.core.config_report import KnobInfo, Problem
+from rltui.errors import ConfigError
 from rltui.ui import text
-from rltui.ui.knob_values import parse_value, scaled, stepped
+from rltui.ui.knob_values import scaled, stepped, typed_value
 from rltui.ui.plan_view import diff_lines, plan_content
 from rltui.ui.requests import done_text
 from rltui.ui.states import (
@@ -38,13 +39,12 @@ from rltui.ui.states import (
 )
 from rltui.ui.widgets.bars import bar_lines, header_line
 from rltui.ui.widgets.knob_table import (
-    Heading,
+    by_section,
     change_text,
     knob_columns,
     knob_line,
     name_in_section,
     readers_text,
-    sectioned,
     table_note,
 )
 
@@ -280,9 +280,9 @@ def test_a_long_name_loses_its_first_elements() -> None:
 
 def test_sections_keep_together() -> None:
     knobs = tuple(knob(key, 1) for key in ("a", "x.a.b", "y.a", "b", "x.c"))
-    assert [row.section if isinstance(row, Heading) else row.key for row in sectioned(knobs)] == [
-        "run", "a", "b", "x", "x.a.b", "x.c", "y", "y.a",
-    ]  # fmt: skip
+    assert {section: [each.key for each in rows] for section, rows in by_section(knobs).items()} == {
+        "run": ["a", "b"], "x": ["x.a.b", "x.c"], "y": ["y.a"],
+    }  # fmt: skip
 
 
 def test_knob_line_marks_problems_and_changes() -> None:
@@ -316,7 +316,7 @@ def test_readers_are_shortened_where_they_do_not_fit(width: int, words: str) -> 
 )
 def test_parse_value(kind: str, typed: str, value: object) -> None:
     row = KnobInfo.model_validate({"key": "a.b", "file": "f", "kind": kind})
-    assert parse_value(row, typed) == value
+    assert typed_value(row, typed) == value
 
 
 @pytest.mark.parametrize(
@@ -324,8 +324,8 @@ def test_parse_value(kind: str, typed: str, value: object) -> None:
 )
 def test_parse_value_refuses(kind: str, typed: str) -> None:
     row = KnobInfo.model_validate({"key": "a.b", "file": "f", "kind": kind})
-    with pytest.raises(ValueError, match=r"^b "):
-        parse_value(row, typed)
+    with pytest.raises(ConfigError, match=r"^a.b must be "):
+        typed_value(row, typed)
 
 
 def test_steps_stay_within_bounds() -> None:

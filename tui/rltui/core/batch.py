@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from rltui.core.config_report import Conversion, DerivedValue, KnobInfo
-from rltui.core.rules import Rule, Values, divisible, last, number
+from rltui.core.rules import Rule, Values, bad_if, divisible, last, number, when
 
-MOST_DECIMALS = 6
+_MOST_DECIMALS = 6
 """Of an oversampling factor; rounded further, it would not give the same number in flight."""
 
 
@@ -31,54 +31,26 @@ class BatchKnobs:
     """Metric whose value per step is the mean number of tokens of an accepted rollout."""
 
 
-@dataclass(frozen=True, slots=True)
-class RolloutBatch:
-    """A batch of so many rollouts."""
+def in_rollouts(
+    tokens: int, inflight: int | None, *, group: int, mean_tokens: float
+) -> tuple[int, int | None, float | None]:
+    """A batch of so many tokens in whole groups of rollouts, nearest and at least one.
 
-    size: int
-    inflight: int | None = None
-    """Rollouts generated at once; `None`: as many as `size` times `factor`."""
-    factor: float | None = None
-    """In flight = `size` * this; `None` counts as 1."""
-
-    @property
-    def at_once(self) -> int:
-        """Rollouts generated at once."""
-        return self.inflight if self.inflight is not None else int(self.size * (self.factor or 1.0))
-
-
-@dataclass(frozen=True, slots=True)
-class TokenBatch:
-    """A batch of whole rollouts that hold so many tokens."""
-
-    tokens: int
-    inflight: int | None = None
-    """Rollouts generated at once; `None`: not said."""
-
-
-def in_tokens(batch: RolloutBatch, *, group: int, mean_tokens: float) -> TokenBatch:
-    """The batch in tokens, if a rollout has `mean_tokens`. What is in flight stays, but at least a group."""
-    tokens = max(1, round(batch.size * mean_tokens))
-    return TokenBatch(tokens, max(batch.at_once, group))
-
-
-def in_rollouts(batch: TokenBatch, *, group: int, mean_tokens: float) -> RolloutBatch:
-    """The batch in whole groups of rollouts, nearest and at least one.
-
-    What is in flight stays: by itself, as a factor, or where no factor gives it, as a number.
+    What is in flight stays: as a number, or as a factor of the size where one gives it; neither is needed
+    where it is the size.
     """
-    size = group * max(1, round(batch.tokens / mean_tokens / group))
-    if batch.inflight is None or batch.inflight == size:
-        return RolloutBatch(size)
-    factor = oversampling(size, batch.inflight)
-    return RolloutBatch(size, inflight=batch.inflight if factor is None else None, factor=factor)
+    size = group * max(1, round(tokens / mean_tokens / group))
+    if inflight is None or inflight == size:
+        return size, None, None
+    factor = oversampling(size, inflight)
+    return size, inflight if factor is None else None, factor
 
 
 def oversampling(size: int, inflight: int) -> float | None:
     """The factor with the fewest decimals for which `int(size * factor)` is `inflight`; none is below 1."""
     if inflight < size:
         return None
-    for decimals in range(MOST_DECIMALS + 1):
+    for decimals in range(_MOST_DECIMALS + 1):
         unit: int = 10**decimals
         factor = -(-inflight * unit // size) / unit
         if int(size * factor) == inflight:
@@ -92,134 +64,79 @@ def batching(names: BatchKnobs, *, also: Collection[str] = ()) -> tuple[Rule, ..
     Rules on what is in flight are left out where the framework finds that out by itself. `also`: knobs that
     others follow, such as a shared `seq_len`; while they are faulty, so are those.
     """
-    if not names.token_batch_size:
-        return divisible(names.batch_size, names.group_size), lonely_rollouts(names.group_size)
-    rules = [exactly_one(names), _whole_groups(names)]
+    batch, tokens, group = names.batch_size, names.token_batch_size, names.group_size
+    if not tokens:
+        return divisible(batch, group), lonely_rollouts(group)
+    whole_groups = when(divisible(batch, group), lambda v: v[tokens] is None, also=(tokens,))
+    found = [_exactly_one(batch, tokens), whole_groups]
     if names.oversampling is not None:
-        rules.append(_factor_needs_batch(names, names.oversampling))
+        found.append(_factor_needs_batch(names, names.oversampling))
     if names.inflight is not None:
-        rules += [_tokens_need_inflight(names, names.inflight, also), _holds_a_group(names, names.inflight)]
-        rules.append(inflight_fills_batch(names, names.inflight))
-        if names.oversampling is not None:
-            rules.append(_as_factor_says(names, names.inflight, names.oversampling))
-    return (*rules, lonely_rollouts(names.group_size))
+        found += _inflight_rules(names, names.inflight, also)
+    return (*found, lonely_rollouts(group))
 
 
-def exactly_one(names: BatchKnobs) -> Rule:
+def _exactly_one(batch: str, tokens: str) -> Rule:
     """A batch is a number of rollouts or a number of tokens, not both."""
-    batch, tokens = names.batch_size, names.token_batch_size
-
-    def fault(v: Values) -> str | None:
-        if v[batch] is None or v[tokens] is None:
-            return None
-        return f"set exactly one of {batch} ({v[batch]}) or {tokens} ({v[tokens]}): remove one of them"
-
-    return Rule(tokens, (batch, tokens), fault)
+    return bad_if(
+        lambda v: v[batch] is not None and v[tokens] is not None, tokens, (batch,),
+        lambda v: f"set exactly one of {batch} ({v[batch]}) or {tokens} ({v[tokens]}): remove one of them",
+    )  # fmt: skip
 
 
 def lonely_rollouts(group: str) -> Rule:
     """A group of one has nothing to compare with."""
-
-    def fault(v: Values) -> str | None:
-        if v[group] != 1:
-            return None
-        return (
-            f"{group} is 1: alone in its group, a rollout has advantage 0 and nothing is learnt; try 8 or 16"
-        )
-
-    return Rule(group, (group,), fault, "warning")
-
-
-def inflight_fills_batch(names: BatchKnobs, inflight: str) -> Rule:
-    """Allowed, but slow."""
-    batch = names.batch_size
-
-    def fault(v: Values) -> str | None:
-        if v[batch] is None or v[inflight] is None or v[inflight] >= v[batch]:
-            return None
-        return (
-            f"{inflight} ({v[inflight]}) is less than {batch} ({v[batch]}): "
-            f"each step needs several rounds of generation"
-        )
-
-    return Rule(inflight, _all(names), fault, "warning")
-
-
-def _whole_groups(names: BatchKnobs) -> Rule:
-    rule = divisible(names.batch_size, names.group_size)
-
-    def fault(v: Values) -> str | None:
-        return rule.fault(v) if v[names.token_batch_size] is None else None
-
-    return replace(rule, needs=(*rule.needs, names.token_batch_size), fault=fault)
+    return bad_if(
+        lambda v: v[group] == 1, group, (),
+        f"{group} is 1: alone in its group, a rollout has advantage 0 and nothing is learnt; try 8 or 16",
+        "warning",
+    )  # fmt: skip
 
 
 def _factor_needs_batch(names: BatchKnobs, factor: str) -> Rule:
     batch, tokens = names.batch_size, names.token_batch_size
-
-    def fault(v: Values) -> str | None:
-        if v[tokens] is None or v[factor] is None:
-            return None
-        then = f" and set {names.inflight}" if names.inflight else ""
-        return (
-            f"{factor} ({number(v[factor])}) can only be set when {batch} is set, "
-            f"but {tokens} ({v[tokens]}) is: remove it{then}"
-        )
-
-    return Rule(factor, (tokens, factor), fault)
+    then = f" and set {names.inflight}" if names.inflight else ""
+    return bad_if(
+        lambda v: v[tokens] is not None and v[factor] is not None, factor, (tokens,),
+        lambda v: f"{factor} ({number(v[factor])}) can only be set when {batch} is set, "
+        f"but {tokens} ({v[tokens]}) is: remove it{then}",
+    )  # fmt: skip
 
 
-def _tokens_need_inflight(names: BatchKnobs, inflight: str, also: Collection[str]) -> Rule:
-    tokens, group, seq_len = names.token_batch_size, names.group_size, names.seq_len
+def _inflight_rules(names: BatchKnobs, inflight: str, also: Collection[str]) -> Iterator[Rule]:
+    """On the number of rollouts in flight."""
+    batch, tokens, factor = names.batch_size, names.token_batch_size, names.oversampling
+    group, seq_len = names.group_size, names.seq_len
+    both = (batch, tokens, *([factor] if factor else []))
 
-    def fault(v: Values) -> str | None:
-        if v[tokens] is None or v[inflight] is not None:
-            return None
-        wanted = max(v[group], -(-v[tokens] // v[seq_len]))
-        return (
-            f"{inflight} must be set when {tokens} ({v[tokens]}) is: at least {group} ({v[group]}), "
-            f"for example {-(-wanted // v[group]) * v[group]}"
-        )
+    def example(v: Values) -> int:
+        wanted: int = max(v[group], _rounded_up(v[tokens], v[seq_len]))
+        return _rounded_up(wanted, v[group]) * int(v[group])
 
-    return Rule(tokens, (tokens, inflight, group, seq_len, *also), fault)
-
-
-def _as_factor_says(names: BatchKnobs, inflight: str, factor: str) -> Rule:
-    batch, tokens = names.batch_size, names.token_batch_size
-
-    def fault(v: Values) -> str | None:
-        if v[tokens] is not None or v[factor] is None:
-            return None
-        wanted = int(v[batch] * v[factor])
-        if v[inflight] == wanted:
-            return None
-        return (
-            f"{inflight} ({v[inflight]}) conflicts with {factor} ({number(v[factor])}) * {batch} "
-            f"({v[batch]}): remove one of them, or set {last(inflight)} to {wanted}"
-        )
-
-    return Rule(inflight, _all(names), fault)
-
-
-def _holds_a_group(names: BatchKnobs, inflight: str) -> Rule:
-    batch, tokens, group = names.batch_size, names.token_batch_size, names.group_size
-
-    def fault(v: Values) -> str | None:
-        if v[inflight] is None or v[inflight] >= v[group]:
-            return None
-        if v[tokens] is None and v[batch] % v[group]:
-            return None  # told already, and what is in flight may follow from the batch
-        return (
-            f"{inflight} ({v[inflight]}) must be at least {group} ({v[group]}): "
-            f"nearest valid {last(inflight)} is {v[group]}"
-        )
-
-    return Rule(inflight, (*_all(names), group), fault)
-
-
-def _all(names: BatchKnobs) -> tuple[str, ...]:
-    known = (names.batch_size, names.token_batch_size, names.inflight, names.oversampling)
-    return tuple(name for name in known if name is not None)
+    yield bad_if(
+        lambda v: v[tokens] is not None and v[inflight] is None, tokens, (inflight, group, seq_len, *also),
+        lambda v: f"{inflight} must be set when {tokens} ({v[tokens]}) is: at least {group} ({v[group]}), "
+        f"for example {example(v)}",
+    )  # fmt: skip
+    yield bad_if(
+        lambda v: v[inflight] is not None and v[inflight] < v[group]
+        and not (v[tokens] is None and v[batch] % v[group]),  # told already, and it may follow from the batch
+        inflight, (*both, group),
+        lambda v: f"{inflight} ({v[inflight]}) must be at least {group} ({v[group]}): "
+        f"nearest valid {last(inflight)} is {v[group]}",
+    )  # fmt: skip
+    yield bad_if(
+        lambda v: v[batch] is not None and v[inflight] is not None and v[inflight] < v[batch], inflight, both,
+        lambda v: f"{inflight} ({v[inflight]}) is less than {batch} ({v[batch]}): "
+        f"each step needs several rounds of generation", "warning",
+    )  # fmt: skip
+    if factor is not None:
+        yield bad_if(
+            lambda v: v[tokens] is None and v[factor] is not None
+            and v[inflight] != int(v[batch] * v[factor]), inflight, both,
+            lambda v: f"{inflight} ({v[inflight]}) conflicts with {factor} ({number(v[factor])}) * {batch} "
+            f"({v[batch]}): remove one of them, or set {last(inflight)} to {int(v[batch] * v[factor])}",
+        )  # fmt: skip
 
 
 def micro_batches(batch: str, micro: str) -> Rule:
@@ -355,7 +272,7 @@ def _in_flight(v: Values, names: BatchKnobs) -> Iterator[DerivedValue]:
 
 
 Way = Literal["tokens", "rollouts"]
-Edits = dict[str, int | float | None]
+_Edits = dict[str, int | float | None]
 """Knob → new value, `None` where it goes."""
 
 
@@ -383,53 +300,45 @@ def convert(
     return Conversion(to=to, edits=edits, mean_tokens=mean_tokens, measured=measured, arithmetic=tuple(lines))
 
 
-def _in_tokens(names: BatchKnobs, rows: Mapping[str, KnobInfo], mean: float) -> tuple[Edits, list[str]]:
-    batch = RolloutBatch(
-        size=_whole(rows[names.batch_size]),
-        inflight=_optional(names.inflight, rows),
-        factor=_factor(names.oversampling, rows),
-    )
-    group = _whole(rows[names.group_size])
-    made = in_tokens(batch, group=group, mean_tokens=mean)
-    edits: Edits = {names.batch_size: None, names.token_batch_size: made.tokens}
-    lines = [f"{batch.size} rollouts * {_number(mean)} tokens per rollout = {made.tokens} tokens per step"]
+def _in_tokens(names: BatchKnobs, rows: Mapping[str, KnobInfo], mean: float) -> tuple[_Edits, list[str]]:
+    """What is in flight stays, but at least a group."""
+    size, group = _whole(rows[names.batch_size]), _whole(rows[names.group_size])
+    fixed, factor = _optional(names.inflight, rows), _factor(names.oversampling, rows)
+    tokens = max(1, round(size * mean))
+    edits: _Edits = {names.batch_size: None, names.token_batch_size: tokens}
+    lines = [f"{size} rollouts * {_number(mean)} tokens per rollout = {tokens} tokens per step"]
     if names.inflight is None:
         return edits, lines
-    edits[names.inflight] = made.inflight
-    lines.append(_inflight_in_words(batch, made, group))
+    before = int(size * (factor or 1.0)) if fixed is None else fixed
+    at_once = edits[names.inflight] = max(before, group)
+    if at_once != before:
+        lines.append(f"{at_once} rollouts in flight: at least a group of {group} (before: {before})")
+    elif factor is not None:
+        lines.append(f"{size} rollouts * {factor:g} oversampling = {at_once} rollouts in flight")
+    else:
+        lines.append(f"{at_once} rollouts in flight, as before")
     if names.oversampling is not None:
         edits[names.oversampling] = None
     return edits, lines
 
 
-def _inflight_in_words(batch: RolloutBatch, made: TokenBatch, group: int) -> str:
-    if made.inflight != batch.at_once:
-        return f"{made.inflight} rollouts in flight: at least a group of {group} (before: {batch.at_once})"
-    if batch.factor is not None:
-        return f"{batch.size} rollouts * {batch.factor:g} oversampling = {made.inflight} rollouts in flight"
-    return f"{made.inflight} rollouts in flight, as before"
-
-
-def _in_rollouts(names: BatchKnobs, rows: Mapping[str, KnobInfo], mean: float) -> tuple[Edits, list[str]]:
-    batch = TokenBatch(_whole(rows[names.token_batch_size]), _optional(names.inflight, rows))
+def _in_rollouts(names: BatchKnobs, rows: Mapping[str, KnobInfo], mean: float) -> tuple[_Edits, list[str]]:
+    tokens, before = _whole(rows[names.token_batch_size]), _optional(names.inflight, rows)
     group = _whole(rows[names.group_size])
-    made = in_rollouts(batch, group=group, mean_tokens=mean)
-    edits: Edits = {names.token_batch_size: None, names.batch_size: made.size}
-    exact = _number(batch.tokens / mean)
-    groups = f"{made.size} in {made.size // group} whole groups of {group}"
-    lines = [f"{batch.tokens} tokens / {_number(mean)} per rollout = {exact} rollouts: {groups}"]
+    size, inflight, factor = in_rollouts(tokens, before, group=group, mean_tokens=mean)
+    edits: _Edits = {names.token_batch_size: None, names.batch_size: size}
+    groups = f"{size} in {size // group} whole groups of {group}"
+    lines = [f"{tokens} tokens / {_number(mean)} per rollout = {_number(tokens / mean)} rollouts: {groups}"]
     if names.inflight is None:
         return edits, lines
-    if names.oversampling is None and made.factor is not None:
-        made = RolloutBatch(made.size, inflight=batch.inflight)
-    edits[names.inflight] = made.inflight
+    if names.oversampling is None and factor is not None:
+        inflight, factor = before, None
+    edits[names.inflight] = inflight
     if names.oversampling is not None:
-        edits[names.oversampling] = made.factor
-    if made.factor is not None:
-        lines.append(f"{made.at_once} rollouts in flight / {made.size} = {made.factor:g} oversampling")
-    else:
-        lines.append(f"{made.at_once} rollouts in flight, as before")
-    return edits, lines
+        edits[names.oversampling] = factor
+    at_once = size if before is None else before
+    how = ", as before" if factor is None else f" / {size} = {factor:g} oversampling"
+    return edits, [*lines, f"{at_once} rollouts in flight{how}"]
 
 
 def _whole(row: KnobInfo) -> int:

@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 from rltui.core.secrets import MASK, OTHER_MASK, is_secret, masked
 from rltui.core.text import did_you_mean, listed
-from rltui.core.toml.values import TomlValue
-from rltui.core.toml.values import parse_value as parse_toml
+from rltui.core.toml.values import TomlValue, read_value
 from rltui.errors import ConfigError, UsageError
 
 KnobKind = Literal["int", "float", "bool", "str", "enum", "list"]
@@ -22,7 +21,7 @@ KnobValue = bool | int | float | str | None | list[Any]
 
 _TRUE = frozenset({"1", "on", "t", "true", "y", "yes"})
 _FALSE = frozenset({"0", "off", "f", "false", "n", "no"})
-LONGEST_NUMBER = 100
+_LONGEST_NUMBER = 100
 """Characters; what is longer is no value of any knob."""
 _TOO_LARGE = 1 << 63
 """What TOML's whole numbers are below; larger ones would overflow what is computed with them."""
@@ -65,6 +64,12 @@ class Knob:
     def name(self) -> str:
         """What people and the API call it; unique in its framework."""
         return f"{self.namespace}.{self.key}" if self.namespace else self.key
+
+    @property
+    def bounds(self) -> tuple[float | None, float | None]:
+        """The smallest and the largest value, whether these are allowed or just not."""
+        low = self.above if self.minimum is None else self.minimum
+        return low, self.below if self.maximum is None else self.maximum
 
     @property
     def expected(self) -> str:
@@ -163,7 +168,7 @@ def _converted(kind: str, value: TomlValue) -> TomlValue:
         case "bool" if isinstance(value, int | float) and value in (0, 1):
             return bool(value)
         case "int" if text is not None:
-            is_one = len(text) < LONGEST_NUMBER and _INT.fullmatch(text)
+            is_one = len(text) < _LONGEST_NUMBER and _INT.fullmatch(text)
             return int(text.partition(".")[0]) if is_one else None
         case "int" if isinstance(value, float | bool):
             return int(value) if value - value == 0 and value == int(value) else None
@@ -259,7 +264,7 @@ def find_knob(
     said = next((text for key, text in renamed.items() if f".{key}".endswith(f".{wanted}")), "")
     guess = did_you_mean(name, [*named, *(known.rpartition(".")[2] for known in named)])
     hint = said or guess or _by_meaning(name, knobs)
-    raise UnknownKnobError(f"unknown knob {name}", hint=hint or "rltui knobs --all lists all there are")
+    raise _UnknownKnobError(f"unknown knob {name}", hint=hint or "rltui knobs --all lists all there are")
 
 
 def _by_meaning(name: str, knobs: Sequence[Knob]) -> str:
@@ -272,11 +277,11 @@ def _by_meaning(name: str, knobs: Sequence[Knob]) -> str:
     return f"is it {listed(likeliest, 'or')}?" if likeliest else ""
 
 
-class UnknownKnobError(ConfigError):
+class _UnknownKnobError(ConfigError):
     """No knob and no key of the files has that name."""
 
 
-def parse_typed(knob: Knob, text: str) -> KnobValue:
+def parse_value(knob: Knob, text: str) -> KnobValue:
     """A typed value: TOML syntax, text also without quotes.
 
     `none` removes a key that may be absent. So do `null`, `unset` and `default`, where they can be no value:
@@ -328,7 +333,7 @@ def resolve_edits(
     for name, value in edits.items():
         try:
             knob = find_knob(knobs, name, others=others, renamed=renamed)
-        except UnknownKnobError:
+        except _UnknownKnobError:
             if add is None or value is None:
                 raise
             value = typed(value) if isinstance(value, str) else value
@@ -342,7 +347,7 @@ def resolve_edits(
 
 def _resolved(knob: Knob, value: TomlValue, *, is_known: bool) -> KnobValue:
     if is_known or knob.kind not in ("int", "float"):
-        return parse_typed(knob, value) if isinstance(value, str) else checked(knob, value)
+        return parse_value(knob, value) if isinstance(value, str) else checked(knob, value)
     if isinstance(value, str):  # of an unknown key no more is known than that it holds a number
         value = None if value.lower() in _UNSET else _literal(knob, value)
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -353,7 +358,7 @@ def _resolved(knob: Knob, value: TomlValue, *, is_known: bool) -> KnobValue:
 def typed(text: str) -> TomlValue:
     """A value of a key of which nothing is known: TOML, or else plain text."""
     try:
-        return parse_toml(text)
+        return read_value(text)
     except ValueError:
         return text
 
@@ -371,8 +376,10 @@ def _literal(knob: Knob, text: str) -> TomlValue:
     try:
         if "\n" in text and knob.kind != "list":
             raise ConfigError(f"{knob.name} must be {knob.expected}, in one line")
-        return parse_toml(text)
+        return read_value(text)
     except tomllib.TOMLDecodeError as error:
+        if knob.kind in ("int", "float") and (number := _converted(knob.kind, text)) is not None:
+            return number  # `.5` and `007`, which are no TOML
         hint = 'write it like ["a", "b"] or [1, 2]' if knob.kind == "list" else ""
         message = f"{knob.name} must be {knob.expected}, not {shown(text, key=knob.key)}"
         raise ConfigError(message, hint=hint) from error

@@ -19,16 +19,17 @@ from rltui.daemon.forecast import problems_of
 from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
 from rltui.errors import ConfigError, ConflictError
-from rltui.frameworks.base import ConfigFiles
+from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.services.config.editor import shared_configs
 from rltui.services.config.store import EditPreview
-from rltui.services.config.warnings import shared_configs
+from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.logs.growing_file import JsonLines
 from rltui.services.observed import refuse_observed
 from rltui.services.processes import port_holders
 from rltui.services.resume_point import ResumePoint, ResumePoints
 
-NEWEST_ENTRIES = 500
+_NEWEST_ENTRIES = 500
 """Timed journal entries that are kept, of all components together."""
 
 
@@ -62,7 +63,7 @@ class Planner:
         self._processes = processes
         self._readings = readings
         self._points = ResumePoints(setup.framework, setup.control, observation.folder, setup.run_jobs)
-        self._times = StartTimes(setup.control.journal_file)
+        self._times = _StartTimes(setup.control.journal_file)
 
     async def plan(self, request: Request) -> Plan:
         """What `request` would do; what the framework's own models say too, where it is thorough.
@@ -198,7 +199,7 @@ class Planner:
     def _problems(self, draft: _Draft) -> tuple[Problem, ...]:
         """What is wrong or doubtful with the files and the box, besides what an edit says of itself."""
         plan, edit, record = draft.plan, draft.edit, self._setup.record
-        instances = self._config.changed_instances(draft.files)
+        instances = changed_instances(record, self._setup.framework, draft.files)
         if edit is not None:
             return (*instances, *shared_configs(edit.paths, record))
         is_first_start = not plan.keep and not plan.stop  # a person should hear it once
@@ -286,12 +287,12 @@ def refuse_blocked(plan: Plan) -> None:
     raise ConfigError(title, details=lines if len(lines) > 1 else (), hint="nothing was written or started")
 
 
-class StartTimes:
+class _StartTimes:
     """How long starts and stops took before: reads what was appended to the journal since the last look."""
 
     def __init__(self, journal: Path) -> None:
         self._feed = JsonLines(journal)
-        self._timed: deque[JournalEntry] = deque(maxlen=NEWEST_ENTRIES)
+        self._timed: deque[JournalEntry] = deque(maxlen=_NEWEST_ENTRIES)
 
     def now(self) -> dict[str, Times]:
         """Medians by component."""
@@ -303,3 +304,23 @@ class StartTimes:
             except ValidationError:
                 continue  # of another version
         return times_from(self._timed)
+
+
+def changed_instances(
+    record: ExperimentRecord, framework: Framework, files: ConfigFiles
+) -> tuple[Problem, ...]:
+    """A warning for each kind of which `files` name others than when the experiment was made, such as another
+    environment.
+    """
+    now = framework.instances(files) if record.instances else {}
+    again = f"`rltui up {' '.join(record.config_files)} -n {record.name} --resume`"
+    return tuple(
+        Problem(
+            severity="warning",
+            message=f"{word}: the config names {', '.join(now.get(word, ())) or 'none'}, this experiment has "
+            f"components for {', '.join(before) or 'none'}: it gets others with `rltui down {record.name}`, "
+            f"then {again}",
+        )
+        for word, before in record.instances.items()
+        if tuple(now.get(word, ())) != before
+    )
