@@ -11,7 +11,7 @@ import pytest
 from rltui.cli import main
 from rltui.client import creation, offline
 from rltui.errors import ConfigError
-from rltui.services import trust
+from rltui.services import checkout
 
 CONFIG = """\
 max_steps = 20
@@ -52,7 +52,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     python.chmod(0o755)
     path = tmp_path / "rl.toml"
     path.write_text(CONFIG)
-    trust.grant([tmp_path])
+    checkout.trust([tmp_path])
     return path
 
 

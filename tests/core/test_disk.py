@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from rltui.core.disk import Checkpoints, forecast, is_pruned, still_to_come
 from rltui.core.text import GIB
+from rltui.services.runs.disk import Checkpoints, disk_forecast, is_pruned, still_to_come
 
 RUN = "/data/run"
 
@@ -30,31 +30,31 @@ def checkpoints(*steps: int, gib: float = 2.0, pruned: bool = False) -> Checkpoi
 def test_severity_by_what_fits(
     free_gib: float, steps: tuple[int, ...], max_steps: int | None, severity: str
 ) -> None:
-    found = forecast(RUN, int(free_gib * GIB), checkpoints(*steps), max_steps)
+    found = disk_forecast(RUN, int(free_gib * GIB), checkpoints(*steps), max_steps)
     assert found.severity == severity
     assert bool(found.text) == (severity != "ok")
 
 
 def test_pruned_checkpoints_need_room_for_one() -> None:
-    assert forecast(RUN, 3 * GIB, checkpoints(40, 50, pruned=True), 100).severity == "ok"
-    assert forecast(RUN, 1 * GIB, checkpoints(40, 50, pruned=True), 100).severity == "error"
+    assert disk_forecast(RUN, 3 * GIB, checkpoints(40, 50, pruned=True), 100).severity == "ok"
+    assert disk_forecast(RUN, 1 * GIB, checkpoints(40, 50, pruned=True), 100).severity == "error"
 
 
 def test_without_a_checkpoint_only_little_space_is_told() -> None:
-    assert forecast(RUN, GIB, Checkpoints(), 100).severity == "ok"
-    found = forecast(RUN, GIB // 2, Checkpoints(), 100)
+    assert disk_forecast(RUN, GIB, Checkpoints(), 100).severity == "ok"
+    found = disk_forecast(RUN, GIB // 2, Checkpoints(), 100)
     assert (found.severity, found.text.partition(". ")[0]) == ("warning", "/data/run: 512 MiB free")
 
 
 def test_the_text_says_where_how_much_when_and_what_to_do() -> None:
-    found = forecast(RUN, 3 * GIB, checkpoints(10, 20), 100)
+    found = disk_forecast(RUN, 3 * GIB, checkpoints(10, 20), 100)
     assert found.text == (
         "/data/run: 3.0 GiB free, a checkpoint takes 2.0 GiB, 8 more to come: full in about 19m. "
         "Make room there (see what is big: du -sh /data/run/* | sort -h), or keep fewer checkpoints "
         "or save them less often"
     )
     assert found.title == "the disk is nearly full"
-    worse = forecast(RUN, GIB, checkpoints(10, 20), 100)
+    worse = disk_forecast(RUN, GIB, checkpoints(10, 20), 100)
     assert worse.title == "the next checkpoint does not fit on the disk"
     assert worse.text.startswith("/data/run: 1.0 GiB free, a checkpoint takes 2.0 GiB, 8 more to come. Make")
 

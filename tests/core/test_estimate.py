@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from rltui.core.api import JournalEntry
-from rltui.core.estimate import Times, estimate, times_from
 from rltui.core.layout import ComponentSpec, Layout
+from rltui.core.plan import Times, estimate, times_from
 
 LAYOUT = Layout(
     component=(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rltui.core.inference_activity import InferenceActivity, facts_of, parse_activity
+from rltui.core.stalls import InferenceActivity, facts_of, parse_activity
 from rltui.tinyrl.inference.statistics import Statistics
 
 SAMPLE = Path(__file__).parents[1] / "data" / "vllm-0.32-metrics.txt"

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltui.core.instances import expanded, needed
-from rltui.core.layout import Layout, Restart, Screen
+from rltui.core.layout import Layout, Restart, Screen, expanded, needed
 
 LAYOUT = Layout.model_validate(
     {

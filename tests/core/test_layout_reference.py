@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from rltui.core import layout
-from rltui.core.layout import Section
+from rltui.core.layout import LayoutSection
 
 PAGE = Path(__file__).parents[2] / "layouts" / "README.md"
 TABLES = {
@@ -76,7 +76,7 @@ def reference() -> str:
                 if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
                 else ""
             )
-            model: type[Section] = getattr(layout, name)
+            model: type[LayoutSection] = getattr(layout, name)
             info = model.model_fields[ast.unparse(field.target)]
             default = "required" if info.is_required() else _shown(info.default)
             kind = ast.unparse(field.annotation).replace("|", "\\|")
@@ -90,7 +90,7 @@ def reference() -> str:
 
 
 def _shown(default: object) -> str:
-    if isinstance(default, Section):
+    if isinstance(default, LayoutSection):
         return "see below"
     return "none" if default in (None, "", (), {}) else f"`{default}`"
 
@@ -104,6 +104,8 @@ def test_the_reference_page_is_that_of_the_model() -> None:
 
 def test_every_table_of_a_layout_is_on_the_page() -> None:
     models = {
-        name for name, value in vars(layout).items() if isinstance(value, type) and issubclass(value, Section)
+        name
+        for name, value in vars(layout).items()
+        if isinstance(value, type) and issubclass(value, LayoutSection)
     }
     assert models - {"Section"} == TABLES.keys()

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from rltui.core.non_finite import NonFiniteWatch, alerts
+from rltui.core.metrics import NonFiniteWatch, non_finite_alerts
 
 NAN, INF = math.nan, math.inf
 
@@ -45,7 +45,7 @@ def test_many_at_once_are_one_alert_per_component() -> None:
     watch = NonFiniteWatch(writer)
     watch.add({"step": 3, "reward": NAN})
     watch.add({"step": 3, "loss/mean": NAN, **{f"loss/{name}": INF for name in "abcd"}})
-    first, second = alerts(watch.take())
+    first, second = non_finite_alerts(watch.take())
     assert (first.component, first.title) == (None, "a metric is not finite")
     assert (second.component, second.title) == ("trainer", "5 metrics are not finite")
     assert second.text.startswith("loss/mean is nan at step 3 (trainer), loss/a is inf at step 3 (trainer),")

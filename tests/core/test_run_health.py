@@ -4,8 +4,7 @@ import random
 
 import pytest
 
-from rltui.core.metrics import HISTORY, MetricNames, MetricSeries
-from rltui.core.run_health import LASTING, large_step
+from rltui.core.metrics import HISTORY, LASTING, MetricNames, MetricSeries, large_step
 
 NAMES = MetricNames()
 CLIMB = [step / 50 for step in range(50)]

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from rltui.core.inference_activity import InferenceActivity
-from rltui.core.stall import LONGEST_STEP_S, Pulse, Signs, StallRule, WatchClock
+from rltui.core.stalls import LONGEST_STEP_S, InferenceActivity, Pulse, Signs, StallRule, WatchClock
 
 JOB = StallRule(silence_s=300.0, factor=10.0)
 SERVICE = replace(JOB, output_suffices=False)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rltui.core.lines import decode_line, plain_text
-from rltui.core.start_phase import phase_of
+from rltui.core.stalls import phase_of
 
 REAL = Path(__file__).parents[1] / "data" / "vllm-0.32-cpu-startup.log"
 

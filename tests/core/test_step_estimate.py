@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rltui.core.step_estimate import StepSample, estimate_step
+from rltui.core.metrics import StepSample, estimate_step
 
 
 def sample(step: int, seconds: float, size: float | None = 1000.0) -> StepSample:

@@ -17,7 +17,7 @@ from rltui.errors import ConfigError
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.config_files import load, write_snapshot
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.recipe import Recipe
+from rltui.services.launch import Launcher
 
 BROKEN = "[orchestrator\n"
 
@@ -42,7 +42,7 @@ class Box:
         )
         self.desk = ConfigDesk(
             setup,
-            Recipe(record, layout, TINYRL),
+            Launcher(record, layout, TINYRL),
             {"trainer": cast(ComponentRunner, self.runner)},
             self.teller,
             progress=lambda: cast(ProgressTracker, self.progress),

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from rltui.core.api import Alert, ComponentState, JournalEntry
-from rltui.core.estimate import Times, times_from
 from rltui.core.layout import ComponentSpec, Restart
 from rltui.core.lifecycle import (
     Ended,
@@ -20,6 +19,7 @@ from rltui.core.lifecycle import (
     StopRequested,
     advance,
 )
+from rltui.core.plan import Times, times_from
 from rltui.daemon import telling
 from rltui.daemon.telling import OUTBOX, Teller
 from rltui.errors import ConfigError

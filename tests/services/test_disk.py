@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from rltui.frameworks.base import RunFiles
-from rltui.services import disk
-from rltui.services.disk import DiskMeter, size_of
-from rltui.services.run_folder import RunFolder
+from rltui.services.runs import disk
+from rltui.services.runs.disk import DiskMeter, size_of
+from rltui.services.runs.run_folder import RunFolder
 
 MIB = 1 << 20
 

@@ -11,8 +11,7 @@ from rltui.core.api import Request
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFile, ConfigFiles
 from rltui.services.experiment_files import ControlFolder
-from rltui.services.resume_point import ResumePoints
-from rltui.services.run_folder import RunFolder
+from rltui.services.runs.run_folder import ResumePoints, RunFolder
 
 START = Request(action="start")
 

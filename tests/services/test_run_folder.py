@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rltui.frameworks.base import RunFiles
-from rltui.services.run_folder import RunFolder, next_free
+from rltui.services.runs.run_folder import RunFolder, next_free
 
 FILES = RunFiles(stale_after_resume=("rollouts", "broadcasts"))
 

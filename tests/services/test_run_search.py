@@ -9,7 +9,7 @@ import pytest
 
 from rltui.errors import UsageError
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.run_search import FoundRun, find_run
+from rltui.services.runs.observed import FoundRun, find_run
 
 
 def run_of_today(folder: Path, at: float | None = None) -> Path:

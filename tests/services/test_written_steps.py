@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.services.written_steps import written_max_steps
+from rltui.services.runs.observed import written_max_steps
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rltui.frameworks.base import Checkout, OwnValidation
 from rltui.frameworks.generic import GENERIC
-from rltui.services import toml_source, trust
+from rltui.services import checkout, toml_source
 from rltui.services.config_files import LoadedFiles
 from rltui.services.models import Limits, OwnModels
 
@@ -95,7 +95,7 @@ class Box:
 
 def make(root: Path, source: str = MODEL) -> Box:
     """A checkout with these config classes."""
-    trust.grant([root])
+    checkout.trust([root])
     python = root / ".venv/bin/python"
     python.parent.mkdir(parents=True)
     python.write_text(f'#!/bin/sh\nPYTHONPATH={root}/src exec {sys.executable} "$@"\n')

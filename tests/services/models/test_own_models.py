@@ -14,7 +14,7 @@ from tests.services.models.checkouts import FRAMEWORK, MODEL, Box
 
 from rltui.core.config_report import Problem
 from rltui.frameworks.generic import GENERIC
-from rltui.services import trust
+from rltui.services import checkout
 from rltui.services.models import OwnModels
 
 Ask = Callable[..., OwnModels]
@@ -23,7 +23,7 @@ VALID = "max_steps = 3\n"
 
 def test_an_untrusted_checkout_is_not_run(box: Box, ask: Ask) -> None:
     """Finding H2."""
-    trust.revoke(box.root)
+    checkout.distrust(box.root)
     own = ask()
     (problem,) = own.problems(box.loaded(VALID))
     assert (problem.severity, f"rltui trust {box.root}" in problem.message) == ("hint", True)
@@ -37,7 +37,7 @@ def test_an_untrusted_checkout_is_not_run(box: Box, ask: Ask) -> None:
 def test_a_checkout_that_the_environment_names_is_trusted(
     box: Box, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trust.revoke(box.root)
+    checkout.distrust(box.root)
     monkeypatch.setenv("RLTUI_NO_SUCH_VARIABLE", str(box.root))
     assert ask().accepts(box.loaded(VALID))
 

@@ -54,7 +54,7 @@ def _python() -> Finding:
 
 
 def _tmux() -> Finding:
-    from rltui.services.tmux_host import TmuxHost
+    from rltui.services.tmux import TmuxHost
 
     try:
         TmuxHost(paths.tmux_socket()).check()

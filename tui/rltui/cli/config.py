@@ -11,7 +11,7 @@ from rltui.cli.choosing import chosen_framework
 from rltui.cli.output import figure_text, print_json
 from rltui.client import creation
 from rltui.errors import ConfigError, UsageError
-from rltui.services import layout_files, trust
+from rltui.services import checkout, layout_files
 from rltui.services.config_files import named
 
 
@@ -67,8 +67,8 @@ def trust_folder(arguments: argparse.Namespace) -> int:
     if not folder.is_dir():
         raise UsageError(f"{arguments.folder} is no folder")
     if arguments.revoke:
-        trust.revoke(folder)
+        checkout.distrust(folder)
     else:
-        trust.grant([folder])
+        checkout.trust([folder])
     print(f"{'not ' if arguments.revoke else ''}trusted: {folder.resolve()}", file=sys.stderr)
     return 0

@@ -18,7 +18,7 @@ from rltui.client.observation import Look, observe
 from rltui.core.api import Request
 from rltui.errors import RltuiError
 from rltui.services.experiment_files import check_name, find_experiment, make_folder, same_folder
-from rltui.services.run_folder import next_free
+from rltui.services.runs.run_folder import next_free
 
 DEMO_FOLDER = Path("outputs/demo")
 DEMO_FILES = ("rl.toml", "sft.toml")

@@ -65,7 +65,7 @@ def _of_attempts(record: ExperimentRecord, names: list[str]) -> ConfigDiff:
         raise UsageError("diff compares two attempts", hint="rltui diff trainer#1 trainer#2")
     from rltui.client import offline
     from rltui.services.attempt_configs import config_diff, of_attempt
-    from rltui.services.observed import framework_of
+    from rltui.services.runs.observed import framework_of
 
     control, framework = ControlFolder(Path(record.output_dir)), framework_of(record)
     before = of_attempt(names[0], control, framework)
@@ -78,7 +78,7 @@ def _of_what_runs(record: ExperimentRecord) -> ConfigDiff:
     from rltui.client import offline
     from rltui.core.config_report import ConfigDiff, KeyDifference
     from rltui.services.attempt_configs import config_diff, of_attempt
-    from rltui.services.observed import framework_of
+    from rltui.services.runs.observed import framework_of
 
     keys = tuple(
         KeyDifference(

@@ -24,7 +24,7 @@ from rltui.services.config_files import named
 from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.models import OwnModels
-from rltui.services.observed import refuse_observed
+from rltui.services.runs.observed import refuse_observed
 from rltui.services.shared_configs import shared_configs
 
 

@@ -25,8 +25,8 @@ from rltui.services import orphans as leftovers
 from rltui.services import processes
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.gpu.sampling import read_once
-from rltui.services.observed import refuse_observed
 from rltui.services.processes import ProcessId
+from rltui.services.runs.observed import refuse_observed
 from rltui.services.strangers import strangers
 
 ANSWER_S = 10.0

@@ -15,7 +15,7 @@ from rltui.client.down import send_away
 from rltui.core.api import Plan, Request
 from rltui.errors import ConflictError
 from rltui.services.experiment_files import ExperimentRecord
-from rltui.services.observed import refuse_observed
+from rltui.services.runs.observed import refuse_observed
 
 
 def change(arguments: argparse.Namespace) -> int:

@@ -135,8 +135,7 @@ def down(arguments: argparse.Namespace) -> int:
 
 def _set_aside(archive: Path) -> str:
     """What restarts moved out of the way of the run; empty where they did not."""
-    from rltui.core.disk import size_text
-    from rltui.services.disk import size_of
+    from rltui.services.runs.disk import size_of, size_text
 
     size_bytes = size_of(archive)
     if not size_bytes:

@@ -17,13 +17,12 @@ from rltui.client.start_check import start_problems
 from rltui.core.api import Request
 from rltui.core.config_report import Check, KnobTable, Problem
 from rltui.core.gpu.report import MemoryVerdict
-from rltui.core.instances import needed
-from rltui.core.layout import Layout
+from rltui.core.layout import Layout, needed
 from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.frameworks.generic import GENERIC, fitted
-from rltui.services import layout_files, toml_source, trust
+from rltui.services import checkout, layout_files, toml_source
 from rltui.services.config_files import detect, load
 from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import (
@@ -38,14 +37,13 @@ from rltui.services.experiment_files import (
 )
 from rltui.services.file_lock import FileLock
 from rltui.services.models import OwnModels
-from rltui.services.resume_point import ResumePoint, ResumePoints
-from rltui.services.run_folder import RunFolder, next_free
+from rltui.services.runs.run_folder import ResumePoint, ResumePoints, RunFolder, next_free
 from rltui.services.shared_configs import shared_configs
 from rltui.services.shell import keep_shell, make_room_for_files
 
-LOCK_TIMEOUT_S = 60.0
+_LOCK_TIMEOUT_S = 60.0
 """How long to wait for others who create experiments; each takes a second or two, more on a busy box."""
-LOCK_POLL_S = 0.05
+_LOCK_POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +198,7 @@ def trust_what_runs(wish: Wish) -> None:
     """
     files, workspace = tuple(path.absolute() for path in wish.config_files), wish.workspace or Path.cwd()
     framework, layout_file = identify(files, wish.layout, wish.framework, workspace=workspace)
-    trust.grant(trust.run_from(layout_file, framework, workspace=workspace, config_files=files))
+    checkout.trust(checkout.programs_of(layout_file, framework, workspace=workspace, config_files=files))
 
 
 def knobs(config_files: tuple[Path, ...], layout: str | None, framework: str | None = None) -> KnobTable:
@@ -443,14 +441,14 @@ def alone() -> Iterator[None]:
     """One creation at a time for each user, so that two never choose the same name, folder or port."""
     make_folder(paths.state_dir())
     lock = FileLock(paths.state_dir() / "create.lock")
-    deadline = time.monotonic() + LOCK_TIMEOUT_S
+    deadline = time.monotonic() + _LOCK_TIMEOUT_S
     while not lock.take():
         if time.monotonic() > deadline:
             raise ConflictError(
-                f"another rltui has been creating an experiment for {LOCK_TIMEOUT_S:g} s",
+                f"another rltui has been creating an experiment for {_LOCK_TIMEOUT_S:g} s",
                 hint="see who it is: fuser " + str(lock.path),
             )
-        time.sleep(LOCK_POLL_S)
+        time.sleep(_LOCK_POLL_S)
     try:
         yield
     finally:

@@ -17,7 +17,7 @@ from rltui.services.experiment_files import (
 )
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import read_once
-from rltui.services.recipe import Recipe
+from rltui.services.launch import Launcher
 
 
 def verdicts(
@@ -44,7 +44,7 @@ def verdicts(
     plan = MemoryPlan(
         layout=layout,
         framework=framework,
-        recipe=Recipe(record, layout, framework, choose=choose),
+        recipe=Launcher(record, layout, framework, choose=choose),
         control=ControlFolder(Path(record.output_dir)),
         workspace=Path(record.workspace),
     )

@@ -24,7 +24,7 @@ from rltui.services.intent import IntentFile
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.metrics import read_series
 from rltui.services.models import informed
-from rltui.services.observed import framework_of, is_growing, refuse_observed, title_of
+from rltui.services.runs.observed import framework_of, is_growing, refuse_observed, title_of
 from rltui.services.step_times import StepTimes
 
 

@@ -38,8 +38,8 @@ from rltui.errors import RltuiError
 from rltui.services import processes
 from rltui.services.attempt_life import ended_life, prune_attempts
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.launch import Launch
 from rltui.services.probes import Probe
-from rltui.services.recipe import Launch
 
 logger = logging.getLogger(__name__)
 

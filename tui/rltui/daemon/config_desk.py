@@ -16,11 +16,11 @@ from rltui.daemon.telling import Teller
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, RunFiles
 from rltui.frameworks.conversion import Way
-from rltui.services import trust
+from rltui.services import checkout
 from rltui.services.batch_conversion import conversion
 from rltui.services.config_editor import ConfigEditor
 from rltui.services.config_store import ConfigStore, load_snapshot
-from rltui.services.recipe import Recipe
+from rltui.services.launch import Launcher
 from rltui.services.step_times import StepTimes
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class ConfigDesk:
     def __init__(
         self,
         setup: Setup,
-        recipe: Recipe,
+        recipe: Launcher,
         runners: Mapping[str, ComponentRunner],
         teller: Teller,
         *,
@@ -89,8 +89,8 @@ class ConfigDesk:
         may name them, is broken.
         """
         specs, folder = tuple(self._setup.layout.gpu_source), Path(self._setup.record.layout_file).parent
-        if specs and not trust.is_trusted(folder):
-            return specs, f"not asked: {trust.refusal(folder)}"
+        if specs and not checkout.is_trusted(folder):
+            return specs, f"not asked: {checkout.untrusted(folder)}"
         try:
             return self._recipe.gpu_sources(self.store.files), None
         except ConfigError as error:
@@ -101,8 +101,8 @@ class ConfigDesk:
         """Somebody starts it, so what it runs is meant to be run."""
         record = self._setup.record
         try:
-            trust.grant(
-                trust.run_from(
+            checkout.trust(
+                checkout.programs_of(
                     Path(record.layout_file),
                     self._framework,
                     workspace=self._setup.workspace,

@@ -20,8 +20,8 @@ from rltui.services.config_store import ConfigStore
 from rltui.services.experiment_files import ControlFolder
 from rltui.services.gpu.memory_plan import MemoryPlan, newest_peaks
 from rltui.services.gpu.sampling import GpuReadings
+from rltui.services.launch import Launcher
 from rltui.services.of_files import OfFiles
-from rltui.services.recipe import Recipe
 
 _MEASURES = (ComponentState.WAITING, ComponentState.STARTING)
 """An engine in these states has not measured its device's memory, or is at it."""
@@ -166,7 +166,7 @@ class RemedyDesk:
     def __init__(
         self,
         store: ConfigStore,
-        recipe: Recipe,
+        recipe: Launcher,
         memory: MemoryPlan,
         control: ControlFolder,
         readings: GpuReadings,

@@ -12,7 +12,7 @@ from rltui.frameworks.base import ConfigFiles, ServiceCall
 from rltui.services.config_files import write_passed
 from rltui.services.config_store import ConfigStore
 from rltui.services.gpu.sampling import GpuReadings
-from rltui.services.recipe import Launch, Recipe
+from rltui.services.launch import Launch, Launcher
 
 
 class Launches:
@@ -21,7 +21,7 @@ class Launches:
     def __init__(
         self,
         store: ConfigStore,
-        recipe: Recipe,
+        recipe: Launcher,
         resolved: ResolvedConfigs,
         run_start: RunStart,
         readings: GpuReadings,

@@ -11,9 +11,9 @@ from rltui.core.gpu.devices import chosen_devices
 from rltui.core.gpu.forecast_text import lack_of_memory
 from rltui.core.gpu.report import GpuReport
 from rltui.services import processes
+from rltui.services.launch import Launch
 from rltui.services.orphans import leftovers_text
 from rltui.services.probes import served_model
-from rltui.services.recipe import Launch
 
 
 class Orphans(Protocol):

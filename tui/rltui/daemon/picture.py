@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from rltui.core.api import ComponentState, ComponentStatus, Down, Status
-from rltui.core.inference_activity import InferenceActivity, facts_of
 from rltui.core.lifecycle import Life
+from rltui.core.stalls import InferenceActivity, facts_of
 from rltui.core.text import ssh_host
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.forecast import MemoryOutlook, RemedyDesk
@@ -18,9 +18,9 @@ from rltui.daemon.rollback import RollbackWatch
 from rltui.daemon.setup import Setup
 from rltui.errors import ConfigError
 from rltui.services.config_store import ConfigStore
+from rltui.services.launch import Launcher
 from rltui.services.logs.followed import FollowedLogs
-from rltui.services.observed import is_growing, title_of
-from rltui.services.recipe import Recipe
+from rltui.services.runs.observed import is_growing, title_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Picture:
     setup: Setup
     store: ConfigStore
     rollback: RollbackWatch
-    recipe: Recipe
+    recipe: Launcher
     progress: ProgressTracker
     logs: FollowedLogs
     runners: Mapping[str, ComponentRunner]

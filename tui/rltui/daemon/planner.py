@@ -19,8 +19,8 @@ from rltui.frameworks.base import ConfigFiles
 from rltui.services import layout_files, processes
 from rltui.services.changed_instances import changed_instances
 from rltui.services.edit_preview import EditPreview
-from rltui.services.observed import refuse_observed
-from rltui.services.resume_point import ResumePoints
+from rltui.services.runs.observed import refuse_observed
+from rltui.services.runs.run_folder import ResumePoints
 from rltui.services.shared_configs import shared_configs
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from rltui.core import non_finite
+from rltui.core import metrics
 from rltui.core.api import Concern, Progress
-from rltui.core.metrics import MetricSeries
-from rltui.core.non_finite import NonFinite, NonFiniteWatch
+from rltui.core.metrics import MetricSeries, NonFinite, NonFiniteWatch
 from rltui.frameworks.base import Framework
 from rltui.services.metrics import RunMetrics
 
@@ -39,7 +38,7 @@ class ProgressTracker:
         loss = self._non_finite.now.get(self._framework.metrics.trainer_step)
         if loss is None:
             return figures
-        lost = Concern(word=f"loss is {loss.value}", text=f"{loss}. {non_finite.ADVICE}")
+        lost = Concern(word=f"loss is {loss.value}", text=f"{loss}. {metrics.ADVICE}")
         return figures.model_copy(update={"concerns": (lost, *figures.concerns)})
 
     def began(self, component: str) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 from rltui.daemon.telling import Teller
 from rltui.frameworks.base import ConfigFiles
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.recipe import Recipe
-from rltui.services.resolution import Resolver
+from rltui.services.launch import Launcher
+from rltui.services.resolved_configs import Resolver
 
 FOLDER = "resolved"
 """Below the attempt's folder, and below rltui's own for all of them."""
@@ -19,7 +19,7 @@ class ResolvedConfigs:
     """Makes what a component's layout entry asks for; components that start together share one making."""
 
     def __init__(
-        self, record: ExperimentRecord, control: ControlFolder, recipe: Recipe, teller: Teller
+        self, record: ExperimentRecord, control: ControlFolder, recipe: Launcher, teller: Teller
     ) -> None:
         self._recipe = recipe
         self._teller = teller

@@ -10,7 +10,7 @@ from rltui.daemon.picture import Picture
 from rltui.daemon.telling import Teller
 from rltui.errors import RltuiError
 from rltui.services.experiment_files import write_atomically
-from rltui.services.run_folder import RunFolder
+from rltui.services.runs.run_folder import RunFolder
 
 
 class RunStart:

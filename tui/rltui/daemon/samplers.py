@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 
-from rltui.core import non_finite
-from rltui.core.non_finite import NonFinite
+from rltui.core import metrics
+from rltui.core.metrics import NonFinite
 from rltui.daemon.gpu import GpuWatch
 from rltui.daemon.run_news import concern_alert
 from rltui.daemon.supervisor import Supervisor
@@ -45,7 +45,7 @@ async def follow_logs(supervisor: Supervisor) -> None:
 
 
 def _tell(supervisor: Supervisor, found: Iterable[NonFinite]) -> None:
-    for alert in non_finite.alerts(found):
+    for alert in metrics.non_finite_alerts(found):
         supervisor.teller.alert(alert)
 
 

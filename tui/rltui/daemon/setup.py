@@ -10,7 +10,7 @@ from rltui.frameworks.base import Framework
 from rltui.services import layout_files
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.models import informed
-from rltui.services.observed import framework_of
+from rltui.services.runs.observed import framework_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,19 +13,18 @@ from pathlib import Path
 from typing import Protocol
 
 from rltui.core.api import ComponentState
-from rltui.core.inference_activity import InferenceActivity
 from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import Life
-from rltui.core.stall import Pulse, Signs, StallRule, WatchClock
+from rltui.core.stalls import InferenceActivity, Pulse, Signs, StallRule, WatchClock
 from rltui.daemon.progress import ProgressTracker
 from rltui.daemon.tasks import spawn
 from rltui.daemon.telling import Teller
+from rltui.services.launch import Launch
+from rltui.services.probes import read_activity
 from rltui.services.processes import AttemptRecord, ProcessId
 from rltui.services.processes.identity import descendants, read_stat
-from rltui.services.recipe import Launch
-from rltui.services.run_folder import RunFolder
+from rltui.services.runs.run_folder import RunFolder
 from rltui.services.stack_dump import dump_stacks
-from rltui.services.vllm_metrics import read_activity
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from rltui.core.api import JournalEntry
-from rltui.core.estimate import Times, times_from
+from rltui.core.plan import Times, times_from
 from rltui.services.logs.growing_file import JsonLines
 
 NEWEST_ENTRIES = 500

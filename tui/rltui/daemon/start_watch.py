@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from rltui.core.api import ComponentState
 from rltui.core.failure_cause import FailurePattern, find_cause
-from rltui.core.start_phase import phase_of
+from rltui.core.stalls import phase_of
 from rltui.core.text import duration
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.stalls import log_size

@@ -11,8 +11,8 @@ from pathlib import Path
 from rltui.core.api import EDITS, ComponentState, Down, Plan, Request, Status
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.gpu.report import GpuReport
-from rltui.core.inference_activity import InferenceActivity
 from rltui.core.lifecycle import ExitInfo, Life
+from rltui.core.stalls import InferenceActivity
 from rltui.daemon.broadcast import Message
 from rltui.daemon.causes import Causes
 from rltui.daemon.component import ComponentRunner
@@ -43,12 +43,11 @@ from rltui.services import processes
 from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.intent import IntentFile, failures, intent_of
+from rltui.services.launch import Launch, Launcher
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.models import OwnModels
-from rltui.services.recipe import Launch, Recipe
-from rltui.services.resume_point import ResumePoints
-from rltui.services.run_folder import RunFolder
-from rltui.services.tmux_host import TmuxHost
+from rltui.services.runs.run_folder import ResumePoints, RunFolder
+from rltui.services.tmux import TmuxHost
 
 
 class Supervisor:
@@ -67,7 +66,7 @@ class Supervisor:
         self.gpu_readings = GpuReadings()
         self.runners = {spec.id: ComponentRunner(spec=spec, around=self) for spec in setup.layout.component}
         self._stop_order = tuple(reversed(setup.layout.start_order()))
-        recipe = Recipe(record, setup.layout, setup.framework, choose=self.gpu_readings.chosen)
+        recipe = Launcher(record, setup.layout, setup.framework, choose=self.gpu_readings.chosen)
         self.config = ConfigDesk(setup, recipe, self.runners, self.teller, progress=lambda: self.progress)
         store = self.config.store
         self.folder = RunFolder(Path(record.run_dir), self.config.run_files(), Path(record.output_dir))

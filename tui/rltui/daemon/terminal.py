@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rltui.daemon.shim import program as shim_program
 from rltui.services.experiment_files import ExperimentRecord
-from rltui.services.tmux_host import TmuxHost, session_name
+from rltui.services.tmux import TmuxHost, session_name
 
 _SHIM = Path(shim_program.__file__).with_name("__main__.py")
 

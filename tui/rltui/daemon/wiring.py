@@ -9,10 +9,10 @@ from rltui.daemon.component import ComponentRunner
 from rltui.daemon.progress import ProgressTracker
 from rltui.daemon.setup import Setup
 from rltui.services.gpu.memory_plan import MemoryPlan
+from rltui.services.launch import Launcher
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.metrics import RunMetrics, earlier_logs
-from rltui.services.recipe import Recipe
-from rltui.services.run_folder import RunFolder
+from rltui.services.runs.run_folder import RunFolder
 
 
 def progress_of(
@@ -33,7 +33,7 @@ def progress_of(
     return ProgressTracker(metrics, setup.framework, setup.components)
 
 
-def memory_plan_of(setup: Setup, recipe: Recipe) -> MemoryPlan:
+def memory_plan_of(setup: Setup, recipe: Launcher) -> MemoryPlan:
     """Forecasts for the components of `setup`."""
     return MemoryPlan(
         layout=setup.layout,

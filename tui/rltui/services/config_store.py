@@ -13,7 +13,7 @@ from types import MappingProxyType
 from rltui.core.config_report import DerivedValue, KnobInfo, KnobTable, KnobValue, PendingKnob, Problem
 from rltui.core.knob_values import resolve_edits
 from rltui.core.knobs import Knob, TomlValue
-from rltui.core.run_health import large_step
+from rltui.core.metrics import large_step
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.frameworks.config_data import as_passed, values_of

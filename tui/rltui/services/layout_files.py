@@ -10,7 +10,6 @@ import platformdirs
 from pydantic import BaseModel, ValidationError
 
 from rltui import paths
-from rltui.core.instances import expanded
 from rltui.core.layout import (
     ComponentSpec,
     GpuSourceSpec,
@@ -21,6 +20,7 @@ from rltui.core.layout import (
     Screen,
     Stall,
     Stop,
+    expanded,
 )
 from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError

@@ -9,9 +9,9 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-LARGEST = 16 << 20
+_LARGEST = 16 << 20
 """Of a file that is read as a whole, in bytes."""
-FOR_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_FOR_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 """The right to write, of anybody but the owner."""
 
 
@@ -29,7 +29,7 @@ def open_own(path: Path, flags: int) -> int:
         raise
     info = os.fstat(descriptor)
     reason = None if stat.S_ISREG(info.st_mode) else "it is no regular file"
-    if reason := reason or why_foreign(info, path.parent):
+    if reason := reason or _why_foreign(info, path.parent):
         os.close(descriptor)
         raise _refused(path, reason)
     return descriptor
@@ -42,9 +42,9 @@ def read_own(path: Path) -> bytes:
         OSError: as `open_own`; `EFBIG` where it is too large to be one.
     """
     with open(open_own(path, os.O_RDONLY), "rb") as file:
-        content = file.read(LARGEST + 1)
-    if len(content) > LARGEST:
-        raise OSError(errno.EFBIG, f"it is larger than {LARGEST >> 20} MiB", str(path))
+        content = file.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise OSError(errno.EFBIG, f"it is larger than {_LARGEST >> 20} MiB", str(path))
     return content
 
 
@@ -60,21 +60,21 @@ def why_folder_is_foreign(folder: Path) -> str | None:
         return "it is a symbolic link"
     if not stat.S_ISDIR(info.st_mode):
         return "it is no folder"
-    return why_foreign(info, folder.parent)
+    return _why_foreign(info, folder.parent)
 
 
-def why_foreign(info: os.stat_result, folder: Path) -> str | None:
+def _why_foreign(info: os.stat_result, folder: Path) -> str | None:
     """Why what has this `info` and lies in `folder` cannot be the user's own; `None` where it can.
 
     Some file systems give every file one owner or mode (NFS with squashed users, FUSE): there, whatever a new
     file of ours gets is ours.
     """
-    if info.st_uid in (os.getuid(), 0) and not info.st_mode & FOR_OTHERS:
+    if info.st_uid in (os.getuid(), 0) and not info.st_mode & _FOR_OTHERS:
         return None
     usual = _of_a_new_file(folder)
     if info.st_uid not in (os.getuid(), 0, usual.st_uid if usual else None):
         return f"it belongs to another user, number {info.st_uid}"
-    if info.st_mode & FOR_OTHERS & ~(usual.st_mode if usual else 0):
+    if info.st_mode & _FOR_OTHERS & ~(usual.st_mode if usual else 0):
         return "others may write to it"
     return None
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rltui.core.config_report import DerivedValue
-from rltui.core.metrics import MetricSeries
-from rltui.core.step_estimate import StepSample, estimate_step
+from rltui.core.metrics import MetricSeries, StepSample, estimate_step
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.frameworks.config_data import values_of

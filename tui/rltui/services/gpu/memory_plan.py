@@ -24,9 +24,9 @@ from rltui.frameworks.memory_levers import LEVERS
 from rltui.services.config_store import load_snapshot
 from rltui.services.experiment_files import ControlFolder, write_atomically
 from rltui.services.gpu.model_files import model_folder, read_shape
+from rltui.services.launch import Launcher
 from rltui.services.of_files import OfFiles
 from rltui.services.own_files import read_own
-from rltui.services.recipe import Recipe
 
 _FILE = "gpu.json"
 
@@ -206,7 +206,7 @@ class MemoryPlan:
         *,
         layout: Layout,
         framework: Framework,
-        recipe: Recipe,
+        recipe: Launcher,
         control: ControlFolder,
         workspace: Path,
     ) -> None:

@@ -21,7 +21,7 @@ from rltui.core.toml_scan import BOM
 from rltui.core.toml_values import format_key
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Checkout, Framework, OwnValidation
-from rltui.services import checkout, trust
+from rltui.services import checkout
 from rltui.services.config_files import LoadedFiles
 from rltui.services.config_problems import located
 from rltui.services.models.state import Schemas, keep, kept, state_of
@@ -271,8 +271,8 @@ def _refuse_untrusted(known: Checkout, interpreter: Sequence[str]) -> None:
     """
     folder, named = Path(interpreter[0]).parents[2], os.environ.get(known.variable)
     is_named = named is not None and folder == Path(named).expanduser().absolute()
-    if not is_named and not trust.is_trusted(folder):
-        raise ConfigError(trust.refusal(folder))
+    if not is_named and not checkout.is_trusted(folder):
+        raise ConfigError(checkout.untrusted(folder))
 
 
 def _why_not(answer: Answer) -> str | None:
