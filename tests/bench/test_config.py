@@ -17,7 +17,7 @@ from rltui.core.api import JournalEntry, Request
 from rltui.frameworks.generic import GENERIC
 from rltui.services.config_editor import ConfigEditor
 from rltui.services.config_store import ConfigStore
-from rltui.services.experiment_files import ControlFolder
+from rltui.services.runs.experiment_files import ControlFolder
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(300)]
 

@@ -13,7 +13,7 @@ from rltui.cli import main, opening
 from rltui.cli.choosing import chosen_framework
 from rltui.cli.terminal import answered
 from rltui.frameworks.registry import AmbiguousConfigError
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 
 class Terminal(io.StringIO):

@@ -13,8 +13,8 @@ from rltui.client import launch, ports
 from rltui.client.offline import open_store
 from rltui.frameworks import registry
 from rltui.services import layout_files, processes
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.launch import Launcher
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 RL = """\
 max_steps = 20

@@ -16,8 +16,8 @@ from rltui.daemon.telling import Teller
 from rltui.errors import ConfigError
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.config_files import load, write_snapshot
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.launch import Launcher
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 BROKEN = "[orchestrator\n"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rltui.daemon.planner import _changed_layout
 from rltui.daemon.setup import Setup
-from rltui.services.experiment_files import ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 
 LAYOUT = '[[component]]\nid = "a"\ncommand = ["sleep", "9"]\n'
 

@@ -9,7 +9,7 @@ import pytest
 from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.generic import GENERIC
 from rltui.services.changed_instances import changed_instances
-from rltui.services.experiment_files import ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 
 NOW = {"env_servers.train": ("a", "c"), "env_servers.eval": ("x",)}
 

@@ -19,8 +19,8 @@ from rltui.services.config_editor import ConfigEditor
 from rltui.services.config_store import ConfigStore
 from rltui.services.edit_history import EditHistory
 from rltui.services.edit_intent import EditIntent
-from rltui.services.experiment_files import ControlFolder
 from rltui.services.journal_file import read_journal
+from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.toml_source import parse, sha_of
 
 OLD = "max_steps = 20\nname = 'a'\n"

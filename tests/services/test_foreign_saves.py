@@ -20,7 +20,7 @@ from rltui.services import atomic_write, file_exchange
 from rltui.services.atomic_write import Change, ForeignSaveError, replace_files
 from rltui.services.config_editor import ConfigEditor
 from rltui.services.config_store import ConfigStore
-from rltui.services.experiment_files import ControlFolder
+from rltui.services.runs.experiment_files import ControlFolder
 
 
 class NoJournal:

@@ -25,12 +25,12 @@ from rltui.errors import ConfigError
 from rltui.frameworks import registry
 from rltui.services import toml_source
 from rltui.services.attempt_life import explained
-from rltui.services.experiment_files import ControlFolder
 from rltui.services.gpu.memory_plan import read_peaks
 from rltui.services.intent import IntentFile
 from rltui.services.journal_file import read_journal
 from rltui.services.metrics import RunMetrics
 from rltui.services.processes import read_attempt
+from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.observed import written_max_steps
 from rltui.services.runs.run_folder import RunFolder
 

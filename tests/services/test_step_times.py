@@ -9,7 +9,7 @@ from rltui.core.config_report import DerivedValue
 from rltui.core.metrics import MetricSeries
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.config_files import load, write_snapshot
-from rltui.services.experiment_files import ControlFolder
+from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.step_times import StepTimes
 
 TOKENS_KEY = "train/agg/effective/agent/num_total_tokens/mean"

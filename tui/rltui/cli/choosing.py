@@ -10,7 +10,7 @@ from rltui.cli.terminal import chosen
 from rltui.client import creation
 from rltui.frameworks import registry
 from rltui.frameworks.registry import AmbiguousConfigError
-from rltui.services.experiment_files import known_experiments
+from rltui.services.runs.experiments import known_experiments
 
 
 def chosen_framework(

@@ -15,7 +15,7 @@ from rltui.core.api import Request
 from rltui.core.config_report import Conversion
 from rltui.errors import ConfigError
 from rltui.frameworks.conversion import Way
-from rltui.services.experiment_files import ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 
 
 def convert(arguments: argparse.Namespace) -> int:

@@ -17,7 +17,9 @@ from rltui.client import creation, launch
 from rltui.client.observation import Look, observe
 from rltui.core.api import Request
 from rltui.errors import RltuiError
-from rltui.services.experiment_files import check_name, find_experiment, make_folder, same_folder
+from rltui.services.own_files import make_folder
+from rltui.services.runs.experiment_files import same_folder
+from rltui.services.runs.experiments import check_name, find_experiment
 from rltui.services.runs.run_folder import next_free
 
 DEMO_FOLDER = Path("outputs/demo")

@@ -12,7 +12,7 @@ from rltui.cli.knobs import Row, changed, read_table, value_text
 from rltui.cli.status import read_status
 from rltui.client import launch
 from rltui.errors import UsageError
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 if TYPE_CHECKING:
     from rltui.core.config_report import ConfigDiff

@@ -22,8 +22,8 @@ from rltui.frameworks import registry
 from rltui.services.config_editor import ConfigEditor
 from rltui.services.config_files import named
 from rltui.services.config_store import ConfigStore
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.models import OwnModels
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.observed import refuse_observed
 from rltui.services.shared_configs import shared_configs
 

@@ -14,7 +14,7 @@ from rltui.client import launch
 from rltui.core.knob_matches import IN_TEXT, pattern, rank
 from rltui.core.toml_values import format_value
 from rltui.errors import UsageError
-from rltui.services.experiment_files import ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 
 Row = dict[str, Any]
 """`KnobInfo`, as JSON has it."""

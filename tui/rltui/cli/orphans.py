@@ -23,9 +23,9 @@ from rltui.daemon.journal import Journal
 from rltui.errors import RltuiError, UsageError
 from rltui.services import orphans as leftovers
 from rltui.services import processes
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.gpu.sampling import read_once
 from rltui.services.processes import ProcessId
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.observed import refuse_observed
 from rltui.services.strangers import strangers
 

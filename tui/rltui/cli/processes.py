@@ -14,7 +14,7 @@ from rltui.client import launch
 from rltui.client.down import send_away
 from rltui.core.api import Plan, Request
 from rltui.errors import ConflictError
-from rltui.services.experiment_files import ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.observed import refuse_observed
 
 

@@ -18,7 +18,8 @@ from rltui.client.wire import Wire
 from rltui.core.api import Plan, Request
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.config_files import named
-from rltui.services.experiment_files import ControlFolder, forget
+from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.runs.experiments import forget
 
 
 def wish_of(arguments: argparse.Namespace) -> creation.Wish:

@@ -23,9 +23,9 @@ from rltui.core.layout import Screen
 from rltui.core.lines import LogSource
 from rltui.errors import RltuiError
 from rltui.services import layout_files, outside
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.logs.index import LogFile
-from rltui.services.supervisor_socket import find_socket
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import find_socket
 
 _START_TIMEOUT_S = 60.0
 """For another rltui to start a supervisor: it has limits of its own, which are shorter."""

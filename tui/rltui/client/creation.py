@@ -25,18 +25,11 @@ from rltui.frameworks.generic import GENERIC, fitted
 from rltui.services import checkout, layout_files, toml_source
 from rltui.services.config_files import detect, load
 from rltui.services.config_store import ConfigStore
-from rltui.services.experiment_files import (
-    ControlFolder,
-    ExperimentRecord,
-    default_output_dir,
-    find_experiment,
-    forget,
-    free_name,
-    make_folder,
-    new_record,
-)
 from rltui.services.file_lock import FileLock
 from rltui.services.models import OwnModels
+from rltui.services.own_files import make_folder
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import default_output_dir, find_experiment, forget, free_name, new_record
 from rltui.services.runs.run_folder import ResumePoint, ResumePoints, RunFolder, next_free
 from rltui.services.shared_configs import shared_configs
 from rltui.services.shell import keep_shell, make_room_for_files

@@ -12,13 +12,8 @@ from rltui import paths
 from rltui.client.last_status import kept
 from rltui.client.wire import CONNECT_TIMEOUT_S, SupervisorGoneError, Wire
 from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
-from rltui.services.experiment_files import (
-    ControlFolder,
-    ExperimentRecord,
-    find_experiment,
-    known_experiments,
-)
-from rltui.services.supervisor_socket import find_socket
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import find_experiment, find_socket, known_experiments
 
 _START_TIMEOUT_S = 15.0
 _POLL_S = 0.05

@@ -13,14 +13,8 @@ from rltui.client.creation import alone
 from rltui.errors import ConflictError, UsageError
 from rltui.frameworks import registry
 from rltui.services import layout_files
-from rltui.services.experiment_files import (
-    ControlFolder,
-    ExperimentRecord,
-    check_name,
-    find_experiment,
-    known_experiments,
-    same_folder,
-)
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
+from rltui.services.runs.experiments import check_name, find_experiment, known_experiments
 from rltui.services.runs.observed import find_run
 
 LAYOUT = "watch"

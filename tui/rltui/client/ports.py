@@ -15,8 +15,9 @@ from rltui.errors import ConfigError
 from rltui.frameworks import overrides
 from rltui.frameworks.base import ConfigFiles, PortKnob, RunContext
 from rltui.services import layout_files, processes
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord, known_experiments
 from rltui.services.probes import served_model
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import known_experiments
 from rltui.services.runs.observed import framework_of
 
 _OVERRIDES = "{overrides}"

@@ -30,9 +30,9 @@ from rltui.daemon.start_watch import watch_starts
 from rltui.daemon.supervisor import Supervisor
 from rltui.daemon.tasks import go_on
 from rltui.errors import ConflictError, RltuiError
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.file_lock import FileLock
-from rltui.services.supervisor_socket import place_socket
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import place_socket
 from rltui.services.tmux import TmuxHost
 
 logger = logging.getLogger("rltui.daemon")

@@ -12,8 +12,8 @@ from rltui.core.layout import ComponentSpec
 from rltui.daemon.attempt_spec import read_launch, spec_age_s, write_spec
 from rltui.errors import RltuiError
 from rltui.services import processes
-from rltui.services.experiment_files import ControlFolder
 from rltui.services.launch import Launch
+from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.shell import read_shell
 
 SPAWN_TIMEOUT_S = 20.0

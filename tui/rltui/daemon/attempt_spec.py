@@ -9,9 +9,8 @@ from typing import Any
 
 from rltui.core.gpu.devices import GpuChoice
 from rltui.core.layout import ComponentSpec, Ready
-from rltui.services.experiment_files import write_atomically
 from rltui.services.launch import Launch
-from rltui.services.own_files import read_own
+from rltui.services.own_files import read_own, write_atomically
 
 _FILE = "spec.json"
 

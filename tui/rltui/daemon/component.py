@@ -37,9 +37,9 @@ from rltui.daemon.tasks import spawn
 from rltui.errors import RltuiError
 from rltui.services import processes
 from rltui.services.attempt_life import ended_life, prune_attempts
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.launch import Launch
 from rltui.services.probes import Probe
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 logger = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ from rltui.core.api import Alert, Orphan
 from rltui.core.gpu.report import GpuReport
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.telling import Teller
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.orphans import described, end, find_leftovers, leftovers_text
 from rltui.services.processes import Leftover
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.strangers import strangers
 
 ROUNDS = 3

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from rltui.daemon.telling import Teller
 from rltui.frameworks.base import ConfigFiles
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.launch import Launcher
 from rltui.services.resolved_configs import Resolver
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 FOLDER = "resolved"
 """Below the attempt's folder, and below rltui's own for all of them."""

@@ -9,7 +9,7 @@ from rltui.core.api import Plan, Request
 from rltui.daemon.picture import Picture
 from rltui.daemon.telling import Teller
 from rltui.errors import RltuiError
-from rltui.services.experiment_files import write_atomically
+from rltui.services.own_files import write_atomically
 from rltui.services.runs.run_folder import RunFolder
 
 

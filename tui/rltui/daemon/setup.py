@@ -8,8 +8,8 @@ from pathlib import Path
 from rltui.core.layout import Layout
 from rltui.frameworks.base import Framework
 from rltui.services import layout_files
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.models import informed
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.observed import framework_of
 
 

@@ -40,12 +40,12 @@ from rltui.daemon.transactions import Transactions
 from rltui.daemon.wiring import memory_plan_of, progress_of
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services import processes
-from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.intent import IntentFile, failures, intent_of
 from rltui.services.launch import Launch, Launcher
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.models import OwnModels
+from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.run_folder import ResumePoints, RunFolder
 from rltui.services.tmux import TmuxHost
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from rltui.daemon.shim import program as shim_program
-from rltui.services.experiment_files import ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.tmux import TmuxHost, session_name
 
 _SHIM = Path(shim_program.__file__).with_name("__main__.py")

@@ -12,8 +12,8 @@ from rltui.errors import UsageError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.config_data import as_passed
 from rltui.services.config_files import LoadedFiles, read_snapshot
-from rltui.services.experiment_files import ControlFolder
 from rltui.services.file_diff import text_diff
+from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.toml_source import Source
 
 

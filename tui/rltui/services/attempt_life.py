@@ -13,9 +13,9 @@ from rltui.core.failure_cause import FailurePattern, find_cause
 from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import Ended, ExitInfo, Life, Spawned, advance
 from rltui.services import processes
-from rltui.services.experiment_files import ControlFolder
 from rltui.services.failure_log import cause_of_end, last_lines
 from rltui.services.processes import AttemptRecord
+from rltui.services.runs.experiment_files import ControlFolder
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rltui.core.config_report import Problem
 from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.services.experiment_files import ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 
 
 def changed_instances(

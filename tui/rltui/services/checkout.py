@@ -14,7 +14,7 @@ from rltui.core.template import Missing
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import Checkout, Framework
 from rltui.services import layout_files
-from rltui.services.experiment_files import make_folder, write_atomically
+from rltui.services.own_files import make_folder, write_atomically
 
 VENV_PROGRAMS = ".venv/bin"
 

@@ -24,8 +24,8 @@ from rltui.services.edit_history import EditHistory
 from rltui.services.edit_intent import EditIntent, Journal
 from rltui.services.edit_preview import EditPreview
 from rltui.services.edited_source import edited
-from rltui.services.experiment_files import ControlFolder
 from rltui.services.knob_rows import Running
+from rltui.services.runs.experiment_files import ControlFolder
 
 _LONGEST_DIFF = 100_000
 """Characters of a diff that the journal takes."""

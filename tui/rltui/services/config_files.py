@@ -13,7 +13,7 @@ from rltui.errors import ConfigError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
 from rltui.services import checkout, toml_source
-from rltui.services.experiment_files import make_folder, write_atomically
+from rltui.services.own_files import make_folder, write_atomically
 from rltui.services.toml_source import Source
 
 _PASSED = "passed.json"

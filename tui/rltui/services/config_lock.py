@@ -12,8 +12,8 @@ from pathlib import Path
 
 from rltui import paths
 from rltui.errors import ConflictError
-from rltui.services.experiment_files import make_folder
 from rltui.services.file_lock import FileLock
+from rltui.services.own_files import make_folder
 
 WAIT_S = 2.0
 """For whoever writes: that takes milliseconds, unless the disk hangs."""

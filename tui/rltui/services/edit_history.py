@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from rltui.core.edit_log import EditLog, EditRecord
 from rltui.errors import RltuiError
-from rltui.services.experiment_files import make_folder, write_atomically
 from rltui.services.logs.growing_file import JsonLines
+from rltui.services.own_files import make_folder, write_atomically
 from rltui.services.toml_source import Source, sha_of
 
 KEPT_BACKUPS = 500

@@ -20,7 +20,7 @@ from rltui.services import toml_source
 from rltui.services.atomic_write import Change, replace_files, tidy
 from rltui.services.config_lock import config_lock
 from rltui.services.edit_history import EditHistory
-from rltui.services.experiment_files import write_atomically
+from rltui.services.own_files import write_atomically
 from rltui.services.toml_source import sha_of
 
 

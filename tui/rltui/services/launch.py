@@ -25,7 +25,6 @@ from rltui.frameworks.config_data import values_of
 from rltui.frameworks.generic import CONFIG
 from rltui.frameworks.resolutions import needed
 from rltui.services.checkout import run_prefix
-from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.gpu.cuda import (
     DEVICE_ORDER,
     VISIBLE_DEVICES,
@@ -38,6 +37,7 @@ from rltui.services.gpu.cuda import (
 )
 from rltui.services.of_files import OfFiles
 from rltui.services.resolved_configs import read_made
+from rltui.services.runs.experiment_files import ExperimentRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from rltui.core.layout import (
 from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError
 from rltui.services import model_faults, toml_source
-from rltui.services.experiment_files import ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 
 _TABLES: Mapping[str, type[BaseModel]] = {
     "component": ComponentSpec,

@@ -10,9 +10,9 @@ from typing import Any
 from rltui.core.lines import decode_line, plain_text
 from rltui.core.metrics import MetricSeries
 from rltui.frameworks.base import Framework, no_rows
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.journal_file import read_journal
 from rltui.services.logs.growing_file import AppendedLines, JsonLines
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.observed import framework_of
 from rltui.services.runs.run_folder import RunFolder
 

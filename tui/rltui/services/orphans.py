@@ -10,8 +10,8 @@ from rltui.core.api import Orphan
 from rltui.core.gpu.report import GpuReport
 from rltui.core.text import short_command
 from rltui.services import processes
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.processes import Leftover, ProcessId
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 NEWEST_ATTEMPTS = 20
 """Attempts of a component whose records are searched. Older ones are found by their tag alone."""

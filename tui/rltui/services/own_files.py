@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
 import tempfile
-from contextlib import suppress
 from pathlib import Path
+
+from rltui.errors import RltuiError
 
 _LARGEST = 16 << 20
 """Of a file that is read as a whole, in bytes."""
@@ -81,10 +83,41 @@ def _why_foreign(info: os.stat_result, folder: Path) -> str | None:
 
 def _of_a_new_file(folder: Path) -> os.stat_result | None:
     """What a private file made in `folder` gets."""
-    with suppress(OSError), tempfile.TemporaryFile(dir=folder) as file:
+    with contextlib.suppress(OSError), tempfile.TemporaryFile(dir=folder) as file:
         return os.fstat(file.fileno())
     return None
 
 
 def _refused(path: Path, reason: str) -> PermissionError:
     return PermissionError(errno.EPERM, reason, str(path))
+
+
+def make_folder(folder: Path, *, mode: int = 0o777) -> None:
+    """Make a folder, with `mode` less the umask, and its parents.
+
+    Raises:
+        RltuiError: naming the folder and what the system said.
+    """
+    try:
+        folder.mkdir(mode=mode, parents=True, exist_ok=True)
+    except OSError as error:
+        raise RltuiError(
+            f"cannot make the folder {folder}: {error.strerror}", hint="choose another with -o OUTPUT_DIR"
+        ) from error
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file of rltui's own as a whole. Nobody else may read it.
+
+    Raises:
+        RltuiError: naming the file and what the system said; the old content is still there.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(open_own(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
+            file.write(content)
+        temporary.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):  # a folder that is read-only or gone
+            temporary.unlink()
+        raise RltuiError(f"cannot write {path}: {error.strerror}", hint="is the disk full?") from error

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rltui.services import processes
-from rltui.services.experiment_files import ControlFolder
+from rltui.services.runs.experiment_files import ControlFolder
 
 _TAG = "RLTUI_EXPERIMENT"
 _SHIM = "/daemon/shim/__main__.py"

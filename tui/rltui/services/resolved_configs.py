@@ -25,7 +25,7 @@ from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Resolution
 from rltui.frameworks.resolutions import is_many
 from rltui.services import outside
-from rltui.services.experiment_files import write_atomically
+from rltui.services.own_files import write_atomically
 
 _SCRATCH = "{scratch}"
 KEPT_S = 600.0

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from rltui.core.config_report import Problem
 from rltui.services import processes
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord, known_experiments
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import known_experiments
 
 
 def shared_configs(files: Iterable[str | Path], own: ExperimentRecord | None = None) -> tuple[Problem, ...]:

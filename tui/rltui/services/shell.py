@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from rltui.errors import RltuiError
-from rltui.services.experiment_files import ControlFolder, write_atomically
 from rltui.services.outside import OUTER_VARIABLES
-from rltui.services.own_files import read_own
+from rltui.services.own_files import read_own, write_atomically
+from rltui.services.runs.experiment_files import ControlFolder
 
 _FILE = "shell.json"
 _LONGEST_VARIABLE = 8000

@@ -11,7 +11,7 @@ from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.frameworks.config_data import values_of
 from rltui.services.config_store import load_snapshot
-from rltui.services.experiment_files import ControlFolder
+from rltui.services.runs.experiment_files import ControlFolder
 
 TOKENS, ROLLOUTS = "tokens", "rollouts"
 

@@ -10,10 +10,11 @@ from pathlib import Path, PurePath
 from rltui.core.api import Orphan
 from rltui.core.gpu.report import GpuProcess, GpuReport
 from rltui.services import processes
-from rltui.services.experiment_files import BrokenExperiment, ControlFolder, listed_experiments
 from rltui.services.process_origin import origin, read_trace
 from rltui.services.processes import AttemptRecord, ProcessId
 from rltui.services.processes.identity import read_stat
+from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.runs.experiments import BrokenExperiment, listed_experiments
 
 _PROGRAM_WORDS = 8
 """So many words at the beginning of a command line may say which program it is."""

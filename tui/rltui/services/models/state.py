@@ -14,8 +14,8 @@ import orjson
 from rltui import paths
 from rltui.errors import RltuiError
 from rltui.frameworks.base import OwnValidation
-from rltui.services.experiment_files import make_folder, write_atomically
 from rltui.services.models import script
+from rltui.services.own_files import make_folder, write_atomically
 
 MOST_KEPT = 20
 OTHER_SOURCES = ("pyproject.toml", "uv.lock")

@@ -21,7 +21,7 @@ from rltui.frameworks.base import Framework
 from rltui.frameworks.generic import GENERIC, fitted
 from rltui.frameworks.output_tree import LOOKED_INTO, framework_of_tree
 from rltui.services import layout_files
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.toml_source import content_of
 
 _FILES: tuple[tuple[str, Callable[[str], Any]], ...] = (

@@ -15,7 +15,7 @@ from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Framework, RunFiles
 from rltui.frameworks.config_data import value_at
 from rltui.services.config_store import load_snapshot
-from rltui.services.experiment_files import ControlFolder
+from rltui.services.runs.experiment_files import ControlFolder
 
 _STEP = re.compile(r"step_(0|[1-9]\d{0,14})")
 """The whole name of a folder that a framework makes: `best_step_400` and `step_0400` are a person's."""

@@ -16,9 +16,9 @@ from rltui.core.template import TemplateValue
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework, Resolution, RunContext
 from rltui.frameworks.generic import GENERIC
-from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.gpu.cuda import DEVICE_ORDER
 from rltui.services.launch import Launcher
+from rltui.services.runs.experiment_files import ExperimentRecord
 
 DEVICES = tuple(GpuDevice(index=index, uuid=f"GPU-{index}f00", name="NVIDIA L4") for index in range(3))
 
