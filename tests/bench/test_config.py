@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from tests.bench.table import Row
 from tests.bench.usage import middle
-from tests.core.toml_documents import long_document
+from tests.core.toml.documents import long_document
 
-from rltui.core import tomldoc
 from rltui.core.api import JournalEntry, Request
+from rltui.core.toml import edit
 from rltui.frameworks.generic import GENERIC
 from rltui.services.config_editor import ConfigEditor
 from rltui.services.config_store import ConfigStore
@@ -55,7 +55,7 @@ def test_an_edit_of_500_lines(tmp_path: Path, table: list[Row]) -> None:
     table.append(
         Row(
             f"edit of a text, {LINES} lines",
-            seconds(lambda n: tomldoc.edit(text, {"table30.key": n + 1000})),
+            seconds(lambda n: edit.edit(text, {"table30.key": n + 1000})),
             "s",
             "tomllib.loads",
             parse_s,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.fakes.experiment import NOW, ORPHANS, running_status
+from tests.fakes.experiment import NOW, running_status
 from tests.ui.trouble import (
     GPU_REASON,
     REMEDIES,
@@ -18,22 +18,16 @@ from tests.ui.trouble import (
 )
 
 from rltui.cli.diff import ENDED
-from rltui.cli.output import command, plan_text
-from rltui.cli.status import SYMBOLS, as_text
+from rltui.cli.status import as_text, remedy_command
 from rltui.cli.waiting import wait_until_settled
 from rltui.client.wire import Wire
-from rltui.core.api import ALIVE_STATES, ComponentState, Down, Lost, Orphan, Plan, Status
+from rltui.core.api import ALIVE_STATES, ComponentState, Down, Status
 from rltui.core.gpu.report import Remedy
 from rltui.errors import ComponentFailedError, RltuiError
-from rltui.ui.states import LOOKS
 
 
 def lines(status: Status) -> list[str]:
     return as_text(status.model_dump(mode="json"), NOW).splitlines()
-
-
-def test_symbols_are_those_of_the_screen() -> None:
-    assert {state.value: look.symbol for state, look in LOOKS.items()} == SYMBOLS
 
 
 def test_states_without_a_process_are_those_of_the_api() -> None:
@@ -68,7 +62,7 @@ def test_status_says_what_ran_out_of_memory_and_what_to_type() -> None:
 
 def test_the_command_of_a_remedy_is_one_for_a_shell() -> None:
     edits = {"a b": None, "trainer.model.ac": True}
-    assert command(Remedy(title="", reason="", edits=edits)) == (
+    assert remedy_command(Remedy(title="", reason="", edits=edits)) == (
         "rltui set --unset 'a b' trainer.model.ac=true --restart"
     )
 
@@ -93,54 +87,6 @@ def test_status_lists_leftovers_and_what_to_do() -> None:
         "  ⚠ leftover: pid 4712 python -c worker · of inference attempt 1 · :8000",
         "    end what is left over: rltui orphans --free",
     ]
-
-
-RESTART_WORDS = """\
-end first leftover pid 4711 VLLM::EngineCore · of inference attempt 1 · 4m12s · 58.0 GiB
-stop   trainer
-start  trainer
-  goes on from checkpoint 10; 2 completed steps will be repeated, and 37 rollouts in flight are lost
-  ready in about 45s, as before
-"""
-
-
-@pytest.mark.parametrize(
-    ("plan", "words"),
-    [
-        (
-            Plan(
-                stop=("trainer",),
-                start=("trainer",),
-                free=ORPHANS[:1],
-                lost=Lost(steps=2, resume_step=10, rollouts=37),
-                estimate_s=45.2,
-            ),
-            RESTART_WORDS,
-        ),
-        (
-            Plan(action="stop", stop=("trainer",), lost=Lost(steps=2, rollouts=1), estimate_s=0.4),
-            "stop   trainer\n  1 rollout in flight is lost\n  done in a moment, as before\n",
-        ),
-        (
-            Plan(action="free", free=ORPHANS[1:], keep=("trainer",)),
-            "end    leftover pid 4712 python -c worker · of inference attempt 1 · :8000\nkeep   trainer\n",
-        ),
-        (
-            Plan(
-                action="free",
-                free=(
-                    Orphan(pid=7, start=1, command="python train.py", gpu_bytes=12 << 30, evidence="gpu"),
-                    Orphan(pid=8, start=1, command="serve", experiment="old", component="inference"),
-                ),
-            ),
-            "end    pid 7 python train.py · 12.0 GiB\nend    leftover pid 8 serve · of old/inference\n",
-        ),
-        (Plan(), ""),
-    ],
-    ids=["restart", "stop", "free", "free-others", "nothing"],
-)
-def test_plan_text(plan: Plan, words: str) -> None:
-    assert plan_text(plan) == words
 
 
 class ScriptedWire:

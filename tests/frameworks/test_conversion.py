@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rltui.core.config_data import value_at
 from rltui.core.config_report import KnobInfo, Problem
 from rltui.frameworks import registry
-from rltui.frameworks.base import BatchKnobs, ConfigFile, ConfigFiles, Framework
-from rltui.frameworks.config_data import value_at, values_of
+from rltui.frameworks.base import BatchKnobs, ConfigFile, ConfigFiles, Framework, values_of
 from rltui.frameworks.conversion import convert, other_way
 from rltui.frameworks.tinyrl import TINYRL
 

@@ -11,7 +11,7 @@ import pytest
 from rltui.core.config_report import KnobInfo
 from rltui.core.gpu.remedies import remedies
 from rltui.core.gpu.report import OutOfMemory, Remedy
-from rltui.core.tomldoc import edit
+from rltui.core.toml.edit import edit
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.memory_levers import LEVERS

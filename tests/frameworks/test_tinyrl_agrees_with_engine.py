@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from rltui.core import tomldoc
+from rltui.core.config_data import value_at
 from rltui.core.knobs import Knob
+from rltui.core.toml import edit
 from rltui.frameworks.base import ConfigFile, ConfigFiles
-from rltui.frameworks.config_data import value_at
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.frameworks.tinyrl.configs import CONFIGS
 from rltui.tinyrl.config import RlConfig
@@ -105,13 +105,13 @@ def test_one_edit_gets_the_same_verdict(knob: Knob) -> None:
     for value in ODD:
         if isinstance(value, float) and value - value != 0 and knob.kind == "float":
             continue  # the engine takes them
-        text = tomldoc.edit(BASE[knob.file], {knob.key: value})
+        text = edit.edit(BASE[knob.file], {knob.key: value})
         assert framework_accepts(knob.file, text) == engine_accepts(knob.file, text), text
 
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_a_folder_must_have_a_name(name: str) -> None:
-    assert not framework_accepts("rl", tomldoc.edit(BASE["rl"], {name: ""}))
+    assert not framework_accepts("rl", edit.edit(BASE["rl"], {name: ""}))
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ BATCHING = [
     st.dictionaries(st.sampled_from(BATCHING), st.sampled_from([1, 2, 8, 12, 16, 64, 128, 256]), max_size=5)
 )
 def test_several_edits_get_the_same_verdict(edits: dict[Knob, int]) -> None:
-    text = tomldoc.edit(BASE["rl"], {knob.key: value for knob, value in edits.items()})
+    text = edit.edit(BASE["rl"], {knob.key: value for knob, value in edits.items()})
     assert framework_accepts("rl", text) == engine_accepts("rl", text), text
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rltui.core.knobs import Knob
-from rltui.core.toml_values import split_key
+from rltui.core.toml.values import split_key
 
 Edit = tuple[str, Any]
 REMOVED = object()

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from rltui.core.api import JournalEntry, Request
-from rltui.core.knobs import TomlValue
+from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.generic import GENERIC
 from rltui.services import edit_history

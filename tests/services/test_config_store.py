@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rltui.core.config_report import KnobInfo, KnobTable
-from rltui.core.toml_scan import scan
+from rltui.core.toml.scan import scan
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks import registry
 from rltui.frameworks.generic import GENERIC

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rltui.core.config_report import KnobInfo
-from rltui.core.knobs import TomlValue
+from rltui.core.toml.values import TomlValue
 from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
 from rltui.frameworks.tinyrl import TINYRL

@@ -23,17 +23,17 @@ from tests.ui.trouble import (
 )
 
 from rltui.cli.status import as_text
-from rltui.core.api import ComponentState, Concern, Lost, Plan
+from rltui.core.api import ComponentState, Concern, Orphan, Plan
 from rltui.core.config_report import KnobInfo, Problem
 from rltui.ui import text
 from rltui.ui.knob_values import parse_value, scaled, stepped
-from rltui.ui.orphans import bar_lines
-from rltui.ui.plan_view import diff_lines, estimate_text, lost_text, plan_content
+from rltui.ui.plan_view import diff_lines, plan_content
 from rltui.ui.requests import done_text
-from rltui.ui.states import LOOKS, MEANINGS, component_title, experiment_look, told_below
+from rltui.ui.states import BADGES, MEANINGS, component_title, experiment_badge, told_below
 from rltui.ui.widgets.header_bar import header_line
 from rltui.ui.widgets.knob_rows import change_text, knob_columns, knob_line, readers_text, table_note
 from rltui.ui.widgets.knob_sections import Heading, name_in_section, sectioned
+from rltui.ui.widgets.orphan_bar import bar_lines
 
 NASTY = "a\x1b[31mb\x1b]0;title\x07c\x9b2Jd\u202ee\rf[red]"
 
@@ -105,7 +105,7 @@ def test_header_says_that_a_run_does_not_learn() -> None:  # B1
 
 def test_one_failure_makes_the_experiment_failed() -> None:
     assert (
-        experiment_look(running_status(components=(component("a", FAILED), component("b")))).word == "failed"
+        experiment_badge(running_status(components=(component("a", FAILED), component("b")))).word == "failed"
     )
 
 
@@ -116,7 +116,7 @@ def test_the_command_line_says_the_same_word_as_the_header() -> None:
     assert "failed: trainer" in told
     assert (status.state, status.failed) == ("running", ("trainer",))
     for each in (backoff_status(), stalled_status(), running_status(), running_status(done=True)):
-        assert experiment_look(each).word in as_text(each.model_dump(mode="json"), NOW).splitlines()[0]
+        assert experiment_badge(each).word in as_text(each.model_dump(mode="json"), NOW).splitlines()[0]
 
 
 def test_servers_that_outlive_the_run_are_told() -> None:
@@ -134,8 +134,8 @@ def test_component_title_is_safe_and_marks_the_selection() -> None:
 
 
 def test_every_state_has_a_look_and_a_meaning() -> None:
-    assert set(LOOKS) == set(MEANINGS) == set(ComponentState)
-    assert len({look.symbol for look in LOOKS.values()}) == len(ComponentState)
+    assert set(BADGES) == set(MEANINGS) == set(ComponentState)
+    assert len({look.symbol for look in BADGES.values()}) == len(ComponentState)
 
 
 @pytest.mark.parametrize(
@@ -171,11 +171,11 @@ def test_a_stall_is_told_with_its_evidence() -> None:
 
 
 def test_what_needs_an_eye_names_the_experiment() -> None:
-    assert experiment_look(backoff_status()).word == "backoff"
-    assert experiment_look(stalled_status()).word == "stalled"
+    assert experiment_badge(backoff_status()).word == "backoff"
+    assert experiment_badge(stalled_status()).word == "stalled"
     starting = component("trainer", ComponentState.STARTING)
     inference = stalled_status().components[0]
-    assert experiment_look(running_status(components=(inference, starting))).word == "stalled"
+    assert experiment_badge(running_status(components=(inference, starting))).word == "stalled"
 
 
 FIRST = "⚠ 2 leftover processes of inference attempt 1"
@@ -207,12 +207,16 @@ def test_leftovers_have_a_line_per_attempt_or_one_for_all() -> None:
     assert bar_lines((), 78, rows=1, hint=HINT) == []
 
 
-@pytest.mark.parametrize(
-    ("estimate_s", "words"),
-    [(None, ""), (0.2, "ready in a moment, as before"), (45.4, "ready in about 45s, as before")],
-)
-def test_estimate_text(estimate_s: float | None, words: str) -> None:
-    assert estimate_text(Plan(start=("a",), estimate_s=estimate_s)) == words
+def test_what_matters_is_named_first() -> None:  # G12
+    tracker = Orphan(
+        pid=5, start=1, command="python -c from multiprocessing.resource_tracker import main", component="i"
+    )
+    engine = Orphan(pid=9, start=1, command="VLLM::EngineCore", component="i")
+    (line,) = bar_lines([tracker, engine], 60, rows=1, hint="")
+    assert "pid 9 VLLM::EngineCore, …" in line
+    holder = Orphan(pid=11, start=1, command="VLLM::Worker", component="i", gpu_bytes=60 << 30)
+    (line,) = bar_lines([tracker, engine, holder], 70, rows=1, hint="")
+    assert "pid 11 VLLM::Worker" in line
 
 
 def test_a_plan_to_end_leftovers_tells_all_of_each() -> None:
@@ -324,25 +328,6 @@ def test_steps_stay_within_bounds() -> None:
 )
 def test_floats_step_in_their_second_digit(typed: str, stepped_up: str) -> None:
     assert stepped(knob("a", 0.5, kind="float"), typed, 1) == stepped_up
-
-
-@pytest.mark.parametrize(
-    ("lost", "words"),
-    [
-        (Lost(), ""),
-        (Lost(steps=1), "1 step · starts from the beginning"),
-        (Lost(steps=2, resume_step=10), "2 steps · resumes after step 10"),
-        (Lost(resume_step=10), "nothing · resumes after step 10"),
-        (
-            Lost(steps=2, resume_step=10, rollouts=37),
-            "2 steps and 37 rollouts in flight · resumes after step 10",
-        ),
-        (Lost(rollouts=1, resume_step=3), "1 rollout in flight · resumes after step 3"),
-        (Lost(rollouts=0), ""),
-    ],
-)
-def test_lost_text(lost: Lost, words: str) -> None:
-    assert lost_text(lost) == words
 
 
 def test_plan_says_everything() -> None:

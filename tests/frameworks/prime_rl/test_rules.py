@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rltui.core.config_report import Problem
-from rltui.core.toml_values import split_key
+from rltui.core.toml.values import split_key
 from rltui.frameworks.base import ConfigFile, ConfigFiles
 from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, SPLIT, configs, snapshots
 from rltui.frameworks.prime_rl.figures import derive

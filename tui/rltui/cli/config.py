@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 from rltui.cli.choosing import chosen_framework
-from rltui.cli.output import figure_text, print_json
 from rltui.client import creation
 from rltui.errors import ConfigError, UsageError
 from rltui.services import checkout, layout_files
 from rltui.services.config_files import named
+from rltui.wording import figure_text
 
 
 def check(arguments: argparse.Namespace) -> int:
@@ -23,7 +23,7 @@ def check(arguments: argparse.Namespace) -> int:
         files, arguments.layout, framework, with_memory=True, with_own=not arguments.no_own
     )
     if arguments.json:
-        print_json(found)
+        print(found.model_dump_json())
     else:
         for problem in found.problems:
             print(f"{problem.severity}: {problem.text}")

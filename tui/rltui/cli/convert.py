@@ -7,7 +7,6 @@ import sys
 from contextlib import redirect_stdout
 
 from rltui.cli.edits import carry_out
-from rltui.cli.output import print_json
 from rltui.cli.parser import tokens
 from rltui.cli.terminal import ask
 from rltui.client import launch, offline
@@ -30,7 +29,7 @@ def convert(arguments: argparse.Namespace) -> int:
         return _carry_out(record, request, arguments)
     with redirect_stdout(sys.stderr):
         code = _carry_out(record, request, arguments)
-    print_json(found)
+    print(found.model_dump_json())
     return code
 
 

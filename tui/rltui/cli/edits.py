@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Literal
 
 from rltui.cli.choosing import chosen_framework
-from rltui.cli.output import plan_text, print_json
 from rltui.cli.terminal import confirm
 from rltui.client import creation, launch, offline
 from rltui.client.wire import Wire
 from rltui.core.api import Plan, Request
-from rltui.core.knob_values import split_assignment
+from rltui.core.knobs import split_assignment
 from rltui.daemon.journal import Journal
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.frameworks import registry
@@ -26,6 +25,7 @@ from rltui.services.models import OwnModels
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.observed import refuse_observed
 from rltui.services.shared_configs import shared_configs
+from rltui.wording import plan_text
 
 
 def set_knobs(arguments: argparse.Namespace) -> int:
@@ -155,7 +155,7 @@ def _carry_out(
             return 1
         plan = experiment.ask("execute", request.model_copy(update={"base": plan.base}))
     if as_json:
-        print_json(plan)
+        print(plan.model_dump_json())
     else:
         sys.stdout.write(plan_text(plan) or "nothing changes\n")
     if plan.diff:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from rltui.client import launch
-from rltui.core.knob_matches import IN_TEXT, pattern, rank
-from rltui.core.toml_values import format_value
+from rltui.core.knobs import IN_TEXT, pattern, rank
+from rltui.core.toml.values import format_value
 from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
 

@@ -9,13 +9,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from rltui.cli.output import plan_text, print_json
-from rltui.cli.status import orphan_text
 from rltui.cli.terminal import confirm
 from rltui.cli.waiting import limited
 from rltui.client import launch, offline
 from rltui.client.wire import Wire
-from rltui.core.api import ORPHAN_EVIDENCE, Orphan, OrphanReport, Plan, Request, Status
+from rltui.core.api import Orphan, OrphanReport, Plan, Request, Status
 from rltui.core.gpu.report import GpuReport
 from rltui.core.plan import freed
 from rltui.core.text import short_command
@@ -28,6 +26,7 @@ from rltui.services.processes import ProcessId
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.observed import refuse_observed
 from rltui.services.strangers import strangers
+from rltui.wording import evidence_text, orphan_text, plan_text
 
 ANSWER_S = 10.0
 """A supervisor that takes longer hangs; a reading of the GPUs may take as long again."""
@@ -52,9 +51,9 @@ def orphans(arguments: argparse.Namespace) -> int:
         print("nothing was done", file=sys.stderr)
         return 1
     if arguments.json:
-        print_json(_look(record).model_copy(update={"ended": ended}))
+        print(_look(record).model_copy(update={"ended": ended}).model_dump_json())
     for orphan in () if arguments.json else ended:
-        print(f"ended {orphan_text(orphan.model_dump())}")
+        print(f"ended {orphan_text(orphan)}")
     return 0
 
 
@@ -73,21 +72,21 @@ def _look(record: ExperimentRecord) -> OrphanReport:
 
 def _list(report: OrphanReport, *, as_json: bool) -> None:
     if as_json:
-        print_json(report)
+        print(report.model_dump_json())
         return
     if not report.orphans:
         print(f"{report.experiment} has no leftover process")
     for orphan in report.orphans:
-        _print_one(orphan, f"of that attempt: {ORPHAN_EVIDENCE[orphan.evidence]}")
+        _print_one(orphan)
     if report.strangers:
         print("besides, on the GPU and of no component that lives; to end one: rltui orphans --free PID")
     for stranger in report.strangers:
-        _print_one(stranger, ORPHAN_EVIDENCE[stranger.evidence])
+        _print_one(stranger)
 
 
-def _print_one(orphan: Orphan, evidence: str) -> None:
-    print(orphan_text(orphan.model_dump()))
-    print(f"  {evidence}")
+def _print_one(orphan: Orphan) -> None:
+    print(orphan_text(orphan))
+    print(f"  {evidence_text(orphan)}")
     if orphan.command != short_command(orphan.command):
         print(f"  {orphan.command}")
 
@@ -158,6 +157,6 @@ def _living(wanted: Sequence[Orphan]) -> list[Orphan]:
 def _still_alive(left: Sequence[Orphan]) -> RltuiError:
     return RltuiError(
         f"{len(left)} cannot be ended",
-        details=[orphan_text(orphan.model_dump()) for orphan in left],
+        details=[orphan_text(orphan) for orphan in left],
         hint="another user's, or stuck in the kernel (a driver call): it ends when that call returns",
     )

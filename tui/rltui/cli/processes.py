@@ -7,7 +7,6 @@ import contextlib
 import json
 import sys
 
-from rltui.cli.output import plan_text, print_json
 from rltui.cli.terminal import confirm
 from rltui.cli.waiting import wait_until_settled
 from rltui.client import launch
@@ -16,6 +15,7 @@ from rltui.core.api import Plan, Request
 from rltui.errors import ConflictError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.observed import refuse_observed
+from rltui.wording import plan_text
 
 
 def change(arguments: argparse.Namespace) -> int:
@@ -45,7 +45,7 @@ def change(arguments: argparse.Namespace) -> int:
             if arguments.json:
                 print(json.dumps(status, ensure_ascii=False))
         elif arguments.json:
-            print_json(plan)
+            print(plan.model_dump_json())
     return 0
 
 
@@ -58,7 +58,7 @@ def _only_plan(record: ExperimentRecord, request: Request, *, as_json: bool) -> 
         with contextlib.suppress(ConflictError):  # somebody has started something meanwhile
             send_away(record)
     if as_json:
-        print_json(plan)
+        print(plan.model_dump_json())
     else:
         sys.stdout.write(plan_text(plan) or "nothing to do\n")
     return 0

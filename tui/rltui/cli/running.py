@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 from rltui.cli.choosing import chosen_framework
-from rltui.cli.output import plan_text
 from rltui.cli.status import as_text, read_status
 from rltui.cli.terminal import confirm
 from rltui.cli.waiting import StateChanges, wait_until_settled
@@ -20,6 +19,7 @@ from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.config_files import named
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.experiments import forget
+from rltui.wording import plan_text
 
 
 def wish_of(arguments: argparse.Namespace) -> creation.Wish:

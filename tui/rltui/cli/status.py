@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rltui.cli.terminal import columns
 from rltui.client import launch
 from rltui.client.last_status import fingerprint, keep, kept
 from rltui.client.wire import CONNECT_TIMEOUT_S
 from rltui.core.growth import quiet_s
-from rltui.core.text import duration, gib, short_command
+from rltui.core.text import duration
 from rltui.errors import RltuiError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import BrokenExperiment, listed_experiments
+from rltui.wording import STALLED_SYMBOL, STATE_SYMBOLS, orphan_text
 
-SYMBOLS = {
-    "ready": "●",
-    "starting": "◐",
-    "waiting": "◌",
-    "stopping": "◑",
-    "stopped": "○",
-    "exited": "✓",
-    "backoff": "↻",
-    "failed": "✗",
-}
+if TYPE_CHECKING:
+    from rltui.core.gpu.report import Remedy
+
+_MOST_COMMANDS = 2
+"""Of those that would help against an out-of-memory error."""
 LIST_PATIENCE_S = 1.0
 """For one supervisor that does not answer: the list has others."""
 LIST_HEAD = ("NAME", "STATE", "STEP", "REWARD", "STARTED", "FRAMEWORK", "OUTPUT FOLDER")
@@ -135,9 +132,7 @@ def as_text(status: dict[str, Any], now: float | None = None) -> str:
     still = [each["id"] for each in status["components"] if each["pid"] is not None]
     if status.get("done") and still:
         lines.append(f"  still running: {', '.join(still)}; end everything: rltui down")
-    if orphans := status.get("orphans"):
-        lines.extend(f"  ⚠ leftover: {orphan_text(orphan)}" for orphan in orphans)
-        lines.append("    end what is left over: rltui orphans --free")
+    lines.extend(_orphan_lines(status.get("orphans", ())))
     return "\n".join(lines) + "\n"
 
 
@@ -181,7 +176,7 @@ def _list_row(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _component_lines(component: dict[str, Any], now: float) -> list[str]:
-    parts = [f"{SYMBOLS.get(component['state'], '?')} {component['id']:<13} {component['state']:<9}"]
+    parts = [f"{STATE_SYMBOLS.get(component['state'], '?')} {component['id']:<13} {component['state']:<9}"]
     if component["state"] == "backoff":
         parts.append(retry_text(component, now))
     if component["pid"] is not None:
@@ -193,7 +188,7 @@ def _component_lines(component: dict[str, Any], now: float) -> list[str]:
     if component["port"] is not None and component["pid"] is not None:
         parts.append(f":{component['port']}")
     if component["stalled"]:
-        parts.append("⚠ stalled")
+        parts.append(f"{STALLED_SYMBOL} stalled")
     parts.extend(component["facts"])
     line, below = "  " + " · ".join(parts), _memory_lines(component)
     if (reason := component["reason"]) and not below:
@@ -222,27 +217,40 @@ def _memory_lines(component: dict[str, Any]) -> list[str]:
     """
     if not component.get("out_of_memory"):
         return []
-    from rltui.cli.output import memory_lines  # pydantic takes 60 ms
+    from rltui.core.api import ComponentStatus  # pydantic takes 60 ms
+    from rltui.core.gpu.out_of_memory import verdict
 
-    return [f"      {line}" for line in memory_lines(component)]
+    status = ComponentStatus.model_validate(component)
+    told = [] if status.out_of_memory is None else [verdict(status.out_of_memory)]
+    told.extend(f"→ {remedy_command(remedy)}" for remedy in status.remedies[:_MOST_COMMANDS])
+    return [f"      {line}" for line in told]
+
+
+def remedy_command(remedy: Remedy) -> str:
+    """`rltui set trainer.model.seq_len=2048 --restart`, or a restart that names what reads no such knob."""
+    from rltui.core.knobs import shown
+
+    edits = [
+        word
+        for key, value in remedy.edits.items()
+        for word in (["--unset", key] if value is None else [f"{key}={shown(value)}"])
+    ]
+    if not remedy.components:
+        return shlex.join(["rltui", "set", *edits, "--restart"])
+    restart = ["rltui", "restart", *remedy.components]
+    return f"{shlex.join(['rltui', 'set', *edits])} && {shlex.join(restart)}"
+
+
+def _orphan_lines(orphans: Sequence[dict[str, Any]]) -> list[str]:
+    if not orphans:
+        return []
+    from rltui.core.api import Orphan  # pydantic takes 60 ms
+
+    lines = [f"  ⚠ leftover: {orphan_text(Orphan.model_validate(orphan))}" for orphan in orphans]
+    return [*lines, "    end what is left over: rltui orphans --free"]
 
 
 def retry_text(component: dict[str, Any], now: float) -> str:
     """When a component in back-off starts again: `again in 12s`."""
     retry_at = component.get("retry_at")
     return "starts again" if retry_at is None else f"again in {duration(retry_at - now)}"
-
-
-def orphan_text(orphan: dict[str, Any]) -> str:
-    """`pid 4711 VLLM::EngineCore · of inference attempt 1 · 4m12s · 58.0 GiB · :8000`, as far as known."""
-    parts = [f"pid {orphan['pid']} {short_command(orphan['command'])}".rstrip()]
-    if orphan["component"] is not None:
-        attempt = "" if orphan["attempt"] is None else f" attempt {orphan['attempt']}"
-        experiment = f"{orphan['experiment']}/" if orphan.get("experiment") else ""
-        parts.append(f"of {experiment}{orphan['component']}{attempt}")
-    if orphan["age_s"] is not None:
-        parts.append(duration(orphan["age_s"]))
-    if orphan["gpu_bytes"]:
-        parts.append(f"{gib(orphan['gpu_bytes'])} GiB")
-    parts.extend(f":{port}" for port in orphan["ports"])
-    return " · ".join(parts)

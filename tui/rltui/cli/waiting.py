@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rltui.cli.status import SYMBOLS, retry_text
+from rltui.cli.status import retry_text
 from rltui.client.wire import Wire
 from rltui.errors import ComponentFailedError, RltuiError
 from rltui.services.logs.tail import tail_lines
+from rltui.wording import STATE_SYMBOLS
 
 LAST_LINES = 8
 LINE_WIDTH = 200
@@ -109,7 +110,7 @@ def _print_change(item: dict[str, Any]) -> None:
     reason = f": {item['reason']}" if item["reason"] else ""
     if item["state"] == "backoff":
         reason += f", {retry_text(item, time.time())}"
-    print(f"{SYMBOLS.get(item['state'], '?')} {item['id']} {item['state']}{reason}", file=sys.stderr)
+    print(f"{STATE_SYMBOLS.get(item['state'], '?')} {item['id']} {item['state']}{reason}", file=sys.stderr)
 
 
 def _failure(failed: list[dict[str, Any]]) -> ComponentFailedError:

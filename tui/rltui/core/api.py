@@ -126,16 +126,6 @@ class Orphan(Value):
     """TCP ports it listens on."""
 
 
-ORPHAN_EVIDENCE = {
-    "descendant": "a child of its processes",
-    "session": "runs in its session",
-    "recorded": "was seen among its processes",
-    "environment": "has its mark in the environment",
-    "gpu": "holds GPU memory, not started by rltui",
-}
-"""How a process was told to belong to an attempt, or that it belongs to none, for people."""
-
-
 class Concern(Value):
     """A reason to look at a run that goes on: it may not learn any more."""
 

@@ -14,11 +14,6 @@ from rltui.core.gpu.report import MemoryVerdict
 from rltui.core.secrets import MASK, OTHER_MASK, masked
 from rltui.core.values import Value
 
-KnobValue = bool | int | float | str | None | list[Any]
-"""What a knob can hold: a plain value, or a list of values without tables, which are edited in the file.
-`None` stands for "not in the file"."""
-
-
 _NEAREST = ": nearest valid "
 
 

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from rltui.core.config_report import Problem
 from rltui.core.json_schema import ENTRY, Json, Node, Property, Table, Tables, parts
-from rltui.core.knobs import Knob, KnobKind, TomlValue, as_read, is_of_kind, shown
+from rltui.core.knobs import Knob, KnobKind, as_read, is_of_kind, shown
 from rltui.core.text import did_you_mean
-from rltui.core.toml_values import format_key
+from rltui.core.toml.values import TomlValue, format_key
 
 UNKNOWN = "unknown key "
 """How a problem with a key that the schema lacks begins."""

@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from rltui.core.knobs import TomlValue
-from rltui.core.toml_values import format_value
+from rltui.core.toml.values import TomlValue, format_value
 from rltui.core.values import Value
 
 _SHOWN = 3

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from rltui.core.knobs import KnobKind, TomlValue
-from rltui.core.toml_values import format_key
+from rltui.core.knobs import KnobKind
+from rltui.core.toml.values import TomlValue, format_key
 
 ENTRY = "[]"
 """In the name of a key, stands for each element of an array of tables: `env[].id`."""

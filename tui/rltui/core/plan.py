@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from rltui.core.api import EDITS, ComponentState, JournalEntry, Lost, Orphan, Plan, Request
 from rltui.core.layout import Layout
 from rltui.core.lifecycle import Life
+from rltui.core.text import listed
 
 _NEWEST = 5
 """Starts and stops of a component that its median is taken from: older ones tell of other configs."""
@@ -151,9 +152,9 @@ def _readers_to_restart(
         ]
         wanted.extend(concerned)
         if concerned:
-            reasons.append(f"{key} is read by {_and(concerned)} at start")
+            reasons.append(f"{key} is read by {listed(concerned)} at start")
         elif components:
-            reasons.append(f"{key} is read by {_and(components)} at its next start; nothing to restart")
+            reasons.append(f"{key} is read by {listed(components)} at its next start; nothing to restart")
     return wanted, reasons
 
 
@@ -161,7 +162,7 @@ def _add_named(request: Request, wanted: list[str], reasons: list[str]) -> None:
     """An edit may be meant for a component that does not read it: memory that one gives up for another."""
     if named := [name for name in request.components if name not in wanted]:
         wanted.extend(named)
-        reasons.append(f"{_and(named)} {'starts' if len(named) == 1 else 'start'} again with it")
+        reasons.append(f"{listed(named)} {'starts' if len(named) == 1 else 'start'} again with it")
 
 
 def _plan_restart(request: Request, wanted: list[str], reasons: list[str], situation: Situation) -> Plan:
@@ -203,8 +204,10 @@ def _pull_in_partners(chosen: set[str], reasons: list[str], situation: Situation
 
 def _partners_reason(hit: Sequence[str], new: Sequence[str], why: str, verb: str) -> str:
     """`trainer cannot restart alone: orchestrator restarts with it, because their steps must agree`."""
-    they = f"{_and(new)} {verb if len(new) > 1 else f'{verb}s'}"
-    return f"{_and(hit)} cannot {verb} alone: {they} with {'it' if len(hit) == 1 else 'them'}, because {why}"
+    they = f"{listed(new)} {verb if len(new) > 1 else f'{verb}s'}"
+    return (
+        f"{listed(hit)} cannot {verb} alone: {they} with {'it' if len(hit) == 1 else 'them'}, because {why}"
+    )
 
 
 def _left_behind(chosen: Collection[str], situation: Situation) -> Iterable[str]:
@@ -217,7 +220,8 @@ def _left_behind(chosen: Collection[str], situation: Situation) -> Iterable[str]
             if other in chosen and situation.layout[other].kind == "service" and situation.busy(other)
         ]
         if needed and name not in chosen and name not in known and situation.busy(name):
-            yield f"{name} goes on while {_and(needed)} restarts, and may fail of it: name both if both shall"
+            needs = listed(needed)
+            yield f"{name} goes on while {needs} restarts, and may fail of it: name both if both shall"
 
 
 def _pull_in_dependencies(chosen: set[str], reasons: list[str], situation: Situation) -> None:
@@ -258,7 +262,7 @@ def _plan_stop(request: Request, situation: Situation) -> Plan:
         needs = [need for need in situation.layout[name].after if need in chosen]
         if name not in chosen and needs and situation.expected(name):
             chosen.add(name)
-            reasons.append(f"{name} stops too: it needs {_and(needs)}")
+            reasons.append(f"{name} stops too: it needs {listed(needs)}")
     stop = {name for name in chosen if situation.expected(name)}
     return _ordered(request, stop, set(), reasons, situation)
 
@@ -298,7 +302,3 @@ def _lost(stop: Collection[str], start: Collection[str], situation: Situation) -
         resume_step=situation.resume_step,
         rollouts=rollouts,
     )
-
-
-def _and(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

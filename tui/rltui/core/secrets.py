@@ -10,7 +10,7 @@ import functools
 import re
 from typing import Any
 
-from rltui.core.toml_scan import scan
+from rltui.core.toml.scan import scan
 from rltui.errors import ConfigError
 
 MASK = "(hidden)"

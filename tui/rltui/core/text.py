@@ -133,7 +133,17 @@ _COMMAND_WIDTH = 40
 def short_command(command: str, width: int = _COMMAND_WIDTH) -> str:
     """`python3 -m train.py`: paths without their folders, no control characters, at most `width` in all."""
     text = _FOLDERS.sub("", "".join(letter if letter.isprintable() else " " for letter in command)).strip()
+    return shortened(text, width)
+
+
+def shortened(text: str, width: int) -> str:
+    """At most `width` characters, the last one an ellipsis where something was cut."""
     return text if len(text) <= width else text[: max(0, width - 1)] + "…"
+
+
+def listed(names: Sequence[str], last: str = "and") -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return f"{', '.join(names[:-1])} {last} {names[-1]}" if len(names) > 1 else "".join(names)
 
 
 def ssh_host(argv: Sequence[str]) -> str | None:

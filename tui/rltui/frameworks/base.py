@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rltui import paths
-from rltui.core.config_report import DerivedValue, KnobValue, Problem
+from rltui.core.config_data import edited, value_at
+from rltui.core.config_report import DerivedValue, Problem
 from rltui.core.config_schema import ConfigSchema
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.gpu.budget import EngineMemory
-from rltui.core.knobs import Knob
+from rltui.core.knobs import Knob, KnobValue
 from rltui.core.metrics import MetricNames
 from rltui.core.plan import RestartRule
 from rltui.core.template import Missing, TemplateValue
@@ -412,3 +413,23 @@ class Framework:
     def files_of(self, configs: ConfigFiles) -> RunFiles:
         """Where a run with these config files leaves its own."""
         return self.run_files(configs) or self.files
+
+
+def values_of(knobs: Iterable[Knob], files: ConfigFiles, framework: Framework) -> dict[str, Any]:
+    """By name, what each of `knobs` amounts to in `files`; `None` for one that these files cannot have."""
+    here = {knob.name: knob for knob in framework.knobs(files)}
+    defaults = framework.defaults(files)
+    values: dict[str, Any] = {}
+    for knob in knobs:
+        held = value_at(files[knob.file].data, knob.key) if knob.file in files else None
+        default = here[knob.name].default if knob.name in here else None
+        values[knob.name] = held if held is not None else defaults.get(knob.name, default)
+    return values
+
+
+def as_passed(files: ConfigFiles) -> ConfigFiles:
+    """What a component got: its copies of the files with what was passed in place of their values."""
+    return {
+        role: replace(file, data=edited(file.data, file.passed)) if file.passed else file
+        for role, file in files.items()
+    }

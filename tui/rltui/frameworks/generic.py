@@ -9,13 +9,14 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
+from rltui.core.config_data import leaves
 from rltui.core.failure_cause import LONGEST_LINE
-from rltui.core.knobs import Knob, KnobKind, TomlValue
+from rltui.core.knobs import Knob, KnobKind
 from rltui.core.layout import Layout
 from rltui.core.metrics import MetricNames
 from rltui.core.template import TemplateValue, placeholders
+from rltui.core.toml.values import TomlValue
 from rltui.frameworks.base import ConfigFiles, Fact, Framework, PortKnob, RunContext
-from rltui.frameworks.config_data import leaves
 
 CONFIG = "config."
 """Placeholders of config files begin so."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Iterator, Sequence
 
-from rltui.core.config_merge import deep_leaves
-from rltui.core.knobs import Knob, KnobKind, TomlValue
+from rltui.core.config_data import deep_leaves
+from rltui.core.knobs import Knob, KnobKind
+from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.generic import ANY_COMPONENT

@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from rltui.core.knobs import TomlValue, shown
+from rltui.core.knobs import shown
+from rltui.core.toml.values import TomlValue
 from rltui.frameworks.schemas import Rule, Severity
 
 Values = Mapping[str, Any]

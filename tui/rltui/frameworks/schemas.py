@@ -15,7 +15,8 @@ from typing import Any, Literal
 from rltui.core.config_report import Problem
 from rltui.core.config_schema import ConfigSchema, Reading, Words
 from rltui.core.json_schema import parts
-from rltui.core.knobs import Control, Knob, KnobKind, TomlValue
+from rltui.core.knobs import Control, Knob, KnobKind
+from rltui.core.toml.values import TomlValue
 from rltui.frameworks.base import ConfigFile, ConfigFiles
 
 Severity = Literal["error", "warning", "hint"]

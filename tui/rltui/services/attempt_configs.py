@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rltui.core.config_merge import changed_keys, deep_leaves
+from rltui.core.config_data import changed_keys, deep_leaves
 from rltui.core.config_report import ConfigDiff, KeyDifference
 from rltui.core.text import unknown
-from rltui.core.toml_scan import BOM
+from rltui.core.toml.scan import BOM
 from rltui.errors import UsageError
-from rltui.frameworks.base import Framework
-from rltui.frameworks.config_data import as_passed
+from rltui.frameworks.base import Framework, as_passed
 from rltui.services.config_files import LoadedFiles, read_snapshot
 from rltui.services.file_diff import text_diff
 from rltui.services.runs.experiment_files import ControlFolder

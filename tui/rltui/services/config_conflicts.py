@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from rltui.core import tomldoc
-from rltui.core.config_merge import Leaves, changed_keys, deep_leaves, key_conflicts
+from rltui.core.config_data import Leaves, changed_keys, deep_leaves, key_conflicts
 from rltui.core.config_report import FileConflict, KeyConflict
 from rltui.core.knobs import shown
-from rltui.core.toml_values import format_value
+from rltui.core.toml import edit
+from rltui.core.toml.values import format_value
 from rltui.errors import ConfigError, ConflictError
 from rltui.services import toml_source
 from rltui.services.edit_preview import EditPreview
@@ -64,7 +64,7 @@ def _yours(preview: EditPreview, role: str, base: Source) -> str:
     if preview.wanted is None:
         return preview.after.sources[role].text
     try:
-        return tomldoc.edit(base.text, preview.wanted.get(role, {}))
+        return edit.edit(base.text, preview.wanted.get(role, {}))
     except ConfigError:  # the edit fits only what is there now
         return base.text
 

@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from rltui.core.api import EDITS, Request
-from rltui.core.config_merge import key_conflicts
+from rltui.core.config_data import key_conflicts, value_at
 from rltui.core.config_report import FileConflict, KnobTable
 from rltui.core.edit_log import EditRecord, FileEdit, describe
-from rltui.core.knobs import TomlValue
 from rltui.core.secrets import MASK
-from rltui.core.toml_values import format_value, parse_value, same_value
+from rltui.core.toml.values import TomlValue, format_value, parse_value, same_value
 from rltui.errors import ConfigError
-from rltui.frameworks.config_data import value_at
 from rltui.services import toml_source
 from rltui.services.config_conflicts import conflict_error, find_conflicts
 from rltui.services.config_store import ConfigStore

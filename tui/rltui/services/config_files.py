@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rltui.core.toml_scan import BOM
+from rltui.core.toml.scan import BOM
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework

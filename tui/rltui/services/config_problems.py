@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rltui.core import tomldoc
 from rltui.core.config_report import Problem
-from rltui.core.toml_values import format_key, split_key
+from rltui.core.toml import edit
+from rltui.core.toml.values import format_key, split_key
 from rltui.services.config_files import LoadedFiles
 
 
@@ -28,6 +28,6 @@ def _located(problem: Problem, loaded: LoadedFiles) -> Problem:
 
 def _nearest(text: str, keys: tuple[str, ...]) -> tuple[int, int] | None:
     for depth in range(len(keys), 0, -1):
-        if place := tomldoc.locate(text, format_key(keys[:depth])):
+        if place := edit.locate(text, format_key(keys[:depth])):
             return place
     return None

@@ -10,13 +10,12 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from rltui.core.config_report import DerivedValue, KnobInfo, KnobTable, KnobValue, PendingKnob, Problem
-from rltui.core.knob_values import resolve_edits
-from rltui.core.knobs import Knob, TomlValue
+from rltui.core.config_report import DerivedValue, KnobInfo, KnobTable, PendingKnob, Problem
+from rltui.core.knobs import Knob, KnobValue, resolve_edits
 from rltui.core.metrics import large_step
+from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError
-from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.frameworks.config_data import as_passed, values_of
+from rltui.frameworks.base import ConfigFiles, Framework, as_passed, values_of
 from rltui.frameworks.conversion import other_way
 from rltui.frameworks.other_keys import above, added_knob
 from rltui.services import config_files, toml_source

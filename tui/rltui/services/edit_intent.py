@@ -11,11 +11,11 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
+from rltui.core.config_data import value_at
 from rltui.core.edit_log import EditRecord, FileEdit
-from rltui.core.toml_values import same_value
+from rltui.core.toml.values import same_value
 from rltui.core.values import Value
 from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.frameworks.config_data import value_at
 from rltui.services import toml_source
 from rltui.services.atomic_write import Change, replace_files, tidy
 from rltui.services.config_lock import config_lock

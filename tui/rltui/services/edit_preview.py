@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from rltui.core.config_merge import changed_keys, deep_leaves
+from rltui.core.config_data import changed_keys, deep_leaves
 from rltui.core.config_report import DerivedValue, FileConflict, Problem
-from rltui.core.knobs import TomlValue
 from rltui.core.secrets import masked
+from rltui.core.toml.values import TomlValue
 from rltui.services.config_files import LoadedFiles
 from rltui.services.file_diff import unified_diff
 

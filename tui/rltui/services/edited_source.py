@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import datetime
 
-from rltui.core import tomldoc
-from rltui.core.config_merge import changed_keys, deep_leaves
-from rltui.core.knobs import TomlValue
-from rltui.core.toml_values import parse_value, same_value
+from rltui.core.config_data import changed_keys, deep_leaves, value_at
+from rltui.core.toml import edit
+from rltui.core.toml.values import TomlValue, parse_value, same_value
 from rltui.errors import ConfigError, ConflictError
-from rltui.frameworks.config_data import value_at
 from rltui.services import toml_source
 from rltui.services.file_diff import text_diff
 from rltui.services.toml_source import Source
@@ -24,7 +22,7 @@ def edited(source: Source, key: str, value: TomlValue) -> Source:
     before = value_at(source.data, key)
     if isinstance(value, str) and isinstance(before, datetime.date | datetime.time):
         value = _moment(key, value)
-    text = tomldoc.edit(source.text, {key: value})
+    text = edit.edit(source.text, {key: value})
     try:
         after = toml_source.parse(source.path, text.encode())
     except ConfigError as error:

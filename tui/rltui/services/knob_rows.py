@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from rltui.core.config_data import value_at
 from rltui.core.config_report import KnobInfo, PendingKnob
-from rltui.core.knobs import Knob, TomlValue
-from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.frameworks.config_data import as_passed, value_at, values_of
+from rltui.core.knobs import Knob
+from rltui.core.toml.values import TomlValue
+from rltui.frameworks.base import ConfigFiles, Framework, as_passed, values_of
 
 Running = Mapping[str, ConfigFiles]
 """Living component → the files it was started with."""

@@ -10,18 +10,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from rltui.core.config_copy import edited
-from rltui.core.config_merge import changed_keys, deep_leaves
-from rltui.core.config_report import KnobValue
+from rltui.core.config_data import changed_keys, deep_leaves, edited
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.gpu.devices import GpuChoice
 from rltui.core.gpu.report import GpuDevice
+from rltui.core.knobs import KnobValue
 from rltui.core.layout import PROBES, GpuSourceSpec, Layout, Ready, address_fault
 from rltui.core.template import Missing, TemplateValue, placeholders, render, render_arguments
 from rltui.errors import ConfigError
 from rltui.frameworks import overrides
-from rltui.frameworks.base import ConfigFiles, Framework, Resolution, RunContext, ServiceCall
-from rltui.frameworks.config_data import values_of
+from rltui.frameworks.base import ConfigFiles, Framework, Resolution, RunContext, ServiceCall, values_of
 from rltui.frameworks.generic import CONFIG
 from rltui.frameworks.resolutions import needed
 from rltui.services.checkout import run_prefix

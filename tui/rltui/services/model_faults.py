@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from rltui.core import tomldoc
 from rltui.core.text import did_you_mean
-from rltui.core.toml_values import format_key
+from rltui.core.toml import edit
+from rltui.core.toml.values import format_key
 from rltui.services.toml_source import Source
 
 Location = tuple[int | str, ...]
@@ -58,7 +58,7 @@ def _fault(
         (
             found
             for depth in range(len(keys), 0, -1)
-            if (found := tomldoc.locate(source.text, format_key(keys[:depth])))
+            if (found := edit.locate(source.text, format_key(keys[:depth])))
         ),
         None,
     )

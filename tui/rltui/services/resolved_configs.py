@@ -16,11 +16,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rltui.core.config_copy import edited, replaced
-from rltui.core.knobs import TomlValue
+from rltui.core.config_data import edited, replaced
 from rltui.core.lines import decode_line, plain_text
 from rltui.core.template import Missing
 from rltui.core.text import duration
+from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Resolution
 from rltui.frameworks.resolutions import is_many

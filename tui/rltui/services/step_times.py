@@ -8,8 +8,7 @@ from pathlib import Path
 from rltui.core.config_report import DerivedValue
 from rltui.core.metrics import MetricSeries, StepSample, estimate_step
 from rltui.errors import ConfigError
-from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.frameworks.config_data import values_of
+from rltui.frameworks.base import ConfigFiles, Framework, values_of
 from rltui.services.config_store import load_snapshot
 from rltui.services.runs.experiment_files import ControlFolder
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rltui.core import tomldoc
+from rltui.core.toml import edit
 from rltui.errors import ConfigError
 
 LARGEST_BYTES = 256 * 1024
@@ -97,4 +97,4 @@ def parse(path: Path, content: bytes) -> Source:
         raise ConfigError(
             f"{path}:{line}: is not UTF-8 text", hint="save it as UTF-8; TOML allows nothing else"
         ) from error
-    return Source(path, content, tomldoc.parse(text, str(path)))
+    return Source(path, content, edit.parse(text, str(path)))

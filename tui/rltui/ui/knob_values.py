@@ -6,7 +6,8 @@ import math
 import tomllib
 from collections.abc import Sequence
 
-from rltui.core.config_report import KnobInfo, KnobValue
+from rltui.core.config_report import KnobInfo
+from rltui.core.knobs import KnobValue
 from rltui.ui.text import toml_text, value_text
 
 

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 
 from textual.content import Content
 
-from rltui.core.api import Lost, Orphan, Plan
+from rltui.core.api import Plan
 from rltui.core.config_report import DerivedValue, PendingKnob, Problem
-from rltui.core.gpu.report import MemoryVerdict
-from rltui.core.text import duration, grouped
-from rltui.ui.orphans import brief, by_attempt, count_text, details, owner_text
-from rltui.ui.text import clean, clean_line, listed, value_text
+from rltui.core.text import listed
+from rltui.ui.text import clean, clean_line, value_text
+from rltui.wording import figure_unit, figure_value, plan_rows
 
 _LABEL_WIDTH = 11
 _TEXT_WIDTH = 58
@@ -31,72 +30,12 @@ def _row(label: str, text: str, style: str = "") -> Content:
     return Content.assemble((label.ljust(_LABEL_WIDTH), "$foreground 60%"), (hanging, style))
 
 
-def lost_text(lost: Lost) -> str:
-    """What is thrown away, and where it goes on."""
-    goes_on = (
-        "starts from the beginning" if lost.resume_step is None else f"resumes after step {lost.resume_step}"
-    )
-    thrown_away = []
-    if lost.steps:
-        thrown_away.append(f"{lost.steps} step{'s' if lost.steps > 1 else ''}")
-    if lost.rollouts:
-        thrown_away.append(f"{lost.rollouts} rollout{'s' if lost.rollouts > 1 else ''} in flight")
-    if thrown_away:
-        return f"{' and '.join(thrown_away)} · {goes_on}"
-    return "" if lost.resume_step is None else f"nothing · {goes_on}"
-
-
-def estimate_text(plan: Plan) -> str:
-    """How long it will take, by how long it took before; empty where that is not known."""
-    if plan.estimate_s is None:
-        return ""
-    time = f"about {duration(plan.estimate_s)}" if plan.estimate_s >= 1 else "a moment"
-    return f"{'ready' if plan.start else 'done'} in {time}, as before"
-
-
-def _orphan_rows(plan: Plan) -> list[Content]:
-    """In a question about them, all that is known of each; elsewhere, a line for each."""
-    if plan.action == "free":
-        return [row for orphan in plan.free for row in _orphan_in_detail(orphan)]
-    rows: list[Content] = []
-    for group in by_attempt(plan.free):
-        rows.append(_row("" if rows else "end first", f"{count_text(group)} of {owner_text(group[0])}:"))
-        rows.extend(_row("", brief(orphan)) for orphan in group)
-    return rows
-
-
-def _orphan_in_detail(orphan: Orphan) -> list[Content]:
-    name, *facts = details(orphan)
-    return [_row("end", name, "bold"), *(_row("", fact) for fact in facts if fact)]
-
-
 def plan_steps(plan: Plan) -> list[Content]:
-    """Who is ended, stops, starts, stays, what is lost, how long it takes: a line each."""
-    lines = _orphan_rows(plan)
-    if plan.stop:
-        lines.append(_row("stop", " → ".join(map(clean_line, plan.stop)), "bold"))
-    if plan.start:
-        lines.append(_row("start", " → ".join(map(clean_line, plan.start)), "bold"))
-    if plan.keep:
-        lines.append(_row("keep", f"{listed(tuple(map(clean_line, plan.keep)))} (not touched)"))
-    if text := lost_text(plan.lost):
-        lines.append(_row("lose", text, "bold $text-warning" if plan.lost.steps else ""))
-    if text := estimate_text(plan):
-        lines.append(_row("time", text))
-    lines.extend(
-        _row("" if position else "memory", clean_line(verdict.text))
-        for position, verdict in enumerate(good_verdicts(plan))
-    )
-    lines.extend(
-        _row("because" if position == 0 else "", clean_line(reason))
-        for position, reason in enumerate(plan.reasons)
-    )
-    return lines
-
-
-def good_verdicts(plan: Plan) -> tuple[MemoryVerdict, ...]:
-    """What will fit, or cannot be told; what will not is among the problems."""
-    return tuple(verdict for verdict in plan.memory if not verdict.is_bad)
+    """Who is ended, stops, starts, stays, what is lost, how long it takes, why: a row each."""
+    styles = {"end": "bold", "stop": "bold", "start": "bold"}
+    if plan.lost.steps:
+        styles["lose"] = "bold $text-warning"
+    return [_row(label, clean_line(text), styles.get(label, "")) for label, text in plan_rows(plan)]
 
 
 def figures(derived: Iterable[DerivedValue], before: Iterable[DerivedValue] = ()) -> list[Content]:
@@ -104,23 +43,15 @@ def figures(derived: Iterable[DerivedValue], before: Iterable[DerivedValue] = ()
     old = {item.name: item.value for item in before}
     lines = []
     for item in derived:
-        unit = "" if _says(item.name, item.unit) else f" {clean_line(item.unit)}"
         changed = item.name in old and old[item.name] != item.value
-        was = f"{_figure(old[item.name])} → " if changed else ""
-        value = (f"{was}{_figure(item.value)}{unit}", "bold" if changed else "")
-        lines.append(Content.assemble((f"{clean_line(item.name)} ", "$foreground 60%"), value))
+        was = f"{figure_value(old[item.name])} → " if changed else ""
+        value = f"{was}{figure_value(item.value)}{figure_unit(item)}"
+        lines.append(
+            Content.assemble(
+                (f"{clean_line(item.name)} ", "$foreground 60%"), (clean(value), "bold" if changed else "")
+            )
+        )
     return lines
-
-
-def _says(name: str, unit: str) -> bool:
-    """The unit is a word of the name: `prompts per step` needs no `prompts` behind it."""
-    return unit in name.split()
-
-
-def _figure(value: float | str | None) -> str:
-    if value is None:
-        return "—"
-    return clean_line(value) if isinstance(value, str) else grouped(value)
 
 
 def derived_lines(derived: Sequence[DerivedValue], before: Iterable[DerivedValue] = ()) -> list[Content]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rltui.core.api import ComponentStatus, Plan, Request
+from rltui.core.text import listed
 from rltui.errors import RltuiError
-from rltui.ui.text import clean_line, listed
+from rltui.ui.text import clean_line
 
 if TYPE_CHECKING:
     from textual.app import App

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rltui.core.api import Plan, Request
-from rltui.core.config_report import KnobValue
+from rltui.core.knobs import KnobValue
 
 
 @dataclass(frozen=True, slots=True)

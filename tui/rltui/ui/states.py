@@ -1,4 +1,4 @@
-"""How a component's state looks: always a symbol and a word, and a colour on top."""
+"""How the states of components and experiments are drawn: always a symbol and a word, and a colour on top."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from textual.content import Content
 
 from rltui.core.api import ComponentState, ComponentStatus, Status
+from rltui.core.gpu.out_of_memory import verdict
 from rltui.core.text import duration
 from rltui.ui.text import age, clean_line
+from rltui.wording import STALLED_SYMBOL, STATE_SYMBOLS
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Badge:
     """Symbol, word and style of a state."""
 
     symbol: str
@@ -21,15 +23,15 @@ class Look:
     """A theme variable."""
 
 
-LOOKS = {
-    ComponentState.STOPPED: Look("○", "stopped", "$foreground 60%"),
-    ComponentState.WAITING: Look("◌", "waiting", "$text-warning"),
-    ComponentState.STARTING: Look("◐", "starting", "$text-warning"),
-    ComponentState.READY: Look("●", "ready", "$text-success"),
-    ComponentState.STOPPING: Look("◑", "stopping", "$text-warning"),
-    ComponentState.EXITED: Look("✓", "exited", "$text-success"),
-    ComponentState.BACKOFF: Look("↻", "backoff", "$text-warning"),
-    ComponentState.FAILED: Look("✗", "failed", "$text-error"),
+_STYLES = {
+    ComponentState.STOPPED: "$foreground 60%",
+    ComponentState.READY: "$text-success",
+    ComponentState.EXITED: "$text-success",
+    ComponentState.FAILED: "$text-error",
+}
+BADGES = {
+    state: Badge(STATE_SYMBOLS[state], state.value, _STYLES.get(state, "$text-warning"))
+    for state in ComponentState
 }
 MEANINGS = {
     ComponentState.STOPPED: "never started, or stopped on request",
@@ -41,7 +43,7 @@ MEANINGS = {
     ComponentState.BACKOFF: "failed, and starts again by itself: s at once, x not at all",
     ComponentState.FAILED: "ended with an error, or never became ready",
 }
-STALLED = Look("⚠", "stalled", "$text-warning")
+STALLED = Badge(STALLED_SYMBOL, "stalled", "$text-warning")
 SEPARATOR = (" · ", "$foreground 60%")
 _WAITS = ("waits for ", "waiting for ")
 """Beginnings of a reason that says no more than the word of the state."""
@@ -70,7 +72,7 @@ def retry_text(status: ComponentStatus, now: float) -> str:
 
 def state_text(status: ComponentStatus, now: float) -> str:
     """`● ready 41m`, `✓ exited 0`, `↻ backoff 12s`, `✗ failed code 1`."""
-    look = LOOKS[status.state]
+    badge = BADGES[status.state]
     extra = ""
     match status.state:
         case ComponentState.READY | ComponentState.STARTING:
@@ -79,7 +81,7 @@ def state_text(status: ComponentStatus, now: float) -> str:
             extra = exit_text(status)
         case ComponentState.BACKOFF:
             extra = retry_text(status, now)
-    return f"{look.symbol} {look.word} {extra}".rstrip()
+    return f"{badge.symbol} {badge.word} {extra}".rstrip()
 
 
 def _behind_state(state: ComponentState, reason: str) -> list[tuple[str, str]]:
@@ -87,7 +89,7 @@ def _behind_state(state: ComponentState, reason: str) -> list[tuple[str, str]]:
     if state is ComponentState.WAITING:
         for prefix in _WAITS:
             if reason.startswith(prefix):
-                return [(f" for {reason.removeprefix(prefix)}", LOOKS[state].style)]
+                return [(f" for {reason.removeprefix(prefix)}", BADGES[state].style)]
     return [SEPARATOR, (reason, "")]
 
 
@@ -99,12 +101,12 @@ def component_title(
     Most important first: the border cuts off what is beyond `width` cells. Of a reason that would be cut
     only the part before its first colon is told; that of a failure is always told below.
     """
-    look = LOOKS[status.state]
+    badge = BADGES[status.state]
     parts: list[tuple[str, str]] = [
         ("▸ " if selected else "", "bold"),
         (status.id, "bold"),
         (" ", ""),
-        (state_text(status, now), look.style),
+        (state_text(status, now), badge.style),
     ]
     if status.stalled:
         parts.extend([SEPARATOR, (f"{STALLED.symbol} {STALLED.word}", STALLED.style)])
@@ -125,27 +127,44 @@ def component_title(
 
 def told_below(status: ComponentStatus, *, reason_is_told: bool) -> Content:
     """What stands below the log, a line each: the reason, unless the title has it, and signs of a stall."""
-    look = LOOKS[status.state]
+    badge = BADGES[status.state]
     lines = []
     if status.reason and not reason_is_told:
-        lines.append(Content.styled(f"{look.symbol} {clean_line(status.reason)}", look.style))
+        lines.append(Content.styled(f"{badge.symbol} {clean_line(status.reason)}", badge.style))
     if status.stalled and status.evidence:
         lines.append(Content.styled(f"{STALLED.symbol} {clean_line(status.evidence)}", STALLED.style))
     return Content("\n").join(lines)
 
 
-TROUBLES = (LOOKS[ComponentState.FAILED], LOOKS[ComponentState.BACKOFF])
+TROUBLES = (BADGES[ComponentState.FAILED], BADGES[ComponentState.BACKOFF])
 
 
-def experiment_look(status: Status) -> Look:
+def experiment_badge(status: Status) -> Badge:
     """One word for the whole experiment: what most needs a person's eye."""
     if status.observed:
-        return Look("◉", "observed", "$text-primary")
+        return Badge("◉", "observed", "$text-primary")
     match status.word:
         case "done":
-            return Look("✓", "done", "$text-success")
+            return Badge("✓", "done", "$text-success")
         case "running":
-            return Look("●", "running", "$text-success")
+            return Badge("●", "running", "$text-success")
         case word:
-            known = {state.value: look for state, look in LOOKS.items()}
-            return known.get(word, Look(STALLED.symbol, word, STALLED.style))
+            known = {state.value: badge for state, badge in BADGES.items()}
+            return known.get(word, Badge(STALLED.symbol, word, STALLED.style))
+
+
+def told_of_memory(status: ComponentStatus, *, readonly: bool = False) -> Content:
+    """What ran out, with the figures, and what would help first, with its key; empty where nothing ran out.
+
+    It stands in place of the reason, which has the same figures and general advice.
+    """
+    if status.out_of_memory is None:
+        return Content("")
+    badge = BADGES[status.state]
+    lines = [Content.styled(f"{badge.symbol} {verdict(status.out_of_memory)}", badge.style)]
+    if status.remedies:
+        first, *others = (clean_line(remedy.title) for remedy in status.remedies)
+        key = "" if readonly else " F"
+        more = f" · or {len(others)} more" if others else ""
+        lines.append(Content.assemble((f"→{key} ", "bold"), (first, ""), (more, "$foreground 60%")))
+    return Content("\n").join(lines)

@@ -83,15 +83,3 @@ def toml_text(value: object) -> str:
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return value_text(value)
-
-
-def listed(names: tuple[str, ...] | list[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def shortened(text: str, width: int) -> str:
-    """At most `width` characters, the last one an ellipsis where something was cut."""
-    return text if len(text) <= width else text[: max(0, width - 1)] + "…"

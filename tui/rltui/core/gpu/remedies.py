@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rltui.core.config_report import KnobInfo, KnobValue
+from rltui.core.config_report import KnobInfo
 from rltui.core.gpu.budget import passing_utilization
 from rltui.core.gpu.out_of_memory import figures, size_text
 from rltui.core.gpu.report import OutOfMemory, Remedy
-from rltui.core.knobs import shown
+from rltui.core.knobs import KnobValue, shown
 
 Role = Literal["trainer", "sft", "inference"]
 

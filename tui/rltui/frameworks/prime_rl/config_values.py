@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rltui.core.knobs import TomlValue
+from rltui.core.config_data import value_at
+from rltui.core.toml.values import TomlValue
 from rltui.frameworks.base import ConfigFiles
-from rltui.frameworks.config_data import value_at
 
 ENGINE_ABOVE, ROUTER_METRICS_ABOVE = 100, 21_000
 """So far above the router's port listen the engine behind it, unless the config says where, and the router's

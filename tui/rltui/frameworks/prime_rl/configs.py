@@ -14,9 +14,9 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Any
 
+from rltui.core.config_data import leaves
 from rltui.core.config_schema import ConfigSchema
 from rltui.frameworks.base import ConfigFile
-from rltui.frameworks.config_data import leaves
 from rltui.frameworks.prime_rl.defaults import defaults
 from rltui.frameworks.prime_rl.env_servers import servers_of
 from rltui.frameworks.prime_rl.rules import rules

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from rltui.core.knobs import TomlValue
+from rltui.core.toml.values import TomlValue
 from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.prime_rl.config_values import ENGINE_ABOVE
 from rltui.frameworks.prime_rl.rules import (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from rltui.frameworks.config_data import value_at
+from rltui.core.config_data import value_at
 from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, PARTS, SPLIT, best, fit, snapshots
 
 _OF_OVERLAYS = frozenset(

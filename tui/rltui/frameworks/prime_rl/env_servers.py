@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rltui.core.config_data import value_at
 from rltui.core.layout import instance_ids
 from rltui.frameworks.base import ConfigFiles
-from rltui.frameworks.config_data import value_at
 from rltui.frameworks.prime_rl.config_values import data_of, rows, text
 
 SPLITS = ("train", "eval")

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from rltui.core.config_data import value_at
 from rltui.frameworks.base import ConfigFiles, RunContext
-from rltui.frameworks.config_data import value_at
 from rltui.frameworks.prime_rl.config_values import is_table, text, texts
 from rltui.frameworks.prime_rl.generation import Generation
 from rltui.frameworks.prime_rl.gpu_split import GpuSplit

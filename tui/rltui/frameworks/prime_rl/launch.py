@@ -8,14 +8,14 @@ from math import prod
 from pathlib import PurePath
 from typing import Any
 
-from rltui.core.config_report import KnobValue
+from rltui.core.config_data import value_at
 from rltui.core.gpu.budget import EngineMemory
-from rltui.core.knobs import TomlValue
+from rltui.core.knobs import KnobValue
 from rltui.core.plan import RestartRule
 from rltui.core.template import Missing, TemplateValue
+from rltui.core.toml.values import TomlValue
 from rltui.frameworks import generic
 from rltui.frameworks.base import ConfigFiles, PortKnob, Resolution, RunContext, RunFiles, ServiceCall
-from rltui.frameworks.config_data import value_at
 from rltui.frameworks.prime_rl import environment, gpu_split, ports
 from rltui.frameworks.prime_rl.config_values import count, is_table, numbers, optional_count, text
 from rltui.frameworks.prime_rl.env_servers import SPLITS, instances, sources

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rltui.core.config_report import KnobValue
-from rltui.core.knobs import TomlValue
+from rltui.core.config_data import value_at
+from rltui.core.knobs import KnobValue
+from rltui.core.toml.values import TomlValue
 from rltui.frameworks.base import PortKnob, RunContext
-from rltui.frameworks.config_data import value_at
 from rltui.frameworks.prime_rl.config_values import (
     ENGINE_ABOVE,
     NCCL_PORT,

@@ -11,12 +11,12 @@ from importlib import resources
 from pathlib import PurePath
 from typing import Any
 
+from rltui.core.config_data import value_at
 from rltui.core.config_report import Problem
 from rltui.core.knobs import shown
 from rltui.core.text import closest, did_you_mean
-from rltui.core.toml_values import format_key
+from rltui.core.toml.values import format_key
 from rltui.frameworks.base import ConfigFiles
-from rltui.frameworks.config_data import value_at
 from rltui.frameworks.prime_rl.config_values import NCCL_PORT, ROUTER_METRICS_ABOVE, text
 from rltui.frameworks.prime_rl.rules import (
     BROADCAST,

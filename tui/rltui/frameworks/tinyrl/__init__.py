@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rltui.core.config_data import value_at
 from rltui.core.plan import RestartRule
 from rltui.frameworks.base import ConfigFiles, Fact, Framework, RunFiles
-from rltui.frameworks.config_data import value_at
 from rltui.frameworks.tinyrl.commands import engine_memory, passed, ports, template_values
 from rltui.frameworks.tinyrl.configs import CONFIGS
 from rltui.frameworks.tinyrl.derive import derive

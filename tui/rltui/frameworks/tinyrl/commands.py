@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePath
 
-from rltui.core.config_report import KnobValue
 from rltui.core.gpu.budget import EngineMemory
-from rltui.core.knobs import TomlValue
+from rltui.core.knobs import KnobValue
 from rltui.core.template import Missing, TemplateValue
+from rltui.core.toml.values import TomlValue
 from rltui.frameworks.base import ConfigFiles, PortKnob, RunContext
 from rltui.frameworks.tinyrl.configs import CONFIGS
 

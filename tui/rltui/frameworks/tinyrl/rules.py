@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rltui.core.knobs import TomlValue, shown
+from rltui.core.knobs import shown
 from rltui.core.text import did_you_mean
+from rltui.core.toml.values import TomlValue
 from rltui.frameworks.base import BatchKnobs, ConfigFiles
 from rltui.frameworks.batch_rules import batching, micro_batches
 from rltui.frameworks.rule_makers import (

@@ -13,12 +13,12 @@ from rltui.core.failure_cause import LONGEST_LINE
 from rltui.core.gpu.budget import EngineFigures, EngineMemory, MemoryUser, ModelShape, budget_bytes
 from rltui.core.gpu.forecast import forecast
 from rltui.core.gpu.report import GpuBudget, GpuDevice, MemoryVerdict
-from rltui.core.knobs import TomlValue, shown
+from rltui.core.knobs import shown
 from rltui.core.layout import Layout
 from rltui.core.text import GIB
+from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError
-from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.frameworks.config_data import values_of
+from rltui.frameworks.base import ConfigFiles, Framework, values_of
 from rltui.frameworks.generic import ANY_COMPONENT
 from rltui.frameworks.memory_levers import LEVERS
 from rltui.services.config_store import load_snapshot

@@ -17,8 +17,8 @@ from typing import Any
 
 from rltui.core.config_report import Problem
 from rltui.core.config_schema import ConfigSchema
-from rltui.core.toml_scan import BOM
-from rltui.core.toml_values import format_key
+from rltui.core.toml.scan import BOM
+from rltui.core.toml.values import format_key
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Checkout, Framework, OwnValidation
 from rltui.services import checkout

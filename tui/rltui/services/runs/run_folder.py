@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rltui.core.api import Request
+from rltui.core.config_data import value_at
 from rltui.core.config_report import Problem
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Framework, RunFiles
-from rltui.frameworks.config_data import value_at
 from rltui.services.config_store import load_snapshot
 from rltui.services.runs.experiment_files import ControlFolder
 

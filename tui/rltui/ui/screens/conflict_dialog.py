@@ -13,9 +13,10 @@ from textual.widgets import Button, Static
 
 from rltui.core.api import Plan
 from rltui.core.config_report import KeyConflict
+from rltui.core.text import shortened
 from rltui.ui.plan_view import changed_lines
 from rltui.ui.screens.dialog import Dialog
-from rltui.ui.text import clean_line, shortened, value_text
+from rltui.ui.text import clean_line, value_text
 
 Choice = Literal["mine", "theirs"]
 

@@ -17,12 +17,12 @@ from textual.widgets import Static
 from rltui.client.protocol import Experiment
 from rltui.core.api import Request
 from rltui.core.gpu.report import GpuDevice, GpuHistories, GpuProcess, GpuReport, GpuShare
-from rltui.core.text import duration, gib, short_command
+from rltui.core.text import duration, gib, short_command, shortened
 from rltui.errors import RltuiError
 from rltui.ui import requests
 from rltui.ui.actions import Scope, bindings_of, not_among, on_top
 from rltui.ui.experiment_screen import ExperimentScreen
-from rltui.ui.text import clean_line, shortened
+from rltui.ui.text import clean_line
 from rltui.ui.widgets.gpu_chart import FINE_RANGE_S, GpuChart
 from rltui.ui.widgets.gpu_panel import brief_line, device_legend, dimmed
 from rltui.ui.widgets.gpu_words import (

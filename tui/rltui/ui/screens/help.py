@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from rltui.ui.actions import Action, Scope, in_scope, key_text
 from rltui.ui.screens.dialog import Dialog
-from rltui.ui.states import LOOKS, MEANINGS, STALLED
+from rltui.ui.states import BADGES, MEANINGS, STALLED
 from rltui.ui.widgets.log_pane import LogPane
 
 _KEY_WIDTH = 12
@@ -46,8 +46,10 @@ def help_content(*, readonly: bool = False) -> Content:
     ]
     sections.insert(3, _section("Logs", _log_rows()))
     states = [
-        Content.assemble((f"{look.symbol} {look.word}".rjust(_KEY_WIDTH), look.style), f"  {MEANINGS[state]}")
-        for state, look in LOOKS.items()
+        Content.assemble(
+            (f"{badge.symbol} {badge.word}".rjust(_KEY_WIDTH), badge.style), f"  {MEANINGS[state]}"
+        )
+        for state, badge in BADGES.items()
     ]
     stalled = f"{STALLED.symbol} {STALLED.word}".rjust(_KEY_WIDTH)
     states.append(Content.assemble((stalled, STALLED.style), "  alive, but nothing has happened for long"))

@@ -10,8 +10,7 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from rltui.core.api import ComponentState, ComponentStatus
-from rltui.ui.memory_verdict import told_of_memory
-from rltui.ui.states import component_title, told_below
+from rltui.ui.states import component_title, told_below, told_of_memory
 from rltui.ui.widgets.followed_source import OpenLog
 from rltui.ui.widgets.reader_pane import ReaderPane
 

@@ -10,8 +10,9 @@ from typing import Any
 from textual.content import Content
 
 from rltui.core.config_report import KnobInfo, KnobTable, Problem
-from rltui.core.knob_matches import pattern, rank
-from rltui.ui.text import clean_line, shortened, value_text
+from rltui.core.knobs import pattern, rank
+from rltui.core.text import shortened
+from rltui.ui.text import clean_line, value_text
 from rltui.ui.widgets.knob_rows import (
     SEVERITY_MARKS,
     change_text,

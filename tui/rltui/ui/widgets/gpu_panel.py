@@ -13,8 +13,8 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuReport, GpuShare
-from rltui.core.text import duration, gib
-from rltui.ui.text import clean_line, shortened
+from rltui.core.text import duration, gib, shortened
+from rltui.ui.text import clean_line
 from rltui.ui.widgets.gpu_words import (
     BUDGET,
     FAINT,

@@ -11,8 +11,8 @@ from itertools import groupby
 from textual.content import Content
 
 from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuProcess, GpuReport, GpuShare, MemoryVerdict
-from rltui.core.text import gib, short_command
-from rltui.ui.text import clean_line, listed, shortened
+from rltui.core.text import gib, listed, short_command, shortened
+from rltui.ui.text import clean_line
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from textual.widget import Widget
 
 from rltui.core.api import Status
 from rltui.core.text import duration
-from rltui.ui.states import SEPARATOR, TROUBLES, experiment_look
+from rltui.ui.states import SEPARATOR, TROUBLES, experiment_badge
 from rltui.ui.text import clean_line, progress_bar, rate, sparkline
 
 
@@ -29,7 +29,7 @@ class Part:
 
 def header_parts(status: Status, *, bar_width: int, readonly: bool = False) -> list[Part]:
     """All that could be said, in the order of the line."""
-    look = experiment_look(status)
+    badge = experiment_badge(status)
     progress = status.progress
     step = status.step if progress.step is None else progress.step
     max_steps = status.max_steps if progress.max_steps is None else progress.max_steps
@@ -37,7 +37,7 @@ def header_parts(status: Status, *, bar_width: int, readonly: bool = False) -> l
     parts = [
         Part(0, ((clean_line(status.experiment), "bold"),)),
         Part(6, ((clean_line(status.title or status.framework), ""),)),
-        Part(1, ((f"{look.symbol} {look.word}", f"bold {look.style}"),)),
+        Part(1, ((f"{badge.symbol} {badge.word}", f"bold {badge.style}"),)),
     ]
     if readonly and not status.observed:
         parts.insert(1, Part(0, (("read-only", "bold $text-warning"),)))
@@ -47,7 +47,7 @@ def header_parts(status: Status, *, bar_width: int, readonly: bool = False) -> l
             filled, empty = progress_bar(step / max_steps, bar_width)
             percent = f" {100 * min(step, max_steps) // max_steps} %"
             parts.append(Part(7, ((filled, "$primary"), (empty, "$foreground 60%"), (percent, ""))))
-    moves = status.state == "running" and not status.done and look not in TROUBLES
+    moves = status.state == "running" and not status.done and badge not in TROUBLES
     if progress.eta_s is not None and moves:
         parts.append(Part(3, (("ETA ", "$foreground 60%"), (duration(progress.eta_s), ""))))
     if reward is not None:
@@ -73,7 +73,7 @@ def header_line(status: Status, width: int, *, readonly: bool = False) -> Conten
 
 
 class HeaderBar(Widget):
-    """Shows the newest `status`, and whether this client may only look."""
+    """Shows the newest `status`, and whether this client may only badge."""
 
     status: reactive[Status | None] = reactive(None)
 

@@ -10,8 +10,9 @@ from textual.content import Content
 
 from rltui.core.config_report import KnobInfo, KnobTable, Problem
 from rltui.core.secrets import masked
+from rltui.core.text import listed, shortened
 from rltui.ui.staged_edits import StagedEdits
-from rltui.ui.text import clean_line, listed, shortened, value_text
+from rltui.ui.text import clean_line, value_text
 from rltui.ui.widgets.knob_sections import Heading, name_in_section
 
 _INDENT = "  "

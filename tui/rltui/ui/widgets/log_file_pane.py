@@ -10,26 +10,26 @@ from textual.reactive import reactive
 from rltui.core.api import FollowedLog
 from rltui.core.growth import quiet_s
 from rltui.core.text import duration
-from rltui.ui.states import SEPARATOR, Look
+from rltui.ui.states import SEPARATOR, Badge
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.followed_source import OpenLog
 from rltui.ui.widgets.reader_pane import ReaderPane
 
-GROWING = Look("●", "growing", "$text-success")
-QUIET = Look("○", "quiet", "$foreground 60%")
-MISSING = Look("◌", "no file yet", "$foreground 60%")
+GROWING = Badge("●", "growing", "$text-success")
+QUIET = Badge("○", "quiet", "$foreground 60%")
+MISSING = Badge("◌", "no file yet", "$foreground 60%")
 
 
 def log_title(log: FollowedLog, now: float, *, selected: bool, width: int | None = None) -> Content:
     """`trainer ● growing · logs/latest/trainer.log`. The file is left out where it does not fit."""
     quiet = quiet_s(log.changed_at, now)
-    look = MISSING if log.path is None else GROWING if quiet is None else QUIET
-    state = f"{look.symbol} {look.word}" + (f" {duration(quiet)}" if quiet is not None else "")
+    badge = MISSING if log.path is None else GROWING if quiet is None else QUIET
+    state = f"{badge.symbol} {badge.word}" + (f" {duration(quiet)}" if quiet is not None else "")
     parts: list[tuple[str, str]] = [
         ("▸ " if selected else "", "bold"),
         (clean_line(log.title or log.id), "bold"),
         (" ", ""),
-        (state, look.style),
+        (state, badge.style),
     ]
     if log.name:
         longer = [*parts, SEPARATOR, (clean_line(log.name), "$foreground 60%")]

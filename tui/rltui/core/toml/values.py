@@ -7,9 +7,12 @@ import json
 import math
 import re
 import tomllib
+from typing import Any
 
-from rltui.core.knobs import TomlValue
 from rltui.errors import ConfigError
+
+TomlValue = Any
+"""Whatever a TOML file can hold."""
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _PART = re.compile(r"""\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^."']+?))\s*(?:\.|$)""")

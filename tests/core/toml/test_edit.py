@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.core.toml_documents import VARIANTS, changed, kept, load, scalars, tables
+from tests.core.toml.documents import VARIANTS, changed, kept, load, scalars, tables
 
-from rltui.core import tomldoc
-from rltui.core.toml_values import format_key, format_value, split_key
+from rltui.core.toml import edit
+from rltui.core.toml.values import format_key, format_value, split_key
 from rltui.errors import ConfigError
 
 
 def check_replacement(text: str, path: tuple[str, ...]) -> None:
-    new = tomldoc.edit(text, {format_key(path): "§new§"})
+    new = edit.edit(text, {format_key(path): "§new§"})
     assert load(new) == changed(load(text), path, "§new§")
     start = new.index('"§new§"') if '"§new§"' in new else new.index("'§new§'")
     end = len(new) - start - len('"§new§"')
@@ -26,7 +26,7 @@ def check_replacement(text: str, path: tuple[str, ...]) -> None:
 
 
 def check_insertion(text: str, path: tuple[str, ...]) -> None:
-    new = tomldoc.edit(text, {format_key(path): 7})
+    new = edit.edit(text, {format_key(path): 7})
     assert load(new) == changed(load(text), path, 7)
     start, end = kept(text, new)
     assert start + end == len(text), "more than one place was touched"
@@ -39,7 +39,7 @@ def check_insertion(text: str, path: tuple[str, ...]) -> None:
 
 
 def check_removal(text: str, path: tuple[str, ...]) -> None:
-    new = tomldoc.edit(text, {format_key(path): None})
+    new = edit.edit(text, {format_key(path): None})
     start, end = kept(text, new)
     assert start + end == len(new), "more than one place was touched"
     assert path not in dict(scalars(load(new)))
@@ -57,7 +57,7 @@ def test_edit_to_the_same_value_changes_nothing(name: str) -> None:
     text = VARIANTS[name]
     for path, value in scalars(load(text)):
         if isinstance(value, bool | int | float | str):
-            assert tomldoc.edit(text, {format_key(path): value}) == text
+            assert edit.edit(text, {format_key(path): value}) == text
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -79,7 +79,7 @@ def test_removing_takes_out_one_place(name: str) -> None:
 def test_locate_finds_every_key(name: str) -> None:
     lines = VARIANTS[name].removeprefix("\ufeff").split("\n")
     for path, _ in scalars(load(VARIANTS[name])):
-        place = tomldoc.locate(VARIANTS[name], format_key(path))
+        place = edit.locate(VARIANTS[name], format_key(path))
         assert place is not None
         line, column = place
         if not path[-1].isdecimal() and path[-1] not in ("tab\there", "é"):  # written with an escape
@@ -130,7 +130,7 @@ def test_any_document_is_edited_in_place(
     ],
 )
 def test_edit_examples(before: str, key: str, value: Any, after: str) -> None:
-    assert tomldoc.edit(before, {key: value}) == after
+    assert edit.edit(before, {key: value}) == after
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_edit_examples(before: str, key: str, value: Any, after: str) -> None:
 )
 def test_edit_refuses_what_is_no_value(text: str, key: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        tomldoc.edit(text, {key: 1})
+        edit.edit(text, {key: 1})
 
 
 @pytest.mark.parametrize(
@@ -158,11 +158,11 @@ def test_format_value(value: Any, text: str) -> None:
 
 
 def test_syntax_errors_show_the_place() -> None:
-    with pytest.raises(tomldoc.TomlSyntaxError) as caught:
-        tomldoc.parse("a = 1\nname = qwen\x1b\n", "rl.toml")
+    with pytest.raises(edit.TomlSyntaxError) as caught:
+        edit.parse("a = 1\nname = qwen\x1b\n", "rl.toml")
     assert str(caught.value).startswith("rl.toml:2:")
-    with pytest.raises(tomldoc.TomlSyntaxError) as caught:
-        tomldoc.parse("a = 1\nname = qwen\n", "rl.toml")
+    with pytest.raises(edit.TomlSyntaxError) as caught:
+        edit.parse("a = 1\nname = qwen\n", "rl.toml")
     assert (caught.value.line, caught.value.column) == (2, 8)
     assert caught.value.details == ("2 | name = qwen", "           ^")
     assert caught.value.hint == 'text needs quotes: "qwen"'
@@ -173,7 +173,7 @@ def test_syntax_errors_show_the_place() -> None:
 )
 def test_parse_turns_every_error_into_words(text: str) -> None:
     with pytest.raises(ConfigError, match=r"f\.toml:\d+:\d+: \w"):
-        tomldoc.parse(text, "f.toml")
+        edit.parse(text, "f.toml")
 
 
 def test_split_key_reads_quotes() -> None:
@@ -196,4 +196,65 @@ def test_split_key_reads_quotes() -> None:
 )
 def test_a_new_key_comes_below_the_tables_own_comment(before: str, after: str) -> None:
     """Finding C4."""
-    assert tomldoc.edit(before, {"a.new": 1}) == after
+    assert edit.edit(before, {"a.new": 1}) == after
+
+
+LINES = """\
+x = [
+    1, # one
+    2,
+
+    # about three
+    3  # no comma
+] # end
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "value", "after"),
+    [
+        ("x = [1, 2]\n", [1, 3], "x = [1, 3]\n"),
+        ("x = [ 1,2 ] # c\n", [1, 2, 3], "x = [ 1,2, 3 ] # c\n"),
+        ("x = [1, 2, 3]\n", [1, 3], "x = [1, 3]\n"),
+        ("x = [1, 2, 3]\n", [1, 2], "x = [1, 2]\n"),
+        ("x = [1, 2]\n", [0, 1, 2], "x = [0, 1, 2]\n"),
+        ("x = [1]\n", [], "x = []\n"),
+        ("x = []\n", ["a", True], 'x = ["a", true]\n'),
+        ("x = ['a', 'b']\n", ["a", "c"], "x = ['a', 'c']\n"),
+        ("x = [1.0, 2.0]\n", [1.0, 3e-6], "x = [1.0, 3e-6]\n"),
+        ("x = [[1, 2], [3]]\n", [[1, 2], [4]], "x = [[1, 2], [4]]\n"),
+        (LINES, [1, 5, 3], LINES.replace("2,", "5,")),
+        (LINES, [1, 3], LINES.replace("    2,\n", "")),
+        (LINES, [1, 2], LINES.replace("    3  # no comma\n", "")),
+        (LINES, [1, 2, 3, 4], LINES.replace("3  # no comma\n", "3,  # no comma\n    4\n")),
+        (LINES, [0, 1, 2, 3], LINES.replace("    1, #", "    0,\n    1, #")),
+        (LINES, [1, 2, 9, 3], LINES.replace("    2,\n", "    2,\n    9,\n")),
+        ("x = [\r\n  1,\r\n]\r\n", [1, 2], "x = [\r\n  1,\r\n  2,\r\n]\r\n"),
+        ("x = [ # none yet\n]\n", [1], "x = [1,  # none yet\n]\n"),
+    ],
+)
+def test_a_list_keeps_what_is_equal(before: str, value: list[Any], after: str) -> None:
+    assert edit.edit(before, {"x": value}) == after
+    assert tomllib.loads(after)["x"] == value
+
+
+ITEMS = st.lists(st.integers(0, 4), max_size=6)
+GAPS = st.sampled_from(["", " ", "\n  ", " # c\n", "\n  # c, ]\n  ", "\n\n"])
+
+
+@settings(max_examples=150)
+@given(ITEMS, ITEMS, st.data())
+def test_any_list_becomes_any_other(old: list[int], new: list[int], data: st.DataObject) -> None:
+    gaps = [data.draw(GAPS) for _ in range(len(old) + 1)]
+    tail = data.draw(st.sampled_from(["", ","])) if old else ""
+    text = (
+        f"x = [{gaps[0]}{','.join(f'{gap}{item}' for gap, item in zip(gaps[1:], old, strict=True))}{tail}\n]"
+    )
+    assert tomllib.loads(text)["x"] == old
+    edited = edit.edit(text, {"x": new})
+    assert tomllib.loads(edited)["x"] == new
+    assert all(edited.count(word) <= text.count(word) for word in ("#", "c"))
+
+
+def test_removing_an_element_minds_comments() -> None:
+    assert edit.edit("x = [1, # c\n 2]\n", {"x.1": None}) == "x = [1, # c\n ]\n"

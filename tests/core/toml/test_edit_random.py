@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from tests.core.toml_documents import VARIANTS, changed, kept, load, long_document, scalars, tables
+from tests.core.toml.documents import VARIANTS, changed, kept, load, long_document, scalars, tables
 
-from rltui.core import tomldoc
-from rltui.core.config_merge import changed_keys, deep_leaves
-from rltui.core.toml_values import format_key, format_value, parse_value, same_value, split_key
+from rltui.core.config_data import changed_keys, deep_leaves
+from rltui.core.toml import edit
+from rltui.core.toml.values import format_key, format_value, parse_value, same_value, split_key
 
 WITHOUT_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
 """A chain of edits takes minutes to shrink, and says enough as it is."""
@@ -76,7 +76,7 @@ def edit_once(text: str, data: st.DataObject) -> str:
     else:
         path = data.draw(st.sampled_from(paths))
     value = None if kind == "remove" else data.draw(VALUES)
-    new = tomldoc.edit(text, {format_key(path): value})
+    new = edit.edit(text, {format_key(path): value})
     expected = changed(content, path, value)
     assert differing(expected, load(new)) == {}
     start, end = kept(text, new)
@@ -96,7 +96,7 @@ def edit_often(name: str, data: st.DataObject) -> None:
             for key, (old, _) in changed_keys(deep_leaves(load(before)), deep_leaves(load(text))).items()
         }
         if not any(part.isdecimal() for key in back for part in split_key(key)):
-            assert differing(load(before), load(tomldoc.edit(text, back))) == {}
+            assert differing(load(before), load(edit.edit(text, back))) == {}
 
 
 @settings(max_examples=30, phases=WITHOUT_SHRINKING, suppress_health_check=list(HealthCheck))
@@ -124,7 +124,7 @@ def test_a_long_document_changes_in_one_place(newline: str) -> None:
     text = long_document(5000).replace("\n", newline)
     assert text.count(newline) == 5000
     for key, value in (("table399.key", 7), ("table0.sub.list", [1, 5]), ("table200.sub.text", "a\nb")):
-        new = tomldoc.edit(text, {key: value})
+        new = edit.edit(text, {key: value})
         assert load(new) == changed(load(text), split_key(key), value)
         start, end = kept(text, new)
         assert len(text) - start - end <= 30

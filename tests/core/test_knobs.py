@@ -5,8 +5,16 @@ from typing import Any
 
 import pytest
 
-from rltui.core.knob_values import find_knob, parse_value, resolve_edits, split_assignment
-from rltui.core.knobs import Knob
+from rltui.core.knobs import (
+    IN_TEXT,
+    Knob,
+    find_knob,
+    parse_typed,
+    pattern,
+    rank,
+    resolve_edits,
+    split_assignment,
+)
 from rltui.errors import ConfigError, UsageError
 
 BATCH = Knob("orchestrator.batch_size", "int", ("orchestrator",), "", 128, nullable=True, minimum=1)
@@ -44,7 +52,7 @@ KNOBS = (BATCH, LR, SHARE, EAGER, MODEL, MODE, SFT_BATCH, O_LEN, T_LEN)
     ],
 )
 def test_parse_value_reads_typed_text(knob: Knob, text: str, value: Any) -> None:
-    parsed = parse_value(knob, text)
+    parsed = parse_typed(knob, text)
     assert parsed == value
     assert type(parsed) is type(value)
 
@@ -67,7 +75,7 @@ def test_parse_value_reads_typed_text(knob: Knob, text: str, value: Any) -> None
 )
 def test_parse_value_names_knob_type_and_bounds(knob: Knob, text: str, message: str | None) -> None:
     with pytest.raises(ConfigError) as caught:
-        parse_value(knob, text)
+        parse_typed(knob, text)
     assert message is None or caught.value.title == message
 
 
@@ -127,9 +135,9 @@ OTHERS = (
 
 
 def test_parse_value_reads_lists() -> None:
-    assert parse_value(NAMES, '["a",\n "b"]') == ["a", "b"]
+    assert parse_typed(NAMES, '["a",\n "b"]') == ["a", "b"]
     with pytest.raises(ConfigError, match="must be a list") as caught:
-        parse_value(NAMES, "a,b")
+        parse_typed(NAMES, "a,b")
     assert caught.value.hint == 'write it like ["a", "b"] or [1, 2]'
 
 
@@ -172,3 +180,37 @@ def test_an_unknown_name_finds_what_is_meant() -> None:
     with pytest.raises(ConfigError) as caught:
         find_knob([rate, BATCH, MODEL], "learning_rate")
     assert caught.value.hint == "is it trainer.optim.lr?"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("lr", 0),
+        ("optim", 0),
+        ("trainer.optim", 0),
+        ("op", 1),
+        ("optim.l", 1),
+        ("decay", 2),
+        ("ecay", 3),
+        ("learning", IN_TEXT),
+        ("earn", IN_TEXT + 1),
+        ("lr learning", IN_TEXT),
+        ("LR", 0),
+        ("weight-d", 1),
+        ("lr absent", None),
+        ("", 0),
+    ],
+)
+def test_ranks(words: str, expected: int | None) -> None:
+    assert rank(words.split(), "trainer.optim.lr.weight_decay", "Learning rate, already scaled.") == expected
+
+
+def test_help_comes_last() -> None:
+    keys = {"orchestrator.async": "What is already there.", "trainer.lr_warmup": "", "trainer.optim.lr": ""}
+    ranked = sorted(keys, key=lambda key: rank(["lr"], key, keys[key]) or 0)
+    assert ranked == ["trainer.optim.lr", "trainer.lr_warmup", "orchestrator.async"]
+
+
+def test_places_are_marked() -> None:
+    assert pattern(["lr"]).sub(r"[\g<0>]", "a Lr already") == "a [Lr] a[lr]eady"
+    assert pattern([]).sub("!", "all") == "all"

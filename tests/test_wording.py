@@ -1,0 +1,128 @@
+"""What command line and screen both say."""
+
+from __future__ import annotations
+
+import pytest
+from tests.fakes.experiment import ORPHANS
+
+from rltui.core.api import ComponentState, Lost, Orphan, Plan
+from rltui.wording import STATE_SYMBOLS, estimate_text, lost_text, orphan_details, owner_text, plan_text
+
+
+def test_every_state_has_a_symbol_of_its_own() -> None:
+    assert set(STATE_SYMBOLS) == set(ComponentState)
+    assert len(set(STATE_SYMBOLS.values())) == len(ComponentState)
+
+
+def test_a_leftover_is_described_by_its_attempt() -> None:
+    orphan = Orphan(pid=7, start=1, command="serve", component="inference", attempt=2, evidence="session")
+    assert orphan_details(orphan) == ["pid 7 serve", "of inference attempt 2: runs in its session"]
+
+
+def test_one_of_another_experiment_names_that() -> None:
+    orphan = Orphan(pid=7, start=1, experiment="old", component="trainer", attempt=2)
+    assert owner_text(orphan) == "old/trainer attempt 2"
+
+
+def test_one_that_rltui_did_not_start_is_of_no_attempt() -> None:
+    orphan = Orphan(pid=7, start=1, command="python train.py", gpu_bytes=12 << 30, evidence="gpu")
+    assert orphan_details(orphan) == [
+        "pid 7 python train.py",
+        "holds 12.0 GiB of GPU memory",
+        "holds GPU memory, not started by rltui",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lost", "words"),
+    [
+        (Lost(), ""),
+        (Lost(steps=1), "1 step · starts from the beginning"),
+        (Lost(steps=2, resume_step=10), "2 steps · resumes after step 10"),
+        (Lost(resume_step=10), "nothing · resumes after step 10"),
+        (
+            Lost(steps=2, resume_step=10, rollouts=37),
+            "2 steps and 37 rollouts in flight · resumes after step 10",
+        ),
+        (Lost(rollouts=1, resume_step=3), "1 rollout in flight · resumes after step 3"),
+        (Lost(rollouts=1), "1 rollout in flight"),
+        (Lost(rollouts=0), ""),
+    ],
+)
+def test_lost_text(lost: Lost, words: str) -> None:
+    assert lost_text(lost) == words
+
+
+@pytest.mark.parametrize(
+    ("estimate_s", "words"),
+    [(None, ""), (0.2, "ready in a moment, as before"), (45.4, "ready in about 45s, as before")],
+)
+def test_estimate_text(estimate_s: float | None, words: str) -> None:
+    assert estimate_text(Plan(start=("a",), estimate_s=estimate_s)) == words
+
+
+RESTART_WORDS = """\
+end first  1 leftover process of inference attempt 1:
+           pid 4711 VLLM::EngineCore 4m12s 58.0 GiB
+stop       trainer
+start      trainer
+lose       2 steps and 37 rollouts in flight · resumes after step 10
+time       ready in about 45s, as before
+"""
+STOP_WORDS = """\
+stop       trainer
+lose       2 steps and 1 rollout in flight · starts from the beginning
+time       done in a moment, as before
+"""
+END_OTHERS_WORDS = """\
+end        pid 7 python train.py
+           holds 12.0 GiB of GPU memory
+           holds GPU memory, not started by rltui
+end        pid 8 serve
+           of old/inference: was seen among its processes
+"""
+END_WORDS = """\
+end        pid 4712 python -c worker
+           listens on :8000
+           of inference attempt 1: was seen among its processes
+keep       trainer (not touched)
+"""
+
+
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        (
+            Plan(
+                stop=("trainer",),
+                start=("trainer",),
+                free=ORPHANS[:1],
+                lost=Lost(steps=2, resume_step=10, rollouts=37),
+                estimate_s=45.2,
+            ),
+            RESTART_WORDS,
+        ),
+        (
+            Plan(action="stop", stop=("trainer",), lost=Lost(steps=2, rollouts=1), estimate_s=0.4),
+            STOP_WORDS,
+        ),
+        (
+            Plan(action="free", free=ORPHANS[1:], keep=("trainer",)),
+            END_WORDS,
+        ),
+        (
+            Plan(
+                action="free",
+                free=(
+                    Orphan(pid=7, start=1, command="python train.py", gpu_bytes=12 << 30, evidence="gpu"),
+                    Orphan(pid=8, start=1, command="serve", experiment="old", component="inference"),
+                ),
+            ),
+            END_OTHERS_WORDS,
+        ),
+        (Plan(), ""),
+    ],
+    ids=["restart", "stop", "free", "free-others", "nothing"],
+)
+def test_plan_text(plan: Plan, words: str) -> None:
+    assert plan_text(plan) == words

@@ -1,0 +1,130 @@
+"""Parsed config files as data: read by dotted key, edited, compared key by key. Pure."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rltui.core.config_report import KeyConflict
+from rltui.core.toml.values import TomlValue, format_key, same_value, split_key
+
+Leaves = Mapping[str, Any]
+"""Dotted key → value."""
+
+
+def value_at(data: Mapping[str, Any], dotted: str) -> TomlValue:
+    """What a dotted key holds; `None` where it is not set or lies below something that is no table.
+
+    A whole number picks an element of a list.
+    """
+    at: TomlValue = data
+    for key in split_key(dotted):
+        if isinstance(at, Mapping) and key in at:
+            at = at[key]
+        elif isinstance(at, list) and key.isdecimal() and int(key) < len(at):
+            at = at[int(key)]
+        else:
+            return None
+    return at
+
+
+def leaves(data: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Dotted key and value of everything in the tables that is no table; an empty table is a leaf too."""
+    for key, value in data.items():
+        if isinstance(value, Mapping) and value:
+            yield from leaves(value, (*path, key))
+        else:
+            yield format_key((*path, key)), value
+
+
+def deep_leaves(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything that can be set by itself, by dotted key, in the order of the file.
+
+    Tables are gone into, and arrays of tables: there, a whole number in the key picks the element. A table
+    without keys is a value of its own: to have it may mean something.
+    """
+    return {format_key(path): value for path, value in _leaves(data, ())}
+
+
+def _leaves(value: TomlValue, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if isinstance(value, Mapping) and (value or not path):
+        for key, inner in value.items():
+            yield from _leaves(inner, (*path, key))
+    elif isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
+        for index, item in enumerate(value):
+            yield from _leaves(item, (*path, str(index)))
+    else:
+        yield path, value
+
+
+def changed_keys(before: Leaves, after: Leaves) -> dict[str, tuple[Any, Any]]:
+    """Keys that get another value → (before, after), `None` where absent; new keys last."""
+    return {
+        key: (before.get(key), after.get(key))
+        for key in (*before, *(key for key in after if key not in before))
+        if not same_value(before.get(key), after.get(key))
+        and not (before.get(key) == {} and _has_below(after, key))
+        and not (after.get(key) == {} and _has_below(before, key))
+    }
+
+
+def _has_below(leaves: Leaves, table: str) -> bool:
+    return any(key.startswith(f"{table}.") for key in leaves)
+
+
+def key_conflicts(base: Leaves | None, theirs: Leaves, yours: Leaves) -> tuple[KeyConflict, ...]:
+    """Keys that `yours` sets to something else than is there now, where that is not what `base` held.
+
+    Where `base` is not known, any difference counts. `None` in `yours` removes the key.
+    """
+    return tuple(
+        KeyConflict(key=key, base=(base or {}).get(key), theirs=theirs.get(key), yours=wanted)
+        for key, wanted in yours.items()
+        if not same_value(theirs.get(key), wanted)
+        and (base is None or not same_value(base.get(key), theirs.get(key)))
+    )
+
+
+def edited(data: Mapping[str, Any], edits: Mapping[str, Any]) -> dict[str, Any]:
+    """`data` with dotted keys set to values; `None` removes a key or a whole table, and comes first.
+
+    A table that a key needs is made, also in place of a value that is none.
+    """
+    result: dict[str, Any] = copy.deepcopy(dict(data))
+    for key, value in sorted(edits.items(), key=lambda item: item[1] is not None):
+        *parents, last = split_key(key)
+        if value is None:
+            _remove_key(result, parents, last)
+        else:
+            table = result
+            for parent in parents:
+                if not isinstance(table.get(parent), dict):
+                    table[parent] = {}
+                table = table[parent]
+            table[last] = value
+    return result
+
+
+def replaced(value: TomlValue, texts: Mapping[str, str]) -> TomlValue:
+    """`value` with each of `texts` put in place of its key in every string below it, longest key first."""
+    match value:
+        case str():
+            for old in sorted(texts, key=len, reverse=True):
+                value = value.replace(old, texts[old])
+            return value
+        case list():
+            return [replaced(item, texts) for item in value]
+        case dict():
+            return {key: replaced(item, texts) for key, item in value.items()}
+        case _:
+            return value
+
+
+def _remove_key(data: dict[str, Any], parents: list[str], last: str) -> None:
+    table: TomlValue = data
+    for parent in parents:
+        table = table.get(parent)
+        if not isinstance(table, dict):
+            return
+    table.pop(last, None)

@@ -1,0 +1,203 @@
+"""What command line and screen both say, in plain text. Imports little: `rltui status` uses it.
+
+The command line prints these words as they are; the screen cleans, wraps and colours them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rltui.core.text import duration, gib, grouped, listed, short_command, shortened
+
+if TYPE_CHECKING:
+    from rltui.core.api import Lost, Orphan, Plan
+    from rltui.core.config_report import DerivedValue
+    from rltui.core.gpu.report import MemoryVerdict
+
+STATE_SYMBOLS = {
+    "stopped": "○",
+    "waiting": "◌",
+    "starting": "◐",
+    "ready": "●",
+    "stopping": "◑",
+    "exited": "✓",
+    "backoff": "↻",
+    "failed": "✗",
+}
+"""By component state."""
+STALLED_SYMBOL = "⚠"
+_FULL_COMMAND_WIDTH = 200
+"""As much as a question shows."""
+_LABEL_WIDTH = 11
+"""Of the rows of a plan."""
+_EVIDENCE = {
+    "descendant": "a child of its processes",
+    "session": "runs in its session",
+    "recorded": "was seen among its processes",
+    "environment": "has its mark in the environment",
+    "gpu": "holds GPU memory, not started by rltui",
+}
+
+
+def owner_text(orphan: Orphan) -> str:
+    """`inference attempt 1`, as far as it is known."""
+    if orphan.component is None:
+        return "an attempt that is not known any more"
+    experiment = "" if orphan.experiment is None else f"{orphan.experiment}/"
+    attempt = "" if orphan.attempt is None else f" attempt {orphan.attempt}"
+    return f"{experiment}{orphan.component}{attempt}"
+
+
+def evidence_text(orphan: Orphan) -> str:
+    """How it was told to belong to an attempt, or that it belongs to none."""
+    whose = "" if orphan.evidence == "gpu" else f"of {owner_text(orphan)}: "
+    return f"{whose}{_EVIDENCE[orphan.evidence]}"
+
+
+def brief_orphan(orphan: Orphan) -> str:
+    """`pid 4711 VLLM::EngineCore 4m12s 58.0 GiB :8000`, as far as it is known."""
+    return " ".join((_pid_text(orphan), *_held(orphan)))
+
+
+def orphan_text(orphan: Orphan) -> str:
+    """`pid 4711 VLLM::EngineCore · of inference attempt 1 · 4m12s · 58.0 GiB · :8000`, as far as known."""
+    whose = [] if orphan.component is None else [f"of {owner_text(orphan)}"]
+    return " · ".join((_pid_text(orphan), *whose, *_held(orphan)))
+
+
+def orphan_details(orphan: Orphan) -> list[str]:
+    """Lines for a question to be answered with care: which process, what it holds, whose it is."""
+    facts = []
+    if orphan.age_s is not None:
+        facts.append(f"runs for {duration(orphan.age_s)}")
+    if orphan.gpu_bytes:
+        facts.append(f"holds {gib(orphan.gpu_bytes)} GiB of GPU memory")
+    if orphan.ports:
+        facts.append(f"listens on {ports_text(orphan.ports)}")
+    command = shortened(orphan.command, _FULL_COMMAND_WIDTH)
+    lines = (f"pid {orphan.pid} {command}".rstrip(), " · ".join(facts), evidence_text(orphan))
+    return [line for line in lines if line]
+
+
+def orphan_count(orphans: Sequence[Orphan]) -> str:
+    """`2 leftover processes`."""
+    return "1 leftover process" if len(orphans) == 1 else f"{len(orphans)} leftover processes"
+
+
+def by_attempt(orphans: Sequence[Orphan]) -> list[list[Orphan]]:
+    """By attempt, in the order of their first pid."""
+    groups: dict[str, list[Orphan]] = {}
+    for orphan in orphans:
+        groups.setdefault(owner_text(orphan), []).append(orphan)
+    return list(groups.values())
+
+
+def ports_text(ports: Sequence[int]) -> str:
+    """`:8000 :8001`."""
+    return " ".join(f":{port}" for port in sorted(set(ports)))
+
+
+def _pid_text(orphan: Orphan) -> str:
+    return f"pid {orphan.pid} {short_command(orphan.command)}".rstrip()
+
+
+def _held(orphan: Orphan) -> list[str]:
+    age = "" if orphan.age_s is None else duration(orphan.age_s)
+    memory = f"{gib(orphan.gpu_bytes)} GiB" if orphan.gpu_bytes else ""
+    return [fact for fact in (age, memory, ports_text(orphan.ports)) if fact]
+
+
+def plan_rows(plan: Plan) -> list[tuple[str, str]]:
+    """Who is ended, stops, starts, stays, what is lost, how long it takes, why: a label and its text each.
+
+    Labels: `end`, `end first`, `stop`, `start`, `keep`, `lose`, `time`, `memory`, `because`; none where a row
+    goes on with what the one before began.
+    """
+    rows = _ended_rows(plan)
+    rows.append(("stop", " → ".join(plan.stop)))
+    rows.append(("start", " → ".join(plan.start)))
+    rows.append(("keep", f"{listed(plan.keep)} (not touched)" if plan.keep else ""))
+    rows.append(("lose", lost_text(plan.lost)))
+    rows.append(("time", estimate_text(plan)))
+    rows.extend(_labelled("memory", [verdict.text for verdict in good_verdicts(plan)]))
+    rows.extend(_labelled("because", plan.reasons))
+    return [(label, text) for label, text in rows if text]
+
+
+def plan_text(plan: Plan) -> str:
+    """A plan in lines; ends with a newline unless there is nothing to say."""
+    lines = plan.diff.rstrip("\n").split("\n") if plan.diff else []  # only line feeds end a line
+    lines.extend(f"{label:<{_LABEL_WIDTH}}{text}" for label, text in plan_rows(plan))
+    lines.extend(figure_text(figure) for figure in plan.derived)
+    lines.extend(f"{problem.severity}: {problem.text}" for problem in plan.problems)
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+def _ended_rows(plan: Plan) -> list[tuple[str, str]]:
+    """In a question about them, all that is known of each; elsewhere, a line for each."""
+    if plan.action == "free":
+        return [row for orphan in plan.free for row in _labelled("end", orphan_details(orphan))]
+    lines: list[str] = []
+    for group in by_attempt(plan.free):
+        lines.append(f"{orphan_count(group)} of {owner_text(group[0])}:")
+        lines.extend(map(brief_orphan, group))
+    return _labelled("end first", lines)
+
+
+def _labelled(label: str, texts: Sequence[str]) -> list[tuple[str, str]]:
+    return [("" if position else label, text) for position, text in enumerate(texts)]
+
+
+def lost_text(lost: Lost) -> str:
+    """What is thrown away, and where the run goes on; empty where nothing is lost or begun again."""
+    thrown_away = []
+    if lost.steps:
+        thrown_away.append(_counted(lost.steps, "step"))
+    if lost.rollouts:
+        thrown_away.append(f"{_counted(lost.rollouts, 'rollout')} in flight")
+    goes_on = ""
+    if lost.resume_step is not None:
+        goes_on = f"resumes after step {lost.resume_step}"
+    elif lost.steps:
+        goes_on = "starts from the beginning"
+    if goes_on and not thrown_away:
+        return f"nothing · {goes_on}"
+    return " · ".join(filter(None, (" and ".join(thrown_away), goes_on)))
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' if count > 1 else ''}"
+
+
+def estimate_text(plan: Plan) -> str:
+    """How long it will take, by how long it took before; empty where that is not known."""
+    if plan.estimate_s is None or not (plan.start or plan.stop):
+        return ""
+    time = f"about {duration(plan.estimate_s)}" if plan.estimate_s >= 1 else "a moment"
+    return f"{'ready' if plan.start else 'done'} in {time}, as before"
+
+
+def good_verdicts(plan: Plan) -> tuple[MemoryVerdict, ...]:
+    """What will fit, or cannot be told; what will not is among the problems."""
+    return tuple(verdict for verdict in plan.memory if not verdict.is_bad)
+
+
+def figure_text(figure: DerivedValue) -> str:
+    """`prompts per step: 8  (128 rollouts / 16 per example)`, or the words alone where it varies."""
+    if figure.value is None:
+        return f"{figure.name}: {figure.text}"
+    explained = f"  ({figure.text})" if figure.text else ""
+    return f"{figure.name}: {figure_value(figure.value)}{figure_unit(figure)}{explained}"
+
+
+def figure_value(value: float | str | None) -> str:
+    """`262,144`; `—` where it varies."""
+    if value is None:
+        return "—"
+    return value if isinstance(value, str) else grouped(value)
+
+
+def figure_unit(figure: DerivedValue) -> str:
+    """` tokens`; empty where it is a word of the name: `prompts per step` needs no `prompts` behind it."""
+    return "" if figure.unit in figure.name.split() else f" {figure.unit}"
