@@ -15,8 +15,8 @@ from rltui import settings
 from rltui.core.api import Alert
 from rltui.daemon import alerts
 from rltui.daemon.alerts import AlertDelivery, Sink, deliver_alerts
+from rltui.daemon.events import EventBus
 from rltui.daemon.supervisor import Supervisor
-from rltui.daemon.telling import Teller
 from rltui.errors import RltuiError
 from rltui.services.journal_file import read_journal
 
@@ -25,10 +25,10 @@ CRASH = Alert(kind="crash", severity="error", title="trainer failed", text="exit
 
 @dataclass
 class Room:
-    """A teller, the settings file, and where the user's command writes what it gets."""
+    """An event bus, the settings file, and where the user's command writes what it gets."""
 
     folder: Path
-    teller: Teller
+    events: EventBus
 
     @property
     def settings_file(self) -> Path:
@@ -52,7 +52,8 @@ class Room:
 
     @asynccontextmanager
     async def delivering(self) -> AsyncIterator[None]:
-        supervisor = SimpleNamespace(record=SimpleNamespace(name="run"), teller=self.teller)
+        setup = SimpleNamespace(record=SimpleNamespace(name="run"))
+        supervisor = SimpleNamespace(setup=setup, events=self.events)
         task = asyncio.create_task(deliver_alerts(cast(Supervisor, supervisor)))
         try:
             yield
@@ -65,7 +66,7 @@ class Room:
 def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Room:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("TMUX_TMPDIR", str(tmp_path))
-    made = Room(tmp_path, Teller(tmp_path / "journal.jsonl"))
+    made = Room(tmp_path, EventBus(tmp_path / "journal.jsonl"))
     assert settings.settings_file() == made.settings_file
     return made
 
@@ -80,9 +81,9 @@ async def test_the_command_gets_each_alert_in_order(room: Room) -> None:
     room.set_command(
         f'cat >> {room.folder}/told; echo "$RLTUI_ALERT_KIND $RLTUI_ALERT_COMPONENT" >> {room.folder}/told'
     )
-    room.teller.alert(CRASH)  # before the delivery began: it is kept
+    room.events.alert(CRASH)  # before the delivery began: it is kept
     async with room.delivering():
-        room.teller.alert(
+        room.events.alert(
             Alert(
                 kind="recovered",
                 severity="information",
@@ -102,8 +103,8 @@ async def test_less_severe_alerts_stay_in_the_tui(room: Room) -> None:
     room.set_command(f'echo "$RLTUI_ALERT_TITLE" >> {room.folder}/told')
     async with room.delivering():
         for severity, title in (("information", "small talk"), ("warning", "hm"), ("error", "oh")):
-            room.teller.alert(Alert.model_validate({"severity": severity, "title": title, "text": ""}))
-        room.teller.alert(Alert(kind="finished", severity="information", title="done", text=""))
+            room.events.alert(Alert.model_validate({"severity": severity, "title": title, "text": ""}))
+        room.events.alert(Alert(kind="finished", severity="information", title="done", text=""))
         await until(lambda: len(room.told) == 3)
     assert room.told == ["hm", "oh", "done"]
 
@@ -112,7 +113,7 @@ async def test_a_failing_command_is_journaled_once_until_it_works(room: Room) ->
     room.set_command(f"echo x >> {room.folder}/told; echo no route >&2; exit 7")
     async with room.delivering():
         for number in range(3):
-            room.teller.alert(CRASH.model_copy(update={"component": f"c{number}"}))
+            room.events.alert(CRASH.model_copy(update={"component": f"c{number}"}))
         await until(lambda: len(room.told) == 3)
         await until(lambda: room.notices)
     assert room.notices == ["alerts by command do not work: sh exited 7: no route"]
@@ -125,7 +126,7 @@ async def test_a_slow_sink_holds_up_nobody(room: Room, caplog: pytest.LogCapture
         await may_go.wait()
         sent.append(alert.title)
 
-    sink = Sink("test", slow, room.teller)
+    sink = Sink("test", slow, room.events)
     for number in range(alerts.WAITING_ALERTS + 10):
         sink.put(CRASH.model_copy(update={"title": str(number)}))
     assert "too slow, left out: 59" in caplog.text
@@ -141,7 +142,7 @@ async def test_a_sink_that_works_again_tells_its_next_failure(room: Room) -> Non
         if fault := faults.pop(0):
             raise RltuiError(fault)
 
-    sink = Sink("test", send, room.teller)
+    sink = Sink("test", send, room.events)
     for _ in range(4):
         sink.put(CRASH)
     await until(lambda: not faults)
@@ -151,20 +152,20 @@ async def test_a_sink_that_works_again_tells_its_next_failure(room: Room) -> Non
 
 
 async def test_changed_settings_hold_and_broken_ones_are_told_once(room: Room) -> None:
-    delivery = AlertDelivery("run", room.teller, room.settings_file)
+    delivery = AlertDelivery("run", room.events, room.settings_file)
     delivery.look_at_settings()
     assert delivery.alerts == settings.AlertSettings()
     room.set("repeat_s = 5\nmin_severity = 'error'")
     delivery.look_at_settings()
-    assert (room.teller.limits.repeat_s, delivery.alerts.min_severity) == (5.0, "error")
+    assert (room.events.limits.repeat_s, delivery.alerts.min_severity) == (5.0, "error")
     room.set("repeat = 7")
     delivery.look_at_settings()
     delivery.look_at_settings()
     assert delivery.alerts == settings.AlertSettings()
-    alert = room.teller.outbox.get_nowait()
+    alert = room.events.outbox.get_nowait()
     assert (alert.kind, alert.title) == ("config", "the settings cannot be read")
     assert "settings.toml:2:1: alerts.repeat: unknown key; did you mean repeat_s?" in alert.text
-    assert room.teller.outbox.empty()
+    assert room.events.outbox.empty()
     room.settings_file.unlink()
     delivery.look_at_settings()
-    assert room.teller.limits.repeat_s == 60.0
+    assert room.events.limits.repeat_s == 60.0

@@ -19,9 +19,9 @@ import pytest
 from rltui.core.api import PROTOCOL_VERSION, JournalEntry, Plan, Request, Status
 from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.gpu.report import GpuReport
-from rltui.daemon import api_server, bounded_writer
+from rltui.daemon import api_server
 from rltui.daemon.api_server import ApiServer
-from rltui.daemon.broadcast import Broadcast, Message
+from rltui.daemon.events import Broadcast, Message
 from rltui.daemon.supervisor import Supervisor
 from rltui.frameworks.conversion import Way
 from rltui.services.gpu.sampling import GpuReadings
@@ -30,25 +30,14 @@ BIG = "x" * (1 << 20)
 """More than a socket and asyncio take in together."""
 
 
-class FakeConfig:
-    """What the server asks of the config."""
-
-    def knobs(self) -> KnobTable:
-        return KnobTable()
-
-    def convert(self, to: Way | None, mean_tokens: float | None) -> Conversion:
-        return Conversion(to=to or "tokens", mean_tokens=mean_tokens)
-
-
 class FakeSupervisor:
     """What the server calls."""
 
     def __init__(self) -> None:
-        self.config = FakeConfig()
         self.gpu_readings = GpuReadings()
         self.gpu_readings.take(GpuReport(available=False))
-        self.teller = SimpleNamespace(broadcast=Broadcast())
-        self.progress = SimpleNamespace(poll=lambda: None)
+        self.events = SimpleNamespace(broadcast=Broadcast())
+        self.observation = SimpleNamespace(progress=SimpleNamespace(poll=lambda: None))
         self.executed: list[Request] = []
         self.downs: list[tuple[str, bool]] = []
         self.down = asyncio.Event()
@@ -56,6 +45,12 @@ class FakeSupervisor:
 
     def status(self) -> Status:
         return Status(experiment="x", state="stopped", framework="f", output_dir="/o", title=self.title)
+
+    def knobs(self) -> KnobTable:
+        return KnobTable()
+
+    def convert(self, to: Way | None, mean_tokens: float | None) -> Conversion:
+        return Conversion(to=to or "tokens", mean_tokens=mean_tokens)
 
     async def plan(self, request: Request) -> Plan:
         return Plan(action=request.action)
@@ -73,7 +68,7 @@ class FakeSupervisor:
 
     def publish(self, text: str) -> None:
         entry = JournalEntry(at=0.0, kind="note", text=text)
-        self.teller.broadcast.publish("journal", lambda: entry.model_dump_json().encode())
+        self.events.broadcast.publish("journal", lambda: entry.model_dump_json().encode())
 
 
 class Client:
@@ -252,16 +247,16 @@ async def test_subscriber_gets_the_state_and_then_changes(place: Place) -> None:
     place.supervisor.publish("hello")
     assert (await client.hear())["data"]["text"] == "hello"
     assert "already" in (await client.ask("subscribe"))["error"]["title"]
-    assert len(place.supervisor.teller.broadcast) == 1
+    assert len(place.supervisor.events.broadcast) == 1
     client.writer.close()
-    await until(lambda: len(place.supervisor.teller.broadcast) == 0)
+    await until(lambda: len(place.supervisor.events.broadcast) == 0)
 
 
 async def test_subscriber_that_does_not_read_is_dropped_and_others_are_not(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounded_writer, "PATIENCE_S", 0.3)
-    broadcast = place.supervisor.teller.broadcast
+    monkeypatch.setattr(api_server, "PATIENCE_S", 0.3)
+    broadcast = place.supervisor.events.broadcast
     slow, quick = await place.greet(), await place.greet()
     for client in (slow, quick):
         client.say("subscribe")
@@ -278,7 +273,7 @@ async def test_subscriber_that_does_not_read_is_dropped_and_others_are_not(
 
 
 async def test_slow_reader_that_does_read_is_kept(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_writer, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(api_server, "PATIENCE_S", 0.3)
     client = await place.greet()
     client.say("subscribe")
     assert (await client.hear())["event"] == "status"
@@ -298,7 +293,7 @@ async def test_slow_reader_that_does_read_is_kept(place: Place, monkeypatch: pyt
 async def test_client_that_does_not_read_its_answers_holds_up_nobody(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounded_writer, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(api_server, "PATIENCE_S", 0.5)
     place.supervisor.title = BIG
     slow, quick = await place.greet(), await place.greet()
     slow.writer.transport.pause_reading()  # type: ignore[attr-defined]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from rltui.daemon.broadcast import BACKLOG, Broadcast, Message, Subscription
+from rltui.daemon.events import BACKLOG, Broadcast, Message, Subscription
 
 
 async def take(subscription: Subscription, count: int) -> list[Message]:

@@ -19,6 +19,7 @@ from rltui.core.layout import ComponentSpec, Stop
 from rltui.core.lifecycle import ExitInfo
 from rltui.daemon.attempt import Attempt
 from rltui.daemon.component import ComponentRunner
+from rltui.daemon.tasks import Signal
 from rltui.services import processes
 from rltui.services.processes import ProcessId, details, is_alive
 from rltui.services.processes.identity import ProcessStat
@@ -35,17 +36,10 @@ class Around:
     def __init__(self, record: ExperimentRecord) -> None:
         self.record = record
         self.control = ControlFolder(Path(record.output_dir))
-        self._changed = asyncio.Event()
+        self.changes = Signal()
 
     def life_changed(self, runner: object, before: object) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
-
-    async def next_change(self) -> None:
-        await self._changed.wait()
-
-    async def explain(self, runner: object, exit_info: ExitInfo) -> ExitInfo:
-        return exit_info
+        self.changes.notify()
 
     def keeper_lost(self, runner: object) -> None: ...
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rltui.core.text import GIB
-from rltui.daemon.disk import LOOKS_PER_READING, DiskWatch
+from rltui.daemon.watches import LOOKS_PER_READING, DiskWatch
 from rltui.frameworks.base import RunFiles
 from rltui.services.runs.disk import Checkpoints, DiskMeter, DiskReading
 from rltui.services.runs.run_folder import RunFolder

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import pytest
 
@@ -8,7 +9,8 @@ from rltui.core.api import Alert, ComponentState, Plan, Request
 from rltui.core.edit_log import EditRecord
 from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import Life
-from rltui.daemon.rollback import RollbackWatch
+from rltui.daemon.transactions import RollbackWatch
+from rltui.services.intent import AppliedEdit
 from rltui.services.processes import AttemptRecord
 
 EDIT = EditRecord(number=1, action="set", words="batch_size 128 → 256", files=())
@@ -38,7 +40,7 @@ class World:
         self.now += after_s
         runner = self.runners[name]
         before, runner.life = runner.life, replace(runner.life, state=state, reason=reason)
-        self.watch.life_changed(runner, before)
+        self.watch.life_changed(cast(Any, runner), before)
 
 
 @pytest.fixture
@@ -88,7 +90,7 @@ def test_the_next_supervisor_goes_on(world: World) -> None:
     world.become("trainer", READY)
     assert world.watch.applied is not None
     other = World()
-    other.watch.restore(type(world.watch.applied).model_validate_json(world.watch.applied.model_dump_json()))
+    other.watch.applied = AppliedEdit.model_validate_json(world.watch.applied.model_dump_json())
     other.now = world.now + 10.0
     other.become("trainer", FAILED)
     assert other.watch.offer is not None

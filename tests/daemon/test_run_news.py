@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rltui.core.api import Progress
-from rltui.daemon.run_news import done_alert, keeper_alert, stall_alert
+from rltui.daemon.events import done_alert, keeper_alert, stall_alert
 
 
 def test_a_stall_warns_with_its_evidence_and_its_end_informs() -> None:

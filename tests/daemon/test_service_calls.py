@@ -15,8 +15,8 @@ import pytest
 
 from rltui.core.api import Plan
 from rltui.daemon.component import ComponentRunner
-from rltui.daemon.service_calls import ServiceCalls
-from rltui.daemon.telling import Teller
+from rltui.daemon.events import EventBus
+from rltui.daemon.transactions import Transactions
 from rltui.errors import RltuiError
 from rltui.frameworks.base import ServiceCall
 from rltui.services.http import post_json
@@ -53,10 +53,14 @@ def runner(name: str, *, alive: bool = True) -> ComponentRunner:
 
 def make(folder: Path, call: ServiceCall, plan: Plan, *, alive: bool = True) -> str:
     """Carry the call out within `plan`; the journal."""
-    teller = Teller(folder / "journal.jsonl")
+    events = EventBus(folder / "journal.jsonl")
     runners = {"inference": runner("inference", alive=alive), "trainer": runner("trainer")}
-    calls = ServiceCalls(runners, teller, calls=lambda: [call], jobs=lambda: [runners["trainer"]])
-    asyncio.run(calls.make(plan))
+    processes: Any = SimpleNamespace(runners=runners, run_jobs=lambda: [runners["trainer"]])
+    recipe = SimpleNamespace(service_calls=lambda files, resume_step: [call])
+    config: Any = SimpleNamespace(recipe=recipe, store=SimpleNamespace(files={}))
+    observation: Any = SimpleNamespace(resume_step=None)
+    transactions = Transactions(processes, config, observation, events, changed=lambda: None)
+    asyncio.run(transactions._call_services(plan))
     journal = folder / "journal.jsonl"
     return journal.read_text() if journal.exists() else ""
 

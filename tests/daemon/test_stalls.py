@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from tests.waiting import retry_until
@@ -20,9 +21,9 @@ from rltui.core.layout import ComponentSpec, Stall
 from rltui.core.lifecycle import Life
 from rltui.core.stalls import InferenceActivity, WatchClock
 from rltui.daemon import stalls
-from rltui.daemon.progress import ProgressTracker
+from rltui.daemon.events import EventBus
+from rltui.daemon.observation import ProgressTracker
 from rltui.daemon.stalls import StallWatch, rule_of
-from rltui.daemon.telling import Teller
 from rltui.frameworks.base import RunFiles
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.journal_file import read_journal
@@ -70,7 +71,7 @@ class Host:
 
     def __post_init__(self) -> None:
         self.folder = RunFolder(self.root, RunFiles(beats={"trainer": "trainer_step"}))
-        self.teller = Teller(self.root / "journal.jsonl")
+        self.events = EventBus(self.root / "journal.jsonl")
         self.progress = ProgressTracker(RunMetrics(self.folder.metrics, TINYRL), TINYRL)
 
     def add(self, spec: ComponentSpec, *, metrics: str | None = None) -> Runner:
@@ -120,6 +121,11 @@ def record_of(process: subprocess.Popen[str], runner: Runner) -> AttemptRecord:
     )  # fmt: skip
 
 
+def watch_of(host: Host) -> StallWatch:
+    """The host is its components and what is seen of the run, in one."""
+    return StallWatch(cast(Any, host), cast(Any, host), host.events)
+
+
 def looks(watch: StallWatch, since: float, seconds: float) -> float:
     """Look every two seconds of fake time; returns the time of the last look."""
     at = since
@@ -131,7 +137,7 @@ def looks(watch: StallWatch, since: float, seconds: float) -> float:
 
 def test_a_silent_job_is_told_once_and_its_evidence_kept_up_to_date(host: Host) -> None:
     runner = host.add(spec(dump=False))
-    watch = StallWatch(host)
+    watch = watch_of(host)
     now = looks(watch, 0.0, 304.0)
     assert host.stalls == [("trainer", "no output for 5m02s")]
     now = looks(watch, now, 10.0)
@@ -145,7 +151,7 @@ def test_a_silent_job_is_told_once_and_its_evidence_kept_up_to_date(host: Host) 
 def test_only_ready_components_are_watched_and_a_new_start_begins_anew(host: Host) -> None:
     runner = host.add(spec(dump=False))
     runner.enter(ComponentState.STARTING)
-    watch = StallWatch(host)
+    watch = watch_of(host)
     now = looks(watch, 0.0, 1000.0)
     runner.enter(ComponentState.READY)
     now = looks(watch, now, 200.0)
@@ -161,7 +167,7 @@ def test_only_ready_components_are_watched_and_a_new_start_begins_anew(host: Hos
 def test_metric_rows_count_for_their_writer_only(host: Host) -> None:
     host.add(spec("trainer", dump=False, silence_s=20))
     host.add(spec("orchestrator", dump=False, silence_s=20))
-    watch = StallWatch(host)
+    watch = watch_of(host)
     metrics = host.root / "metrics.jsonl"
     now = 0.0
     for step in range(1, 30):
@@ -185,7 +191,9 @@ def test_a_frozen_engine_is_told_although_its_server_answers_that_nothing_runs(h
     engine = int(server.stdout.readline())
     try:
         runner.record = record_of(server, runner)
-        watched = stalls._Watched(runner, host, WatchClock())
+        watched = stalls._Watched(
+            cast(Any, runner), cast(Any, host), cast(Any, host), host.events, WatchClock()
+        )
         watched._asked_at = math.inf  # it is not asked here
         watched._pulse.answered(InferenceActivity(running=0, waiting=0, generated_tokens=7), 0.0)
         watched.look(2.0)
@@ -214,7 +222,7 @@ def is_stopped(pid: int) -> bool:
 def test_a_stopped_process_is_told_at_the_next_look(host: Host, hanging: subprocess.Popen[str]) -> None:
     runner = host.add(spec(dump=False))
     runner.record = record_of(hanging, runner)
-    watch = StallWatch(host)
+    watch = watch_of(host)
     watch.look(0.0)
     hanging.send_signal(signal.SIGSTOP)
     retry_until(lambda: is_stopped(hanging.pid))
@@ -233,7 +241,7 @@ async def test_the_stacks_of_a_hanging_program_are_written_once(
 ) -> None:
     runner = host.add(spec())
     runner.record = record_of(hanging, runner)
-    watch = StallWatch(host)
+    watch = watch_of(host)
     looks(watch, 0.0, 400.0)
     (writing,) = [task for task in asyncio.all_tasks() if task.get_name() == "stacks of trainer"]
     await writing
@@ -258,7 +266,7 @@ async def test_a_server_is_asked_and_its_silence_told(host: Host, monkeypatch: p
     monkeypatch.setattr(stalls, "read_activity", answer)
     monkeypatch.setattr(time, "monotonic", lambda: now)
     runner = host.add(spec("inference", silence_s=60, dump=False), metrics="http://x/metrics")
-    watch = StallWatch(host)
+    watch = watch_of(host)
 
     async def pass_time(seconds: float) -> None:
         nonlocal now
@@ -270,10 +278,10 @@ async def test_a_server_is_asked_and_its_silence_told(host: Host, monkeypatch: p
 
     await pass_time(20)
     assert asked == ["http://x/metrics"] * 2, "nobody looks: every ten seconds"
-    subscription = host.teller.broadcast.subscribe([])
+    subscription = host.events.broadcast.subscribe([])
     await pass_time(20)
     assert len(asked) == 12, "somebody looks: at every look"
-    host.teller.broadcast.unsubscribe(subscription)
+    host.events.broadcast.unsubscribe(subscription)
     assert host.activities == answers
     assert host.stalls == []
     await pass_time(60)

@@ -6,7 +6,7 @@ from typing import cast
 from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import Life
 from rltui.daemon.component import ComponentRunner
-from rltui.daemon.start_watch import _Start
+from rltui.daemon.watches import _Start
 from rltui.frameworks.failures import COMMON
 
 

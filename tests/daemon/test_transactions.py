@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from rltui.core.api import Alert, Orphan, Plan, Request
+from rltui.daemon.tasks import Signal
 from rltui.daemon.transactions import Transactions
 from rltui.errors import ConflictError, RltuiError
 
@@ -43,25 +44,22 @@ class Box:
         self.alerts: list[Alert] = []
         self.problem: RltuiError | None = None
         self.left: tuple[Orphan, ...] = ()
-        teller = SimpleNamespace(alert=self.alerts.append, journal=SimpleNamespace(add=lambda *_, **__: None))
+        events = SimpleNamespace(alert=self.alerts.append, journal=SimpleNamespace(add=lambda *_, **__: None))
+        processes = SimpleNamespace(
+            runners={"trainer": self.runner},
+            run_jobs=self._run_jobs,
+            orphans=SimpleNamespace(free=self._free),
+            changes=Signal(),
+        )
         self.transactions = Transactions(
-            cast(Any, {"trainer": self.runner}),
-            cast(Any, teller),
-            prepare_run=self._prepare,
-            call_services=self._call,
-            free=self._free,
-            changed=lambda: None,
-            next_change=self._never,
+            cast(Any, processes), cast(Any, None), cast(Any, None), cast(Any, events), changed=lambda: None
         )
 
-    def _prepare(self, *_: object) -> None:
+    def _run_jobs(self) -> list[object]:
+        """None; asked for where the run is prepared."""
         if self.problem is not None:
             raise self.problem
-
-    async def _never(self) -> None:
-        await asyncio.Event().wait()
-
-    async def _call(self, plan: Plan) -> None: ...
+        return []
 
     async def _free(self, orphans: object) -> tuple[Orphan, ...]:
         return self.left

@@ -19,8 +19,8 @@ from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import ExitInfo
 from rltui.core.metrics import MetricSeries
 from rltui.core.stalls import facts_of, parse_activity
-from rltui.daemon.attempt_spec import read_launch
-from rltui.daemon.progress import ProgressTracker
+from rltui.daemon.attempt import read_launch
+from rltui.daemon.observation import ProgressTracker
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
 from rltui.services import toml_source

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rltui.core.metrics import MetricSeries
-from rltui.daemon.progress import ProgressTracker
+from rltui.daemon.observation import ProgressTracker
 from rltui.frameworks.base import Fact, RunFiles
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.prime_rl.log_lines import MARK, TOKENS_PER_ROLLOUT, log_row

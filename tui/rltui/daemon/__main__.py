@@ -21,14 +21,19 @@ from pathlib import Path
 from rltui import paths
 from rltui.daemon.alerts import deliver_alerts
 from rltui.daemon.api_server import ApiServer
-from rltui.daemon.disk import watch_disk
-from rltui.daemon.folder_guard import guard_folder
-from rltui.daemon.samplers import follow_config, follow_logs, follow_metrics, watch_gpus, watch_orphans
-from rltui.daemon.socket_guard import guard_socket
+from rltui.daemon.guards import guard_folder, guard_socket
 from rltui.daemon.stalls import watch_stalls
-from rltui.daemon.start_watch import watch_starts
 from rltui.daemon.supervisor import Supervisor
 from rltui.daemon.tasks import go_on
+from rltui.daemon.watches import (
+    follow_config,
+    follow_logs,
+    follow_metrics,
+    watch_disk,
+    watch_gpus,
+    watch_orphans,
+    watch_starts,
+)
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.file_lock import FileLock
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
@@ -107,7 +112,7 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
     watching["guard_folder"] = partial(guard_folder, supervisor, lock)
     watching["guard_socket"] = partial(guard_socket, server)
     loops = [
-        asyncio.create_task(go_on(work, name, supervisor.teller.trouble), name=name)
+        asyncio.create_task(go_on(work, name, supervisor.events.trouble), name=name)
         for name, work in watching.items()
     ]
     ends = [

@@ -12,9 +12,9 @@ from rltui import paths, settings
 from rltui.core.alert_limits import severe_enough
 from rltui.core.api import Alert
 from rltui.core.lines import plain_text
+from rltui.daemon.events import EventBus
 from rltui.daemon.supervisor import Supervisor
 from rltui.daemon.tasks import spawn
-from rltui.daemon.telling import Teller
 from rltui.errors import ConfigError, RltuiError
 from rltui.services import outside
 from rltui.services.tmux import session_name, show_message
@@ -36,16 +36,16 @@ _SHOWN_S = {"error": 15.0, "warning": 8.0, "information": 5.0}
 
 async def deliver_alerts(supervisor: Supervisor) -> None:
     """Hand every alert that passed to the sinks, in order; each sink takes its own time."""
-    delivery = AlertDelivery(supervisor.record.name, supervisor.teller, settings.settings_file())
+    delivery = AlertDelivery(supervisor.setup.record.name, supervisor.events, settings.settings_file())
     delivery.look_at_settings()
     following = spawn(_follow(delivery), "settings")
     sinks = [
-        Sink("tmux", delivery.show_in_tmux, supervisor.teller),
-        Sink("command", delivery.run_command, supervisor.teller),
+        Sink("tmux", delivery.show_in_tmux, supervisor.events),
+        Sink("command", delivery.run_command, supervisor.events),
     ]
     try:
         while True:
-            alert = await supervisor.teller.outbox.get()
+            alert = await supervisor.events.outbox.get()
             if severe_enough(delivery.alerts.min_severity)(alert):
                 for sink in sinks:
                     sink.put(alert)
@@ -64,10 +64,10 @@ async def _follow(delivery: AlertDelivery) -> None:
 class Sink:
     """One place where alerts go, one after the other. A failure is told once, until it works again."""
 
-    def __init__(self, name: str, send: Callable[[Alert], Awaitable[None]], teller: Teller) -> None:
+    def __init__(self, name: str, send: Callable[[Alert], Awaitable[None]], events: EventBus) -> None:
         self._name = name
         self._send = send
-        self._teller = teller
+        self._events = events
         self._failure: str | None = None
         self._queue: asyncio.Queue[Alert] = asyncio.Queue(WAITING_ALERTS)
         self._task = spawn(self._work(), f"alerts by {name}")
@@ -96,17 +96,17 @@ class Sink:
     def _failed(self, failure: str) -> None:
         logger.error("alerts by %s: %s", self._name, failure)
         if self._failure is None:
-            self._teller.journal.add("notice", f"alerts by {self._name} do not work: {failure}")
+            self._events.journal.add("notice", f"alerts by {self._name} do not work: {failure}")
         self._failure = failure
 
 
 class AlertDelivery:
     """Sends alerts as the settings say, which are read again when their file has changed."""
 
-    def __init__(self, experiment: str, teller: Teller, settings_file: Path) -> None:
+    def __init__(self, experiment: str, events: EventBus, settings_file: Path) -> None:
         self.alerts = AlertSettings()
         self._experiment = experiment
-        self._teller = teller
+        self._events = events
         self._file = settings_file
         self._stamp: tuple[int, int, int] | None = None
 
@@ -120,10 +120,10 @@ class AlertDelivery:
             self.alerts = settings.load(self._file).alerts
         except ConfigError as error:
             self.alerts = AlertSettings()
-            self._teller.alert(
+            self._events.alert(
                 Alert(kind="config", severity="error", title="the settings cannot be read", text=str(error))
             )
-        self._teller.limits.repeat_s = self.alerts.repeat_s
+        self._events.limits.repeat_s = self.alerts.repeat_s
 
     async def show_in_tmux(self, alert: Alert) -> None:
         """On a line of who is attached to the experiment, and of the clients that the settings name."""

@@ -12,26 +12,147 @@ import asyncio
 import json
 import logging
 import os
+import re
 import socket
 import struct
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar
+
+from pydantic import Field, StrictBool, StrictInt, StrictStr, ValidationError
 
 from rltui.core.api import PROTOCOL_VERSION, ErrorReply, Request
 from rltui.core.values import Value
-from rltui.daemon.api_requests import (
-    ConvertParams,
-    Nothing,
-    ShutdownParams,
-    id_of,
-    parse_call,
-    parse_params,
-)
-from rltui.daemon.bounded_writer import BoundedWriter, SlowClientError
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ExitCode, RltuiError, UsageError
+
+_NUL = re.compile(rb"\\u0000")
+"""No name, path or value may hold it."""
+LONGEST_ID = 100
+"""Characters."""
+
+
+class Call(Value):
+    """One line of a client."""
+
+    id: StrictInt | StrictStr | None = Field(default=None)
+    method: StrictStr
+    params: dict[str, Any] | None = None
+
+
+class Nothing(Value):
+    """Of methods that take no parameters."""
+
+
+class ConvertParams(Value):
+    """Of `convert`."""
+
+    to: Literal["tokens", "rollouts"] | None = None
+    mean_tokens: float | None = Field(default=None, strict=True, allow_inf_nan=False)
+
+
+class ShutdownParams(Value):
+    """Of `shutdown`."""
+
+    by: StrictStr = "somebody"
+    only_idle: StrictBool = False
+
+
+Params = TypeVar("Params", bound=Value)
+
+
+def parse_call(line: bytes) -> Call:
+    """What a line asks.
+
+    Raises:
+        UsageError: if it cannot be understood; says what is wrong.
+    """
+    if _NUL.search(line):
+        raise UsageError("a request that cannot be understood: it holds the character NUL")
+    try:
+        return Call.model_validate_json(line)
+    except ValidationError as error:
+        raise UsageError(f"a request that cannot be understood: {_first_fault(error)}") from None
+
+
+def parse_params(model: type[Params], params: dict[str, Any] | None) -> Params:
+    """The parameters of a method.
+
+    Raises:
+        UsageError: if they are not what it takes; names the first that is wrong.
+    """
+    try:
+        return model.model_validate(params or {})
+    except ValidationError as error:
+        raise UsageError(f"request: {_first_fault(error)}") from None
+
+
+def id_of(line: bytes) -> int | str | None:
+    """The id in a line that is no request, for its refusal, where there is one."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    found = message.get("id") if isinstance(message, dict) else None
+    is_one = isinstance(found, int | str) and not isinstance(found, bool) and len(str(found)) <= LONGEST_ID
+    return found if is_one else None
+
+
+def _first_fault(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where}: {first['msg']}" if where else str(first["msg"])
+
+
+PATIENCE_S = 10.0
+"""A client that reads nothing for so long, while data waits for it, is dropped."""
+
+
+class SlowClientError(Exception):
+    """The client does not read. Its connection has been ended."""
+
+
+class BoundedWriter:
+    """Sends whole messages; each sender waits until its own has gone into asyncio's buffer (64 KiB)."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+        self._accepted_bytes = 0
+
+    async def send(self, data: bytes) -> None:
+        """Returns when there is room for more.
+
+        Raises:
+            SlowClientError: if nothing was read for `PATIENCE_S`; what had not been sent is thrown away.
+            ConnectionError: if the client has hung up.
+        """
+        self._writer.write(data)
+        self._accepted_bytes += len(data)
+        sent = self._sent_bytes()
+        while True:
+            try:
+                async with asyncio.timeout(PATIENCE_S):
+                    await self._writer.drain()
+                return
+            except TimeoutError:
+                if self._sent_bytes() == sent:
+                    self.hang_up()
+                    raise SlowClientError(f"it read nothing for {PATIENCE_S:g} s") from None
+                sent = self._sent_bytes()
+
+    def close(self) -> None:
+        """End the connection once all is sent."""
+        self._writer.close()
+
+    def hang_up(self) -> None:
+        """End the connection; what has not been sent is thrown away."""
+        self._writer.transport.abort()
+
+    def _sent_bytes(self) -> int:
+        """That have left asyncio's buffer for the kernel's."""
+        return self._accepted_bytes - self._writer.transport.get_write_buffer_size()
+
 
 logger = logging.getLogger(__name__)
 
@@ -100,7 +221,7 @@ class ApiServer:
         if self._server is not None:
             self._server.close()
         self._path.unlink(missing_ok=True)
-        self._supervisor.teller.broadcast.close()
+        self._supervisor.events.broadcast.close()
         for task, client in self._connections.items():
             if client.idle_since is not None:
                 task.cancel()
@@ -159,21 +280,21 @@ class ApiServer:
 
     async def stream(self, send: Callable[[bytes], Awaitable[None]]) -> None:
         """Send the current state, then every change, until the server closes or `send` fails."""
-        subscription = self._supervisor.teller.broadcast.subscribe(self._supervisor.current_state())
+        subscription = self._supervisor.events.broadcast.subscribe(self._supervisor.current_state())
         try:
             async for kind, data in subscription:
                 await send(b'{"event":"%s","data":%s}\n' % (kind.encode(), data))
         finally:
-            self._supervisor.teller.broadcast.unsubscribe(subscription)
+            self._supervisor.events.broadcast.unsubscribe(subscription)
 
     async def _status(self, params: Nothing) -> Value:
         del params
-        self._supervisor.progress.poll()
+        self._supervisor.observation.progress.poll()
         return self._supervisor.status()
 
     async def _knobs(self, params: Nothing) -> Value:
         del params
-        return self._supervisor.config.knobs()
+        return self._supervisor.knobs()
 
     async def _gpus(self, params: Nothing) -> Value:
         del params
@@ -187,7 +308,7 @@ class ApiServer:
         return await self._supervisor.plan(params)
 
     async def _convert(self, params: ConvertParams) -> Value:
-        return self._supervisor.config.convert(params.to, params.mean_tokens)
+        return self._supervisor.convert(params.to, params.mean_tokens)
 
     async def _execute(self, params: Request) -> Value:
         return await self._supervisor.execute(params)

@@ -4,17 +4,94 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import signal
 import time
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
+from typing import Any
 
-from rltui.core.layout import ComponentSpec
-from rltui.daemon.attempt_spec import read_launch, spec_age_s, write_spec
+from rltui.core.failure_cause import FailurePattern
+from rltui.core.gpu.devices import GpuChoice
+from rltui.core.layout import ComponentSpec, Ready
+from rltui.core.lifecycle import ExitInfo
 from rltui.errors import RltuiError
 from rltui.services import processes
+from rltui.services.attempt_life import exit_info, explained
+from rltui.services.host_memory import oom_kills
 from rltui.services.launch import Launch
+from rltui.services.own_files import read_own, write_atomically
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.shell import read_shell
+
+_FILE = "spec.json"
+
+
+def write_spec(
+    folder: Path,
+    launch: Launch,
+    *,
+    spec: ComponentSpec,
+    tag: str,
+    attempt: int,
+    log: Path,
+    shell: dict[str, Any],
+) -> None:
+    """Write the spec of an attempt into its folder. `shell`: as `read_shell` has it.
+
+    Raises:
+        RltuiError: if it cannot be written.
+    """
+    values = {
+        "experiment": tag,
+        "component": spec.id,
+        "attempt": attempt,
+        "argv": launch.argv,
+        "cwd": launch.cwd,
+        "env": dict(launch.env),
+        "shell": shell,
+        "log": str(log),
+        "stop": {
+            "signal": spec.stop.signal,
+            "grace_s": spec.stop.grace_s,
+            "leftovers": spec.stop.leftovers,
+        },
+        "created_at": time.time(),
+        "ready": launch.ready.model_dump(exclude_none=True) if launch.ready else None,
+        "port": launch.port,
+        "metrics": launch.metrics,
+        "gpus": {"text": launch.gpus.text, "by_bus": launch.gpus.by_bus},
+        "gpu_memory": launch.gpu_memory,
+    }
+    write_atomically(folder / _FILE, json.dumps(values, indent=1).encode())
+
+
+def read_launch(folder: Path) -> Launch | None:
+    """What the attempt was started with; `None` where that was never written or is damaged."""
+    try:
+        values = json.loads(read_own(folder / _FILE))
+        ready = values["ready"]
+        return Launch(
+            argv=tuple(values["argv"]),
+            cwd=values["cwd"],
+            env=values["env"],
+            ready=Ready(**ready) if ready else None,
+            port=values["port"],
+            metrics=values.get("metrics"),
+            gpus=GpuChoice(**values.get("gpus", {})),  # one from before an upgrade has none
+            gpu_memory=values.get("gpu_memory"),
+        )
+    except (OSError, ValueError, LookupError, TypeError, RecursionError, AttributeError):
+        return None
+
+
+def spec_age_s(folder: Path) -> float | None:
+    """Seconds since the spec was written, at least 0; `None` where there is none."""
+    try:
+        return max(0.0, time.time() - (folder / _FILE).stat().st_mtime)
+    except OSError:
+        return None
+
 
 SPAWN_TIMEOUT_S = 20.0
 """From the tmux window to a running process; includes the start of the shim's interpreter."""
@@ -34,6 +111,8 @@ class Attempt:
         self.record = processes.read_attempt(self.folder)
         """What its shim last wrote; `None` before that."""
         self._tag, self._control = tag, control
+        self._kills_before: int | None = None
+        """The kernel's kills for want of memory when it began; `None`: unknown."""
 
     # --- its files ----------------------------------------------------------------------------------------
 
@@ -88,6 +167,20 @@ class Attempt:
     @property
     def _ready_file(self) -> Path:
         return self.folder / "ready"
+
+    # --- its end ------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """A process of it runs from now on."""
+        self._kills_before = oom_kills()
+
+    def explained(self, exit_info: ExitInfo, patterns: Sequence[FailurePattern]) -> ExitInfo:
+        """`exit_info` with what its output, by the failure patterns of the framework, and the kernel say of
+        the cause. Not of an end that was asked for.
+        """
+        before, now = self._kills_before, oom_kills()
+        host_oom = before is not None and now is not None and now > before
+        return explained(exit_info, self.spec, self.log, patterns, host_oom=host_oom)
 
     # --- its processes ------------------------------------------------------------------------------------
 
@@ -164,3 +257,115 @@ class Attempt:
         found = processes.leftovers(self._tag, records)
         own = {leftover.id for leftover in found if leftover.component == self.spec.id}
         return own.union(*(processes.descendants(process.pid) for process in own))
+
+
+RECORD_PATIENCE_S = 1.0
+"""From the end of a main process to its shim's record of it."""
+RECORD_POLL_S = 0.02
+CLEARING_UP_S = 0.5
+"""A shim that takes longer than this over what a main process left is worth telling of."""
+
+
+class Ending:
+    """The end of the attempt in `folder`, whose processes `record` names.
+
+    `keeps`: after an end by itself, the shim stays with what is left of the tree, and the end counts.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        record: processes.AttemptRecord | None,
+        *,
+        keeps: bool,
+        main_ended: Callable[[ExitInfo], None],
+        keeper_lost: Callable[[], None],
+    ) -> None:
+        """`main_ended` is called where clearing up behind the main process takes long, `keeper_lost` where
+        the shim is gone before the main process.
+        """
+        self._folder = folder
+        self._record = record
+        self._keeps = keeps
+        self._main_ended = main_ended
+        self._keeper_lost = keeper_lost
+
+    async def wait(self) -> ExitInfo:
+        """Return when the attempt has ended: its whole tree, or its main process where leftovers stay."""
+        record = self._record
+        if record is None:
+            return ExitInfo()
+        # Asked for while the process lives: a dead one cannot be opened any more.
+        status = asyncio.create_task(_exit_status(record.living_main), name="exit status")
+        try:
+            if record.is_supervised and record.shim is not None:
+                await self._wait_beside(record.shim, record, status)
+            if (main := record.living_main) is not None:
+                self._keeper_lost()
+                await processes.wait_for_exit(main)
+            return await self._exit_info(status)
+        finally:
+            status.cancel()
+
+    async def _wait_beside(
+        self, shim: processes.ProcessId, record: processes.AttemptRecord, status: asyncio.Task[int | None]
+    ) -> None:
+        """Return when the shim is gone, or stays only for what is kept."""
+        if (main := record.living_main) is not None:
+            await _first(processes.wait_for_exit(main), processes.wait_for_exit(shim))
+        if record.living_main is not None:
+            return
+        record = await self._record_of_end(record, shim)
+        if self._keeps and not record.stop_requested:
+            return
+        gone = asyncio.create_task(processes.wait_for_exit(shim), name="shim")
+        try:
+            await asyncio.wait([gone], timeout=CLEARING_UP_S)
+            if not gone.done():
+                self._main_ended(await self._exit_info(status))
+            await gone
+        finally:
+            gone.cancel()
+
+    async def _record_of_end(
+        self, record: processes.AttemptRecord, shim: processes.ProcessId
+    ) -> processes.AttemptRecord:
+        """What the shim wrote when it had reaped the main process; a stopped one is woken for that."""
+        processes.send_signal(shim, signal.SIGCONT)
+        with contextlib.suppress(TimeoutError):  # a full disk: the kernel's word has to do
+            async with asyncio.timeout(RECORD_PATIENCE_S):
+                while record.ended_at is None and processes.is_alive(shim):
+                    await asyncio.sleep(RECORD_POLL_S)
+                    record = processes.read_attempt(self._folder) or record
+        return record
+
+    async def _exit_info(self, status: asyncio.Task[int | None]) -> ExitInfo:
+        """As the shim wrote it; by the kernel where it could not."""
+        info = exit_info(processes.read_attempt(self._folder) or self._record)
+        if info == ExitInfo() and (code := await status) is not None:
+            return _from_status(code)
+        return info
+
+
+async def _exit_status(main: processes.ProcessId | None) -> int | None:
+    return None if main is None else await processes.wait_for_exit_status(main)
+
+
+async def _first(*waits: Coroutine[None, None, None]) -> None:
+    """Return when the first of them does."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def _from_status(code: int) -> ExitInfo:
+    """A return code as `subprocess` has it: negative for a signal."""
+    if code >= 0:
+        return ExitInfo(code=code)
+    try:
+        return ExitInfo(signal=signal.Signals(-code).name)
+    except ValueError:  # real-time signals have no name of their own
+        return ExitInfo(signal=f"SIG{-code}")

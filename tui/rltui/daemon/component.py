@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from rltui.core.api import ComponentState, ComponentStatus
+from rltui.core.api import ComponentState
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.layout import ComponentSpec, Ready
 from rltui.core.lifecycle import (
@@ -31,9 +31,8 @@ from rltui.core.lifecycle import (
     advance,
 )
 from rltui.core.text import duration
-from rltui.daemon.attempt import SPAWN_TIMEOUT_S, Attempt
-from rltui.daemon.ending import Ending
-from rltui.daemon.tasks import spawn
+from rltui.daemon.attempt import SPAWN_TIMEOUT_S, Attempt, Ending
+from rltui.daemon.tasks import Signal, spawn
 from rltui.errors import RltuiError
 from rltui.services import processes
 from rltui.services.attempt_life import ended_life, prune_attempts
@@ -45,18 +44,20 @@ logger = logging.getLogger(__name__)
 
 PROBE_INTERVALS_S = (0.1, 1.0)
 """First and longest pause between two readiness probes; each is 1.3 times the one before."""
-OBSTACLE_INTERVALS_S = (0.2, 2.0)
+PRECONDITION_INTERVALS_S = (0.2, 2.0)
 """First and longest pause between two looks at what a start waits for."""
 STOP_MARGIN_S = 15.0
 """Beyond its grace, a shim gets this long to end a tree before the supervisor does it itself."""
 
 
 class Surroundings(Protocol):
-    """What a component needs of its supervisor."""
+    """What a component needs of those around it: `Processes`, or a test's stand-in."""
 
     record: ExperimentRecord
     control: ControlFolder
     failure_patterns: Sequence[FailurePattern]
+    changes: Signal
+    """Notified when the state of any component has changed."""
 
     def life_changed(self, runner: ComponentRunner, before: Life) -> None:
         """Called after every transition."""
@@ -66,12 +67,8 @@ class Surroundings(Protocol):
         """What the start of `component` waits for: (it can still come, reason), `None` if nothing."""
         ...
 
-    async def obstacle(self, component: str, launch: Launch) -> str | None:
+    async def unmet(self, component: str, launch: Launch) -> str | None:
         """What on this box is in the way of a start, in words; `None` where the way is free."""
-        ...
-
-    async def next_change(self) -> None:
-        """Returns when the state of any component has changed."""
         ...
 
     async def prepare(self, component: str, attempt_dir: Path) -> Launch:
@@ -84,10 +81,6 @@ class Surroundings(Protocol):
 
     def keeper_lost(self, runner: ComponentRunner) -> None:
         """Called when the shim was killed and the component goes on."""
-        ...
-
-    async def explain(self, runner: ComponentRunner, exit_info: ExitInfo) -> ExitInfo:
-        """Add what the output says of the cause."""
         ...
 
 
@@ -225,40 +218,6 @@ class ComponentRunner:
             return ()
         return tuple(process.pid for process in (record.shim, record.main) if process is not None)
 
-    def status(self, *, facts: tuple[str, ...], gpus: tuple[int, ...]) -> ComponentStatus:
-        """The component as clients see it."""
-        record, life = self.record, self.life
-        started = record.started_at if record is not None else None
-        ended = None if life.alive or record is None else record.ended_at
-        uptime = None if started is None or not life.alive else max(0.0, time.time() - started)
-        retry_in_s = None if life.retry_at is None else life.retry_at - time.monotonic()
-        return ComponentStatus(
-            id=self.spec.id,
-            kind=self.spec.kind,
-            prepares=bool(self.spec.creates),
-            state=life.state,
-            stalled=self.evidence is not None,
-            evidence=self.evidence,
-            reason=life.reason,
-            retry_at=None if retry_in_s is None else time.time() + retry_in_s,
-            pid=self.pid,
-            attempt=self.attempt,
-            exit_code=life.exit.code if life.exit else None,
-            signal=life.exit.signal if life.exit else None,
-            started_at=started,
-            uptime_s=uptime if ended is None else None,
-            log=str(self.log) if self.log else None,
-            log_end=self.log_end,
-            port=self.launch.port if self.launch is not None else None,
-            gpus=gpus,
-            facts=self._facts(facts),
-        )
-
-    def _facts(self, facts: tuple[str, ...]) -> tuple[str, ...]:
-        if self.life.state is ComponentState.STARTING and self.phase is not None:
-            return (self.phase, *facts)
-        return facts if self.life.alive else ()
-
     # --- a start, step by step ----------------------------------------------------------------------------
 
     async def _start(self, epoch: int, before: asyncio.Task[None] | None) -> None:
@@ -290,6 +249,7 @@ class ComponentRunner:
         if self.life.epoch != epoch:
             await attempt.kill()
             return
+        attempt.begin()
         self._advance(Spawned(epoch=epoch, ready=launch.ready is None, at=time.monotonic()))
         await self._watch(epoch, attempt, launch.ready)
 
@@ -300,16 +260,16 @@ class ComponentRunner:
                 self._advance(StartFailed(epoch=epoch, reason=reason))
                 return False
             self._advance(Held(epoch=epoch, reason=f"waits for {reason}"))
-            await self.around.next_change()
+            await self.around.changes.wait()
         return True
 
     async def _wait_for_room(self, epoch: int, launch: Launch) -> None:
         deadline = time.monotonic() + self.spec.wait_s
-        pause, longest = OBSTACLE_INTERVALS_S
-        while (obstacle := await self.around.obstacle(self.spec.id, launch)) is not None:
-            self._advance(Held(epoch=epoch, reason=f"waits for {obstacle}"))
+        pause, longest = PRECONDITION_INTERVALS_S
+        while (unmet := await self.around.unmet(self.spec.id, launch)) is not None:
+            self._advance(Held(epoch=epoch, reason=f"waits for {unmet}"))
             if time.monotonic() > deadline:
-                raise RltuiError(f"waited {duration(self.spec.wait_s)} for {obstacle}")
+                raise RltuiError(f"waited {duration(self.spec.wait_s)} for {unmet}")
             await asyncio.sleep(pause)
             pause = min(longest, pause * 1.3)
 
@@ -380,11 +340,16 @@ class ComponentRunner:
         is_unwanted = self.is_asked_to_stop or self.spec.stop.leftovers == "end"
         if is_unwanted and not attempt.is_cleared_up:
             await attempt.end_leftovers(grace_s=self.spec.stop.grace_s)
+        if not self.is_asked_to_stop:
+            exit_info = await self._explained(attempt, exit_info)
+        self._advance(Ended(epoch=epoch, exit=exit_info, at=time.monotonic()))
+
+    async def _explained(self, attempt: Attempt, exit_info: ExitInfo) -> ExitInfo:
         try:
-            exit_info = await self.around.explain(self, exit_info)
+            return await asyncio.to_thread(attempt.explained, exit_info, self.around.failure_patterns)
         except Exception:  # the end counts all the same
             logger.exception("the output of %s does not let itself be read for a cause", self.spec.id)
-        self._advance(Ended(epoch=epoch, exit=exit_info, at=time.monotonic()))
+            return exit_info
 
     async def _probe(self, epoch: int, attempt: Attempt, ready: Ready) -> None:
         probe = Probe(ready, attempt.log)
@@ -404,7 +369,7 @@ class ComponentRunner:
 
     async def _until_ended(self) -> None:
         while self.life.alive:
-            await self.around.next_change()
+            await self.around.changes.wait()
 
     # --- small helpers ------------------------------------------------------------------------------------
 

@@ -1,27 +1,34 @@
-"""What a request would do to the experiment as it is now. Looks, changes nothing."""
+"""What a request would do to the experiment as it is now. Looks and asks, changes nothing."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from pathlib import Path
 
-from rltui.core.api import EDITS, Lost, Plan, Request
+from pydantic import ValidationError
+
+from rltui.core.api import EDITS, JournalEntry, Lost, Plan, Request
 from rltui.core.config_report import PendingKnob, Problem
-from rltui.core.plan import Situation, make_plan
+from rltui.core.plan import Situation, Times, make_plan, times_from
 from rltui.core.text import unknown
-from rltui.daemon.config_desk import ConfigDesk
+from rltui.daemon.config import Config, Setup
 from rltui.daemon.forecast import problems_of
-from rltui.daemon.picture import Picture
-from rltui.daemon.setup import Setup
-from rltui.daemon.start_times import StartTimes
+from rltui.daemon.observation import Observation
+from rltui.daemon.processes import Processes
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.base import ConfigFiles
-from rltui.services import layout_files, processes
-from rltui.services.changed_instances import changed_instances
 from rltui.services.edit_preview import EditPreview
+from rltui.services.gpu.sampling import GpuReadings
+from rltui.services.logs.growing_file import JsonLines
+from rltui.services.processes import port_holders
 from rltui.services.runs.observed import refuse_observed
-from rltui.services.runs.run_folder import ResumePoints
+from rltui.services.runs.run_folder import ResumePoint, ResumePoints
 from rltui.services.shared_configs import shared_configs
+
+NEWEST_ENTRIES = 500
+"""Timed journal entries that are kept, of all components together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,187 +42,226 @@ class Planned:
     """Checkpoint that the jobs of the run continue from, where it starts them; `None`: the beginning."""
 
 
-@dataclass(frozen=True, slots=True)
 class Planner:
-    """Plans from what `picture` shows."""
+    """Plans for people who wait, made when all is known that takes time to learn: leftovers, the GPUs, the
+    framework's own word. Lives on the supervisor's loop.
+    """
 
-    picture: Picture
-    config: ConfigDesk
-    points: ResumePoints
-    times: StartTimes
+    def __init__(
+        self,
+        setup: Setup,
+        config: Config,
+        observation: Observation,
+        processes: Processes,
+        readings: GpuReadings,
+    ) -> None:
+        self._setup = setup
+        self._config = config
+        self._observation = observation
+        self._processes = processes
+        self._readings = readings
+        self._points = ResumePoints(setup.framework, setup.control, observation.folder, setup.run_jobs)
+        self._times = StartTimes(setup.control.journal_file)
 
-    def planned(self, request: Request) -> Planned:
-        """What `request` would do.
+    async def plan(self, request: Request) -> Plan:
+        """What `request` would do; what the framework's own models say too, where it is thorough.
 
         Raises:
             ConfigError: if a component is unknown, or a config file or edited value cannot be understood.
             UsageError: if somebody else runs the experiment.
         """
-        refuse_observed(self.picture.setup.record)
-        self._check_names(request)
-        if request.action in EDITS:
-            return self._planned_edit(self.picture.rollback.with_components(request))
-        store = self.config.store
-        planned = self._plan(request, store.files)
-        if not planned.plan.start:
+        planned = await self.planned(request)
+        plan, edit = planned.plan, planned.edit
+        if request.thorough:
+            theirs = await self._config.own_problems(edit, plan.problems)
+            return plan.model_copy(update={"problems": (*plan.problems, *theirs)})
+        if edit is None:
+            return plan
+        return plan.model_copy(update={"asks_more": await self._config.can_be_asked(edit)})
+
+    async def rehearsed(self, request: Request) -> Request:
+        """The request to plan and carry out, once the framework has resolved the config of what it stops and
+        starts. That may take seconds.
+
+        Raises:
+            ConfigError, UsageError: as `plan`, or if the framework refuses the config; nothing was written
+                or stopped.
+            RltuiError: if the framework cannot be asked, or the disk is full.
+        """
+        planned = await self.planned(request)
+        plan, edit = planned.plan, planned.edit
+        if plan.blocked or not (plan.stop and plan.start) or (edit is not None and not request.restart):
+            return request
+        files = edit.after.files if edit is not None else self._config.store.files
+        run_id = self._observation.run_id
+        await self._config.rehearse(plan.start, files, resume_step=planned.resume_step, run_id=run_id)
+        # Another may write before it is carried out.
+        return request.model_copy(update={"base": plan.base}) if edit is not None else request
+
+    async def planned(self, request: Request, *, automatic: bool = False) -> Planned:
+        """The plan, and what an edit would write. `automatic`: by a restart policy, so that leftovers and a
+        busy port are waited for, like anything on the box.
+
+        Raises:
+            ConfigError, UsageError: as `plan`.
+        """
+        await self._processes.orphans.settled()
+        if request.action == "free" and request.pids:
+            await self._readings.fresh()  # may name what only the GPUs know
+        else:
+            await self._readings.first()
+        planned = self._planned_now(request, automatic=automatic)
+        if not any(problem.severity == "error" and problem.file for problem in planned.plan.problems):
             return planned
-        planned = self._plan(request, store.load())
-        running = self.config.running()
-        plan = planned.plan.model_copy(
-            update={
-                "problems": (
-                    *planned.plan.problems,
-                    *store.problems(),
-                    *self._changed_instances(store.files),
-                    *_changed_layout(self.picture.setup),
-                    *self._port_problems(planned.plan),
-                    *self._first_start_problems(planned.plan),
-                ),
-                "base": store.base(),
-                "pending": _without(store.pending(running), planned.plan),
-            }
-        )
-        return replace(planned, plan=self._with_memory(plan, store.files))
+        if not await self._config.accepted(planned.edit):
+            return planned
+        return self._planned_now(request, automatic=automatic)
 
-    def _planned_edit(self, request: Request) -> Planned:
-        store, running = self.config.store, self.config.running()
-        preview = self.config.editor.preview(request, running=running)
-        planned = self._plan(request, preview.after.files, preview)
-        plan = planned.plan
-        pending = store.pending(running, preview.after.files)
-        plan = plan.model_copy(
-            update={
-                "diff": preview.diff,
-                "problems": (
-                    *preview.problems,
-                    *plan.problems,
-                    *self._changed_instances(preview.after.files),
-                    *shared_configs(preview.paths, self.picture.setup.record),
-                ),
-                "base": store.base(),
-                "pending": _without(pending, plan) if request.restart else pending,
-                "derived": preview.derived,
-                "conflicts": preview.conflicts,
-            }
-        )
-        return replace(
-            planned, plan=plan if preview.blocked else self._with_memory(plan, preview.after.files)
-        )
+    # --- a plan, from what is known now -------------------------------------------------------------------
 
-    def _changed_instances(self, files: ConfigFiles) -> tuple[Problem, ...]:
-        return changed_instances(self.picture.setup.record, self.picture.setup.framework, files)
-
-    def _first_start_problems(self, plan: Plan) -> tuple[Problem, ...]:
-        """What a person should hear once, before anything of the experiment runs."""
-        if plan.keep or plan.stop:
-            return ()
-        return shared_configs(self.config.store.base(), self.picture.setup.record)
-
-    def _with_memory(self, plan: Plan, files: ConfigFiles) -> Plan:
-        """`plan` with what its starts will meet on their devices, with the config `files`."""
-        memory = self.picture.outlook.of_plan(plan, files)
-        return plan.model_copy(
-            update={
-                "memory": memory,
-                "problems": (*plan.problems, *problems_of(memory)),
-                "reasons": (*plan.reasons, *self.picture.outlook.reasons(plan, files)),
-            }
-        )
-
-    def _check_names(self, request: Request) -> None:
+    def _planned_now(self, request: Request, *, automatic: bool) -> Planned:
+        refuse_observed(self._setup.record)
         for name in request.components:
-            if name not in self.picture.runners:
-                raise unknown("component", name, self.picture.runners)
+            if name not in self._processes.runners:
+                raise unknown("component", name, self._processes.runners)
+        store = self._config.store
+        if request.action in EDITS:
+            edit = self._config.editor.preview(request, running=self._running())
+            draft = self._draft(request, edit.after.files, edit)
+        else:
+            draft = self._draft(request, store.files)
+            if draft.plan.start:  # by the files as they are now; what only ends something needs none
+                draft = self._draft(request, store.load())
+        return Planned(self._completed(draft, automatic=automatic), draft.edit, draft.point.step)
 
-    def _plan(self, request: Request, files: ConfigFiles, edit: EditPreview | None = None) -> Planned:
-        """The plan with the config `files`, and where the run goes on if it starts its jobs."""
+    def _running(self) -> dict[str, ConfigFiles]:
+        return self._config.running(self._processes.attempts())
+
+    def _draft(self, request: Request, files: ConfigFiles, edit: EditPreview | None = None) -> _Draft:
+        """What stops and starts with the config `files`, and where the run goes on if it starts its jobs."""
         wanted = (edit.wanted if edit is not None else None) or {}
-        point = self.points.of(request, files, edited=wanted)
+        point = self._points.of(request, files, edited=wanted)
         situation = self._situation(request, files, point.step)
         plan = make_plan(request, situation, readers=edit.readers if edit is not None else {})
-        plan = plan.model_copy(
-            update={"reasons": (*plan.reasons, *map(_unseen, self.picture.remote(plan.stop)))}
-        )
-        problem, begins = point.problem, situation.begins(plan.stop, plan.start)
-        if request.resume_step is not None and not begins:
-            message = f"nothing that this {request.action}s resumes from checkpoint {request.resume_step}"
-            problem = Problem(message=f"{message}: restart the components that write the run")
-            return Planned(plan.model_copy(update={"problems": (problem,)}), edit)
-        if begins:
-            because = (point.because,) if point.because and problem is None else ()
-            told = {
-                "resume_from": point.asked,
-                "checkpoints": tuple(self.points.folder.checkpoints()),
-                "reasons": (*plan.reasons, *because),
-            }
-            plan = plan.model_copy(update=told)
-        acts = begins and (edit is None or request.restart)
-        concerns = acts or (problem is not None and any(problem.key in keys for keys in wanted.values()))
-        if problem is not None and concerns:
-            plan = plan.model_copy(
-                update={"problems": (problem,), "lost": Lost()}
-            )  # nothing is known of that
-        return Planned(plan, edit, point.step)
+        return _Draft(request, plan, files, edit, point, situation.begins(plan.stop, plan.start))
 
     def _situation(self, request: Request, files: ConfigFiles, resume_step: int | None) -> Situation:
-        now, setup = self.picture, self.picture.setup
+        setup, orphans = self._setup, self._processes.orphans
         return Situation(
             layout=setup.layout,
-            lives={name: runner.life for name, runner in now.runners.items()},
+            lives={name: runner.life for name, runner in self._processes.runners.items()},
             rules=(*setup.framework.restart_rules(files), *setup.layout.restart_rules()),
             fresh_rules=setup.framework.fresh_rules(files),
-            completed_steps=now.progress.progress.step or 0,
+            completed_steps=self._observation.progress.progress.step or 0,
             resume_step=resume_step,
             run_jobs=setup.run_jobs,
             max_steps=setup.framework.max_steps(files),
-            is_made=now.is_made,
-            rollouts=self._rollouts(),
-            orphans=now.orphans.orphans,
-            strangers=now.orphans.strangers() if request.action == "free" and request.pids else (),
-            times=self.times.now(),
+            is_made=self._config.is_made,
+            rollouts=self._observation.requests(),
+            orphans=orphans.orphans,
+            strangers=orphans.strangers() if request.action == "free" and request.pids else (),
+            times=self._times.now(),
         )
 
-    def _rollouts(self) -> int | None:
-        """Requests that the inference servers work on; `None` where none of them says."""
-        if not self.picture.activities:
-            return None
-        return sum(activity.requests for activity in self.picture.activities.values())
+    def _completed(self, draft: _Draft, *, automatic: bool) -> Plan:
+        """The plan of `draft`, with all that a person should know of it."""
+        plan, edit, files, point = draft.plan, draft.edit, draft.files, draft.point
+        resume_problem = draft.resume_problem
+        because = (point.because,) if draft.begins and point.because and point.problem is None else ()
+        reasons = (*plan.reasons, *map(_unseen, self._processes.remote(plan.stop)), *because)
+        told: dict[str, object] = {"reasons": reasons}
+        problems: tuple[Problem, ...] = () if resume_problem is None else (resume_problem,)
+        if draft.begins:
+            checkpoints = tuple(self._observation.folder.checkpoints())
+            told |= {"resume_from": point.asked, "checkpoints": checkpoints}
+        if resume_problem is not None and resume_problem is point.problem:
+            told["lost"] = Lost()  # nothing is known of that
+        if edit is not None or plan.start:
+            told |= {"base": self._config.store.base(), "pending": self._pending(draft)}
+            problems = (
+                *(problems if edit is None else (*edit.problems, *problems)),
+                *self._problems(draft),
+            )
+        if edit is not None:
+            told |= {"diff": edit.diff, "derived": edit.derived, "conflicts": edit.conflicts}
+        if (edit is not None and not edit.blocked) or (edit is None and plan.start):
+            memory = self._processes.outlook.of_plan(plan, files)
+            problems = (*problems, *problems_of(memory))
+            held = self._processes.outlook.reasons(plan, files)
+            told |= {"memory": memory, "reasons": (*reasons, *held)}
+        if automatic:
+            problems = tuple(problem for problem in problems if problem.key != "port")
+            told["free"] = ()
+        return plan.model_copy(update={**told, "problems": problems})
+
+    def _problems(self, draft: _Draft) -> tuple[Problem, ...]:
+        """What is wrong or doubtful with the files and the box, besides what an edit says of itself."""
+        plan, edit, record = draft.plan, draft.edit, self._setup.record
+        instances = self._config.changed_instances(draft.files)
+        if edit is not None:
+            return (*instances, *shared_configs(edit.paths, record))
+        is_first_start = not plan.keep and not plan.stop  # a person should hear it once
+        store = self._config.store
+        return (
+            *store.problems(),
+            *instances,
+            *self._setup.layout_problems(),
+            *self._port_problems(plan),
+            *(shared_configs(store.base(), record) if is_first_start else ()),
+        )
 
     def _port_problems(self, plan: Plan) -> tuple[Problem, ...]:
         problems = []
         ending = {orphan.pid for orphan in plan.free}
         for name in plan.start:
-            port = None if name in plan.stop else self.picture.recipe.port(name, self.config.store.files)
-            holders = [] if port is None else processes.port_holders(port)
-            if strangers := [holder for holder in holders if holder.pid not in ending]:
-                message = f"{name} needs port {port}, which is held by {' and '.join(map(str, strangers))}"
+            port = None if name in plan.stop else self._config.recipe.port(name, self._config.store.files)
+            holders = [] if port is None else port_holders(port)
+            if foreign := [holder for holder in holders if holder.pid not in ending]:
+                message = f"{name} needs port {port}, which is held by {' and '.join(map(str, foreign))}"
                 problems.append(Problem(severity="error", key="port", message=message))
         return tuple(problems)
 
+    def _pending(self, draft: _Draft) -> tuple[PendingKnob, ...]:
+        """What runs will not have of the files when the plan is carried out."""
+        pending = self._config.store.pending(self._running(), draft.files)
+        restarts = draft.edit is None or draft.request.restart
+        return _without(pending, draft.plan.stop) if restarts else tuple(pending)
 
-def _changed_layout(setup: Setup) -> tuple[Problem, ...]:
-    """The layout's file says something else than it did when the supervisor read it."""
-    try:
-        if layout_files.load_for(setup.record) == setup.layout:
-            return ()
-        what = "was changed"
-    except ConfigError as error:
-        what = f"was changed and cannot be read any more ({error.title})"
-    message = (
-        f"the layout {what} since this experiment's supervisor started, which goes on with what it read then:"
-        f" `rltui down {setup.record.name}` and `rltui up … --resume` take the new one"
-    )
-    return (Problem(severity="warning", message=message, file=setup.record.layout_file),)
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """Who stops and starts, and what that was found from."""
+
+    request: Request
+    plan: Plan
+    files: ConfigFiles
+    edit: EditPreview | None
+    point: ResumePoint
+    begins: bool
+    """The jobs of the run resume anew."""
+
+    @property
+    def resume_problem(self) -> Problem | None:
+        """Why it cannot go on from where somebody asks for."""
+        request, problem = self.request, self.point.problem
+        if request.resume_step is not None and not self.begins:
+            message = f"nothing that this {request.action}s resumes from checkpoint {request.resume_step}"
+            return Problem(message=f"{message}: restart the components that write the run")
+        if problem is None:
+            return None
+        edited = (self.edit.wanted if self.edit is not None else None) or {}
+        acts = self.begins and (self.edit is None or request.restart)
+        return problem if acts or any(problem.key in keys for keys in edited.values()) else None
 
 
 def _unseen(what: str) -> str:
     return f"{what} by ssh: whether it ends there with its ssh here cannot be seen"
 
 
-def _without(pending: Sequence[PendingKnob], plan: Plan) -> tuple[PendingKnob, ...]:
-    """Those that some component still has after the plan's restarts."""
+def _without(pending: Sequence[PendingKnob], stopped: Sequence[str]) -> tuple[PendingKnob, ...]:
+    """Those that some component still has after these restarted."""
     left = (
-        each.model_copy(update={"readers": tuple(r for r in each.readers if r not in plan.stop)})
+        each.model_copy(update={"readers": tuple(r for r in each.readers if r not in stopped)})
         for each in pending
     )
     return tuple(each for each in left if each.readers)
@@ -237,3 +283,22 @@ def refuse_blocked(plan: Plan) -> None:
         raise ConflictError(lines[0], details=lines[1:], hint=hint)
     title = lines[0] if len(lines) == 1 else f"{len(lines)} errors in the config"
     raise ConfigError(title, details=lines if len(lines) > 1 else (), hint="nothing was written or started")
+
+
+class StartTimes:
+    """How long starts and stops took before: reads what was appended to the journal since the last look."""
+
+    def __init__(self, journal: Path) -> None:
+        self._feed = JsonLines(journal)
+        self._timed: deque[JournalEntry] = deque(maxlen=NEWEST_ENTRIES)
+
+    def now(self) -> dict[str, Times]:
+        """Medians by component."""
+        for row in self._feed.read():
+            if "took_s" not in (row.get("data") or {}):
+                continue
+            try:
+                self._timed.append(JournalEntry.model_validate(row))
+            except ValidationError:
+                continue  # of another version
+        return times_from(self._timed)

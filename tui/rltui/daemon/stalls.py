@@ -6,24 +6,22 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
 from rltui.core.api import ComponentState
 from rltui.core.layout import ComponentSpec
-from rltui.core.lifecycle import Life
 from rltui.core.stalls import InferenceActivity, Pulse, Signs, StallRule, WatchClock
-from rltui.daemon.progress import ProgressTracker
+from rltui.daemon.component import ComponentRunner
+from rltui.daemon.events import EventBus
+from rltui.daemon.observation import Observation
+from rltui.daemon.processes import Processes
+from rltui.daemon.supervisor import Supervisor
 from rltui.daemon.tasks import spawn
-from rltui.daemon.telling import Teller
-from rltui.services.launch import Launch
 from rltui.services.probes import read_activity
-from rltui.services.processes import AttemptRecord, ProcessId
+from rltui.services.processes import ProcessId
 from rltui.services.processes.identity import descendants, read_stat
-from rltui.services.runs.run_folder import RunFolder
 from rltui.services.stack_dump import dump_stacks
 
 logger = logging.getLogger(__name__)
@@ -41,52 +39,9 @@ JOURNAL_LINES = 40
 """Of the stacks, in the journal; the file has all."""
 
 
-class WatchedRunner(Protocol):
-    """What is needed of a `ComponentRunner`."""
-
-    @property
-    def spec(self) -> ComponentSpec: ...
-    @property
-    def life(self) -> Life: ...
-    @property
-    def launch(self) -> Launch | None: ...
-    @property
-    def record(self) -> AttemptRecord | None: ...
-    @property
-    def log(self) -> Path | None: ...
-    @property
-    def attempt(self) -> int | None: ...
-    @property
-    def attempt_dir(self) -> Path | None: ...
-
-
-class StallHost(Protocol):
-    """What is needed of the supervisor."""
-
-    @property
-    def runners(self) -> Mapping[str, WatchedRunner]: ...
-    @property
-    def progress(self) -> ProgressTracker: ...
-    @property
-    def folder(self) -> RunFolder: ...
-    @property
-    def teller(self) -> Teller: ...
-
-    def set_stall(self, component: str, evidence: str | None) -> None:
-        """It has fallen silent, or, with `None`, shows signs of life again.
-
-        While the silence lasts, called again with newer durations.
-        """
-        ...
-
-    def set_activity(self, component: str, activity: InferenceActivity | None) -> None:
-        """What its server is busy with now; `None`: nobody knows any more."""
-        ...
-
-
-async def watch_stalls(supervisor: StallHost) -> None:
+async def watch_stalls(supervisor: Supervisor) -> None:
     """Look at every component by the clock, for ever."""
-    watch = StallWatch(supervisor)
+    watch = StallWatch(supervisor.processes, supervisor.observation, supervisor.events)
     while True:
         watch.look(time.monotonic())
         await asyncio.sleep(LOOK_INTERVAL_S)
@@ -95,15 +50,17 @@ async def watch_stalls(supervisor: StallHost) -> None:
 class StallWatch:
     """The pulses of all components. All methods run on the supervisor's loop and return at once."""
 
-    def __init__(self, host: StallHost) -> None:
-        self._host = host
+    def __init__(self, processes: Processes, observation: Observation, events: EventBus) -> None:
+        self._processes = processes
+        self._observation = observation
+        self._events = events
         self._clock = WatchClock()
         self._watched: dict[str, _Watched] = {}
 
     def look(self, monotonic_s: float) -> None:
         """One look at each component that is ready; the others are forgotten."""
         at = self._clock.read(monotonic_s)
-        for name, runner in self._host.runners.items():
+        for name, runner in self._processes.runners.items():
             watched = self._watched.get(name)
             if watched is not None and not watched.is_of(runner):
                 self._forget(name)
@@ -111,45 +68,58 @@ class StallWatch:
             if runner.life.state is not ComponentState.READY:
                 continue
             if watched is None:
-                watched = self._watched[name] = _Watched(runner, self._host, self._clock)
+                watched = self._watched[name] = _Watched(
+                    runner, self._processes, self._observation, self._events, self._clock
+                )
             watched.look(at)
 
     def _forget(self, name: str) -> None:
         watched = self._watched.pop(name)
         watched.is_over = True
         if watched.activity is not None:
-            self._host.set_activity(name, None)
+            self._observation.set_activity(name, None)
 
 
 class _Watched:
     """One ready attempt of one component."""
 
-    def __init__(self, runner: WatchedRunner, host: StallHost, clock: WatchClock) -> None:
-        self._runner, self._host, self._clock = runner, host, clock
+    def __init__(
+        self,
+        runner: ComponentRunner,
+        processes: Processes,
+        observation: Observation,
+        events: EventBus,
+        clock: WatchClock,
+    ) -> None:
+        self._runner = runner
+        self._processes = processes
+        self._observation = observation
+        self._events = events
+        self._clock = clock
         self._epoch = runner.life.epoch
         self._name = runner.spec.id
         self._url = runner.launch.metrics if runner.launch is not None else None
         self._pulse = Pulse(rule_of(runner.spec))
         self._evidence: str | None = None
         self._told_at = 0.0
-        """When the host last heard the evidence."""
+        """When the evidence was last told."""
         self._asked_at: float | None = None
         self._is_asking = False
         self._unanswered = 0
         self._children_at = -CHILDREN_INTERVAL_S
         self._stopped_child: ProcessId | None = None
         self.activity: InferenceActivity | None = None
-        """As last told to the host."""
+        """As last told."""
         self.is_over = False
 
-    def is_of(self, runner: WatchedRunner) -> bool:
+    def is_of(self, runner: ComponentRunner) -> bool:
         """`runner` is still in the same start, and ready."""
         return runner.life.epoch == self._epoch and runner.life.state is ComponentState.READY
 
     def look(self, at: float) -> None:
         """Take in its signs of life, and tell what changed."""
         self._ask(at)
-        signs = _signs(self._runner, self._host.progress, self._host.folder)
+        signs = _signs(self._runner, self._observation)
         if self._url is not None and not signs.is_stopped:
             if at - self._children_at >= CHILDREN_INTERVAL_S or self._stopped_child is not None:
                 self._children_at, self._stopped_child = at, stopped_child(signs.pid)
@@ -157,16 +127,16 @@ class _Watched:
                 signs = replace(signs, pid=self._stopped_child.pid, is_stopped=True)
         before, self._evidence = self._evidence, self._pulse.look(signs, at)
         if (before is None) != (self._evidence is None):
-            self._host.set_stall(self._name, self._evidence)
+            self._processes.set_stall(self._name, self._evidence)
             self._told_at = at
             if self._evidence is not None and self._runner.spec.stall.dump:
                 self._dump()
         elif self._evidence is not None and at - self._told_at >= RETELL_S:
-            self._host.set_stall(self._name, self._evidence)
+            self._processes.set_stall(self._name, self._evidence)
             self._told_at = at
 
     def _ask(self, at: float) -> None:
-        pause = 0.0 if len(self._host.teller.broadcast) else ACTIVITY_INTERVAL_UNWATCHED_S
+        pause = 0.0 if len(self._events.broadcast) else ACTIVITY_INTERVAL_UNWATCHED_S
         due = self._asked_at is None or at - self._asked_at >= pause
         if self._url is not None and due and not self._is_asking:
             self._asked_at, self._is_asking = at, True
@@ -184,14 +154,14 @@ class _Watched:
         shown = answer if answer is not None or self._unanswered >= LOST_ANSWERS else self.activity
         if shown != self.activity:
             self.activity = shown
-            self._host.set_activity(self._name, shown)
+            self._observation.set_activity(self._name, shown)
 
     def _dump(self) -> None:
         record, folder = self._runner.record, self._runner.attempt_dir
         main = record.living_main if record is not None else None
         if main is not None and folder is not None:
             spawn(
-                _write_stacks(self._host.teller, self._name, self._runner.attempt, main, folder),
+                _write_stacks(self._events, self._name, self._runner.attempt, main, folder),
                 f"stacks of {self._name}",
             )
 
@@ -207,17 +177,17 @@ def rule_of(spec: ComponentSpec) -> StallRule:
     )
 
 
-def _signs(runner: WatchedRunner, progress: ProgressTracker, folder: RunFolder) -> Signs:
+def _signs(runner: ComponentRunner, observation: Observation) -> Signs:
     main = runner.record.main if runner.record is not None else None
     stat = read_stat(main.pid) if main is not None else None
-    rows = progress.rows(runner.spec.id)
+    rows = observation.progress.rows(runner.spec.id)
     return Signs(
         pid=main.pid if main is not None else None,
         is_stopped=stat is not None and stat.id == main and stat.state == "T",
         log_bytes=log_size(runner.log),
         metric_rows=rows[0] if rows is not None else None,
         metric_step=rows[1] if rows is not None else 0,
-        beat=folder.beat(runner.spec.id),
+        beat=observation.folder.beat(runner.spec.id),
     )
 
 
@@ -239,7 +209,7 @@ def log_size(log: Path | None) -> int | None:
 
 
 async def _write_stacks(
-    teller: Teller, component: str, attempt: int | None, root: ProcessId, folder: Path
+    events: EventBus, component: str, attempt: int | None, root: ProcessId, folder: Path
 ) -> None:
     """Into the attempt's folder, the beginning into the journal. Nothing where py-spy is not installed."""
     stacks = await dump_stacks(root)
@@ -253,6 +223,6 @@ async def _write_stacks(
         logger.error("cannot write %s: %s", file, error.strerror)
         text = f"what {component} was doing ({file} cannot be written: {error.strerror})"
     lines = stacks.splitlines()[:JOURNAL_LINES]
-    teller.journal.add(
+    events.journal.add(
         "stall", text, component=component, attempt=attempt, dump=str(file), stacks="\n".join(lines)
     )

@@ -1,168 +1,107 @@
-"""The supervisor of one experiment: the only owner of process state. Lives on one asyncio loop."""
+"""The supervisor of one experiment: the API over its processes, its config and what is seen of its run."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import time
-from collections.abc import Sequence
-from pathlib import Path
 
-from rltui.core.api import EDITS, ComponentState, Down, Plan, Request, Status
-from rltui.core.failure_cause import FailurePattern
-from rltui.core.gpu.report import GpuReport
-from rltui.core.lifecycle import ExitInfo, Life
-from rltui.core.stalls import InferenceActivity
-from rltui.daemon.broadcast import Message
-from rltui.daemon.causes import Causes
+from rltui.core.api import EDITS, Down, Plan, Request, Status
+from rltui.core.config_report import Conversion, KnobTable
+from rltui.core.lifecycle import Life
 from rltui.daemon.component import ComponentRunner
-from rltui.daemon.config_desk import ConfigDesk
-from rltui.daemon.forecast import MemoryOutlook, RemedyDesk
+from rltui.daemon.config import Config, Setup
+from rltui.daemon.events import EventBus, Message, config_alert, encoded
+from rltui.daemon.forecast import RemedyDesk
 from rltui.daemon.gpu import GpuPicture
-from rltui.daemon.launches import Launches
-from rltui.daemon.obstacles import Obstacles
-from rltui.daemon.orphans import OrphanWatch
-from rltui.daemon.picture import Picture
-from rltui.daemon.plan_desk import PlanDesk
-from rltui.daemon.planner import Planner, refuse_blocked
-from rltui.daemon.resolved_configs import ResolvedConfigs
-from rltui.daemon.retries import Retries
-from rltui.daemon.rollback import RollbackWatch
-from rltui.daemon.run_news import done_alert, keeper_alert, stall_alert
-from rltui.daemon.run_start import RunStart
-from rltui.daemon.service_calls import ServiceCalls
-from rltui.daemon.setup import Setup
-from rltui.daemon.start_times import StartTimes
+from rltui.daemon.observation import Observation
+from rltui.daemon.planner import Planned, Planner, refuse_blocked
+from rltui.daemon.processes import Processes
+from rltui.daemon.status import StatusBuilder
 from rltui.daemon.tasks import spawn
-from rltui.daemon.telling import Teller, config_alert, encoded
-from rltui.daemon.terminal import Terminal
-from rltui.daemon.transactions import Transactions
-from rltui.daemon.wiring import memory_plan_of, progress_of
+from rltui.daemon.transactions import Retries, RollbackWatch, Transactions
 from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.services import processes
+from rltui.frameworks.conversion import Way
+from rltui.services.batch_conversion import conversion
+from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.intent import IntentFile, failures, intent_of
-from rltui.services.launch import Launch, Launcher
-from rltui.services.logs.followed import FollowedLogs
-from rltui.services.models import OwnModels
+from rltui.services.processes import ProcessId, Traces, why_it_lives
 from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.run_folder import ResumePoints, RunFolder
 from rltui.services.tmux import TmuxHost
 
 
 class Supervisor:
     """Starts, watches and stops the components of `record`, and tells subscribers what happens.
 
-    Built on the loop it lives on.
+    The only owner of process state. Built on the loop it lives on.
     """
 
     def __init__(self, record: ExperimentRecord, *, tmux: TmuxHost) -> None:
-        setup = Setup.of(record)
-        self.record = record
-        self.control = setup.control
-        self.failure_patterns: Sequence[FailurePattern] = setup.framework.failures
-        """What its components print when they fail."""
-        self.teller = Teller(self.control.journal_file, needs=setup.layout.needs)
+        self.setup = setup = Setup.of(record)
+        self.events = events = EventBus(setup.control.journal_file, needs=setup.layout.needs)
         self.gpu_readings = GpuReadings()
-        self.runners = {spec.id: ComponentRunner(spec=spec, around=self) for spec in setup.layout.component}
-        self._stop_order = tuple(reversed(setup.layout.start_order()))
-        recipe = Launcher(record, setup.layout, setup.framework, choose=self.gpu_readings.chosen)
-        self.config = ConfigDesk(setup, recipe, self.runners, self.teller, progress=lambda: self.progress)
-        store = self.config.store
-        self.folder = RunFolder(Path(record.run_dir), self.config.run_files(), Path(record.output_dir))
-        self.logs = FollowedLogs(Path(record.run_dir), setup.layout.log)
-        self.progress = progress_of(setup, self.folder, self.logs, self.runners)
-        self._rollback = RollbackWatch(alert=self.teller.alert)
-        self.orphans = OrphanWatch(
-            record,
-            self.control,
-            self.runners,
-            self.teller,
-            gpus=lambda: self.gpu_readings.newest,
-            changed=self._orphans_changed,
+        self.observation = Observation(setup, events)
+        self.config = Config(setup, events, derive=self.observation.derive, choose=self.gpu_readings.chosen)
+        memory = MemoryPlan(
+            layout=setup.layout,
+            framework=setup.framework,
+            recipe=self.config.recipe,
+            control=setup.control,
+            workspace=setup.workspace,
         )
-        self.activities: dict[str, InferenceActivity] = {}
-        """What the living inference servers were last seen doing."""
-        memory = memory_plan_of(setup, recipe)
-        outlook = MemoryOutlook(setup.layout, self.runners, store, memory, self.gpu_readings)
-        self.gpu_picture = GpuPicture(record.name, self.runners, outlook)
-        self._picture = Picture(
-            setup=setup,
-            store=store,
-            rollback=self._rollback,
-            recipe=recipe,
-            progress=self.progress,
-            logs=self.logs,
-            runners=self.runners,
-            orphans=self.orphans,
-            activities=self.activities,
-            outlook=outlook,
-            remedies=RemedyDesk(store, recipe, memory, self.control, self.gpu_readings),
-            transaction=lambda: self._end_under_way() or self._transactions.under_way,
-            down=lambda: self._down,
+        self.processes = Processes(
+            setup, events, self.config, self.observation, self.gpu_readings, memory=memory, tmux=tmux
         )
-        run_start = RunStart(self._picture, self.folder, self.control.run_id_file, self.teller)
-        resolved = ResolvedConfigs(record, self.control, recipe, self.teller)
-        self._launches = Launches(
-            store, recipe, resolved, run_start, self.gpu_readings, own=self.control.path
+        self.gpu_picture = GpuPicture(record.name, self.processes.runners, self.processes.outlook)
+        remedies = RemedyDesk(self.config.store, self.config.recipe, memory, setup.control, self.gpu_readings)
+        self._status = StatusBuilder(setup, self.config, self.observation, self.processes, remedies)
+        self._planner = Planner(setup, self.config, self.observation, self.processes, self.gpu_readings)
+        self._transactions = Transactions(
+            self.processes, self.config, self.observation, events, changed=self._in_hand_changed
         )
-        points = ResumePoints(setup.framework, self.control, self.folder, setup.run_jobs)
-        planner = Planner(self._picture, self.config, points, StartTimes(self.control.journal_file))
-        self._own = OwnModels(setup.framework, setup.workspace)
-        self._plans = PlanDesk(planner, store, self.orphans, self.gpu_readings, self._launches, self._own)
-        self._obstacles = Obstacles(self.orphans, self.gpu_readings.fresh)
-        self._causes = Causes(self.failure_patterns)
-        self._intent = IntentFile(self.control.intent_file)
-        calls = ServiceCalls(
-            self.runners, self.teller, calls=self._launches.service_calls, jobs=self._picture.run_jobs
-        )
-        self._transactions: Transactions = Transactions(
-            self.runners,
-            self.teller,
-            prepare_run=run_start.prepare,
-            call_services=calls.make,
-            free=self.orphans.free,
-            changed=self._transaction_changed,
-            next_change=self.next_change,
-        )
-        self._retries = Retries(self._transactions, self._plans.plan)
-        self._terminal = Terminal(tmux, record)
-        self._changed = asyncio.Event()
+        self._rollback = RollbackWatch(alert=events.alert)
+        retries = Retries(self._transactions, self._planner)
+        self.processes.listeners += [self._rollback.life_changed, self._life_changed, retries.life_changed]
+        self._intent = IntentFile(setup.control.intent_file)
         self._down: Down | None = None
         """Since the last start of anything."""
         self._ending: asyncio.Task[None] | None = None
         """Takes everything down, for all who ask for that."""
         self.ended = asyncio.Event()
         """Everything was taken down: there is nothing more to do."""
+        events.on_change("status", self._publish_status)
+        events.on_change("knobs", self._publish_knobs)
 
     # --- life of the supervisor ---------------------------------------------------------------------------
 
     def adopt(self) -> None:
         """Take over living components of an earlier supervisor, and finish what it had begun."""
+        journal, runners = self.events.journal, self.processes.runners
         self.config.settle()
-        self.config.publish()
-        self.logs.look()
-        self.progress.poll()
-        self.teller.journal.add("supervisor", f"supervisor started, pid {os.getpid()}", pid=os.getpid())
+        self._publish_knobs()
+        self.observation.logs.look()
+        self.observation.progress.poll()
+        journal.add("supervisor", f"supervisor started, pid {os.getpid()}", pid=os.getpid())
         intent = self._intent.read()
         self._down = intent.down
-        self._rollback.restore(intent.rollback)
-        traces = processes.Traces()
-        for name, runner in self.runners.items():
+        self._rollback.applied = intent.rollback
+        traces = Traces()
+        for name, runner in runners.items():
             runner.adopt(traces, failures=failures(intent, name), was_alive=name in intent.alive)
-        self.orphans.look()
+            if runner.log is not None:
+                self.observation.follow(name, runner.log)
+        self.processes.orphans.look()
         if self._down is not None and not self._down.complete:
-            self.teller.journal.add(
-                "supervisor", "going on with taking it down, as the killed supervisor had begun"
-            )
+            journal.add("supervisor", "going on with taking it down, as the killed supervisor had begun")
             self._begin_end(self._down)
         elif intent.transaction is not None:
-            self.teller.journal.add("plan", "going on with what the killed supervisor had begun")
+            journal.add("plan", "going on with what the killed supervisor had begun")
             self._transactions.resume(intent.transaction)
         else:
             for name in (*intent.waiting, *intent.backoff):
-                if name in self.runners:
-                    self.runners[name].start(automatic=True)
+                if name in runners:
+                    runners[name].start(automatic=True)
         self.keep_intent()
 
     async def shut_down(self, by: str, *, only_idle: bool = False) -> None:
@@ -175,63 +114,88 @@ class Supervisor:
             ConflictError: if it shall be `only_idle`, and something runs or is about to.
         """
         if self._ending is None or (self._ending.done() and self._ending.exception() is not None):
-            if only_idle and (self._transactions.busy or self._picture.status().state == "running"):
-                raise ConflictError(f"{self.record.name} is running", hint="rltui status tells what")
-            self.teller.journal.add("supervisor", f"is taken down by {by}", by=by)
+            name = self.setup.record.name
+            if only_idle and (self._transactions.busy or self.status().state == "running"):
+                raise ConflictError(f"{name} is running", hint="rltui status tells what")
+            self.events.journal.add("supervisor", f"is taken down by {by}", by=by)
             before = self._down if only_idle else None  # nothing was started since: that one did it
             self._begin_end(Down(by=by, at=time.time()) if before is None else before)
         assert self._ending is not None
         await asyncio.shield(self._ending)
 
-    def _end_under_way(self) -> str | None:
-        down = self._down
-        return None if down is None or down.complete else f"stop everything, asked for by {down.by}"
-
     def _begin_end(self, down: Down) -> None:
         self._down = down = down.model_copy(update={"complete": False})
         self._ending = spawn(self._take_down(down), "down")
-        self.keep_intent()
-        self.publish_status()
+        self._in_hand_changed()
 
     async def _take_down(self, down: Down) -> None:
-        unseen = self._picture.remote(name for name, runner in self.runners.items() if runner.life.alive)
-        await self._transactions.close(f"{self.record.name} is being taken down by {down.by}")
-        for name in self._stop_order:
-            await self.runners[name].stop()
+        unseen = self.processes.remote(self.processes.alive())
+        await self._transactions.close(f"{self.setup.record.name} is being taken down by {down.by}")
+        for name in reversed(self.setup.layout.start_order()):
+            await self.processes.runners[name].stop()
         await self._transactions.wait()  # a stop that was asked for meanwhile
-        await self.orphans.search()
-        if self.orphans.orphans:
-            await self.orphans.free(self.orphans.orphans)
+        orphans = self.processes.orphans
+        await orphans.search()
+        if orphans.orphans:
+            await orphans.free(orphans.orphans)
         left = tuple(
-            f"{processes.why_it_lives(processes.ProcessId(orphan.pid, orphan.start))}"
+            f"{why_it_lives(ProcessId(orphan.pid, orphan.start))}"
             + (f", of {orphan.component}" if orphan.component else "")
-            for orphan in self.orphans.orphans
+            for orphan in orphans.orphans
         )
         ended = f"stopped, but cannot be ended: {'; '.join(left)}" if left else "stopped: no process is left"
         if unseen:
             ended += f" on this machine; whether what ssh ran has ended cannot be seen: {', '.join(unseen)}"
-        self.teller.journal.add("supervisor", ended)
+        self.events.journal.add("supervisor", ended)
         self._down = down.model_copy(update={"complete": True, "left": left, "unseen": unseen})
-        self.keep_intent()
-        self.publish_status()
+        self._in_hand_changed()
         self.ended.set()
 
     def close(self) -> None:
         """End what answers questions, and nothing else: components go on."""
-        self._own.close()
+        self.config.close()
 
     async def close_terminal(self) -> None:
         """Close the tmux session, this process's own terminal with it."""
         try:
-            await self._terminal.close()
+            await self.processes.close_terminal()
         except RltuiError as error:
-            self.teller.journal.add("supervisor", f"its terminals stay: {' '.join(str(error).split())}")
+            text = f"its terminals stay: {' '.join(str(error).split())}"
+            self.events.journal.add("supervisor", text)
 
     # --- requests of clients ------------------------------------------------------------------------------
 
     def status(self) -> Status:
-        """Everything about processes and progress, as of now."""
-        return self._picture.status()
+        """Everything about processes and progress, as of the last look at the metrics."""
+        down = self._down
+        is_ending = down is not None and not down.complete
+        return self._status.build(
+            transaction=f"stop everything, asked for by {down.by}"
+            if down is not None and is_ending
+            else self._transactions.under_way,
+            down=down,
+            rollback=self._rollback.offer,
+        )
+
+    def knobs(self) -> KnobTable:
+        """The knob table, from the files as they are now.
+
+        Raises:
+            ConfigError: if a file cannot be read; the components go on with what they were started with.
+        """
+        return self.config.knobs(self.processes.attempts())
+
+    def convert(self, to: Way | None, mean_tokens: float | None) -> Conversion:
+        """The batch counted the other way, by what this run measured where `mean_tokens` does not say.
+
+        Raises:
+            ConfigError: if it cannot be, or a config file cannot be understood.
+        """
+        progress = self.observation.progress
+        progress.poll()
+        table = self.knobs()
+        files, framework = self.config.store.files, self.setup.framework
+        return conversion(framework, files, table, progress.series, to=to, mean_tokens=mean_tokens)
 
     async def plan(self, request: Request) -> Plan:
         """What `request` would do, once all leftovers are known.
@@ -239,7 +203,7 @@ class Supervisor:
         Raises:
             ConfigError: if a config file, a name or an edited value cannot be understood.
         """
-        return await self._plans.plan(request)
+        return await self._planner.plan(self._rollback.with_components(request))
 
     async def execute(self, request: Request) -> Plan:
         """Begin what `request` asks and return its plan. It goes on whatever becomes of the client.
@@ -252,13 +216,13 @@ class Supervisor:
         starts = request.action not in ("stop", "free")
         if starts:
             self._transactions.refuse_if_closed()
-        request = await self._plans.rehearsed(request)
+        request = await self._planner.rehearsed(self._rollback.with_components(request))
         async with self._transactions.deciding(starts=starts):
-            return await self._decided(request)
+            request = self._rollback.with_components(request)
+            return await self._carried_out(request, await self._planner.planned(request))
 
-    async def _decided(self, request: Request) -> Plan:
-        """Plan and begin, with nobody else deciding meanwhile."""
-        planned = await self._plans.planned(request)
+    async def _carried_out(self, request: Request, planned: Planned) -> Plan:
+        """Write what is edited and begin, with nobody else deciding meanwhile."""
         plan, edit = planned.plan, planned.edit
         if not plan.conflicts:
             refuse_blocked(plan)
@@ -281,10 +245,11 @@ class Supervisor:
             self._down = None if plan.start else self._down
             self._transactions.begin(plan, request)
         if record is not None:
-            self.config.publish()
-        self.keep_intent()
-        self.publish_status()
+            self._publish_knobs()
+        self._in_hand_changed()
         return plan
+
+    # --- what subscribers are told ------------------------------------------------------------------------
 
     def current_state(self) -> list[Message]:
         """What a new subscriber receives first."""
@@ -293,107 +258,37 @@ class Supervisor:
             ("gpus", encoded(self.gpu_readings.newest)),
         ]
         try:
-            messages.append(("knobs", encoded(self.config.knobs())))
+            messages.append(("knobs", encoded(self.knobs())))
         except ConfigError as error:
             messages.append(("alert", encoded(config_alert(error))))
         return messages
 
-    # --- what the watching loops report -------------------------------------------------------------------
+    def _publish_status(self) -> None:
+        self.events.publish("status", self.status())
 
-    def publish_status(self) -> None:
-        """Tell subscribers about processes and progress."""
-        self.teller.publish("status", self.status())
-
-    def publish_gpus(self, report: GpuReport) -> None:
-        """Tell subscribers about the GPUs."""
-        self.teller.publish("gpus", report)
-
-    def set_stall(self, component: str, evidence: str | None) -> None:
-        """A living component gives no sign of life, by this evidence; `None`: it does again."""
-        runner = self.runners[component]
-        if runner.evidence == evidence:
+    def _publish_knobs(self) -> None:
+        """Tell of the files as they are now, and take over what they say of the run's end."""
+        try:
+            table = self.knobs()
+        except ConfigError as error:
+            self.events.config_error(error)
             return
-        is_news = (runner.evidence is None) != (evidence is None)
-        runner.evidence = evidence if runner.life.alive else None
-        if is_news and runner.life.alive:
-            self.teller.alert(stall_alert(component, evidence))
-        self.publish_status()
+        self.events.config_error(None)
+        self.observation.progress.max_steps = self.setup.framework.max_steps(self.config.store.files)
+        self.events.publish("knobs", table)
 
-    def set_activity(self, component: str, activity: InferenceActivity | None) -> None:
-        """What an inference server is doing now; `None` where it does not say."""
-        before = self.activities.get(component)
-        if activity is None:
-            self.activities.pop(component, None)
-        else:
-            self.activities[component] = activity
-        if activity != before:
-            self.publish_status()
-
-    def _orphans_changed(self) -> None:
-        self.publish_status()
-        self._wake()
-
-    # --- Surroundings of the runners ----------------------------------------------------------------------
-
-    def life_changed(self, runner: ComponentRunner, before: Life) -> None:
-        """Record, tell and wake."""
-        self.teller.change(runner, before)
-        self._rollback.life_changed(runner, before)
-        self.keep_intent()
-        self._retries.life_changed(runner)
-        if runner.life.state is ComponentState.EXITED and self._picture.is_done():
-            self.teller.alert(done_alert(self.progress.progress, self._picture.alive()))
-        if runner.life.alive != before.alive:
-            self.config.publish()
-        if runner.life.alive and not before.alive:
-            self._causes.began(runner.spec.id)
-            self.progress.began(runner.spec.id)
-        if before.alive and not runner.life.alive:
-            self.activities.pop(runner.spec.id, None)
-            self.orphans.look()
-        self.publish_status()
-        self._wake()
-
-    def _wake(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
-
-    async def next_change(self) -> None:
-        """Returns when any component has changed."""
-        await self._changed.wait()
-
-    def why_held(self, component: str) -> tuple[bool, str] | None:
-        """What a start waits for; False where that cannot come any more."""
-        return self._picture.why_held(component)
-
-    async def obstacle(self, component: str, launch: Launch) -> str | None:
-        """What on this box is in the way of a start."""
-        return await self._obstacles.first(component, launch)
-
-    async def prepare(self, component: str, attempt_dir: Path) -> Launch:
-        """Snapshot the config and fill in the command, once it is known which GPUs there are."""
-        return await self._launches.prepare(component, attempt_dir)
-
-    async def open_window(self, component: str, attempt_dir: Path) -> None:
-        """Run the shim in the component's window of the private tmux server."""
-        await self._terminal.open_window(component, attempt_dir)
-
-    def keeper_lost(self, runner: ComponentRunner) -> None:
-        """Worth telling: what such a component leaves behind is harder to find."""
-        self.teller.alert(keeper_alert(runner.spec.id, runner.pid))
-
-    async def explain(self, runner: ComponentRunner, exit_info: ExitInfo) -> ExitInfo:
-        """Add what its output says of the cause."""
-        return await self._causes.explain(runner, exit_info)
-
-    # --- helpers ------------------------------------------------------------------------------------------
-
-    def _transaction_changed(self) -> None:
-        self.keep_intent()
-        self.publish_status()
+    # --- what is in hand ----------------------------------------------------------------------------------
 
     def keep_intent(self) -> None:
         """Write down what is in hand, where that changed or the file is damaged."""
-        lives = {name: runner.life for name, runner in self.runners.items()}
+        lives = {name: runner.life for name, runner in self.processes.runners.items()}
         pending, applied = self._transactions.pending, self._rollback.applied
         self._intent.write(intent_of(lives, pending, applied, self._down))
+
+    def _in_hand_changed(self) -> None:
+        self.keep_intent()
+        self._publish_status()
+
+    def _life_changed(self, runner: ComponentRunner, before: Life) -> None:
+        del runner, before
+        self.keep_intent()

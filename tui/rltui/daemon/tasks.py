@@ -44,3 +44,19 @@ async def go_on(work: Callable[[], Awaitable[None]], name: str, tell: Callable[[
 def _log_failure(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
         logger.error("the task %r failed", task.get_name(), exc_info=error)
+
+
+class Signal:
+    """Wakes all who wait, each time."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def notify(self) -> None:
+        """Wake those who wait now."""
+        self._event.set()
+        self._event = asyncio.Event()
+
+    async def wait(self) -> None:
+        """Return at the next `notify`."""
+        await self._event.wait()

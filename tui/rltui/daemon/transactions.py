@@ -1,20 +1,34 @@
-"""Plans being carried out: one at a time, to the end or a stated failure, whatever becomes of the client."""
+"""Plans being carried out: one at a time, to the end or a stated failure, whatever becomes of the client.
+
+Also what follows from one: the starts that a restart policy promised, the offer to take back an edit.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from rltui.core.api import Alert, ComponentState, Orphan, Plan, Request
+from rltui.core.api import Alert, ComponentState, Plan, Request, RollbackOffer
+from rltui.core.edit_log import EditRecord
+from rltui.core.lifecycle import Life
 from rltui.core.text import duration
 from rltui.daemon.component import ComponentRunner
+from rltui.daemon.config import Config
+from rltui.daemon.events import EventBus
+from rltui.daemon.observation import Observation
+from rltui.daemon.planner import Planner, refuse_blocked
+from rltui.daemon.processes import Processes
 from rltui.daemon.tasks import spawn
-from rltui.daemon.telling import Teller
 from rltui.errors import ConflictError, RltuiError
-from rltui.services.intent import Pending
+from rltui.frameworks.base import ServiceCall
+from rltui.services.http import post_json
+from rltui.services.intent import AppliedEdit, Pending
 
+START_WINDOW_S = 60.0
+"""A component that dies this soon after it was ready has not survived its start."""
+_DIED = (ComponentState.FAILED, ComponentState.BACKOFF)
 SETTLED = frozenset(
     {
         ComponentState.READY,
@@ -28,32 +42,24 @@ SETTLED = frozenset(
 
 
 class Transactions:
-    """Carries plans out on `runners`."""
+    """Carries plans out on the components of `processes`. Has the one lock for who decides."""
 
     def __init__(
         self,
-        runners: Mapping[str, ComponentRunner],
-        teller: Teller,
+        processes: Processes,
+        config: Config,
+        observation: Observation,
+        events: EventBus,
         *,
-        prepare_run: Callable[[Plan, Request], None],
-        call_services: Callable[[Plan], Awaitable[None]],
-        free: Callable[[Sequence[Orphan]], Awaitable[Sequence[Orphan]]],
         changed: Callable[[], None],
-        next_change: Callable[[], Awaitable[None]],
     ) -> None:
-        """`prepare_run`, then `call_services`, are called between the stops and the starts.
-
-        Both may raise `RltuiError`.
-
-        `changed` is called when `pending` did.
-        """
-        self._runners = runners
-        self._teller = teller
-        self._prepare_run = prepare_run
-        self._call_services = call_services
-        self._free = free
+        """`changed` is called when `pending` did."""
+        self._processes = processes
+        self._runners = processes.runners
+        self._config = config
+        self._observation = observation
+        self._events = events
         self._tell_changed = changed
-        self._next_change = next_change
         self._task: asyncio.Task[None] | None = None
         self._number = 0
         self._decision = asyncio.Lock()
@@ -102,7 +108,7 @@ class Transactions:
     def begin(self, plan: Plan, request: Request, *, automatic: bool = False) -> None:
         """Carry `plan` out; returns at once. `automatic`: by a restart policy, so that failures count on."""
         kept = plan.model_dump(include={"action", "stop", "start", "keep"})
-        self._teller.journal.add("plan", describe(plan), **kept)
+        self._events.journal.add("plan", describe(plan), **kept)
         written = request.model_copy(update={"edits": {}, "texts": {}})  # kept on disk, without their secrets
         self.resume(Pending(request=written, plan=plan, automatic=automatic))
 
@@ -135,7 +141,7 @@ class Transactions:
         try:
             await self._stop_and_start(pending)
         except Exception as error:
-            self._teller.alert(
+            self._events.alert(
                 Alert(kind="config", severity="error", title="a plan was not finished", text=str(error))
             )
             self._forget()
@@ -151,7 +157,7 @@ class Transactions:
         plan, request = pending.plan, pending.request
         left = [name for name in plan.stop if not await self._runners[name].stop(kill=request.kill)]
         if plan.free and not pending.automatic:
-            left += [f"pid {orphan.pid}" for orphan in await self._free(plan.free)]
+            left += [f"pid {orphan.pid}" for orphan in await self._processes.orphans.free(plan.free)]
         if plan.start:
             if left:
                 raise RltuiError(f"nothing was started: {', '.join(left)} cannot be ended")
@@ -160,15 +166,60 @@ class Transactions:
         for name in plan.start:
             self._runners[name].start(automatic=pending.automatic)
 
+    def _prepare_run(self, plan: Plan, request: Request) -> None:
+        """Choose the resume point, where the jobs of the run begin; one that goes on uses the files.
+
+        Raises:
+            RltuiError: if the checkpoint is gone, or files cannot be moved.
+        """
+        jobs = self._processes.run_jobs()
+        if not {job.spec.id for job in jobs} & set(plan.start) or any(job.life.busy for job in jobs):
+            return
+        folder = self._observation.folder
+        there = folder.checkpoints()
+        if plan.resume_from is None:
+            step = there[-1] if there and request.resume == "latest" else None
+        elif plan.resume_from in there or plan.resume_from == 0:
+            step = plan.resume_from if plan.resume_from in there else None
+        else:
+            raise RltuiError(f"checkpoint {plan.resume_from} is gone; {folder.path} has: {there}")
+        self._observation.resume_from(step)
+
+    async def _call_services(self, plan: Plan) -> None:
+        """Tell services that live through `plan` what they must know before the jobs of the run start.
+
+        Raises:
+            ConfigError: if the config cannot be understood.
+            RltuiError: if a required call fails.
+        """
+        if not {job.spec.id for job in self._processes.run_jobs()} & set(plan.start):
+            return
+        calls = self._config.recipe.service_calls(
+            self._config.store.files, resume_step=self._observation.resume_step
+        )
+        for call in calls:
+            runner = self._runners.get(call.component)
+            if runner is not None and runner.life.alive and call.component not in plan.start:
+                await self._call(call)
+
+    async def _call(self, call: ServiceCall) -> None:
+        fault = await asyncio.to_thread(post_json, call.url, call.body, timeout_s=call.timeout_s)
+        if fault is not None and call.required:
+            raise RltuiError(f"{call.component} could not be told to {call.why}: {fault}")
+        outcome = "done" if fault is None else f"not done: {fault}"
+        self._events.journal.add(
+            "call", f"{call.component}: {call.why}: {outcome}", component=call.component, url=call.url
+        )
+
     async def _tell_outcome(self, plan: Plan, begun: float, number: int) -> None:
         """Journal how it came out, unless another transaction took over."""
         epochs = {name: self._runners[name].life.epoch for name in plan.start}
         while not all(self._runners[name].life.state in SETTLED for name in plan.start):
-            await self._next_change()
+            await self._processes.changes.wait()
         took_s = time.monotonic() - begun
         lives = {name: self._runners[name].life for name in plan.start}
         if number != self._number or any(life.epoch != epochs[name] for name, life in lives.items()):
-            self._teller.journal.add("plan", f"overtaken: {describe(plan)}")
+            self._events.journal.add("plan", f"overtaken: {describe(plan)}")
             return
         bad = [
             f"{name} {life.state}" + (f": {life.reason}" if life.reason else "")
@@ -176,11 +227,11 @@ class Transactions:
             if life.state not in (ComponentState.READY, ComponentState.EXITED)
         ]
         if bad:
-            self._teller.journal.add(
+            self._events.journal.add(
                 "plan", f"failed after {duration(took_s)}: {'; '.join(bad)}", failed=True
             )
         else:
-            self._teller.journal.add("plan", f"done in {duration(took_s)}: {describe(plan)}", plan_s=took_s)
+            self._events.journal.add("plan", f"done in {duration(took_s)}: {describe(plan)}", plan_s=took_s)
 
 
 def describe(plan: Plan) -> str:
@@ -191,3 +242,117 @@ def describe(plan: Plan) -> str:
         ("start", plan.start),
     )
     return "; ".join(f"{word} {', '.join(names)}" for word, names in steps if names)
+
+
+class Retries:
+    """Starts that a restart policy promised, made when they are due, as a plan of their own.
+
+    Lives on the supervisor's loop, whose clock is monotonic.
+    """
+
+    def __init__(self, transactions: Transactions, planner: Planner) -> None:
+        self._transactions = transactions
+        self._planner = planner
+
+    def life_changed(self, runner: ComponentRunner, before: Life) -> None:
+        """Call after every transition."""
+        del before
+        life = runner.life
+        if life.state is ComponentState.BACKOFF and life.retry_at is not None:
+            asyncio.get_running_loop().call_at(life.retry_at, self._due, runner, life)
+
+    def _due(self, runner: ComponentRunner, life: Life) -> None:
+        spawn(self._retry(runner, life), f"retry {runner.spec.id}")
+
+    async def _retry(self, runner: ComponentRunner, life: Life) -> None:
+        """Restart the component with its restart set, unless somebody did something else meanwhile."""
+        request = Request(action="restart", components=(runner.spec.id,))
+        while runner.life == life:
+            await self._transactions.wait()
+            try:
+                async with self._transactions.deciding(starts=False):
+                    if self._transactions.closed is not None:
+                        return
+                    if self._transactions.busy:  # somebody was quicker
+                        continue
+                    plan = (await self._planner.planned(request, automatic=True)).plan
+                    if runner.life != life:
+                        return
+                    refuse_blocked(plan)
+                    self._transactions.begin(plan, request, automatic=True)
+            except RltuiError as error:
+                runner.give_up(f"not started again: {str(error).replace(chr(10), ' ')}")
+            return
+
+
+class RollbackWatch:
+    """Watches whether every component survives its start with the newest applied edit.
+
+    Clocks are the wall's, since a next supervisor may go on with it.
+    """
+
+    def __init__(self, *, alert: Callable[[Alert], None], clock: Callable[[], float] = time.time) -> None:
+        self._alert = alert
+        self._clock = clock
+        self.applied: AppliedEdit | None = None
+        """What the next supervisor must go on watching, should this one be killed now."""
+
+    @property
+    def offer(self) -> RollbackOffer | None:
+        """The edit that a component did not survive, and that nobody touched since."""
+        return self.applied.offer if self.applied is not None else None
+
+    def begin(self, record: EditRecord, plan: Plan) -> None:
+        """`record` was written, and `plan` is about to be carried out with it."""
+        self.applied = AppliedEdit(words=record.words, components=plan.start)
+
+    def withdraw(self) -> None:
+        """Somebody went on with something else."""
+        self.applied = None
+
+    def restore(self, applied: AppliedEdit | None) -> None:
+        """Go on with what an earlier supervisor watched."""
+        self.applied = applied
+
+    def with_components(self, request: Request) -> Request:
+        """An undo that accepts the offer also starts what died, whether or not that reads what is undone."""
+        if self.offer is None or self.applied is None or request.action != "undo" or not request.restart:
+            return request
+        named = dict.fromkeys((*request.components, self.offer.component))
+        return request.model_copy(update={"components": tuple(named)})
+
+    def life_changed(self, component: ComponentRunner, before: Life) -> None:
+        """Call after every transition."""
+        applied, life, name = self.applied, component.life, component.spec.id
+        if applied is None or name not in applied.components:
+            return
+        now = self._clock()
+        if life.state is ComponentState.READY and before.state is not life.state:
+            recovered = applied.offer is not None and applied.offer.component == name
+            self.applied = applied.model_copy(
+                update={
+                    "ready_at": {**applied.ready_at, name: now},
+                    "offer": None if recovered else applied.offer,
+                }
+            )
+            return
+        is_starting = now - applied.ready_at.get(name, now) <= START_WINDOW_S
+        if applied.offer is None and is_starting and life.state in _DIED and before.state not in _DIED:
+            self._make_offer(applied, component, now)
+
+    def _make_offer(self, applied: AppliedEdit, component: ComponentRunner, now: float) -> None:
+        name, record, life = component.spec.id, component.record, component.life
+        started_at = record.started_at if record is not None else None
+        after = f" after {duration(now - started_at)}" if started_at is not None else ""
+        reason = f"{name} died{after}: {life.reason or life.state}"
+        offer = RollbackOffer(edit=applied.words, component=name, reason=reason)
+        self.applied = applied.model_copy(update={"offer": offer})
+        self._alert(
+            Alert(
+                kind="config",
+                severity="error",
+                title=f"{name} did not survive an edit",
+                text=f"{applied.words}: {reason}. Undo and restart? rltui undo --restart",
+                component=name,
+            )
+        )

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rltui.daemon.progress import ProgressTracker
+from rltui.daemon.observation import ProgressTracker
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.metrics import RunMetrics
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Sequence
+from typing import Any, cast
 
 from rltui.core.api import Orphan
 from rltui.core.gpu.devices import GpuChoice
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
-from rltui.daemon.obstacles import Obstacles
+from rltui.daemon.processes import unmet_precondition
 from rltui.services.launch import Launch
 
 GIB = 1 << 30
@@ -51,16 +52,27 @@ def launch(*, port: int | None = None, gpu_memory: float | None = None) -> Launc
     )
 
 
-async def read_full() -> GpuReport:
-    return FULL
+class Readings:
+    """The GPUs, where there is a reading; else nobody may need them."""
+
+    def __init__(self, report: GpuReport | None = None) -> None:
+        self._report = report
+
+    async def fresh(self) -> GpuReport:
+        assert self._report is not None, "nobody needs the GPUs"
+        return self._report
 
 
-async def never() -> GpuReport:
-    raise AssertionError("nobody needs the GPUs")
+async def unmet(
+    component: str, what: Launch, *orphans: Orphan, report: GpuReport | None = None
+) -> str | None:
+    return await unmet_precondition(
+        component, what, cast(Any, Orphans(*orphans)), cast(Any, Readings(report))
+    )
 
 
 async def test_nothing_in_the_way(free_port: int) -> None:
-    assert await Obstacles(Orphans(), never).first("serve", launch(port=free_port)) is None
+    assert await unmet("serve", launch(port=free_port)) is None
 
 
 async def test_busy_port_names_every_holder() -> None:
@@ -72,21 +84,20 @@ async def test_busy_port_names_every_holder() -> None:
         port = first.getsockname()[1]
         second.bind(("127.0.0.1", port))
         second.listen()
-        found = await Obstacles(Orphans(), never).first("serve", launch(port=port))
+        found = await unmet("serve", launch(port=port))
     assert found is not None
     assert found.startswith(f"port {port}, held by pid {os.getpid()} ")
 
 
 async def test_full_gpu_names_what_is_needed_and_who_holds_it() -> None:
-    found = await Obstacles(Orphans(), read_full).first("serve", launch(gpu_memory=0.9))
+    found = await unmet("serve", launch(gpu_memory=0.9), report=FULL)
     assert found == "GPU 0: needs 72.0 GiB free, 12.0 GiB free, 58.0 GiB held by pid 7 python"
 
 
 async def test_leftovers_come_first_and_only_the_components_own() -> None:
     engine = Orphan(pid=11, start=1, command="VLLM::EngineCore", component="serve", attempt=3)
     other = Orphan(pid=12, start=1, command="train.py", component="trainer", attempt=1)
-    obstacles = Obstacles(Orphans(engine, other), never)
-    assert await obstacles.first("serve", launch()) == (
+    assert await unmet("serve", launch(), engine, other) == (
         "1 leftover process of attempt 3: pid 11 VLLM::EngineCore (`rltui orphans --free` ends them)"
     )
-    assert await obstacles.first("orchestrator", launch()) is None
+    assert await unmet("orchestrator", launch(), engine, other) is None

@@ -1,4 +1,4 @@
-"""The folder of a running experiment is deleted or damaged: make anew what status and `down` need."""
+"""What vanished below a running experiment is made anew: its folder, for status and `down`, its socket."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import logging
 from pathlib import Path
 
 from rltui.core.api import Alert
-from rltui.daemon.attempt_spec import read_launch, write_spec
+from rltui.daemon.api_server import ApiServer
+from rltui.daemon.attempt import read_launch, write_spec
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ConfigError, ConflictError, RltuiError
@@ -19,7 +20,7 @@ from rltui.services.shell import read_shell
 logger = logging.getLogger(__name__)
 
 INTERVAL_S = 2.0
-"""Between two looks at the folder."""
+"""Between two looks at the folder, or the socket."""
 
 
 async def guard_folder(supervisor: Supervisor, lock: FileLock) -> None:
@@ -31,17 +32,17 @@ async def guard_folder(supervisor: Supervisor, lock: FileLock) -> None:
     told, problem = False, ""
     while True:
         await asyncio.sleep(INTERVAL_S)
-        if lock.is_held() and _is_there(supervisor.control.record_file):
+        if lock.is_held() and _is_there(supervisor.setup.control.record_file):
             told, problem = False, _mended(supervisor, problem)
             continue
         try:
             _restore(supervisor, lock)
         except RltuiError as error:
             if not told:
-                supervisor.teller.alert(_alert(supervisor, f"it cannot be made anew: {error.title}"))
+                supervisor.events.alert(_alert(supervisor, f"it cannot be made anew: {error.title}"))
             told = True
         else:
-            supervisor.teller.alert(
+            supervisor.events.alert(
                 _alert(supervisor, "the logs up to now are lost, and what is printed until a restart")
             )
 
@@ -62,12 +63,12 @@ def _mended(supervisor: Supervisor, problem: str) -> str:
 
     Returns why that cannot be done now, as on a full disk; logged where it is another than `problem`.
     """
-    control, reason = supervisor.control, ""
+    control, reason = supervisor.setup.control, ""
     try:
         if _is_damaged(control):
-            control.write_record(supervisor.record)
-            supervisor.teller.journal.add("notice", f"{control.record_file} was damaged; it is whole again")
-        for runner in supervisor.runners.values():
+            control.write_record(supervisor.setup.record)
+            supervisor.events.journal.add("notice", f"{control.record_file} was damaged; it is whole again")
+        for runner in supervisor.processes.runners.values():
             _restore_attempt(supervisor, runner)
     except RltuiError as error:
         reason = error.title
@@ -87,7 +88,7 @@ def _is_damaged(control: ControlFolder) -> bool:
 
 
 def _restore(supervisor: Supervisor, lock: FileLock) -> None:
-    control, record = supervisor.control, supervisor.record
+    control, record = supervisor.setup.control, supervisor.setup.record
     other = None if _is_damaged(control) else control.read_record()
     make_folder(control.path)
     if (other is not None and other.name != record.name) or not lock.take():
@@ -103,9 +104,9 @@ def _restore_attempt(supervisor: Supervisor, runner: ComponentRunner) -> None:
         return
     make_folder(folder)
     if read_launch(folder) is None:
-        log = supervisor.control.log_file(runner.spec.id, runner.attempt)
-        tag = supervisor.record.tag
-        shell = read_shell(supervisor.control)
+        log = supervisor.setup.control.log_file(runner.spec.id, runner.attempt)
+        tag = supervisor.setup.record.tag
+        shell = read_shell(supervisor.setup.control)
         write_spec(folder, launch, spec=runner.spec, tag=tag, attempt=runner.attempt, log=log, shell=shell)
 
 
@@ -114,6 +115,27 @@ def _alert(supervisor: Supervisor, consequence: str) -> Alert:
         kind="notice",
         severity="error",
         title="the output folder was deleted",
-        text=f"{supervisor.record.output_dir} is gone while the experiment runs. The components go on; "
+        text=f"{supervisor.setup.record.output_dir} is gone while the experiment runs. The components go on; "
         f"{consequence}.",
     )
+
+
+async def guard_socket(server: ApiServer) -> None:
+    """Look after the socket for ever: no client could reach this supervisor without it.
+
+    systemd-logind removes `$XDG_RUNTIME_DIR` when its user's last session ends, an SSH session for example.
+    """
+    problem: str | None = None
+    while True:
+        await asyncio.sleep(INTERVAL_S)
+        if server.is_reachable():
+            continue
+        try:
+            await server.open()
+        except (OSError, RltuiError) as error:
+            if str(error) != problem:
+                problem = str(error)
+                logger.error("the socket is gone and cannot be made anew: %s", problem)
+        else:
+            problem = None
+            logger.info("the socket was gone and has been made anew")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -20,15 +21,15 @@ from rltui.core.lifecycle import (
     advance,
 )
 from rltui.core.plan import Times, times_from
-from rltui.daemon import telling
-from rltui.daemon.telling import OUTBOX, Teller
+from rltui.daemon import events
+from rltui.daemon.events import OUTBOX, EventBus
 from rltui.errors import ConfigError
 from rltui.services.journal_file import read_journal
 
 
 @dataclass
 class Told:
-    """A component whose life the test leads by the fake clock of a teller."""
+    """A component whose life the test leads by the fake clock of a events."""
 
     folder: Path
     spec: ComponentSpec = field(default_factory=lambda: ComponentSpec(id="trainer", command=("x",)))
@@ -38,7 +39,7 @@ class Told:
 
     def __post_init__(self) -> None:
         self.life = Life(kind=self.spec.kind, restart=self.spec.restart)
-        self.teller = Teller(self.folder / "journal.jsonl", monotonic=lambda: self.now)
+        self.events = EventBus(self.folder / "journal.jsonl", monotonic=lambda: self.now)
 
     def after(self, seconds: float, event: LifeEvent) -> None:
         self.now += seconds
@@ -46,7 +47,7 @@ class Told:
             event = replace(event, epoch=self.life.epoch, at=self.now)
         before, self.life = self.life, advance(self.life, event)
         assert self.life is not before
-        self.teller.change(self, before)
+        self.events.life_changed(cast(Any, self), before)
 
     def run(self, *, probe_s: float | None = None) -> None:
         """Start it; ready after `probe_s`, or at once."""
@@ -66,7 +67,7 @@ class Told:
         return [entry for entry in self.journal if entry.kind == kind][-1]
 
     def alerts(self) -> list[Alert]:
-        queue = self.teller.outbox
+        queue = self.events.outbox
         return [queue.get_nowait() for _ in range(queue.qsize())]
 
 
@@ -179,31 +180,31 @@ def test_what_began_before_this_supervisor_is_not_timed(tmp_path: Path) -> None:
 
 def test_a_config_that_stays_unreadable_is_told_once(tmp_path: Path) -> None:
     told = Told(tmp_path)
-    told.teller.config_error(ConfigError("rl.toml:1:1: bad"))
-    told.teller.config_error(ConfigError("rl.toml:1:1: bad"))
+    told.events.config_error(ConfigError("rl.toml:1:1: bad"))
+    told.events.config_error(ConfigError("rl.toml:1:1: bad"))
     assert [(alert.kind, alert.text) for alert in told.alerts()] == [("config", "rl.toml:1:1: bad")]
 
 
 def test_a_full_outbox_drops_the_oldest(tmp_path: Path) -> None:
     told = Told(tmp_path)
     for number in range(OUTBOX + 5):
-        told.teller.alert(Alert(severity="error", title=f"number {number}", text=""))
+        told.events.alert(Alert(severity="error", title=f"number {number}", text=""))
     titles = [alert.title for alert in told.alerts()]
     assert (len(titles), titles[0], titles[-1]) == (OUTBOX, "number 5", f"number {OUTBOX + 4}")
 
 
 class Pair:
-    """An orchestrator that needs an inference server, under one teller."""
+    """An orchestrator that needs an inference server, under one events."""
 
     def __init__(self, folder: Path) -> None:
         needs = {"orchestrator": ("inference",), "inference": ()}
-        self.teller = Teller(folder / "journal.jsonl", monotonic=lambda: 1000.0, needs=needs.__getitem__)
+        self.events = EventBus(folder / "journal.jsonl", monotonic=lambda: 1000.0, needs=needs.__getitem__)
         self.parts = {
             name: Told(folder, ComponentSpec(id=name, command=("x",), kind=kind))
             for name, kind in (("inference", "service"), ("orchestrator", "job"))
         }
         for part in self.parts.values():
-            part.teller = self.teller
+            part.events = self.events
             part.run()
 
     def fails(self, name: str) -> None:
@@ -229,11 +230,11 @@ async def test_the_failure_of_what_is_needed_is_told_before_what_follows_from_it
 async def test_a_failure_of_its_own_is_told_when_nothing_else_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(telling, "CAUSE_S", 0.01)
+    monkeypatch.setattr(events, "CAUSE_S", 0.01)
     pair = Pair(tmp_path)
     pair.fails("orchestrator")
     async with asyncio.timeout(10):
-        told = await pair.teller.outbox.get()
+        told = await pair.events.outbox.get()
     assert told.title == "orchestrator failed"
 
 

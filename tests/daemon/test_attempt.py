@@ -1,0 +1,53 @@
+"""How an attempt that ended explains itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rltui.core.layout import ComponentSpec
+from rltui.core.lifecycle import ExitInfo
+from rltui.daemon.attempt import Attempt
+from rltui.frameworks.failures import COMMON
+from rltui.services.runs.experiment_files import ControlFolder
+
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has a total capacity of"
+FAILED = ExitInfo(code=1)
+
+
+@pytest.fixture
+def attempt(tmp_path: Path) -> Attempt:
+    spec = ComponentSpec(id="trainer", command=["x"], kind="job")
+    made = Attempt(ControlFolder(tmp_path), spec, "one", 1)
+    made.log.parent.mkdir(parents=True)
+    made.log.write_text(f"step 1\n{OOM} 79.19 GiB of which 0.31 GiB is free.\n")
+    return made
+
+
+def test_an_exit_for_want_of_memory_has_the_figures_and_its_component(attempt: Attempt) -> None:
+    explained = attempt.explained(FAILED, COMMON)
+    assert explained.hopeless
+    assert explained.memory is not None
+    assert (explained.memory.component, explained.memory.local_device) == ("trainer", 1)
+    assert explained.memory.tried_bytes == 2 << 30
+
+
+def test_another_failure_has_no_figures(attempt: Attempt) -> None:
+    attempt.log.write_text("KeyError: 'reward'\n")
+    explained = attempt.explained(FAILED, COMMON)
+    assert (explained.cause, explained.memory) == ("KeyError: 'reward'", None)
+
+
+def test_a_job_that_went_well_needs_no_cause(attempt: Attempt) -> None:
+    assert attempt.explained(ExitInfo(code=0), COMMON) == ExitInfo(code=0)
+
+
+def test_a_kill_while_the_kernel_was_short_of_memory_says_so(
+    attempt: Attempt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kills = iter([3, 4])
+    monkeypatch.setattr("rltui.daemon.attempt.oom_kills", lambda: next(kills))
+    attempt.begin()
+    explained = attempt.explained(ExitInfo(signal="SIGKILL"), COMMON)
+    assert explained.cause == "killed by the kernel: the machine ran out of memory"

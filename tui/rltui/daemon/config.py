@@ -1,0 +1,281 @@
+"""The config of the experiment: its files, what the framework says of them, what a start takes of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rltui.core.api import Alert
+from rltui.core.config_report import DerivedValue, KnobTable, Problem
+from rltui.core.gpu.devices import GpuChoice
+from rltui.core.gpu.report import GpuDevice
+from rltui.core.layout import GpuSourceSpec, Layout
+from rltui.daemon.events import EventBus
+from rltui.errors import ConfigError, RltuiError
+from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.services import checkout, layout_files
+from rltui.services.changed_instances import changed_instances
+from rltui.services.config_editor import ConfigEditor
+from rltui.services.config_files import LoadedFiles, write_passed
+from rltui.services.config_store import ConfigStore, load_snapshot
+from rltui.services.edit_preview import EditPreview
+from rltui.services.launch import Launch, Launcher
+from rltui.services.models import OwnModels, informed
+from rltui.services.resolved_configs import Resolver
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.observed import framework_of
+
+logger = logging.getLogger(__name__)
+
+_RESOLVED = "resolved"
+"""Folder of the files that the framework makes of the config: below the attempt's, and below rltui's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What stays as it is while a supervisor lives: whose experiment, where, and made of what."""
+
+    record: ExperimentRecord
+    control: ControlFolder
+    layout: Layout
+    framework: Framework
+
+    @classmethod
+    def of(cls, record: ExperimentRecord) -> Setup:
+        """The setup of the experiment of `record`.
+
+        Raises:
+            ConfigError: if its layout or framework cannot be found or understood.
+        """
+        files = [Path(name) for name in record.config_files]
+        return cls(
+            record=record,
+            control=ControlFolder(Path(record.output_dir)),
+            layout=layout_files.load_for(record),
+            framework=informed(framework_of(record), Path(record.workspace), files),
+        )
+
+    @property
+    def components(self) -> list[str]:
+        """Ids, in the order of the layout."""
+        return [spec.id for spec in self.layout.component]
+
+    @property
+    def run_jobs(self) -> frozenset[str]:
+        """Ids of those that write the run."""
+        return self.layout.run_jobs(self.framework.run_roles)
+
+    @property
+    def workspace(self) -> Path:
+        """Where the commands of the layout run."""
+        return Path(self.record.workspace)
+
+    def layout_problems(self) -> tuple[Problem, ...]:
+        """The layout's file says something else than it did when the supervisor read it."""
+        try:
+            if layout_files.load_for(self.record) == self.layout:
+                return ()
+            what = "was changed"
+        except ConfigError as error:
+            what = f"was changed and cannot be read any more ({error.title})"
+        message = (
+            f"the layout {what} since this experiment's supervisor started, which goes on with what it read"
+            f" then: `rltui down {self.record.name}` and `rltui up … --resume` take the new one"
+        )
+        return (Problem(severity="warning", message=message, file=self.record.layout_file),)
+
+
+class Config:
+    """`store` reads the files, `editor` writes them, `recipe` makes commands of them. Knows nothing of
+    processes. Lives on the supervisor's loop.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        events: EventBus,
+        *,
+        derive: Callable[[ConfigFiles], tuple[DerivedValue, ...]],
+        choose: Callable[[GpuChoice], tuple[GpuDevice, ...]],
+    ) -> None:
+        """`derive` gives the figures that follow from the files, `choose` the devices of this machine."""
+        record, framework = setup.record, setup.framework
+        self._setup = setup
+        self._framework = framework
+        self._events = events
+        self.recipe = Launcher(record, setup.layout, framework, choose=choose)
+        self.store = ConfigStore(
+            [Path(name) for name in record.config_files],
+            framework,
+            components=setup.components,
+            launched=setup.layout.launched,
+            derive=derive,
+            forced=record.forced,
+        )
+        self.editor = ConfigEditor(self.store, setup.control, events.journal)
+        self._models = OwnModels(framework, setup.workspace)
+        self._asking = asyncio.Lock()
+        """One who waits for the framework takes one of the supervisor's few threads, others none."""
+        self._resolver = Resolver(setup.control.path / _RESOLVED, workspace=setup.workspace)
+
+    def close(self) -> None:
+        """Ask the framework nothing any more."""
+        self._models.close()
+
+    def settle(self) -> None:
+        """Finish an edit that an earlier supervisor was killed at."""
+        try:
+            self.editor.settle()
+        except RltuiError as error:
+            title = "an edit that was begun is not settled"
+            self._events.alert(Alert(kind="config", severity="error", title=title, text=str(error)))
+
+    def trust(self) -> None:
+        """Somebody starts it, so what it runs is meant to be run."""
+        record = self._setup.record
+        try:
+            checkout.trust(
+                checkout.programs_of(
+                    Path(record.layout_file),
+                    self._framework,
+                    workspace=self._setup.workspace,
+                    config_files=[Path(name) for name in record.config_files],
+                )
+            )
+        except RltuiError as error:
+            logger.warning("trust is not kept: %s", error)
+
+    # --- what the files say -------------------------------------------------------------------------------
+
+    def running(self, attempts: Mapping[str, int]) -> dict[str, ConfigFiles]:
+        """Living component → the files it was started with. `attempts`: its number, by component.
+
+        Raises:
+            ConfigError: if a kept copy was damaged since.
+        """
+        control = self._setup.control
+        return {
+            name: load_snapshot(control.attempt_dir(name, attempt) / "config", self._framework)
+            for name, attempt in attempts.items()
+        }
+
+    def knobs(self, attempts: Mapping[str, int]) -> KnobTable:
+        """The knob table, from the files as they are now. `attempts`: as `running`.
+
+        Raises:
+            ConfigError: if a file cannot be read; the components go on with what they were started with.
+        """
+        return self.editor.knob_table(self.running(attempts))
+
+    def gpu_sources(self) -> tuple[tuple[GpuSourceSpec, ...], str | None]:
+        """Commands that read other machines' GPUs, and why they must not be run; none where the config, which
+        may name them, is broken.
+        """
+        specs, folder = tuple(self._setup.layout.gpu_source), Path(self._setup.record.layout_file).parent
+        if specs and not checkout.is_trusted(folder):
+            return specs, f"not asked: {checkout.untrusted(folder)}"
+        try:
+            return self.recipe.gpu_sources(self.store.files), None
+        except ConfigError as error:
+            self._events.config_error(error)
+            return (), None
+
+    def is_made(self, component: str) -> bool:
+        """Whether what this job makes is there. A config that cannot be read makes nothing."""
+        try:
+            path = self.recipe.creates(component, self.store.files)
+        except ConfigError:
+            return False
+        return path is not None and path.exists()
+
+    def changed_instances(self, files: ConfigFiles) -> tuple[Problem, ...]:
+        """Warnings where `files` name others than the experiment has components for."""
+        return changed_instances(self._setup.record, self._framework, files)
+
+    # --- what the framework itself says -------------------------------------------------------------------
+
+    async def can_be_asked(self, edit: EditPreview) -> bool:
+        """The framework's own models can be asked about the files that `edit` would leave."""
+        paths = [source.path for source in edit.after.sources.values()]
+        return await asyncio.to_thread(self._models.can_be_asked, paths)
+
+    async def accepted(self, edit: EditPreview | None) -> bool:
+        """The framework finds the files valid, as they are or as `edit` would leave them: what our rules say
+        against them is a warning from now on.
+        """
+        loaded = self._loaded(edit)
+        async with self._asking:
+            accepted = await asyncio.to_thread(self._models.accepts, loaded)
+        if accepted:
+            self.store.accept(loaded)
+        return accepted
+
+    async def own_problems(self, edit: EditPreview | None, ours: Sequence[Problem]) -> tuple[Problem, ...]:
+        """What the framework's own models say of the files besides `ours`; seconds may pass."""
+        loaded = self._loaded(edit)
+        async with self._asking:
+            return await asyncio.to_thread(self._models.problems, loaded, ours)
+
+    def _loaded(self, edit: EditPreview | None) -> LoadedFiles:
+        return edit.after if edit is not None else self.store.load_sources()
+
+    # --- what a start takes of them -----------------------------------------------------------------------
+
+    async def rehearse(
+        self, components: Sequence[str], files: ConfigFiles, *, resume_step: int | None, run_id: str
+    ) -> None:
+        """Make what starts of `components` will ask for, so that a refusal is known before anything stops.
+
+        Components that start together share one making. Seconds may pass.
+
+        Raises:
+            ConfigError: if the framework refuses the config.
+            RltuiError: if it cannot be asked, or the disk is full.
+        """
+        run = self.recipe.run_prefix(files)
+        for component in components:
+            for wanted in self.recipe.resolutions(component, files, resume_step=resume_step, run_id=run_id):
+                await self._resolver.prepare(wanted, files, run=run)
+
+    async def prepare(
+        self, component: str, attempt_dir: Path, *, resume_step: int | None, run_id: str
+    ) -> Launch:
+        """Snapshot the files, make what the framework makes of them, and fill in the command.
+
+        Raises:
+            ConfigError: if the config cannot be understood, or the framework refuses it.
+            RltuiError: if the framework cannot be asked, or the disk is full.
+        """
+        self.store.load()
+        files = self.store.snapshot(attempt_dir / "config")
+        resolved: dict[str, str] = {}
+        for wanted in self.recipe.resolutions(component, files, resume_step=resume_step, run_id=run_id):
+            run = self.recipe.run_prefix(files)
+            made = await self._resolver.make(wanted, files, run=run, into=attempt_dir / _RESOLVED)
+            resolved.update(made.files)
+            if not made.was_kept and wanted.notes:
+                self._events.journal.add("config", "; ".join(wanted.notes), component=component)
+        passed = self.recipe.passed(component, files, resume_step=resume_step, run_id=run_id)
+        write_passed(attempt_dir / "config", passed)
+        launch = self.recipe.launch(
+            component, files, resume_step=resume_step, run_id=run_id, resolved=resolved
+        )
+        if launch.ready is not None and launch.ready.file is not None:
+            self._forget(Path(launch.ready.file))
+        return launch
+
+    def _forget(self, mark: Path) -> None:
+        """A file of rltui's own that told that the attempt before was ready: it misleads its partners, too.
+
+        Raises:
+            RltuiError: if it cannot be removed.
+        """
+        if not mark.is_relative_to(self._setup.control.path):
+            return
+        try:
+            mark.unlink(missing_ok=True)
+        except OSError as error:
+            raise RltuiError(f"cannot remove {mark}, which is out of date: {error.strerror}") from error

@@ -1,0 +1,350 @@
+"""What the supervisor tells: the journal on disk, events to subscribers, alerts to both and outside."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from rltui.core.alert_limits import AlertLimits
+from rltui.core.api import Alert, ComponentState, Concern, EventKind, JournalEntry, Progress
+from rltui.core.lifecycle import Life
+from rltui.core.text import duration
+from rltui.core.values import Value
+from rltui.daemon.component import ComponentRunner
+from rltui.daemon.journal import Journal
+from rltui.errors import ConfigError
+from rltui.settings import AlertSettings
+
+Message = tuple[EventKind, bytes]
+"""Kind and the encoded value."""
+
+STATES: frozenset[EventKind] = frozenset({"status", "gpus", "knobs"})
+"""Kinds of which only the newest value matters."""
+BACKLOG = 1000
+"""Most journal entries and alerts kept for a subscriber that does not read; the oldest are dropped."""
+
+
+class Subscription:
+    """What one subscriber has yet to receive. Bounded: a slow one costs nothing and slows nobody."""
+
+    def __init__(self) -> None:
+        self._latest: dict[EventKind, bytes] = {}
+        self._queue: deque[Message] = deque(maxlen=BACKLOG)
+        self._filled = asyncio.Event()
+        self._closed = False
+
+    def put(self, message: Message) -> None:
+        """Add a message; a state replaces an older one not yet taken."""
+        kind, value = message
+        if kind in STATES:
+            self._latest[kind] = value
+        else:
+            self._queue.append(message)
+        self._filled.set()
+
+    def close(self) -> None:
+        """End with what is there now."""
+        self._closed = True
+        self._filled.set()
+
+    async def __aiter__(self) -> AsyncIterator[Message]:
+        while not self._closed or self._filled.is_set():
+            await self._filled.wait()
+            self._filled.clear()
+            pending = [*self._latest.items(), *self._queue]
+            self._latest.clear()
+            self._queue.clear()
+            for message in pending:
+                yield message
+
+
+class Broadcast:
+    """The subscriptions, and the current state that a new one receives first."""
+
+    def __init__(self) -> None:
+        self._subscriptions: set[Subscription] = set()
+
+    def __len__(self) -> int:
+        return len(self._subscriptions)
+
+    def subscribe(self, current: Iterable[Message]) -> Subscription:
+        """A new subscription that begins with `current`. No change between the two is missed."""
+        subscription = Subscription()
+        for message in current:
+            subscription.put(message)
+        self._subscriptions.add(subscription)
+        return subscription
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """Forget a subscriber that hung up."""
+        self._subscriptions.discard(subscription)
+
+    def close(self) -> None:
+        """Let every subscription end once its subscriber has what there is."""
+        for subscription in self._subscriptions:
+            subscription.close()
+
+    def publish(self, kind: EventKind, encode: Callable[[], bytes]) -> None:
+        """Send a value to all. Encoded once, and only if somebody listens."""
+        if not self._subscriptions:
+            return
+        message = (kind, encode())
+        for subscription in self._subscriptions:
+            subscription.put(message)
+
+
+JOURNAL_KINDS = {
+    ComponentState.STARTING: "start",
+    ComponentState.READY: "ready",
+    ComponentState.STOPPING: "stop",
+    ComponentState.EXITED: "exit",
+    ComponentState.BACKOFF: "exit",
+    ComponentState.FAILED: "exit",
+    ComponentState.STOPPED: "exit",
+}
+"""Journal kind of entering a state; waiting is not worth an entry."""
+
+
+class _ComponentNews:
+    """Remembers when components began to start and stop, and which are in trouble. Times are monotonic."""
+
+    def __init__(self) -> None:
+        self._spawned_at: dict[str, float] = {}
+        self._stopping_at: dict[str, float] = {}
+        self._trouble_at: dict[str, float] = {}
+
+    def facts(self, runner: ComponentRunner, before: Life, at: float) -> Mapping[str, object]:
+        """Data of the journal entry: exit, and `took_s` of a start or stop that was seen from its beginning.
+
+        To be called once for each change of state, in order.
+        """
+        life, name = runner.life, runner.spec.id
+        facts: dict[str, object] = {
+            "pid": runner.pid,
+            "exit_code": life.exit.code if life.exit else None,
+            "signal": life.exit.signal if life.exit else None,
+        }
+        if before.state is ComponentState.WAITING and life.alive:
+            self._spawned_at[name] = at
+        match life.state:
+            case ComponentState.READY if name in self._spawned_at and not runner.spec.creates:
+                facts["took_s"] = round(at - self._spawned_at[name], 3)
+            case ComponentState.EXITED if name in self._spawned_at and runner.spec.creates:
+                facts["took_s"] = round(at - self._spawned_at[name], 3)
+            case ComponentState.STOPPING:
+                self._stopping_at[name] = at
+            case ComponentState.STOPPED if name in self._stopping_at:
+                facts |= {"took_s": round(at - self._stopping_at[name], 3), "stopped": True}
+            case ComponentState.BACKOFF if life.retry_at is not None:
+                facts["retry_in_s"] = round(max(0.0, life.retry_at - at), 3)
+        if not life.alive:
+            self._spawned_at.pop(name, None)
+            self._stopping_at.pop(name, None)
+        return facts
+
+    def alert(self, runner: ComponentRunner, at: float) -> Alert | None:
+        """What a person should notice of a change of state: that it failed, or runs again after that."""
+        life, name = runner.life, runner.spec.id
+        match life.state:
+            case ComponentState.FAILED:
+                self._trouble_at.setdefault(name, at)
+                text = life.reason or "no reason known"
+                return Alert(
+                    kind="crash", severity="error", title=f"{name} failed", text=text, component=name
+                )
+            case ComponentState.BACKOFF if life.failures:  # without, a job that ended well is repeated
+                self._trouble_at.setdefault(name, at)
+                pause = (
+                    f", starts again in {duration(life.retry_at - at)}" if life.retry_at is not None else ""
+                )
+                text = life.reason or "no reason known"
+                return Alert(
+                    kind="crash", severity="warning", title=f"{name} failed{pause}", text=text, component=name
+                )
+            case ComponentState.READY if name in self._trouble_at:
+                text = f"{duration(at - self._trouble_at.pop(name))} after it failed"
+                return Alert(
+                    kind="recovered",
+                    severity="information",
+                    title=f"{name} runs again",
+                    text=text,
+                    component=name,
+                )
+            case ComponentState.STOPPED:
+                self._trouble_at.pop(name, None)
+        return None
+
+
+def stall_alert(component: str, evidence: str | None) -> Alert:
+    """A living component gives no sign of life, by this evidence; `None`: it does again."""
+    stalled = evidence is not None
+    return Alert(
+        kind="stall" if stalled else "recovered",
+        severity="warning" if stalled else "information",
+        title=f"{component} {'stalled' if stalled else 'goes on'}",
+        text=evidence or "it gives signs of life again",
+        component=component,
+    )
+
+
+def keeper_alert(component: str, pid: int | None) -> Alert:
+    """Its shim was killed: what such a component leaves behind is harder to find."""
+    return Alert(
+        kind="notice",
+        severity="warning",
+        title=f"the shim of {component} was killed",
+        text=f"{component} goes on as pid {pid}, watched from here. Its next start has a shim again.",
+        component=component,
+    )
+
+
+def concern_alert(concern: Concern) -> Alert:
+    """The run goes on, and may not learn any more."""
+    return Alert(kind="notice", severity="warning", title=concern.word, text=concern.text)
+
+
+def done_alert(progress: Progress, still_running: Sequence[str] = ()) -> Alert:
+    """The run has come to its end; its servers may go on."""
+    reward = f", reward {progress.reward:.3f}" if progress.reward is not None else ""
+    more = f"; still running: {', '.join(still_running)}" if still_running else ""
+    text = f"step {progress.step}/{progress.max_steps}{reward}{more}"
+    return Alert(kind="finished", severity="information", title="the run is done", text=text)
+
+
+logger = logging.getLogger(__name__)
+
+CAUSE_S = 6.0
+"""So long the failure of a component waits for that of what it needs, which is then told first: a server
+clears up for seconds while its clients fail at once."""
+OUTBOX = 100
+"""Alerts kept for the sinks while they are busy; the oldest are dropped."""
+
+
+class EventBus:
+    """Everything that leaves the supervisor without being asked for goes through here."""
+
+    def __init__(
+        self,
+        journal_file: Path,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        needs: Callable[[str], Collection[str]] = lambda _: (),
+    ) -> None:
+        """`needs`: what a component waits for before it starts, and fails without."""
+        self.broadcast = Broadcast()
+        self.journal = Journal(journal_file, clock=time.time, listener=self._pass_on)
+        self.limits = AlertLimits(AlertSettings().repeat_s)
+        self.outbox: asyncio.Queue[Alert] = asyncio.Queue(OUTBOX)
+        """Alerts that passed, for who tells them outside (`daemon/alerts.py`)."""
+        self._monotonic = monotonic
+        self._news = _ComponentNews()
+        self._config_error: str | None = None
+        self._needs = needs
+        self._crashed_at: dict[str, float] = {}
+        self._held: dict[str, Alert] = {}
+        """Failures that wait for the failure they may follow from."""
+        self._publishers: dict[EventKind, Callable[[], None]] = {}
+        self._thread = threading.get_ident()
+        try:
+            self._loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        except RuntimeError:  # whoever has no loop has no other threads either
+            self._loop = None
+
+    def publish(self, kind: EventKind, value: Value) -> None:
+        """Send a value to all subscribers."""
+        self.broadcast.publish(kind, lambda: encoded(value))
+
+    def on_change(self, kind: EventKind, publish: Callable[[], None]) -> None:
+        """Have a state published by `publish`, which knows the whole of it, where a part has `changed`."""
+        self._publishers[kind] = publish
+
+    def changed(self, kind: EventKind) -> None:
+        """A part of that state is another now."""
+        if (publish := self._publishers.get(kind)) is not None:
+            publish()
+
+    def trouble(self, text: str) -> None:
+        """Something of rltui itself failed and goes on."""
+        self.alert(Alert(kind="notice", severity="warning", title="an error in rltui itself", text=text))
+
+    def alert(self, alert: Alert) -> None:
+        """Something a person should notice. One that comes too soon after its like is only counted."""
+        passed = self.limits.admit(alert, self._monotonic())
+        if passed is None:
+            return
+        alert, suppressed = passed
+        self.journal.add(
+            "alert",
+            f"{alert.title}: {alert.text}",
+            component=alert.component,
+            severity=alert.severity,
+            alert=alert.kind,
+            suppressed=suppressed,
+        )
+        self.publish("alert", alert)
+        if self.outbox.full():
+            dropped = self.outbox.get_nowait()
+            logger.warning("too many alerts at once, not told outside: %s: %s", dropped.title, dropped.text)
+        self.outbox.put_nowait(alert)
+
+    def life_changed(self, runner: ComponentRunner, before: Life) -> None:
+        """A component entered another state."""
+        life, name, now = runner.life, runner.spec.id, self._monotonic()
+        if life.state is before.state:
+            return
+        facts = self._news.facts(runner, before, now)
+        if life.state in JOURNAL_KINDS:
+            text = f"{name} {life.state}" + (f": {life.reason}" if life.reason else "")
+            kind = JOURNAL_KINDS[life.state]
+            self.journal.add(kind, text, component=name, attempt=runner.attempt, **facts)
+        alert = self._news.alert(runner, now)
+        if alert is None:
+            return
+        self._release(name)
+        is_final = life.state is ComponentState.FAILED  # one that starts again is told at once
+        needed = self._needs(name) if is_final else ()
+        is_explained = any(now - self._crashed_at.get(other, -math.inf) < CAUSE_S for other in needed)
+        if needed and not is_explained:
+            self._held[name] = alert
+            asyncio.get_running_loop().call_later(CAUSE_S, self._release, name)
+            return
+        self.alert(alert)
+        if alert.kind == "crash":
+            self._crashed_at[name] = now
+            for other in [held for held in self._held if name in self._needs(held)]:
+                self._release(other)
+
+    def _release(self, name: str) -> None:
+        """Tell a failure that was held back."""
+        if (alert := self._held.pop(name, None)) is not None:
+            self.alert(alert)
+
+    def config_error(self, error: ConfigError | None) -> None:
+        """The config files cannot be read, told once; `None`: they can be read again."""
+        text = str(error) if error is not None else None
+        if error is not None and text != self._config_error:
+            self.alert(config_alert(error))
+        self._config_error = text
+
+    def _pass_on(self, entry: JournalEntry) -> None:
+        """From any thread: an edit is journaled where it is written."""
+        if self._loop is None or threading.get_ident() == self._thread:
+            self.publish("journal", entry)
+        else:
+            self._loop.call_soon_threadsafe(self.publish, "journal", entry)
+
+
+def encoded(value: Value) -> bytes:
+    """A value as it travels."""
+    return value.model_dump_json().encode()
+
+
+def config_alert(error: ConfigError) -> Alert:
+    """An unreadable config, for people."""
+    return Alert(kind="config", severity="error", title="a config file cannot be read", text=str(error))

@@ -1,0 +1,239 @@
+"""What is seen of the run: its folder, logs and metrics, where it resumes, what its servers do."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from rltui.core import metrics
+from rltui.core.api import Concern, Progress
+from rltui.core.config_report import DerivedValue
+from rltui.core.metrics import MetricSeries, NonFinite, NonFiniteWatch
+from rltui.core.stalls import InferenceActivity, facts_of
+from rltui.daemon.config import Setup
+from rltui.daemon.events import EventBus
+from rltui.errors import ConfigError
+from rltui.frameworks.base import ConfigFiles, Framework, RunFiles
+from rltui.services import config_files
+from rltui.services.logs.followed import FollowedLogs
+from rltui.services.metrics import RunMetrics, earlier_logs
+from rltui.services.own_files import write_atomically
+from rltui.services.runs.run_folder import RunFolder
+from rltui.services.step_times import StepTimes
+
+
+class Observation:
+    """The run of one experiment, seen from its files. Starts and ends no process."""
+
+    def __init__(self, setup: Setup, events: EventBus) -> None:
+        record = setup.record
+        run_dir = Path(record.run_dir)
+        self._setup = setup
+        self._events = events
+        self._attempt_logs: dict[str, Path] = {}
+        """Component → output of its newest attempt."""
+        self.folder = RunFolder(run_dir, _run_files(setup), Path(record.output_dir))
+        self.logs = FollowedLogs(run_dir, setup.layout.log)
+        metrics = RunMetrics(
+            self.folder.metrics, setup.framework, logs=self._present_logs, earlier_logs=self._earlier_logs
+        )
+        self.progress = ProgressTracker(metrics, setup.framework, setup.components)
+        self._times = StepTimes(setup.framework, setup.control, self._series)
+        self.activities: dict[str, InferenceActivity] = {}
+        """What the living inference servers were last seen doing."""
+        self.resume_step = self.folder.latest_checkpoint()
+        """Checkpoint that jobs started from now on continue from; `None`: the beginning."""
+        self.run_id = self._known_id()
+        """Changes only when the run begins anew; empty before its first start."""
+
+    # --- processes of the run -----------------------------------------------------------------------------
+
+    def follow(self, component: str, log: Path) -> None:
+        """Its newest attempt prints into `log`."""
+        self._attempt_logs[component] = log
+
+    def began(self, component: str, log: Path) -> None:
+        """An attempt of it runs from now on."""
+        self.follow(component, log)
+        self.progress.began(component)
+
+    def ended(self, component: str) -> None:
+        """It has no process any more."""
+        self.activities.pop(component, None)
+
+    def set_activity(self, component: str, activity: InferenceActivity | None) -> None:
+        """What an inference server is doing now; `None` where it does not say."""
+        before = self.activities.get(component)
+        if activity is None:
+            self.activities.pop(component, None)
+        else:
+            self.activities[component] = activity
+        if activity != before:
+            self._events.changed("status")
+
+    def facts(self, component: str) -> tuple[str, ...]:
+        """Short texts for the component's title."""
+        activity = self.activities.get(component)
+        return (*self.progress.facts(component), *(facts_of(activity) if activity is not None else ()))
+
+    def requests(self) -> int | None:
+        """That the inference servers work on; `None` where none of them says."""
+        if not self.activities:
+            return None
+        return sum(activity.requests for activity in self.activities.values())
+
+    def derive(self, files: ConfigFiles) -> tuple[DerivedValue, ...]:
+        """Figures that follow from a config, by what this run measured."""
+        return self._times.derive(files)
+
+    # --- where it goes on ---------------------------------------------------------------------------------
+
+    def resume_from(self, step: int | None) -> None:
+        """The jobs of the run start now, from that checkpoint: move aside what they must not see again.
+
+        Raises:
+            RltuiError: if files cannot be moved.
+        """
+        self.resume_step = step
+        aside = self.folder.move_stale_aside(step)
+        self.progress.rewind(step)
+        if step is None or not self.run_id:
+            self.run_id = uuid.uuid4().hex
+            write_atomically(self._setup.control.run_id_file, self.run_id.encode())
+        point = "the beginning" if step is None else f"checkpoint {step}"
+        moved = f"; earlier files are in {aside}" if aside else ""
+        self._events.journal.add("resume", f"from {point}{moved}", step=step)
+
+    def _known_id(self) -> str:
+        try:
+            return self._setup.control.run_id_file.read_text()
+        except (OSError, ValueError):  # none yet, or not readable: the next beginning writes one
+            return ""
+
+    # --- what metrics are read from -----------------------------------------------------------------------
+
+    def _present_logs(self) -> Mapping[str, Path]:
+        return {**self._attempt_logs, **self.logs.paths}
+
+    def _earlier_logs(self) -> list[tuple[str, Path]]:
+        return earlier_logs(self._setup.control, self._setup.components)
+
+    def _series(self) -> MetricSeries:
+        return self.progress.series
+
+
+def _run_files(setup: Setup) -> RunFiles:
+    """What the run's files are called, by the config; as usual where that cannot be read."""
+    framework = setup.framework
+    try:
+        return framework.files_of(
+            config_files.load([Path(name) for name in setup.record.config_files], framework).files
+        )
+    except ConfigError:  # told with the first knob table
+        return framework.files
+
+
+class ProgressTracker:
+    """Reads new metric rows when asked to."""
+
+    def __init__(
+        self, metrics: RunMetrics, framework: Framework, components: Collection[str] | None = None
+    ) -> None:
+        """`components`: those of the layout; `None`: whoever the framework names."""
+        self._framework = framework
+        self._metrics = metrics
+        self.series = self._new_series()
+        self.max_steps: int | None = None
+        self._owners = _row_owners(framework, components)
+        self._rows = {component: (0, 0) for _, component in self._owners}
+        self._rows_before: dict[str, int] = {}
+        """Of each component, as its present attempt began."""
+        self._non_finite = NonFiniteWatch(self._writer)
+        for row in metrics.earlier():
+            self.series.add(row)
+
+    @property
+    def progress(self) -> Progress:
+        """The figures as of the last `poll`."""
+        figures = self.series.progress(self.max_steps)
+        loss = self._non_finite.now.get(self._framework.metrics.trainer_step)
+        if loss is None:
+            return figures
+        lost = Concern(word=f"loss is {loss.value}", text=f"{loss}. {metrics.ADVICE}")
+        return figures.model_copy(update={"concerns": (lost, *figures.concerns)})
+
+    def began(self, component: str) -> None:
+        """An attempt of it runs from now on: what earlier ones reported is none of its figures."""
+        self._rows_before[component] = self._rows.get(component, (0, 0))[0]
+
+    def poll(self) -> bool:
+        """Take in what was appended. Returns whether anything was."""
+        rows = self._metrics.read()
+        if self._metrics.restarted:
+            self.series = self._new_series()
+            self._non_finite.now.clear()
+        for row in rows:
+            self.series.add(row)
+            self._non_finite.add(row)
+            self._count(row)
+        return bool(rows) or self._metrics.restarted
+
+    def rewind(self, step: int | None) -> None:
+        """The run resumes behind `step`, or from the beginning."""
+        self.series.rewind(step or 0)
+        self._non_finite.now.clear()
+        self._metrics.rewind()
+
+    @property
+    def non_finite_now(self) -> tuple[NonFinite, ...]:
+        """The metrics whose newest value is NaN or infinite."""
+        return tuple(self._non_finite.now.values())
+
+    def take_non_finite(self) -> tuple[NonFinite, ...]:
+        """The metrics that turned NaN or infinite since the last call, in the order they did."""
+        return self._non_finite.take()
+
+    def rows(self, component: str) -> tuple[int, int] | None:
+        """How many metric rows of its own `component` has written so far, and the step of the newest.
+
+        `None` where the framework does not say which rows are its own.
+        """
+        return self._rows.get(component)
+
+    def facts(self, component: str) -> tuple[str, ...]:
+        """Short texts for the component's title; none of an earlier attempt's figures."""
+        if component in self._rows and self._rows_before.get(component) == self._rows[component][0]:
+            return ()
+        values = ((fact, self.series.newest(fact.metric)) for fact in self._framework.facts)
+        return tuple(
+            fact.template.format(value)
+            for fact, value in values
+            if fact.component == component and value is not None
+        )
+
+    def _new_series(self) -> MetricSeries:
+        return MetricSeries(self._framework.metrics, self._framework.files.first_step)
+
+    def _writer(self, row: Mapping[str, Any]) -> str | None:
+        return next((component for metric, component in self._owners if metric in row), None)
+
+    def _count(self, row: Mapping[str, Any]) -> None:
+        step = row.get("step")
+        for metric, component in self._owners:
+            if metric in row and isinstance(step, int):
+                self._rows[component] = (self._rows[component][0] + 1, step)
+
+
+def _row_owners(framework: Framework, components: Collection[str] | None) -> tuple[tuple[str, str], ...]:
+    """Metric and component, for the keys that name the writer of a row: the reward and the trainer's step.
+
+    Other keys (`time/step`) are written by several components.
+    """
+    telling = (framework.metrics.reward, framework.metrics.trainer_step)
+    return tuple(
+        (fact.metric, fact.component)
+        for fact in framework.facts
+        if fact.metric in telling and (components is None or fact.component in components)
+    )

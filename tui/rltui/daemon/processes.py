@@ -1,0 +1,370 @@
+"""The processes of the experiment: its components, what stands in the way of them, what outlived them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from rltui.core.api import Alert, ComponentState, Orphan
+from rltui.core.gpu.devices import chosen_devices
+from rltui.core.gpu.forecast_text import lack_of_memory
+from rltui.core.lifecycle import Life
+from rltui.core.text import ssh_host
+from rltui.daemon.component import ComponentRunner
+from rltui.daemon.config import Config, Setup
+from rltui.daemon.events import EventBus, done_alert, keeper_alert, stall_alert
+from rltui.daemon.forecast import MemoryOutlook
+from rltui.daemon.observation import Observation
+from rltui.daemon.shim import program as shim_program
+from rltui.daemon.tasks import Signal
+from rltui.services import processes
+from rltui.services.gpu.memory_plan import MemoryPlan
+from rltui.services.gpu.sampling import GpuReadings
+from rltui.services.launch import Launch
+from rltui.services.orphans import described, end, find_leftovers, leftovers_text
+from rltui.services.probes import served_model
+from rltui.services.processes import Leftover
+from rltui.services.strangers import strangers
+from rltui.services.tmux import TmuxHost, session_name
+
+_SHIM = Path(shim_program.__file__).with_name("__main__.py")
+ROUNDS = 3
+"""Of ending what is found: a program that forks has new processes by then."""
+POLL_S = 1.0
+"""Between two looks at orphans that are known."""
+
+
+class Processes:
+    """Owns the components in `runners` and knows of their orphans. Lives on the supervisor's loop.
+
+    After every transition of a component, `listeners` are called with it and its life before.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        events: EventBus,
+        config: Config,
+        observation: Observation,
+        readings: GpuReadings,
+        *,
+        memory: MemoryPlan,
+        tmux: TmuxHost,
+    ) -> None:
+        self.record = setup.record
+        self.control = setup.control
+        self.failure_patterns = setup.framework.failures
+        """What its components print when they fail."""
+        self.changes = Signal()
+        """Some component, or what outlived one, has changed."""
+        self.listeners: list[Callable[[ComponentRunner, Life], None]] = []
+        self._setup = setup
+        self._events = events
+        self._config = config
+        self._observation = observation
+        self._readings = readings
+        self._terminal = _Terminal(tmux, session_name(setup.record.name), setup.workspace)
+        self.runners = {spec.id: ComponentRunner(spec=spec, around=self) for spec in setup.layout.component}
+        self.orphans = OrphanWatch(setup, self.runners, events, readings, self.changes)
+        self.outlook = MemoryOutlook(setup.layout, self.runners, config.store, memory, readings)
+
+    async def close_terminal(self) -> None:
+        """Close the tmux session, this process's own terminal with it.
+
+        Raises:
+            RltuiError: if tmux refuses.
+        """
+        await self._terminal.close()
+
+    # --- how it stands ------------------------------------------------------------------------------------
+
+    def alive(self) -> list[str]:
+        """Ids of the components that have a process."""
+        return [name for name, runner in self.runners.items() if runner.life.alive]
+
+    def attempts(self) -> dict[str, int]:
+        """Number of the attempt of each component that has a process."""
+        return {
+            name: runner.attempt
+            for name, runner in self.runners.items()
+            if runner.life.alive and runner.attempt is not None
+        }
+
+    def run_jobs(self) -> list[ComponentRunner]:
+        """The jobs that write the run, and whose end is the end of it."""
+        names = self._setup.run_jobs
+        return [runner for name, runner in self.runners.items() if name in names]
+
+    def is_done(self) -> bool:
+        """Every job of the run has ended well, left its work to nobody else, and no service is in trouble."""
+        jobs = self.run_jobs()
+        services = [runner for runner in self.runners.values() if runner.spec.kind == "service"]
+        calm = (ComponentState.READY, ComponentState.STOPPED)
+        return (
+            bool(jobs)
+            and all(_has_done_its_work(runner.life) for runner in jobs)
+            and all(runner.life.state in calm for runner in services)
+        )
+
+    def remote(self, components: Iterable[str]) -> tuple[str, ...]:
+        """What of these runs on another machine, by ssh, as it was last started: `trainer on node7`."""
+        hosts = {
+            name: ssh_host(runner.launch.argv)
+            for name in components
+            if (runner := self.runners[name]).launch is not None
+        }
+        return tuple(f"{name} on {host}" for name, host in hosts.items() if host is not None)
+
+    def set_stall(self, component: str, evidence: str | None) -> None:
+        """A living component gives no sign of life, by this evidence; `None`: it does again.
+
+        While the silence lasts, called again with newer durations.
+        """
+        runner = self.runners[component]
+        if runner.evidence == evidence:
+            return
+        is_news = (runner.evidence is None) != (evidence is None)
+        runner.evidence = evidence if runner.life.alive else None
+        if is_news and runner.life.alive:
+            self._events.alert(stall_alert(component, evidence))
+        self._events.changed("status")
+
+    # --- what components ask of it ------------------------------------------------------------------------
+
+    def life_changed(self, runner: ComponentRunner, before: Life) -> None:
+        """Record, tell and wake."""
+        life, name = runner.life, runner.spec.id
+        self._events.life_changed(runner, before)
+        for listener in self.listeners:
+            listener(runner, before)
+        if life.state is ComponentState.EXITED and self.is_done():
+            self._events.alert(done_alert(self._observation.progress.progress, self.alive()))
+        if life.alive != before.alive:
+            self._events.changed("knobs")
+        if life.alive and not before.alive and runner.log is not None:
+            self._observation.began(name, runner.log)
+        if before.alive and not life.alive:
+            self._observation.ended(name)
+            self.orphans.look()
+        self._events.changed("status")
+        self.changes.notify()
+
+    def keeper_lost(self, runner: ComponentRunner) -> None:
+        """Its shim was killed and it goes on."""
+        self._events.alert(keeper_alert(runner.spec.id, runner.pid))
+
+    def why_held(self, component: str) -> tuple[bool, str] | None:
+        """What the start of a component waits for, `None` if nothing; False where it cannot come any more."""
+        for needed in self._setup.layout[component].after:
+            life = self.runners[needed].life
+            if self._is_there(needed):
+                continue
+            if life.expected:
+                return True, f"{needed} to be {'ready' if life.kind == 'service' else 'done'}"
+            why = (life.reason or "").partition(" (")[0].partition(";")[0]  # the whole is told of `needed`
+            return False, f"{needed} is {life.state}" + (f": {why}" if why else "")
+        engine = self.outlook.why_held(component)
+        return None if engine is None else (True, engine)
+
+    def _is_there(self, component: str) -> bool:
+        """A service is ready, a job has done its work."""
+        life = self.runners[component].life
+        if life.kind == "service":
+            return life.state is ComponentState.READY
+        return not life.expected and (life.state is ComponentState.EXITED or self._config.is_made(component))
+
+    async def unmet(self, component: str, launch: Launch) -> str | None:
+        """What on this box is in the way of a start, in words; `None` where the way is free."""
+        return await unmet_precondition(component, launch, self.orphans, self._readings)
+
+    async def prepare(self, component: str, attempt_dir: Path) -> Launch:
+        """Snapshot the config into the attempt's folder and fill in the command, once it is known which GPUs
+        there are.
+        """
+        await self._readings.first()
+        seen = self._observation
+        return await self._config.prepare(
+            component, attempt_dir, resume_step=seen.resume_step, run_id=seen.run_id
+        )
+
+    async def open_window(self, component: str, attempt_dir: Path) -> None:
+        """Run the shim for `attempt_dir` in the component's window of the private tmux server."""
+        await self._terminal.open_window(component, attempt_dir)
+
+
+def _has_done_its_work(life: Life) -> bool:
+    return life.state is ComponentState.EXITED and life.exit is not None and life.exit.cause is None
+
+
+async def unmet_precondition(
+    component: str, launch: Launch, orphans: OrphanWatch, readings: GpuReadings
+) -> str | None:
+    """The first thing on the box in the way of a start, in words that go behind "waits for"."""
+    await orphans.settled()
+    if left := orphans.of(component):
+        return f"{leftovers_text(left)} (`rltui orphans --free` ends them)"
+    if launch.port is not None and (holders := processes.port_holders(launch.port)):
+        model = await asyncio.to_thread(served_model, launch.port)
+        server = f" (a server is already there, serving {model})" if model else ""
+        return f"port {launch.port}, held by {' and '.join(map(str, holders))}{server}"
+    if not launch.gpus.text:
+        return None
+    # Read for every start: what others hold by now must not be counted as this component's, where that
+    # has to be estimated from changes.
+    report = await readings.fresh()
+    if not launch.gpu_memory:
+        return None
+    return lack_of_memory(chosen_devices(launch.gpus, report.devices), launch.gpu_memory)
+
+
+class _Terminal:
+    """The tmux session of the experiment. libtmux blocks: one thread orders its calls."""
+
+    def __init__(self, tmux: TmuxHost, session: str, workspace: Path) -> None:
+        self._tmux = tmux
+        self._session = session
+        self._workspace = workspace
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tmux")
+
+    async def open_window(self, component: str, attempt_dir: Path) -> None:
+        argv = [sys.executable, "-I", "-S", str(_SHIM), str(attempt_dir)]
+        cwd = str(self._workspace)
+        await self._call(partial(self._tmux.start_window, self._session, component, argv, cwd=cwd))
+
+    async def close(self) -> None:
+        await self._call(self._tmux.call_back)
+        await self._call(partial(self._tmux.kill_session, self._session))
+
+    async def _call(self, call: Callable[[], object]) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+
+class OrphanWatch:
+    """Keeps `orphans` true. Processes of other experiments and other people are never among them."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        runners: Mapping[str, ComponentRunner],
+        events: EventBus,
+        readings: GpuReadings,
+        changes: Signal,
+    ) -> None:
+        """`changes` is notified when `orphans` did."""
+        self._setup = setup
+        self._runners = runners
+        self._events = events
+        self._readings = readings
+        self._changes = changes
+        self._wanted = asyncio.Event()
+        self._searching = asyncio.Lock()
+        self._asked = self._answered = 0
+        self._found = Signal()
+        self._undying: set[tuple[int, int]] = set()
+        """Those that were killed in vain, by pid and start: once is enough."""
+        self.orphans: tuple[Orphan, ...] = ()
+
+    def of(self, component: str) -> tuple[Orphan, ...]:
+        """Those of one component."""
+        return tuple(orphan for orphan in self.orphans if orphan.component == component)
+
+    def strangers(self) -> tuple[Orphan, ...]:
+        """Other processes on the GPUs that a person may end by pid, by the newest reading.
+
+        Raises:
+            ConfigError: the record of some experiment is damaged.
+        """
+        return strangers(self._readings.newest, self.orphans)
+
+    def look(self) -> None:
+        """Search soon: an attempt has ended."""
+        self._asked += 1
+        self._wanted.set()
+
+    async def settled(self) -> None:
+        """Return when every search that was asked for has been made, and its findings dealt with."""
+        while self._answered < self._asked:
+            await self._found.wait()
+
+    async def watch(self) -> None:
+        """Search when asked to, and while orphans are known."""
+        while True:
+            with contextlib.suppress(TimeoutError):  # time for another look
+                async with asyncio.timeout(POLL_S if self.orphans else None):
+                    await self._wanted.wait()
+            self._wanted.clear()
+            await self.search()
+
+    async def search(self) -> None:
+        """Search now, and end those that the layout does not want kept."""
+        asked = self._asked
+        async with self._searching:
+            found = await self._find()
+            for _ in range(ROUNDS):
+                ended_by_policy = [orphan for orphan in found if self._is_unwanted(orphan)]
+                if not ended_by_policy:
+                    break
+                left = await end(ended_by_policy, self._events.journal, "by the layout")
+                self._undying |= {(orphan.pid, orphan.start) for orphan in left}
+                found = await self._find()
+            self._take_over(found)
+        self._answered = max(self._answered, asked)
+        self._found.notify()
+
+    async def free(self, orphans: Sequence[Orphan]) -> tuple[Orphan, ...]:
+        """End these, and return the ones that still live: another user's, or stuck in the kernel."""
+        async with self._searching:
+            left = await end(orphans, self._events.journal, "on request")
+            self._take_over(await self._find())
+        return left
+
+    def _take_over(self, found: tuple[Orphan, ...]) -> None:
+        """Ages are kept true in silence; all else is news."""
+        before, self.orphans = self.orphans, found
+        if [_ageless(orphan) for orphan in found] == [_ageless(orphan) for orphan in before]:
+            return
+        known = {(orphan.pid, orphan.start) for orphan in before}
+        fresh = [orphan for orphan in found if (orphan.pid, orphan.start) not in known]
+        if fresh:
+            self._events.alert(
+                Alert(
+                    kind="orphan",
+                    severity="warning",
+                    title="processes outlived their component",
+                    text=leftovers_text(fresh),
+                    component=fresh[0].component,
+                )
+            )
+        self._events.changed("status")
+        self._changes.notify()
+
+    def _is_unwanted(self, orphan: Orphan) -> bool:
+        runner = self._runners.get(orphan.component or "")
+        is_new = (orphan.pid, orphan.start) not in self._undying
+        return is_new and runner is not None and runner.spec.stop.leftovers == "end"
+
+    async def _find(self) -> tuple[Orphan, ...]:
+        mains = [
+            runner.record.main
+            for runner in self._runners.values()
+            if runner.life.alive and runner.record is not None and runner.record.main is not None
+        ]
+        found = await asyncio.to_thread(
+            find_leftovers, self._setup.record, self._setup.control, tuple(self._runners), mains
+        )
+        strays = [leftover for leftover in found if not self._is_of_living_attempt(leftover)]
+        return await asyncio.to_thread(described, strays, self._readings.newest)
+
+    def _is_of_living_attempt(self, leftover: Leftover) -> bool:
+        """Also one whose shim has not written its record yet."""
+        runner = self._runners.get(leftover.component or "")
+        return runner is not None and runner.life.busy and leftover.attempt == runner.attempt
+
+
+def _ageless(orphan: Orphan) -> Orphan:
+    return orphan.model_copy(update={"age_s": None})

@@ -1,0 +1,114 @@
+"""The experiment as it is now, as clients see it. Looks, changes nothing."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from rltui.core.api import ComponentState, ComponentStatus, Down, RollbackOffer, Status
+from rltui.daemon.component import ComponentRunner
+from rltui.daemon.config import Config, Setup
+from rltui.daemon.forecast import RemedyDesk
+from rltui.daemon.observation import Observation
+from rltui.daemon.processes import Processes
+from rltui.errors import ConfigError
+from rltui.services.runs.observed import is_growing, title_of
+
+
+@dataclass(frozen=True, slots=True)
+class StatusBuilder:
+    """Reads the parts of a supervisor."""
+
+    setup: Setup
+    config: Config
+    observation: Observation
+    processes: Processes
+    remedies: RemedyDesk
+
+    def build(self, *, transaction: str | None, down: Down | None, rollback: RollbackOffer | None) -> Status:
+        """Everything about processes and progress.
+
+        `transaction`: the plan being carried out, in words. `down`: whether and by whom everything is being
+        ended.
+        """
+        record, progress = self.setup.record, self.observation.progress.progress
+        return Status(
+            experiment=record.name,
+            state="running" if self._is_running() else "stopped",
+            framework=self.setup.framework.id,
+            output_dir=record.output_dir,
+            run_dir=record.run_dir,
+            observed=record.observed,
+            step=progress.step,
+            max_steps=progress.max_steps,
+            reward=progress.reward,
+            components=tuple(map(self._component, self.processes.runners.values())),
+            done=self.processes.is_done(),
+            title=title_of(record, self.setup.layout, self.setup.framework),
+            config_files=record.config_files,
+            workspace=record.workspace,
+            progress=progress,
+            logs=self.observation.logs.logs,
+            transaction=transaction,
+            down=down,
+            rollback=rollback,
+            orphans=self.processes.orphans.orphans,
+        )
+
+    def _is_running(self) -> bool:
+        if self.setup.record.observed:
+            return is_growing(self.observation.logs.logs, time.time())
+        return any(runner.life.expected for runner in self.processes.runners.values())
+
+    def _component(self, runner: ComponentRunner) -> ComponentStatus:
+        name, life, record = runner.spec.id, runner.life, runner.record
+        started = record.started_at if record is not None else None
+        ended = None if life.alive or record is None else record.ended_at
+        uptime = None if started is None or not life.alive else max(0.0, time.time() - started)
+        retry_in_s = None if life.retry_at is None else life.retry_at - time.monotonic()
+        memory, remedies = self.remedies.advice(runner) or (None, ())
+        return ComponentStatus(
+            id=name,
+            kind=runner.spec.kind,
+            prepares=bool(runner.spec.creates),
+            state=life.state,
+            stalled=runner.evidence is not None,
+            evidence=runner.evidence,
+            reason=self._reason(runner),
+            retry_at=None if retry_in_s is None else time.time() + retry_in_s,
+            pid=runner.pid,
+            attempt=runner.attempt,
+            exit_code=life.exit.code if life.exit else None,
+            signal=life.exit.signal if life.exit else None,
+            started_at=started,
+            uptime_s=uptime if ended is None else None,
+            log=str(runner.log) if runner.log else None,
+            log_end=runner.log_end,
+            port=runner.launch.port if runner.launch is not None else None,
+            gpus=self._gpus(name),
+            facts=self._facts(runner),
+            out_of_memory=memory,
+            remedies=remedies,
+        )
+
+    def _gpus(self, component: str) -> tuple[int, ...]:
+        """Numbers of its devices; none where the config, of which the event bus tells, cannot be read."""
+        try:
+            devices = self.config.recipe.devices(component, self.config.store.files)
+        except ConfigError:
+            return ()
+        return tuple(device.index for device in devices)
+
+    def _reason(self, runner: ComponentRunner) -> str | None:
+        name = runner.spec.id
+        if runner.attempt is None and not runner.life.busy and self.config.is_made(name):
+            made = self.config.recipe.creates(name, self.config.store.files)
+            return f"not needed: {made} is there"
+        return runner.life.reason
+
+    def _facts(self, runner: ComponentRunner) -> tuple[str, ...]:
+        """Short texts for its title; how far a start is, by its own words, comes first."""
+        facts = self.observation.facts(runner.spec.id)
+        if runner.life.state is ComponentState.STARTING and runner.phase is not None:
+            return (runner.phase, *facts)
+        return facts if runner.life.alive else ()

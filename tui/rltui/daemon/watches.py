@@ -1,0 +1,211 @@
+"""Loops that look at the world: metrics, logs, config files, disk, starts, leftovers and GPUs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rltui.core import metrics
+from rltui.core.api import Alert, ComponentState
+from rltui.core.failure_cause import FailurePattern, find_cause
+from rltui.core.metrics import NonFinite
+from rltui.core.stalls import phase_of
+from rltui.core.text import duration
+from rltui.daemon.component import ComponentRunner
+from rltui.daemon.events import concern_alert
+from rltui.daemon.gpu import GpuWatch
+from rltui.daemon.stalls import log_size
+from rltui.daemon.supervisor import Supervisor
+from rltui.services.failure_log import last_lines
+from rltui.services.runs.disk import DiskForecast, DiskMeter, disk_forecast, size_text
+
+METRICS_INTERVAL_S = 0.5
+CONFIG_INTERVAL_S = 1.0
+LOGS_INTERVAL_S = 1.0
+
+
+async def follow_metrics(supervisor: Supervisor) -> None:
+    """Publish the status when the metrics file has grown; tell of metrics that are no numbers any more."""
+    progress = supervisor.observation.progress
+    progress.take_non_finite()  # has been told when it happened; what still holds is told again
+    if supervisor.processes.alive():
+        _tell(supervisor, progress.non_finite_now)
+    told: frozenset[str] = frozenset()
+    while True:
+        if progress.poll():
+            supervisor.events.changed("status")
+            _tell(supervisor, progress.take_non_finite())
+            concerns = progress.series.progress(None).concerns
+            for concern in concerns:
+                if concern.word not in told:
+                    supervisor.events.alert(concern_alert(concern))
+            told = frozenset(concern.word for concern in concerns)
+        await asyncio.sleep(METRICS_INTERVAL_S)
+
+
+async def follow_logs(supervisor: Supervisor) -> None:
+    """Publish the status when another log file is followed, or one has grown for a while."""
+    while True:
+        if supervisor.observation.logs.look():
+            supervisor.events.changed("status")
+        await asyncio.sleep(LOGS_INTERVAL_S)
+
+
+def _tell(supervisor: Supervisor, found: Iterable[NonFinite]) -> None:
+    for alert in metrics.non_finite_alerts(found):
+        supervisor.events.alert(alert)
+
+
+async def follow_config(supervisor: Supervisor) -> None:
+    """Publish the knobs when a config file was changed by somebody else."""
+    seen = _stamps(supervisor)
+    while True:
+        await asyncio.sleep(CONFIG_INTERVAL_S)
+        stamps = _stamps(supervisor)
+        if stamps != seen:
+            seen = stamps
+            supervisor.events.changed("knobs")
+
+
+def _stamps(supervisor: Supervisor) -> list[tuple[int, int] | None]:
+    stamps: list[tuple[int, int] | None] = []
+    for name in supervisor.setup.record.config_files:
+        try:
+            info = Path(name).stat()
+        except OSError:
+            stamps.append(None)
+        else:
+            stamps.append((info.st_mtime_ns, info.st_ino))
+    return stamps
+
+
+async def watch_gpus(supervisor: Supervisor) -> None:
+    """Read the GPUs, and tell what they hold."""
+    await GpuWatch(
+        supervisor.gpu_readings,
+        supervisor.gpu_picture,
+        source_specs=supervisor.config.gpu_sources,
+        orphans=lambda: supervisor.processes.orphans.orphans,
+        is_watched=lambda: len(supervisor.events.broadcast) > 0,
+        is_busy=lambda: bool(supervisor.processes.alive()),
+        publish=lambda report: supervisor.events.publish("gpus", report),
+    ).run()
+
+
+async def watch_orphans(supervisor: Supervisor) -> None:
+    """Search for leftovers when an attempt has ended, and while there are some."""
+    await supervisor.processes.orphans.watch()
+
+
+logger = logging.getLogger(__name__)
+
+DISK_INTERVAL_S = 5.0
+"""How often a new checkpoint is looked for."""
+LOOKS_PER_READING = 6
+"""Without a new checkpoint, the disk is measured every so many looks."""
+
+
+async def watch_disk(supervisor: Supervisor) -> None:
+    """While something runs, alert when the forecast becomes worse. It is told again after it was well."""
+    meter = DiskMeter(supervisor.observation.folder)
+    watch = DiskWatch(str(supervisor.observation.folder.path), meter)
+    while True:
+        if supervisor.processes.alive():
+            alert = await watch.look(supervisor.observation.progress.max_steps)
+            if alert is not None:
+                supervisor.events.alert(alert)
+        await asyncio.sleep(DISK_INTERVAL_S)
+
+
+class DiskWatch:
+    """One look after the other, from the loop; the file system is asked in a thread."""
+
+    def __init__(self, folder: str, meter: DiskMeter) -> None:
+        self._folder = folder
+        self._meter = meter
+        self._newest: int | None = None
+        self._looks = 0
+        self._told: DiskForecast = DiskForecast("ok")
+
+    async def look(self, max_steps: int | None) -> Alert | None:
+        """Measure where it is time to. Returns what became worse."""
+        try:
+            newest = await asyncio.to_thread(self._meter.newest_step)
+            due = newest != self._newest or self._looks % LOOKS_PER_READING == 0
+            self._looks += 1
+            self._newest = newest
+            if not due:
+                return None
+            reading = await asyncio.to_thread(self._meter.read)
+        except OSError as error:  # the run's folder may be gone, or on a server that is away
+            logger.warning("cannot measure %s: %s", self._folder, error.strerror)
+            return None
+        now = disk_forecast(self._folder, reading.free_bytes, reading.checkpoints, max_steps)
+        alert = self._judge(now)
+        if alert is None:
+            return None
+        archive, aside_bytes = await asyncio.to_thread(self._meter.archived)
+        if not aside_bytes:
+            return alert
+        more = f" Restarts have set {size_text(aside_bytes)} aside in {archive}: remove what you do not need."
+        return alert.model_copy(update={"text": alert.text + more})
+
+    def _judge(self, now: DiskForecast) -> Alert | None:
+        before, self._told = self._told, now
+        if now.severity == "ok" or now.severity == before.severity or before.severity == "error":
+            return None
+        return Alert(kind="disk", severity=now.severity, title=now.title, text=now.text)
+
+
+START_INTERVAL_S = 3.0
+"""Between two looks at a component that is starting."""
+
+
+async def watch_starts(supervisor: Supervisor) -> None:
+    """Look at every component that is starting, for ever."""
+    watched: dict[str, _Start] = {}
+    while True:
+        for name, runner in supervisor.processes.runners.items():
+            if runner.life.state is not ComponentState.STARTING:
+                if watched.pop(name, None) and runner.life.state is ComponentState.READY:
+                    supervisor.processes.set_stall(name, None)
+                continue
+            known = watched.get(name)
+            if known is None or known.epoch != runner.life.epoch:
+                known = watched[name] = _Start(runner)
+            phase, evidence = runner.phase, await known.look(supervisor.processes.failure_patterns)
+            if known.epoch == runner.life.epoch and runner.life.state is ComponentState.STARTING:
+                supervisor.processes.set_stall(name, evidence)
+                if runner.phase != phase:
+                    supervisor.events.changed("status")
+        await asyncio.sleep(START_INTERVAL_S)
+
+
+class _Start:
+    """One start of one component."""
+
+    def __init__(self, runner: ComponentRunner) -> None:
+        self.epoch = runner.life.epoch
+        self._runner = runner
+        self._size: int | None = None
+        self._grew_at = time.monotonic()
+        self._fatal: str | None = None
+
+    async def look(self, patterns: Sequence[FailurePattern]) -> str | None:
+        """Why it will not be ready, as far as can be seen. Also tells the component how far it is."""
+        log = self._runner.log
+        size = log_size(log)
+        now = time.monotonic()
+        if log is not None and size != self._size:
+            self._size, self._grew_at = size, now
+            lines = await asyncio.to_thread(last_lines, log)
+            self._runner.phase = phase_of(lines) or self._runner.phase
+            cause = find_cause(lines, patterns)
+            self._fatal = f"its output says: {cause.text}" if cause is not None else None
+        patience_s = self._runner.spec.stall.silence_s
+        if self._fatal is None and patience_s and now - self._grew_at > patience_s:
+            return f"not ready, and no output for {duration(now - self._grew_at)}"
+        return self._fatal
