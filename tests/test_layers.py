@@ -31,7 +31,7 @@ def test_status_imports_neither_pydantic_nor_libtmux() -> None:
 
 
 def test_the_models_of_the_embedded_engine_are_imported_for_a_config_alone_and_light() -> None:
-    models = ("rltui.tinyrl", "rltui.tinyrl.config", "rltui.tinyrl.sft_config")
+    models = ("rltui.tinyrl.config",)
     assert imported("import rltui.frameworks.registry, rltui.frameworks.tinyrl", *models, *HEAVY) == []
     ask = (
         "from rltui.frameworks.base import ConfigFile\n"

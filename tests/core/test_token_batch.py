@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltui.core.token_batch import RolloutBatch, TokenBatch, in_rollouts, in_tokens, oversampling
+from rltui.core.batch import RolloutBatch, TokenBatch, in_rollouts, in_tokens, oversampling
 
 GROUPS = st.integers(1, 64)
 MEANS = st.floats(1.0, 100_000.0)

@@ -17,13 +17,13 @@ from typing import Any, cast
 import pytest
 
 from rltui.core.api import PROTOCOL_VERSION, JournalEntry, Plan, Request, Status
+from rltui.core.batch import Way
 from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.gpu.report import GpuReport
 from rltui.daemon import api_server
 from rltui.daemon.api_server import ApiServer
 from rltui.daemon.events import Broadcast, Message
 from rltui.daemon.supervisor import Supervisor
-from rltui.frameworks.conversion import Way
 from rltui.services.gpu.sampling import GpuReadings
 
 BIG = "x" * (1 << 20)

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rltui.core.batch import BatchKnobs, convert, other_way
 from rltui.core.config_data import value_at
 from rltui.core.config_report import KnobInfo, Problem
 from rltui.frameworks import registry
-from rltui.frameworks.base import BatchKnobs, ConfigFile, ConfigFiles, Framework, values_of
-from rltui.frameworks.conversion import convert, other_way
+from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework, values_of
 from rltui.frameworks.tinyrl import TINYRL
 
 CONFIGS = Path(__file__).parents[1] / "data/prime_rl"

@@ -12,8 +12,8 @@ import pytest
 from rltui.core import failure_cause
 from rltui.core.failure_cause import LONGEST_LINE, FailurePattern, find_cause
 from rltui.frameworks.failures import COMMON
-from rltui.frameworks.prime_rl.failures import FAILURES as PRIME_RL
-from rltui.frameworks.tinyrl.failures import FAILURES as TINYRL
+from rltui.frameworks.prime_rl.log_lines import FAILURES as PRIME_RL
+from rltui.frameworks.tinyrl import TINYRL
 
 FREE = (
     "(EngineCore_DP0 pid=71) ERROR 11-20 23:32:46 [core.py:708] ValueError: Free memory on device cuda:2"
@@ -265,7 +265,7 @@ def test_an_output_without_failure_has_no_cause() -> None:
         "12:00:02 SUCCESS Step 1 | Time: 1.2s | Loss: 0.1 | Error 0.0% | Peak memory: 3 GiB",
         'INFO:     127.0.0.1:41184 - "POST /v1/chat/completions HTTP/1.1" 200 OK',
     ]
-    assert find_cause(lines, TINYRL) is None
+    assert find_cause(lines, TINYRL.failures) is None
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_an_output_without_failure_has_no_cause() -> None:
     ],
 )
 def test_tinyrl_refuses_its_config(line: str, text: str) -> None:
-    cause = find_cause(["12:00:00 \033[1mINFO\033[0m earlier", line, ""], TINYRL)
+    cause = find_cause(["12:00:00 \033[1mINFO\033[0m earlier", line, ""], TINYRL.failures)
     assert cause is not None
     assert cause.text.startswith(text)
     assert cause.hopeless
@@ -290,7 +290,7 @@ def test_tinyrl_refuses_its_config(line: str, text: str) -> None:
 
 def test_tinyrl_last_words_are_told() -> None:
     last = "Inference server refused a rollout (HTTP 500): boom"
-    cause = find_cause(["12:00:00    INFO Step 3", last, ""], TINYRL)
+    cause = find_cause(["12:00:00    INFO Step 3", last, ""], TINYRL.failures)
     assert cause is not None
     assert cause.text == last
     assert not cause.hopeless
@@ -426,7 +426,7 @@ def test_patterns_work_in_proportion_to_what_they_read(monkeypatch: pytest.Monke
     monkeypatch.setattr(
         failure_cause, "LONGEST_LINE", 1 << 30
     )  # cutting would hide what they do with long lines
-    table = (*TINYRL, *PRIME_RL)
+    table = (*TINYRL.failures, *PRIME_RL)
 
     def cost(text: str) -> float:
         started = time.thread_time()

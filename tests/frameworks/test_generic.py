@@ -8,14 +8,15 @@ import pytest
 
 from rltui.core.layout import Layout
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework, RunContext
-from rltui.frameworks.generic import COMPLETED, FIRST_PORT, GENERIC, fitted
+from rltui.frameworks.generic import COMPLETED, FIRST_PORT, GENERIC
+from rltui.frameworks.tinyrl import TINYRL
 
 FILES: ConfigFiles = {"run": ConfigFile("run", "run.toml", {"lr": 1e-3, "serve": {"len": 8, "tp": 1}}, {})}
 
 
 def generic(*components: dict[str, Any]) -> Framework:
     known = [{"command": ["x"], **each} for each in components]
-    return fitted(GENERIC, Layout.model_validate({"component": known}))
+    return GENERIC.fitted(Layout.model_validate({"component": known}))
 
 
 def readers(framework: Framework) -> dict[str, tuple[str, ...]]:
@@ -89,5 +90,5 @@ def test_patterns_that_tell_no_step_are_refused(pattern: str, fault: str) -> Non
 
 
 def test_other_frameworks_know_better() -> None:
-    other = Framework("x", "x", {}, lambda *_: None, lambda *_: {})
-    assert fitted(other, Layout.model_validate({"component": [{"id": "a", "command": ["x"]}]})) is other
+    layout = Layout.model_validate({"component": [{"id": "a", "command": ["x"]}]})
+    assert TINYRL.fitted(layout) is TINYRL

@@ -7,7 +7,7 @@ import pytest
 from rltui.core.knobs import Knob
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFile, ConfigFiles
-from rltui.frameworks.other_keys import added_knob, other_knobs
+from rltui.frameworks.generic import added_knob, other_knobs
 
 KNOBS = (
     Knob("orchestrator.batch_size", "int", ("orchestrator",), ""),

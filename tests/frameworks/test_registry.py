@@ -110,7 +110,7 @@ def test_generic_makes_every_scalar_a_knob() -> None:
     generic = registry.get("generic")
     data = {"lr": 1.0, "max_steps": 5, "list": [1], "a": {"b": {"on": True, "x.y": "z"}}}
     files = {"my-run": ConfigFile("my-run", "/c/My Run.toml", data)}
-    assert generic.roles("/c/My Run.toml", data) == "my-run"
+    assert generic.role("/c/My Run.toml", data) == "my-run"
     knobs = {knob.name: knob.kind for knob in generic.knobs(files)}
     assert knobs == {"lr": "float", "max_steps": "int", "a.b.on": "bool", 'a.b."x.y"': "str"}
     assert generic.max_steps(files) == 5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rltui.frameworks.base import Resolution
-from rltui.frameworks.resolutions import needed
 
 PARTS = Resolution(
     edits={}, outputs={"trainer": ("out/a_*/trainer.toml",), "env": ("none", "out/envs/*.json")}
@@ -11,9 +10,13 @@ PARTS = Resolution(
 LAUNCHER = Resolution(edits={}, outputs={"launcher": ("rl.toml",)})
 
 
+def needed(wanted: list[str]) -> list[Resolution]:
+    return [each for each in (PARTS, LAUNCHER) if each.makes(wanted)]
+
+
 def test_only_those_are_needed_of_which_an_output_is_wanted() -> None:
-    assert needed([PARTS, LAUNCHER], ["env.Math"]) == [PARTS]
-    assert needed([PARTS, LAUNCHER], ["launcher"]) == [LAUNCHER]
-    assert needed([PARTS, LAUNCHER], ["launcher", "trainer"]) == [PARTS, LAUNCHER]
-    assert needed([PARTS, LAUNCHER], ["rl", "envs", "env"]) == [PARTS]
-    assert needed([PARTS, LAUNCHER], ["rl", "envs"]) == []
+    assert needed(["env.Math"]) == [PARTS]
+    assert needed(["launcher"]) == [LAUNCHER]
+    assert needed(["launcher", "trainer"]) == [PARTS, LAUNCHER]
+    assert needed(["rl", "envs", "env"]) == [PARTS]
+    assert needed(["rl", "envs"]) == []

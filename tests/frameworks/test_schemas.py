@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from tests.fakes.frameworks import answering
 
 from rltui.core.config_report import Problem
 from rltui.core.config_schema import ConfigSchema
+from rltui.core.rules import Rule, Values
 from rltui.frameworks.base import ConfigFile, ConfigFiles
-from rltui.frameworks.schemas import Concept, Configs, Names, Overlay, Rule, Values
+from rltui.frameworks.schemas import Concept, Names, Overlay, SchemaFramework
 
 OVERLAY = Overlay.parse("""
 [readers]
@@ -88,11 +90,14 @@ SCHEMA = ConfigSchema(document())
 SFT = ConfigSchema(table(lr={"type": "number", "default": 1.0}, offload_all=whole(0), seed=whole(1)))
 
 
-def over(rules: tuple[Rule, ...] = (), schema: ConfigSchema = SCHEMA, **more: Any) -> Configs:
-    return Configs(
-        OVERLAY, schema=lambda file: schema if file.role == "rl" else SFT,
-        namespaces={"rl": "", "sft": "sft"}, reader="the engine", rules=lambda names: rules, **more,
-    )  # fmt: skip
+class Engine(SchemaFramework):
+    overlay, reader = OVERLAY, "the engine"
+    namespaces: Mapping[str, str] = {"rl": "", "sft": "sft"}
+
+
+def over(rules: tuple[Rule, ...] = (), schema: ConfigSchema = SCHEMA, **more: Any) -> Engine:
+    schemas = {"rl": schema, "sft": SFT}
+    return answering(Engine(), schema=lambda file: schemas[file.role], rules=lambda names: rules, **more)
 
 
 def files(rl: str | None = "", sft: str | None = None) -> ConfigFiles:
@@ -104,7 +109,7 @@ def files(rl: str | None = "", sft: str | None = None) -> ConfigFiles:
     }
 
 
-def told(configs: Configs, held: ConfigFiles) -> list[tuple[str, str | None, str]]:
+def told(configs: Engine, held: ConfigFiles) -> list[tuple[str, str | None, str]]:
     return [(each.severity, each.key, each.message) for each in configs.check(held)]
 
 
@@ -182,10 +187,7 @@ def test_the_name_that_the_file_uses_goes_first() -> None:
     found = document()
     found["$defs"]["Orchestrator"]["properties"]["batch_size"]["x-aliases"] = ["batch"]
     schema = ConfigSchema(found)
-    configs = Configs(
-        OVERLAY, schema=lambda file: schema, namespaces={"rl": ""}, reader="it",
-        rules=lambda names: (always(names("batch")),),
-    )  # fmt: skip
+    configs = answering(over(schema=schema), rules=lambda names: (always(names("batch")),))
     for name in ("orchestrator.batch_size", "orchestrator.batch"):
         held = files(f"{name} = 3")
         assert (configs.names(held)("batch"), configs.values(held)[name]) == (name, 3)
@@ -284,7 +286,7 @@ def following(files: ConfigFiles, values: Values, names: Names) -> Mapping[str, 
     ],
 )
 def test_defaults_may_follow_from_other_values(text: str, value: int, default: int) -> None:
-    configs, held = over(defaults=following), files(text)
+    configs, held = over(following=following), files(text)
     assert configs.values(held)["orchestrator.batch_size"] == value
     assert configs.defaults(held) == {"orchestrator.batch_size": default}
 
@@ -324,7 +326,7 @@ def test_files_are_read_once_each_and_by_identity() -> None:
         seen.append(file)
         return SCHEMA
 
-    configs = Configs(OVERLAY, schema=schema, namespaces={"rl": ""}, reader="it")
+    configs = answering(Engine(), schema=schema)
     held = {text: files(f"max_steps = {text}") for text in ("1", "1.0", "true")}
     for _ in range(3):
         assert [repr(configs.values(each)["max_steps"]) for each in held.values()] == ["1", "1", "1"]

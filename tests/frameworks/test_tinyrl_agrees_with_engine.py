@@ -1,7 +1,7 @@
 """The framework's readings and rules against the engine's own models, which really read the file.
 
-Keys, types and bounds are asked of those models; what can still differ is how their schema is read, what
-follows from other values, and the rules, which are written twice.
+Keys, types, bounds, rules and what follows from other values are asked of those models; what can still differ
+is how their schema is read, and on which values the rules are asked.
 """
 
 from __future__ import annotations
@@ -20,17 +20,13 @@ from rltui.core.knobs import Knob
 from rltui.core.toml import edit
 from rltui.frameworks.base import ConfigFile, ConfigFiles
 from rltui.frameworks.tinyrl import TINYRL
-from rltui.frameworks.tinyrl.configs import CONFIGS
-from rltui.tinyrl.config import RlConfig
-from rltui.tinyrl.sft_config import SftConfig
+from rltui.tinyrl.config import RlConfig, SftConfig
 
 MODELS: dict[str, type[BaseModel]] = {"rl": RlConfig, "sft": SftConfig}
 BASE = {
     "rl": "[orchestrator]\nrollouts_per_example = 8\n\n[ckpt]\n\n[[orchestrator.env]]\n",
     "sft": "[data]\nbatch_size = 64\n",
 }
-FOLDERS = ("output_dir", "model.name")
-"""Empty ones are refused by us alone: the engine finds out later."""
 
 
 def files(role: str, text: str) -> ConfigFiles:
@@ -39,9 +35,7 @@ def files(role: str, text: str) -> ConfigFiles:
     return {each: ConfigFile(each, f"/{each}.toml", tomllib.loads(found)) for each, found in texts.items()}
 
 
-KNOBS = [
-    knob for role, text in BASE.items() for knob in CONFIGS.knobs(files(role, text)) if knob.file == role
-]
+KNOBS = [knob for role, text in BASE.items() for knob in TINYRL.knobs(files(role, text)) if knob.file == role]
 
 
 def dumped(role: str, text: str) -> dict[str, Any]:
@@ -56,14 +50,9 @@ def dumped(role: str, text: str) -> dict[str, Any]:
 def test_values_are_what_the_engine_resolves(lines: str) -> None:
     engine = RlConfig.model_validate(tomllib.loads(lines))
     resolved = {name: value_at(engine.model_dump(mode="json"), name) for name in (knob.key for knob in KNOBS)}
-    resolved |= {
-        "orchestrator.max_async_level": engine.async_level,
-        "trainer.max_async_level": engine.async_level,
-        "orchestrator.max_inflight_rollouts": engine.inflight_limit,
-    }
     found = files("rl", lines)
-    ours = CONFIGS.values(found)
-    names = {knob.name for knob in CONFIGS.knobs(found)}
+    ours = TINYRL.values(found)
+    names = {knob.name for knob in TINYRL.knobs(found)}
     assert len(names) > 30
     assert {name: ours[name] for name in names} == {name: resolved[name] for name in names}
 
@@ -109,9 +98,9 @@ def test_one_edit_gets_the_same_verdict(knob: Knob) -> None:
         assert framework_accepts(knob.file, text) == engine_accepts(knob.file, text), text
 
 
-@pytest.mark.parametrize("name", FOLDERS)
-def test_a_folder_must_have_a_name(name: str) -> None:
-    assert not framework_accepts("rl", edit.edit(BASE["rl"], {name: ""}))
+def test_an_output_folder_must_have_a_name() -> None:
+    """For the engine, it is the working directory."""
+    assert not framework_accepts("rl", edit.edit(BASE["rl"], {"output_dir": ""}))
 
 
 @pytest.mark.parametrize(
@@ -146,7 +135,7 @@ def test_several_edits_get_the_same_verdict(edits: dict[Knob, int]) -> None:
 )
 def test_shipped_examples_are_sound(path: Path) -> None:
     data = tomllib.loads(path.read_text())
-    role = TINYRL.roles(str(path), data)
+    role = TINYRL.role(str(path), data)
     if role is None:
         pytest.skip("of another framework")
     problems = TINYRL.check({"rl": ConfigFile("rl", "/rl.toml", {}), role: ConfigFile(role, str(path), data)})

@@ -14,18 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.frameworks.prime_rl.runs import framework
 from tests.prime_rl_configs.conftest import Real
 from tests.prime_rl_configs.rule_edits import MAKERS
 from tests.prime_rl_configs.variants import Variant, edited, of_knobs, of_rules
 
 from rltui.core.config_report import Problem
 from rltui.frameworks.base import ConfigFile
-from rltui.frameworks.prime_rl.configs import CURRENT, configs, snapshots
+from rltui.frameworks.prime_rl.configs import CURRENT, snapshots
 from rltui.frameworks.prime_rl.detection import role_in
 
 pytestmark = [pytest.mark.primerl, pytest.mark.timeout(900)]
 FIXTURES = Path(__file__).parents[1] / "data" / "prime_rl" / "era_c"
-OURS_NOW = configs(CURRENT, {role: snapshots(CURRENT, role)[-1] for role in ("rl", "sft")})
+OURS_NOW = framework(CURRENT).with_schemas({role: snapshots(CURRENT, role)[-1] for role in ("rl", "sft")})
 """With the schemas that were asked of the same commit."""
 SEED = 20_260_821
 ROUNDS = 12
@@ -103,12 +104,12 @@ def test_every_file_of_the_checkout_is_judged_as_it_does(real: Real) -> None:
     checked = 0
     for path in real.examples():
         config = tomllib.loads(path.read_text())
-        role = role_in(CURRENT)(str(path), config)
+        role = role_in(CURRENT, str(path), config)
         if role is None:  # a part of a file, or for another program
             continue
         file = ConfigFile(role, str(path), config)
         theirs = real.errors(role, config)
-        for ours in (OURS_NOW, configs(CURRENT)):
+        for ours in (OURS_NOW, framework(CURRENT)):
             errors = [problem.message for problem in ours.check({role: file}) if problem.severity == "error"]
             assert not errors or theirs, (path, errors)
         checked += 1

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from tests.fakes.frameworks import answering
 
 from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.generic import GENERIC
@@ -19,7 +18,7 @@ def instances(files: ConfigFiles) -> dict[str, tuple[str, ...]]:
     return NOW
 
 
-FRAMEWORK = replace(GENERIC, instances=instances)
+FRAMEWORK = answering(GENERIC, instances=instances)
 
 
 @pytest.mark.parametrize(

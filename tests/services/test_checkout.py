@@ -9,7 +9,7 @@ import pytest
 from rltui import paths
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
-from rltui.frameworks.prime_rl.checkout import CHECKOUT
+from rltui.frameworks.prime_rl.detection import CHECKOUT
 from rltui.services import checkout
 from rltui.services.checkout import find, generation_of, installed_generation, interpreter, run_prefix
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.fakes.frameworks import answering
 
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.gpu.devices import GpuChoice, chosen_devices
@@ -92,7 +92,7 @@ def of_framework(folder: Path, framework: Framework, *command: str) -> Launcher:
 
 
 def test_environment_of_the_framework_comes_before_that_of_the_layout(tmp_path: Path) -> None:
-    own = replace(GENERIC, environment=lambda component, files, context: {"A": component, "B": "framework"})
+    own = answering(GENERIC, environment=lambda component, files, context: {"A": component, "B": "framework"})
     environment = of_framework(tmp_path, own, "x").launch("serve", {}, resume_step=None).env
     assert (environment["A"], environment["B"]) == ("serve", "layout")
 
@@ -101,7 +101,7 @@ def test_programs_of_their_own_get_devices_by_number(tmp_path: Path, monkeypatch
     def values(files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
         return {"workspace": "/", "devices": ",".join(context.devices)}
 
-    own = replace(GENERIC, template_values=values)
+    own = answering(GENERIC, template_values=values)
     monkeypatch.delenv(DEVICE_ORDER, raising=False)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,0")
     assert of_framework(tmp_path, own, "{devices}").launch("serve", {}, resume_step=None).argv == ("2,0",)
@@ -115,7 +115,7 @@ def test_only_what_the_layout_asks_for_is_resolved(tmp_path: Path) -> None:
         note = f"{context.resume_step} {context.run_id}"
         return tuple(Resolution(edits={}, outputs={name: (name,)}, notes=(note,)) for name in ("a", "b"))
 
-    own = replace(GENERIC, resolutions=resolutions)
+    own = answering(GENERIC, resolutions=resolutions)
     found = of_framework(tmp_path, own, "x", "{config.b}").resolutions("serve", {}, resume_step=3, run_id="i")
     assert [(list(one.outputs), one.notes) for one in found] == [(["b"], ("3 i",))]
     assert of_framework(tmp_path, own, "x").resolutions("serve", {}, resume_step=None, run_id="") == []
@@ -128,7 +128,7 @@ def test_only_what_the_layout_asks_for_is_resolved(tmp_path: Path) -> None:
 def test_of_several_probes_the_first_counts_that_is_filled_in(
     tmp_path: Path, port: str, file: str, asked: tuple[str | None, str | None]
 ) -> None:
-    own = replace(
+    own = answering(
         GENERIC, template_values=lambda files, context: {"workspace": "/", "tcp": port, "file": file}
     )
     spec = ComponentSpec.model_validate(
@@ -144,7 +144,7 @@ def test_framework_knows_what_was_made_for_a_start(tmp_path: Path) -> None:
     def values(files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
         return {"workspace": "/", "where": str(context.made.get("env", {}).get("address_file"))}
 
-    recipe = of_framework(tmp_path, replace(GENERIC, template_values=values), "{where}")
+    recipe = of_framework(tmp_path, answering(GENERIC, template_values=values), "{where}")
     made = tmp_path / "env.json"
     made.write_text('{"address_file": "/x/a.address"}')
     launch = recipe.launch("serve", {}, resume_step=None, resolved={"env": str(made)})

@@ -3,11 +3,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes.frameworks import answering
 
 from rltui.core.metrics import MetricSeries
 from rltui.daemon.observation import ProgressTracker
@@ -99,7 +99,7 @@ def test_without_a_mark_every_line_is_asked(log: Path) -> None:
     assert steps(LogMetrics(read_row).read({"trainer": log})) == [1, 2]
 
 
-SPLIT = replace(
+SPLIT = answering(
     GENERIC,
     log_row=log_row,
     log_mark=MARK,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.tinyrl.arguments import parse_arguments, parse_value
+from rltui.tinyrl.config_file import parse_arguments, parse_value
 from rltui.tinyrl.errors import TinyrlError
 
 

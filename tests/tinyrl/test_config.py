@@ -5,11 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from rltui.tinyrl.arguments import parse_arguments
-from rltui.tinyrl.config import RlConfig
-from rltui.tinyrl.config_file import load_config
+from rltui.tinyrl.config import RlConfig, SftConfig
+from rltui.tinyrl.config_file import load_config, parse_arguments
 from rltui.tinyrl.errors import TinyrlError
-from rltui.tinyrl.sft_config import SftConfig
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "reverse_text"
 
@@ -55,72 +53,56 @@ def test_defaults_are_resolved() -> None:
 RULES = [
     (
         ["--orchestrator.batch-size", "128", "--orchestrator.token-batch-size", "4096"],
-        "Set exactly one of batch_size or token_batch_size: orchestrator.batch_size = 128 and"
-        " orchestrator.token_batch_size = 4096",
+        "set exactly one of orchestrator.batch_size (128) or orchestrator.token_batch_size (4096)",
     ),
     (
         ["--orchestrator.token-batch-size", "9", "--orchestrator.oversampling-factor", "2",
          "--orchestrator.max-inflight-rollouts", "8"],
-        "oversampling_factor can only be set when batch_size is set",
+        "orchestrator.oversampling_factor (2) can only be set when orchestrator.batch_size is set",
     ),
     (
         ["--orchestrator.token-batch-size", "4096"],
-        "max_inflight_rollouts must be set when token_batch_size is set",
+        "orchestrator.max_inflight_rollouts must be set when orchestrator.token_batch_size (4096) is",
     ),
     (
         ["--orchestrator.batch-size", "100", "--orchestrator.rollouts-per-example", "16"],
-        "Batch size must be divisible by the number of samples per problem: orchestrator.batch_size = 100 is no"
-        " multiple of orchestrator.rollouts_per_example = 16; nearest batch_size: 96 or 112",
-    ),
-    (
-        ["--orchestrator.batch-size", "3", "--orchestrator.rollouts-per-example", "16"],
-        "nearest batch_size: 16",
+        "orchestrator.batch_size (100) must be divisible by orchestrator.rollouts_per_example (16): nearest valid"
+        " batch_size is 96 or 112",
     ),
     (
         ["--orchestrator.batch-size", "8", "--orchestrator.oversampling-factor", "2",
          "--orchestrator.max-inflight-rollouts", "9"],
-        "max_inflight_rollouts conflicts with oversampling_factor * batch_size:"
-        " orchestrator.max_inflight_rollouts = 9, orchestrator.oversampling_factor = 2.0 * batch_size 8 = 16",
+        "orchestrator.max_inflight_rollouts (9) conflicts with orchestrator.oversampling_factor (2) *"
+        " orchestrator.batch_size (8): remove one of them, or set max_inflight_rollouts to 16",
     ),
     (
         ["--orchestrator.rollouts-per-example", "16", "--orchestrator.max-inflight-rollouts", "8"],
-        "max_inflight_rollouts must be at least the number of rollouts per example:"
-        " orchestrator.max_inflight_rollouts = 8 < orchestrator.rollouts_per_example = 16",
+        "orchestrator.max_inflight_rollouts (8) must be at least orchestrator.rollouts_per_example (16)",
     ),
-    (
-        ["--trainer.model.seq-len", "64"],
-        "Trainer model seq_len (64) must be >= orchestrator seq_len (256)",
-    ),
+    (["--trainer.model.seq-len", "64"], "trainer.model.seq_len (64) must be at least orchestrator.seq_len (256)"),
     (
         ["--orchestrator.sampling.max-tokens", "128"],
-        "orchestrator.sampling.max_tokens = 128 leaves no room for a prompt in inference.model.max_model_len = 128;"
-        " set max_tokens <= 127",
-    ),
-    (
-        ["--orchestrator.seq-len", "16"],
-        "orchestrator.sampling.max_tokens = 16 leaves no room for a prompt in orchestrator.seq_len = 16",
+        "orchestrator.sampling.max_tokens (128) leaves no room for a prompt within inference.model.max_model_len"
+        " (128): set max_tokens to 127 or less",
     ),
     (
         ["--trainer.max-async-level", "0"],
-        "Trainer max_async_level (0) and orchestrator max_async_level (1) are not the same",
+        "orchestrator.max_async_level (1) and trainer.max_async_level (0) must be the same",
     ),
     (
         ["--trainer.loss.mask-ratio-low", "9"],
-        "trainer.loss.mask_ratio_low = 9.0 must be below trainer.loss.mask_ratio_high = 8.0",
+        "trainer.loss.mask_ratio_low (9) must be below trainer.loss.mask_ratio_high (8)",
     ),
     (
         ["--orchestrator.client.base-url", "http://localhost:8001/v1"],
-        "orchestrator.client.base_url = 'http://localhost:8001/v1' does not name the port of"
-        " inference.server.port = 8000",
+        "orchestrator.client.base_url (http://localhost:8001/v1) must name the port of inference.server.port (8000)",
     ),
-    (
-        ["--orchestrator.env", '[{id = "gsm8k"}]'],
-        "orchestrator.env id = 'gsm8k' is not installed; use 'reverse-text'",
-    ),
+    (["--orchestrator.env", '[{id = "gsm8k"}]'], 'orchestrator.env.0.id is "gsm8k": there is reverse-text'),
     (
         ["--orchestrator.env", "[{args = {min_chars = 9, max_chars = 3}}]"],
-        "min_chars = 9 is above max_chars = 3",
+        "orchestrator.env.0.args.min_chars (9) must be at most orchestrator.env.0.args.max_chars (3)",
     ),
+    (["--model.name", ""], 'model.name must name a folder, such as "outputs/reverse-text-sft"'),
     (["--max-steps", "0"], "command line: max_steps: Input should be greater than or equal to 1, got 0"),
     (["--inference.gpu-memory-utilization", "1.5"], "less than or equal to 1, got 1.5"),
 ]  # fmt: skip
@@ -134,17 +116,16 @@ def test_rl_rules(words: list[str], message: str) -> None:
 SFT_RULES = [
     (
         ["--data.batch-size", "30", "--data.micro-batch-size", "8"],
-        "Batch size must be divisible by micro batch size: data.batch_size = 30 is no multiple of"
-        " data.micro_batch_size = 8; nearest batch_size: 24 or 32",
+        "data.batch_size (30) must be divisible by data.micro_batch_size (8): nearest valid batch_size is 24 or 32",
     ),
     (
         ["--data.batch-size", "4", "--data.micro-batch-size", "8"],
-        "Batch size must be greater than or equal to micro batch size: data.batch_size = 4",
+        "data.batch_size (4) must be at least data.micro_batch_size (8)",
     ),
-    (["--model.hidden-size", "90"], "nearest hidden_size: 88 or 96"),
-    (["--data.min-chars", "9"], "data.min_chars = 9 is above data.max_chars = 7"),
-    (["--data.seq-len", "17"], "set seq_len >= 18"),
-    (["--data.seq-len", "1024"], "model.max_position_embeddings = 512 < data.seq_len = 1024"),
+    (["--model.hidden-size", "90"], "nearest valid hidden_size is 88 or 96"),
+    (["--data.min-chars", "9"], "data.min_chars (9) must be at most data.max_chars (7)"),
+    (["--data.seq-len", "17"], "data.seq_len (17) is too short for data.max_chars (7)"),
+    (["--data.seq-len", "1024"], "model.max_position_embeddings (512) must be at least data.seq_len (1024)"),
 ]
 
 

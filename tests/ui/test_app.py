@@ -26,16 +26,13 @@ from rltui.errors import ConflictError
 from rltui.ui import app as app_module
 from rltui.ui.actions import ACTIONS, key_text
 from rltui.ui.palette import ActionCommands
-from rltui.ui.screens.choice_menu import ChoiceMenu
 from rltui.ui.screens.config import ConfigScreen
-from rltui.ui.screens.config_review import ConfigReview
-from rltui.ui.screens.converter import ConverterDialog
+from rltui.ui.screens.config_dialogs import ConfigReview, ConverterDialog
+from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, PlanDialog
 from rltui.ui.screens.gpus import GpuScreen
 from rltui.ui.screens.help import HelpScreen, help_content
 from rltui.ui.screens.knob_editor import PLAN_DELAY_S, KnobEditor
-from rltui.ui.screens.message_dialog import MessageDialog
 from rltui.ui.screens.overview import Overview
-from rltui.ui.screens.plan_dialog import PlanDialog
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
 

@@ -28,16 +28,10 @@ from rltui.core.api import ComponentState, Plan, Request
 from rltui.core.config_report import Problem
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.ui.app import RltuiApp
-from rltui.ui.screens.config_review import ConfigReview
-from rltui.ui.screens.conflict_dialog import ConflictDialog
-from rltui.ui.screens.converter import ConverterDialog
-from rltui.ui.screens.edit_again import EditAgain
+from rltui.ui.screens.config_dialogs import ConfigReview, ConflictDialog, ConverterDialog
+from rltui.ui.screens.dialogs import EditAgain, LeaveDialog, MessageDialog, PendingDialog, PlanDialog
 from rltui.ui.screens.knob_editor import KnobEditor
-from rltui.ui.screens.leave_dialog import LeaveDialog
-from rltui.ui.screens.message_dialog import MessageDialog
 from rltui.ui.screens.overview import Overview
-from rltui.ui.screens.pending_dialog import PendingDialog
-from rltui.ui.screens.plan_dialog import PlanDialog
 from rltui.ui.widgets.fraction_bar import FractionBar
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
 

@@ -10,12 +10,11 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from rltui.ui.actions import CHANGING_ACTIONS
-from rltui.ui.one_request import READONLY_TEXT
 from rltui.ui.palette import ActionCommands
-from rltui.ui.screens.config import ConfigScreen
+from rltui.ui.requests import READONLY_TEXT
+from rltui.ui.screens.config import ConfigScreen, RowFilter, columns_for, config_rows, heading, problem_rows
 from rltui.ui.screens.knob_editor import KnobEditor
 from rltui.ui.screens.overview import Overview
-from rltui.ui.widgets.config_rows import RowFilter, columns_for, config_rows, heading, problem_rows
 from rltui.ui.widgets.row_list import RowList
 
 WIDTHS = (40, 78, 120, 200)

@@ -21,11 +21,11 @@ from textual.pilot import Pilot
 
 from rltui.core.api import Orphan, Plan, Request
 from rltui.errors import RltuiError
-from rltui.ui.one_request import READONLY_TEXT
 from rltui.ui.palette import ActionCommands
+from rltui.ui.requests import READONLY_TEXT
+from rltui.ui.screens.dialogs import PlanDialog
 from rltui.ui.screens.gpus import GpuScreen
 from rltui.ui.screens.overview import Overview
-from rltui.ui.screens.plan_dialog import PlanDialog
 from rltui.ui.widgets.gpu_chart import GpuChart
 from rltui.ui.widgets.gpu_panel import GpuBars, GpuPanel
 from rltui.ui.widgets.row_list import RowList

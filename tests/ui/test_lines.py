@@ -29,11 +29,24 @@ from rltui.ui import text
 from rltui.ui.knob_values import parse_value, scaled, stepped
 from rltui.ui.plan_view import diff_lines, plan_content
 from rltui.ui.requests import done_text
-from rltui.ui.states import BADGES, MEANINGS, component_title, experiment_badge, told_below
-from rltui.ui.widgets.header_bar import header_line
-from rltui.ui.widgets.knob_rows import change_text, knob_columns, knob_line, readers_text, table_note
-from rltui.ui.widgets.knob_sections import Heading, name_in_section, sectioned
-from rltui.ui.widgets.orphan_bar import bar_lines
+from rltui.ui.states import (
+    BADGES,
+    MEANINGS,
+    component_title,
+    experiment_badge,
+    told_below,
+)
+from rltui.ui.widgets.bars import bar_lines, header_line
+from rltui.ui.widgets.knob_table import (
+    Heading,
+    change_text,
+    knob_columns,
+    knob_line,
+    name_in_section,
+    readers_text,
+    sectioned,
+    table_note,
+)
 
 NASTY = "a\x1b[31mb\x1b]0;title\x07c\x9b2Jd\u202ee\rf[red]"
 

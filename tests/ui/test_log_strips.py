@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from rich.style import Style
 
 from rltui.core.lines import Level
-from rltui.ui.widgets.log_strips import LogStrips, wrap_cuts
+from rltui.ui.widgets.log_view import LogStrips, wrap_cuts
 
 
 def painted(raw: str, wrap: int | None = None) -> list[str]:

@@ -12,9 +12,8 @@ from textual.pilot import Pilot
 
 from rltui.core.api import ComponentState, Request
 from rltui.core.gpu.report import Remedy
-from rltui.ui.screens.choice_menu import ChoiceMenu
+from rltui.ui.screens.dialogs import ChoiceMenu, PlanDialog
 from rltui.ui.screens.overview import Overview
-from rltui.ui.screens.plan_dialog import PlanDialog
 from rltui.ui.states import told_of_memory
 
 SHARE, LENGTH, _ = REMEDIES

@@ -19,16 +19,13 @@ from textual.widgets import Button, Static
 
 from rltui.core.api import Alert, Plan, Request
 from rltui.ui.actions import CHANGING_ACTIONS, CHANGING_KEYS
-from rltui.ui.one_request import READONLY_TEXT
 from rltui.ui.palette import ActionCommands
+from rltui.ui.requests import READONLY_TEXT
+from rltui.ui.screens.dialogs import MessageDialog, PlanDialog
 from rltui.ui.screens.help import help_content
-from rltui.ui.screens.message_dialog import MessageDialog
 from rltui.ui.screens.overview import Overview
-from rltui.ui.screens.plan_dialog import PlanDialog
-from rltui.ui.widgets.header_bar import header_line
-from rltui.ui.widgets.key_bar import footer_entries, footer_line
+from rltui.ui.widgets.bars import OrphanBar, footer_entries, footer_line, header_line
 from rltui.ui.widgets.knob_table import KnobRows
-from rltui.ui.widgets.orphan_bar import OrphanBar
 
 PIDS = tuple(orphan.pid for orphan in ORPHANS)
 

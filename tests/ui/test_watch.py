@@ -10,9 +10,9 @@ from textual.pilot import Pilot
 from rltui.core.api import FollowedLog, Status
 from rltui.core.config_report import KnobTable
 from rltui.core.layout import Screen
-from rltui.ui.one_request import OBSERVED_TEXT
+from rltui.ui.requests import OBSERVED_TEXT
 from rltui.ui.screens.overview import Overview
-from rltui.ui.widgets.log_file_pane import LogFilePane, log_title
+from rltui.ui.widgets.panes import LogFilePane, log_title
 
 LOG_IDS = (*LOGS, "envs")
 SCREEN = Screen(columns=(LOG_IDS, ("gpus",)), widths=("2fr", "1fr"))

@@ -6,7 +6,7 @@ from tests.fakes.experiment import component, running_status
 from rltui.core.api import ComponentState as S
 from rltui.core.api import Request
 from rltui.core.gpu.report import Remedy
-from rltui.ui.wishes import makes_sense, wish
+from rltui.ui.requests import makes_sense, request_for
 
 
 @pytest.mark.parametrize(
@@ -40,10 +40,10 @@ def test_memory_is_fixed_where_there_is_a_remedy() -> None:
 
 
 def test_without_a_component_there_is_nothing_to_ask_for() -> None:
-    assert wish("restart_component", running_status(), None) is None
+    assert request_for("restart_component", running_status(), None) is None
     assert makes_sense("restart_component", running_status(), None) is False
-    everything = wish("stop_all", running_status(), None)
+    everything = request_for("stop_all", running_status(), None)
     assert everything is not None
     assert (everything.request, everything.danger) == (Request(action="stop"), True)
-    assert wish("free_orphans", running_status(), None) is None
+    assert request_for("free_orphans", running_status(), None) is None
     assert makes_sense("zoom", None, None) is None

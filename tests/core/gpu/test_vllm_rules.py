@@ -4,7 +4,7 @@ import pytest
 
 from rltui.core.gpu.budget import RULES, VllmRule, rule
 from rltui.core.text import GIB
-from rltui.frameworks.memory_failures import MEMORY
+from rltui.frameworks.memory import MEMORY
 
 
 @pytest.mark.parametrize(

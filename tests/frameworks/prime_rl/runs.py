@@ -8,12 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from rltui.core.template import render, render_arguments
+from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework, RunContext
-from rltui.frameworks.resolutions import is_many
+from rltui.frameworks.prime_rl import PrimeRl
 from rltui.services import layout_files
 
 DATA = Path(__file__).parents[2] / "data" / "prime_rl"
 CONTEXT = RunContext("/w", "/w/out", "/py", name="one", run=("uv", "run"), run_id="abc")
+
+
+def framework(name: str) -> PrimeRl:
+    """A generation by its id."""
+    found = registry.get(name)
+    assert isinstance(found, PrimeRl)
+    return found
 
 
 def files(generation: str, **named: str) -> ConfigFiles:
@@ -46,7 +54,7 @@ def commands(framework: Framework, layout: str, configs: ConfigFiles, context: R
         name: f"/m/{name}"
         for resolution in framework.resolutions(configs, context)
         for output in resolution.outputs
-        for name in ([f"{output}.reverse-text"] if is_many(resolution, output) else [output])
+        for name in ([f"{output}.reverse-text"] if resolution.is_many(output) else [output])
     }
     values = framework.template_values(configs, replace(context, resolved=made))
     for spec in filled.component:

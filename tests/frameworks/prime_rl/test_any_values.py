@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from rltui.core.knobs import Knob
 from rltui.frameworks.base import ConfigFile, ConfigFiles
-from rltui.frameworks.prime_rl import framework
 from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, PARTS, SPLIT
+from rltui.frameworks.registry import get
 
 VALUES = st.sampled_from(
     [0, 1, 2, 7, 128, -1, 0.0, 0.5, 1.5, float("inf"), float("nan"), True, False, "None", "nccl", "x", "",
@@ -40,13 +40,13 @@ ROLES = {SPLIT: (*PARTS, "sft"), MERGED: ("rl", "sft"), CURRENT: ("rl", "sft")}
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_nothing_breaks(name: str, data: st.DataObject) -> None:
-    knobs = framework(name).knobs({role: ConfigFile(role, f"/{role}.toml", {}) for role in ROLES[name]})
+    knobs = get(name).knobs({role: ConfigFile(role, f"/{role}.toml", {}) for role in ROLES[name]})
     edits = data.draw(st.dictionaries(st.sampled_from(knobs), VALUES, max_size=12))
     config = files(edits, data.draw(st.sets(st.sampled_from(ROLES[name]))))
-    assert all(problem.message for problem in framework(name).check(config))
-    framework(name).derive(config)
+    assert all(problem.message for problem in get(name).check(config))
+    get(name).derive(config)
 
 
 def test_no_room_for_new_tokens_breaks_nothing() -> None:
     data = {"orchestrator": {"sampling": {"max_tokens": 0}}, "trainer": {}}
-    assert framework(MERGED).derive({"rl": ConfigFile("rl", "/rl.toml", data)})
+    assert get(MERGED).derive({"rl": ConfigFile("rl", "/rl.toml", data)})

@@ -27,10 +27,10 @@ FIXTURES = [
 
 def generations(path: str, data: Mapping[str, Any]) -> Mapping[str, str | None]:
     """Generation → role of the file, for those that know the most of its keys."""
-    fits = {each: fit_in(each)([(path, data)]) for each in GENERATIONS}
+    fits = {each: fit_in(each, [(path, data)]) for each in GENERATIONS}
     least = min((found for found in fits.values() if found is not None), default=None)
     return {
-        each: role_in(each)(path, data)
+        each: role_in(each, path, data)
         for each, found in fits.items()
         if found == least and found is not None
     }

@@ -6,11 +6,12 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from tests.frameworks.prime_rl.runs import framework
 
+from rltui.core.batch import BatchKnobs
 from rltui.core.config_report import DerivedValue
-from rltui.frameworks.base import BatchKnobs, ConfigFile, ConfigFiles
-from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, SPLIT, configs
-from rltui.frameworks.prime_rl.figures import batch_knobs, derive
+from rltui.frameworks.base import ConfigFile, ConfigFiles
+from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, SPLIT
 
 FIXTURES = Path(__file__).parents[2] / "data" / "prime_rl"
 SOURCE = '\n[[orchestrator.train.source]]\nname = "b"\nenv.taskset.id = "b"\n'
@@ -25,7 +26,7 @@ def of(role: str, text: str) -> ConfigFiles:
 
 
 def figures(generation: str, role: str, text: str) -> dict[str, DerivedValue]:
-    return {each.name: each for each in derive(of(role, text), configs(generation))}
+    return {each.name: each for each in framework(generation).derive(of(role, text))}
 
 
 def test_three_files() -> None:
@@ -112,7 +113,7 @@ def test_no_figures_while_a_value_is_wrong(generation: str, role: str, text: str
 
 
 def knobs(generation: str, role: str, name: str) -> BatchKnobs | None:
-    return batch_knobs(of(role, real(name)), configs(generation))
+    return framework(generation).batch_knobs(of(role, real(name)))
 
 
 def test_batches_are_counted_by_the_keys_of_the_file() -> None:

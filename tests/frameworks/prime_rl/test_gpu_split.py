@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rltui.core.template import Missing
-from rltui.frameworks.prime_rl.gpu_split import GpuSplit, by_number, contiguous
+from rltui.frameworks.prime_rl.launch import GpuSplit, by_number, contiguous
 
 
 def test_inference_gets_the_first_devices_and_the_trainer_the_next() -> None:

@@ -10,7 +10,7 @@ from tests.frameworks.prime_rl.runs import CONTEXT, DATA, commands, files, of_te
 from rltui.core.failure_cause import find_cause
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFiles, Framework, Resolution, RunContext
-from rltui.frameworks.prime_rl.failures import FAILURES
+from rltui.frameworks.prime_rl.log_lines import FAILURES
 
 PRIME_RL = registry.get("prime-rl")
 PRIME_RL_MERGED = registry.get("prime-rl-merged")
@@ -180,7 +180,7 @@ def test_address_that_never_came_names_who_was_to_write_it() -> None:
 
 
 def test_latest_run_has_its_files_where_they_are_now() -> None:
-    found = PRIME_RL.files_of(D)
+    found = PRIME_RL.run_files(D)
     assert found.metrics == ("monitors/file/metrics.jsonl", "metrics.jsonl")
     assert {"monitors", "batches", "trainer_step"} <= set(found.artifacts)
     assert {"configs", "launcher"}.isdisjoint(found.artifacts), "the launcher lets those be"

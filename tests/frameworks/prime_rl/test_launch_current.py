@@ -10,7 +10,7 @@ from tests.frameworks.prime_rl.runs import CONTEXT, commands, files, of, of_text
 from rltui.core.template import Missing
 from rltui.frameworks import registry
 from rltui.frameworks.base import Resolution, RunContext
-from rltui.frameworks.prime_rl import env_servers
+from rltui.frameworks.prime_rl import values
 
 PRIME_RL = registry.get("prime-rl")
 
@@ -221,11 +221,11 @@ def test_env_servers_are_named_as_prime_rl_does() -> None:
         '[[orchestrator.train.source]]\nname = "far"\nserve = { address = "tcp://x:1" }\n'
         '[[orchestrator.eval.source]]\nenv = { taskset = { id = "gsm8k" } }\n'
     )
-    assert env_servers.instances(configs) == {
+    assert values.instances(configs) == {
         "env_servers.train": ("Math", "best-of-n+gsm8k"),
         "env_servers.eval": ("gsm8k",),
     }
-    assert [source.component for source in env_servers.sources(configs)] == [
+    assert [source.component for source in values.sources(configs)] == [
         "env-train-math",
         "env-train-best-of-n-gsm8k",
         "",

@@ -112,6 +112,6 @@ def test_folder_and_steps_come_from_any_of_the_files() -> None:
 
 
 def test_checkpoint_of_sft_has_one_half() -> None:
-    assert len(SPLIT.files_of(RUN).checkpoint_parts) == 2
-    assert len(SPLIT.files_of(SFT).checkpoint_parts) == 1
-    assert SPLIT.files_of(SFT).first_step == 0
+    assert len(SPLIT.run_files(RUN).checkpoint_parts) == 2
+    assert len(SPLIT.run_files(SFT).checkpoint_parts) == 1
+    assert SPLIT.run_files(SFT).first_step == 0

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.frameworks.prime_rl.runs import framework
 
 from rltui.core.config_report import Problem
 from rltui.core.toml.values import split_key
 from rltui.frameworks.base import ConfigFile, ConfigFiles
-from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, SPLIT, configs, snapshots
-from rltui.frameworks.prime_rl.figures import derive
+from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, SPLIT, snapshots
 
 FIXTURES = Path(__file__).parents[2] / "data" / "prime_rl"
 C_RL, C_SFT, D_RL = "era_c/rl", "era_c/sft", "era_d/rl"
@@ -41,7 +41,7 @@ def files_of(base: str, edits: Mapping[str, Any]) -> ConfigFiles:
 
 
 def problems(base: str, edits: Mapping[str, Any]) -> tuple[Problem, ...]:
-    return configs(CURRENT).check(files_of(base, edits))
+    return framework(CURRENT).check(files_of(base, edits))
 
 
 def texts(**found: str) -> ConfigFiles:
@@ -49,7 +49,7 @@ def texts(**found: str) -> ConfigFiles:
 
 
 def told(generation: str, **found: str) -> list[Problem]:
-    return [each for each in configs(generation).check(texts(**found)) if each.severity != "hint"]
+    return [each for each in framework(generation).check(texts(**found)) if each.severity != "hint"]
 
 
 REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
@@ -1000,13 +1000,13 @@ def _holding(place: str, value: object) -> dict[str, Any]:
 def test_nothing_that_a_file_may_hold_breaks_the_check(generation: str, role: str) -> None:
     """Nor the defaults and figures."""
     schema = snapshots(generation, role)[-1]
-    known = configs(generation, {role: schema})
+    known = framework(generation).with_schemas({role: schema})
     for at, place in enumerate(sorted(schema.keys)):
         if at % 7 == 0:
             data = _holding(place, ODD[at // 7 % len(ODD)])
             files = {role: ConfigFile(role, "/x.toml", data)}
             assert all(problem.message for problem in known.check(files))
-            derive(files, known)
+            known.derive(files)
 
 
 @pytest.mark.parametrize(
@@ -1049,7 +1049,7 @@ def test_nothing_that_a_file_may_hold_breaks_the_check(generation: str, role: st
 def test_default_follows_from_other_values(
     base: str, name: str, edits: dict[str, Any], expected: object
 ) -> None:
-    assert configs(CURRENT).values(files_of(base, edits))[name] == expected
+    assert framework(CURRENT).values(files_of(base, edits))[name] == expected
 
 
 @pytest.mark.parametrize(
@@ -1071,7 +1071,7 @@ def test_default_follows_from_other_values(
     ],
 )
 def test_default_of_an_older_generation(name: str, text: str, expected: object) -> None:
-    assert configs(MERGED).values(texts(rl=NEEDED[MERGED, "rl"] + text))[name] == expected
+    assert framework(MERGED).values(texts(rl=NEEDED[MERGED, "rl"] + text))[name] == expected
 
 
 def test_router_needs_a_port_for_its_metrics() -> None:
@@ -1084,7 +1084,7 @@ def test_router_needs_a_port_for_its_metrics() -> None:
     }
     (problem,) = [
         each
-        for each in configs(CURRENT).check({"rl": ConfigFile("rl", "/rl.toml", data)})
+        for each in framework(CURRENT).check({"rl": ConfigFile("rl", "/rl.toml", data)})
         if each.severity == "error"
     ]
     assert "no port for the metrics of the router, which would be 71000: lower it by 5465" in problem.message
@@ -1096,7 +1096,9 @@ def test_rules_follow_the_name_that_the_file_uses() -> None:
                   and each.has("orchestrator.rollouts_per_example"))  # fmt: skip
     for name in ("group_size", "rollouts_per_example"):
         data = {"trainer": {}, "orchestrator": {name: 7}}
-        found = configs(MERGED, {"rl": schema}).check({"rl": ConfigFile("rl", "/rl.toml", data)})
+        found = (
+            framework(MERGED).with_schemas({"rl": schema}).check({"rl": ConfigFile("rl", "/rl.toml", data)})
+        )
         (problem,) = [each for each in found if each.severity == "error"]
         assert f"must be divisible by orchestrator.{name} (7)" in problem.message
         assert problem.instead == {f"orchestrator.{name}": "4 or 8"}

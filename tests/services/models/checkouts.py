@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from tests.fakes.frameworks import answering
 
 from rltui.frameworks.base import Checkout, OwnValidation
 from rltui.frameworks.generic import GENERIC
@@ -53,7 +55,7 @@ MODELS = OwnValidation(
     sources=("src/**/*.py",),
     packages=("prime-rl", "orjson"),
 )
-FRAMEWORK = replace(
+FRAMEWORK = answering(
     GENERIC,
     own_validation=MODELS,
     checkout=Checkout(project="prime-rl", variable="RLTUI_NO_SUCH_VARIABLE", programs=("no-such-program",)),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes.frameworks import answering
 from tests.services.models.checkouts import FRAMEWORK, MODEL, Box
 
 from rltui.core.config_report import Problem
@@ -156,7 +157,7 @@ def test_they_see_no_gpu_and_no_hub(box: Box, ask: Ask, tmp_path: Path) -> None:
 def test_without_checkout_or_models_nobody_is_asked(box: Box, tmp_path: Path) -> None:
     loaded = box.loaded(VALID)
     (box.root / "pyproject.toml").unlink()
-    for framework in (FRAMEWORK, GENERIC, replace(FRAMEWORK, own_validation=None)):
+    for framework in (FRAMEWORK, GENERIC, answering(FRAMEWORK, own_validation=None)):
         with closing(OwnModels(framework, box.root)) as own:
             assert own.problems(loaded) == ()
             assert not own.accepts(loaded)
@@ -218,7 +219,7 @@ def test_a_role_that_cannot_be_imported_leaves_the_others(box: Box) -> None:
     models = {**FRAMEWORK.own_validation.models, "sft": ("prime_rl.configs.sft:SFTConfig",)}  # type: ignore[union-attr]
     validation = replace(FRAMEWORK.own_validation, models=models)  # type: ignore[type-var]
     for _ in range(2):  # asked, then kept
-        with closing(OwnModels(replace(FRAMEWORK, own_validation=validation), box.root)) as own:
+        with closing(OwnModels(answering(FRAMEWORK, own_validation=validation), box.root)) as own:
             assert list(own.schemas([])) == ["rl"]
             assert own.reason is not None
             assert own.reason.startswith("sft: No module named 'prime_rl.configs.sft'")

@@ -11,8 +11,7 @@ from rich.style import Style
 from tests.screen_model import Paint, ScreenModel
 from textual.strip import Strip
 
-from rltui.ui.terminal.cells import Cells
-from rltui.ui.terminal.looks import PLAIN, Look, transition
+from rltui.ui.terminal.cells import PLAIN, Cells, CellStyle, transition
 
 WIDTH, HEIGHT = 24, 5
 COLORS = ColorSystem.TRUECOLOR
@@ -138,7 +137,7 @@ def test_transitions_reach_any_look_from_any_other(seed: int) -> None:
     look = PLAIN
     paint = Paint()
     for _ in range(50):
-        after = Look(rng.choice(colours), rng.choice(colours).replace("3", "4", 1), rng.getrandbits(13))
+        after = CellStyle(rng.choice(colours), rng.choice(colours).replace("3", "4", 1), rng.getrandbits(13))
         sequence = transition(look, after)
         codes = [int(code or 0) for code in sequence[2:-1].split(";")] if sequence else []
         paint = paint.told(codes)
@@ -148,6 +147,6 @@ def test_transitions_reach_any_look_from_any_other(seed: int) -> None:
 
 def test_transition_tells_only_the_difference() -> None:
     background = "48;2;18;18;18"
-    before, after = Look("38;2;1;2;3", background), Look("38;2;4;5;6", background)
+    before, after = CellStyle("38;2;1;2;3", background), CellStyle("38;2;4;5;6", background)
     assert transition(before, after) == "\x1b[38;2;4;5;6m"
     assert transition(after, PLAIN) == "\x1b[m"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rltui.ui.terminal.pacing import (
+from rltui.ui.terminal.driver import (
     FAST_BYTES_PER_S,
     LONGEST_PAUSE_S,
     PATIENCE_S,

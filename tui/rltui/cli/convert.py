@@ -11,9 +11,9 @@ from rltui.cli.parser import tokens
 from rltui.cli.terminal import ask
 from rltui.client import launch, offline
 from rltui.core.api import Request
+from rltui.core.batch import Way
 from rltui.core.config_report import Conversion
 from rltui.errors import ConfigError
-from rltui.frameworks.conversion import Way
 from rltui.services.runs.experiment_files import ExperimentRecord
 
 

@@ -21,7 +21,7 @@ from rltui.core.layout import Layout, needed
 from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.frameworks.generic import GENERIC, fitted
+from rltui.frameworks.generic import GENERIC
 from rltui.services import checkout, layout_files, toml_source
 from rltui.services.config_files import detect, load
 from rltui.services.config_store import ConfigStore
@@ -152,7 +152,7 @@ def check(
     `starting`: what would stand in the way of a start is an error too.
     """
     chosen, layout_file = identify(config_files, layout, framework, workspace=workspace)
-    chosen = fitted(chosen, _layout(layout_file))
+    chosen = chosen.fitted(_layout(layout_file))
     with closing(OwnModels(chosen, workspace or Path.cwd())) as own:
         chosen = own.informed(config_files, ask=with_own)
         store = ConfigStore(list(config_files), chosen)
@@ -199,7 +199,7 @@ def knobs(config_files: tuple[Path, ...], layout: str | None, framework: str | N
     side effects.
     """
     chosen, layout_file = identify(config_files, layout, framework)
-    chosen = fitted(chosen, _layout(layout_file))
+    chosen = chosen.fitted(_layout(layout_file))
     with closing(OwnModels(chosen, Path.cwd())) as own:
         chosen = own.informed(config_files)
     instances = chosen.instances(ConfigStore(list(config_files), chosen).load())
@@ -252,7 +252,7 @@ def plan_record(wish: Wish) -> tuple[ExperimentRecord, EarlierRun | None]:
     workspace = (wish.workspace or Path.cwd()).absolute()
     framework, layout_file = identify(paths_, wish.layout, wish.framework, workspace=workspace)
     layout = _layout(layout_file)
-    framework = fitted(framework, layout)
+    framework = framework.fitted(layout)
     files = ConfigStore(list(paths_), framework).load()
     instances = needed(layout, framework.instances(files))
     layout_files.with_instances(layout, instances, layout_file)  # refused now rather than at the start
@@ -292,7 +292,7 @@ def _output_dir(wish: Wish, workspace: Path, framework: Framework, files: Config
 def _earlier_run(
     wish: Wish, output_dir: Path, layout: Layout, name: str, framework: Framework, files: ConfigFiles
 ) -> EarlierRun | None:
-    folder = RunFolder(output_dir / layout.run_dir, framework.files_of(files))
+    folder = RunFolder(output_dir / layout.run_dir, framework.run_files(files))
     owner = _owner(output_dir, name)
     if not folder.artifacts() and (owner is None or not ControlFolder(output_dir).newest_attempts()):
         return None

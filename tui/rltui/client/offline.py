@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rltui.core.api import ComponentStatus, Orphan, Status
+from rltui.core.batch import Way
 from rltui.core.config_report import Conversion
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.gpu.report import GpuReport
 from rltui.core.layout import ComponentSpec
 from rltui.core.metrics import MetricSeries
 from rltui.errors import ConfigError
-from rltui.frameworks.conversion import Way
 from rltui.services import layout_files, orphans, processes
 from rltui.services.attempt_life import ended_life
 from rltui.services.batch_conversion import conversion

@@ -12,8 +12,7 @@ from rltui.client.offline import open_store
 from rltui.core.layout import Layout
 from rltui.core.template import render
 from rltui.errors import ConfigError
-from rltui.frameworks import overrides
-from rltui.frameworks.base import ConfigFiles, PortKnob, RunContext
+from rltui.frameworks.base import ConfigFiles, PortKnob, RunContext, standing
 from rltui.services import layout_files, processes
 from rltui.services.probes import served_model
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
@@ -34,7 +33,7 @@ def with_ports(record: ExperimentRecord) -> tuple[ExperimentRecord, tuple[str, .
     """
     layout, files = _read(record)
     ports = [item for item in framework_of(record).ports(files) if _takes_options(layout, item)]
-    before = overrides.standing(ports, record.overrides, record.overridden)
+    before = standing(ports, record.overrides, record.overridden)
     taken = _Taken(record)
     chosen: dict[str, int | str] = {}
     notes: list[str] = []
@@ -67,20 +66,20 @@ def listening_ports(record: ExperimentRecord) -> tuple[int, ...]:
     layout, files = _read(record)
     framework = framework_of(record)
     knobs = framework.ports(files)
-    standing = overrides.standing(knobs, record.overrides, record.overridden)
+    still = standing(knobs, record.overrides, record.overridden)
     context = RunContext(
         workspace=record.workspace,
         output_dir=record.output_dir,
         run_dir=record.run_dir,
         name=record.name,
         python=sys.executable,
-        overrides=standing,
+        overrides=still,
     )
     values = framework.template_values(files, context)
     texts = [render(spec.port, values, where=record.layout_file) for spec in layout.component if spec.port]
     named = {int(text) for text in texts if text.isdigit()}
     for item in knobs:
-        named.update(int(standing.get(item.knob, item.port)) + above for above in (0, *item.more))
+        named.update(int(still.get(item.knob, item.port)) + above for above in (0, *item.more))
     return tuple(sorted(named))
 
 

@@ -13,7 +13,6 @@ from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework, RunContext
 from rltui.frameworks.generic import CONFIG
-from rltui.frameworks.resolutions import needed
 
 _OF_THE_BOX = "gpus."
 """Placeholders of devices: what lacks is told with the memory plan."""
@@ -59,4 +58,5 @@ def _is_there(spec: ComponentSpec, values: Mapping[str, TemplateValue], workspac
 
 def _is_made(name: str, framework: Framework, files: ConfigFiles, context: RunContext) -> bool:
     """Whether the framework makes this file as a component starts."""
-    return any(name not in each.optional for each in needed(framework.resolutions(files, context), [name]))
+    found = framework.resolutions(files, context)
+    return any(each.makes([name]) and name not in each.optional for each in found)

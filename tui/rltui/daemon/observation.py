@@ -128,7 +128,7 @@ def _run_files(setup: Setup) -> RunFiles:
     """What the run's files are called, by the config; as usual where that cannot be read."""
     framework = setup.framework
     try:
-        return framework.files_of(
+        return framework.run_files(
             config_files.load([Path(name) for name in setup.record.config_files], framework).files
         )
     except ConfigError:  # told with the first knob table

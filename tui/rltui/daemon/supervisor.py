@@ -7,6 +7,7 @@ import os
 import time
 
 from rltui.core.api import EDITS, Down, Plan, Request, Status
+from rltui.core.batch import Way
 from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.lifecycle import Life
 from rltui.daemon.component import ComponentRunner
@@ -21,7 +22,6 @@ from rltui.daemon.status import StatusBuilder
 from rltui.daemon.tasks import spawn
 from rltui.daemon.transactions import Retries, RollbackWatch, Transactions
 from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.frameworks.conversion import Way
 from rltui.services.batch_conversion import conversion
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import GpuReadings

@@ -1,18 +1,22 @@
-"""What a framework module answers. A module is one frozen `Framework` value plus pure functions."""
+"""What every framework answers: a class whose methods have defaults, and the values that they answer with."""
+
+# ruff: noqa: ARG002 - defaults look at nothing that they are given
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rltui import paths
+from rltui.core.batch import BatchKnobs
 from rltui.core.config_data import edited, value_at
 from rltui.core.config_report import DerivedValue, Problem
 from rltui.core.config_schema import ConfigSchema
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.knobs import Knob, KnobValue
+from rltui.core.layout import Layout
 from rltui.core.metrics import MetricNames
 from rltui.core.plan import RestartRule
 from rltui.core.template import Missing, TemplateValue
@@ -34,6 +38,8 @@ class ConfigFile:
 
 ConfigFiles = Mapping[str, ConfigFile]
 """By role."""
+Parsed = Sequence[tuple[str, Mapping[str, Any]]]
+"""Path and content of some files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +106,6 @@ class PortKnob:
     """Further ports that must be free and move with it, by how much they are above."""
 
 
-def figure(name: str, value: float | str | None, unit: str = "", text: str = "") -> DerivedValue:
-    """A derived figure; `text` is the arithmetic in words."""
-    return DerivedValue(name=name, value=value, unit=unit, text=text)
-
-
 @dataclass(frozen=True, slots=True)
 class Resolution:
     """How files for the framework's programs are made out of what a person wrote.
@@ -143,6 +144,18 @@ class Resolution:
     """What to do where the checkout knows the options of no command, or writes other files."""
     timeout_s: float = 180.0
 
+    def is_many(self, output: str) -> bool:
+        """Whether several files may go by that name, each with its stem behind it."""
+        return any("*" in place.rpartition("/")[2] for place in self.outputs[output])
+
+    def makes(self, wanted: Collection[str]) -> bool:
+        """Whether one of the `wanted` names is among its outputs."""
+        return any(
+            output in wanted
+            or (self.is_many(output) and any(name.startswith(f"{output}.") for name in wanted))
+            for output in self.outputs
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ServiceCall:
@@ -158,23 +171,6 @@ class ServiceCall:
     required: bool = False
     """A failed call fails the plan. Else it is only told: older servers may not know the route."""
     timeout_s: float = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class BatchKnobs:
-    """Names of the knobs that decide how many rollouts make a batch, for the token-batch converter."""
-
-    batch_size: str
-    token_batch_size: str
-    """Empty where a batch is always a number of rollouts."""
-    group_size: str
-    seq_len: str
-    inflight: str | None = None
-    """Needed beside `token_batch_size`; `None` where the framework finds that out by itself."""
-    oversampling: str | None = None
-    """In flight = batch_size * this; only allowed beside `batch_size`."""
-    token_metric: str = ""
-    """Metric whose value per step is the mean number of tokens of an accepted rollout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,114 +241,18 @@ class RunFiles:
     """Folders of `step_<N>` folders that must not outlive a resume: those beyond the step are moved aside."""
 
 
-def no_fit(parsed: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-    """A framework that is only chosen by name."""
-    del parsed
-
-
-def no_problems(files: ConfigFiles) -> tuple[Problem, ...]:
-    """A framework without rules."""
-    del files
-    return ()
-
-
-def nothing_derived(files: ConfigFiles) -> tuple[DerivedValue, ...]:
-    """A framework without derived figures."""
-    del files
-    return ()
-
-
-def no_knobs(files: ConfigFiles) -> tuple[Knob, ...]:
-    """A framework without knobs."""
-    del files
-    return ()
-
-
-def no_defaults(files: ConfigFiles) -> Mapping[str, Any]:
-    """A framework whose defaults do not depend on the files."""
-    del files
-    return {}
-
-
-def no_restart_rules(files: ConfigFiles) -> Sequence[RestartRule]:
-    """A framework whose components restart alone, unless the layout says otherwise."""
-    del files
-    return ()
-
-
-def no_ports(files: ConfigFiles) -> tuple[PortKnob, ...]:
-    """A framework whose ports are what the config says."""
-    del files
-    return ()
-
-
-def no_resolutions(files: ConfigFiles, context: RunContext) -> tuple[Resolution, ...]:
-    """A framework whose programs read what a person wrote."""
-    del files, context
-    return ()
-
-
-def no_instances(files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
-    """A framework whose layouts name every component."""
-    del files
-    return {}
-
-
-def no_calls(files: ConfigFiles, context: RunContext) -> tuple[ServiceCall, ...]:
-    """A framework whose services need nothing said."""
-    del files, context
-    return ()
-
-
-def no_environment(component: str, files: ConfigFiles, context: RunContext) -> Mapping[str, str]:
-    """A framework whose programs get what the layout says."""
-    del component, files, context
-    return {}
-
-
-def nothing_passed(
-    placeholder: str, files: ConfigFiles, context: RunContext
-) -> Mapping[str, Mapping[str, KnobValue]]:
-    """A framework whose programs are told by edited copies of the config, or not at all."""
-    del placeholder, files, context
-    return {}
-
-
-def no_rows(component: str, line: str) -> None:
-    """A framework that writes its metrics to a file."""
-    del component, line
-
-
-def no_engine(files: ConfigFiles) -> EngineMemory | None:
-    """A framework whose configs say nothing of an inference engine."""
-    del files
-    return None
-
-
-def nothing_configured(files: ConfigFiles) -> None:
-    """A framework whose config does not say."""
-    del files
-
-
-@dataclass(frozen=True, slots=True)
 class Framework:
-    """Everything we know of one RL framework in one of its generations."""
+    """Everything we know of one RL framework, in one of its generations where those differ.
+
+    A subclass overrides what differs from here: a framework that is only chosen by name, whose configs say
+    nothing, and whose programs get what the layout says.
+    """
 
     id: str
     title: str
-    layouts: Mapping[str, str]
+    layouts: Mapping[str, str] = {}
     """Role → name of the shipped layout that runs a config with such a file; the first role that is there
     counts."""
-    roles: Callable[[str, Mapping[str, Any]], str | None]
-    """The role of a file (path, content), `None` if it is none of this framework's: detection."""
-    template_values: Callable[[ConfigFiles, RunContext], Mapping[str, TemplateValue]]
-    """Values for the layout's placeholders: `config.<role>`, `port.<component>`, `gpus.<component>` …"""
-    with_schemas: Callable[[Mapping[str, ConfigSchema]], Framework] | None = None
-    """The same, but for files that will be read with these schemas, by role."""
-    fit: Callable[[Sequence[tuple[str, Mapping[str, Any]]]], int | None] = no_fit
-    """How many keys of some files (path, content) it does not know; `None`: they are not for it."""
-    knobs: Callable[[ConfigFiles], tuple[Knob, ...]] = no_knobs
-    """Every value that can be set in these files, those that are turned from day to day first."""
     run_roles: frozenset[str] = frozenset()
     """Ids that the programs which write the run have in layouts. Others are not part of it, unless the layout
     says so."""
@@ -360,59 +260,157 @@ class Framework:
     """Dotted keys, in whatever file, that name the checkpoint to continue from."""
     resume_elsewhere: tuple[str, ...] = ()
     """Dotted keys with which that is no checkpoint in the run's own folder."""
-    renamed: Callable[[ConfigFiles], Mapping[str, str]] = no_defaults
-    """By dotted key of other generations: what to say to who asks for it here."""
-    defaults: Callable[[ConfigFiles], Mapping[str, Any]] = no_defaults
-    """Defaults that follow from other values, by knob name; they go before `Knob.default`."""
     required: tuple[frozenset[str], ...] = ()
     """Roles without which nothing can be run: all of one of these sets, the usual one first."""
-    check: Callable[[ConfigFiles], tuple[Problem, ...]] = no_problems
-    """Types, bounds, unknown keys and cross-knob rules. `Problem.file` is the file's path."""
-    derive: Callable[[ConfigFiles], tuple[DerivedValue, ...]] = nothing_derived
-    companions: Mapping[str, str] = field(default_factory=dict)
+    companions: Mapping[str, str] = {}
     """Further files that are read when they lie beside the config: role → file name."""
-    restart_rules: Callable[[ConfigFiles], Sequence[RestartRule]] = no_restart_rules
-    """Which restarts are legal with this config: applied until nothing changes."""
-    fresh_rules: Callable[[ConfigFiles], Sequence[RestartRule]] = no_restart_rules
-    """Further rules for a run that begins anew although steps were done: services hold what came of those."""
-    ports: Callable[[ConfigFiles], tuple[PortKnob, ...]] = no_ports
-    """Ports that may be chosen anew where they are busy; not those that the config names twice."""
-    output_dir: Callable[[ConfigFiles], str | None] = nothing_configured
-    """The output folder that the config names, relative to the workspace."""
-    max_steps: Callable[[ConfigFiles], int | None] = nothing_configured
-    resolutions: Callable[[ConfigFiles, RunContext], Sequence[Resolution]] = no_resolutions
-    """How the config of each process comes to be. Only those are carried out whose outputs a component's
-    layout entry asks for. None: they read the user's files (copies of them)."""
-    instances: Callable[[ConfigFiles], Mapping[str, tuple[str, ...]]] = no_instances
-    """For `each = "<name>"` in a layout: the instances there are, such as the names of the env servers."""
-    service_calls: Callable[[ConfigFiles, RunContext], tuple[ServiceCall, ...]] = no_calls
-    """What living services must be told before the run's jobs start against them again."""
-    environment: Callable[[str, ConfigFiles, RunContext], Mapping[str, str]] = no_environment
-    """By component id, environment variables that the framework's own launcher would set, or that the config
-    names. The layout's go before them."""
-    passed: Callable[[str, ConfigFiles, RunContext], Mapping[str, Mapping[str, KnobValue]]] = nothing_passed
-    """Role → dotted key → value that goes before the config's where a command has this placeholder."""
-    log_row: Callable[[str, str], Mapping[str, Any] | None] = no_rows
-    """By component id and one line of its output without colours: a row for the metrics, as in a metrics
-    file."""
-    log_mark: str = ""
-    """Text in every line of which `log_row` makes something: others are not even decoded."""
-    batch_knobs: Callable[[ConfigFiles], BatchKnobs | None] = nothing_configured
+    log_mark: str | None = None
+    """Text in every line of which `log_row` makes something: others are not even decoded. `None` where it
+    makes nothing of any."""
     checkout: Checkout | None = None
     own_validation: OwnValidation | None = None
-    engine_memory: Callable[[ConfigFiles], EngineMemory | None] = no_engine
-    """What the inference engine will do with its devices' memory."""
     files: RunFiles = RunFiles()
-    run_files: Callable[[ConfigFiles], RunFiles | None] = nothing_configured
-    """Where the run's files appear with this config, if not as `files` says."""
+    """Where a run leaves its own files, if nothing is known of its config."""
     metrics: MetricNames = MetricNames()
     facts: tuple[Fact, ...] = ()
     failures: Sequence[FailurePattern] = COMMON
     """Texts in a component's output that tell why it failed."""
+    signs: tuple[str, ...] = ()
+    """Names in the output folder, with `/` and wildcards, any of which tells that it wrote a run there."""
 
-    def files_of(self, configs: ConfigFiles) -> RunFiles:
+    # --- detection, and what else decides about the answers ---
+
+    def role(self, path: str, data: Mapping[str, Any]) -> str | None:
+        """The role of a file with this content, `None` if it is none of this framework's."""
+        return None
+
+    def fit(self, parsed: Parsed) -> int | None:
+        """How many keys of the files it does not know; `None`: they are not for it."""
+        return None
+
+    def with_schemas(self, schemas: Mapping[str, ConfigSchema]) -> Framework:
+        """The same, but for files that will be read with these schemas, by role."""
+        return self
+
+    def fitted(self, layout: Layout) -> Framework:
+        """The same, with what only the layout says where the framework says nothing itself."""
+        return self
+
+    # --- what the config files say ---
+
+    def knobs(self, files: ConfigFiles) -> tuple[Knob, ...]:
+        """Every value that can be set in these files, those that are turned from day to day first."""
+        return ()
+
+    def renamed(self, files: ConfigFiles) -> Mapping[str, str]:
+        """By dotted key of other generations: what to say to who asks for it here."""
+        return {}
+
+    def defaults(self, files: ConfigFiles) -> Mapping[str, Any]:
+        """Defaults that follow from other values, by knob name; they go before `Knob.default`."""
+        return {}
+
+    def check(self, files: ConfigFiles) -> tuple[Problem, ...]:
+        """Types, bounds, unknown keys and cross-knob rules. `Problem.file` is the file's path."""
+        return ()
+
+    def derive(self, files: ConfigFiles) -> tuple[DerivedValue, ...]:
+        """Figures that follow from the config."""
+        return ()
+
+    def batch_knobs(self, files: ConfigFiles) -> BatchKnobs | None:
+        """What decides how many rollouts make a batch."""
+        return None
+
+    def engine_memory(self, files: ConfigFiles) -> EngineMemory | None:
+        """What the inference engine will do with its devices' memory."""
+        return None
+
+    def output_dir(self, files: ConfigFiles) -> str | None:
+        """The output folder that the config names, relative to the workspace."""
+        return None
+
+    def max_steps(self, files: ConfigFiles) -> int | None:
+        """Steps of the run."""
+        return None
+
+    def run_files(self, files: ConfigFiles) -> RunFiles:
         """Where a run with these config files leaves its own."""
-        return self.run_files(configs) or self.files
+        return self.files
+
+    # --- how it is run ---
+
+    def template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
+        """Values for the layout's placeholders: `config.<role>`, `port.<component>`, `gpus.<component>` …"""
+        return {}
+
+    def resolutions(self, files: ConfigFiles, context: RunContext) -> Sequence[Resolution]:
+        """How the config of each process comes to be. Only those are carried out whose outputs a component's
+        layout entry asks for. None: they read the user's files (copies of them).
+        """
+        return ()
+
+    def passed(
+        self, placeholder: str, files: ConfigFiles, context: RunContext
+    ) -> Mapping[str, Mapping[str, KnobValue]]:
+        """Role → dotted key → value that goes before the config's where a command has this placeholder."""
+        return {}
+
+    def instances(self, files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
+        """For `each = "<name>"` in a layout: the instances there are, such as the env servers."""
+        return {}
+
+    def environment(self, component: str, files: ConfigFiles, context: RunContext) -> Mapping[str, str]:
+        """Environment variables that the framework's own launcher would give to a component, or that the
+        config names. The layout's go before them.
+        """
+        return {}
+
+    def ports(self, files: ConfigFiles) -> tuple[PortKnob, ...]:
+        """Ports that may be chosen anew where they are busy; not those that the config names twice."""
+        return ()
+
+    def service_calls(self, files: ConfigFiles, context: RunContext) -> tuple[ServiceCall, ...]:
+        """What living services must be told before the run's jobs start against them again."""
+        return ()
+
+    def restart_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
+        """Which restarts are legal with this config: applied until nothing changes. None: components restart
+        alone, unless the layout says otherwise.
+        """
+        return ()
+
+    def fresh_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
+        """Further rules for a run that begins anew although steps were done: services hold what came of
+        those.
+        """
+        return ()
+
+    def log_row(self, component: str, line: str) -> Mapping[str, Any] | None:
+        """A row for the metrics, as in a metrics file, from one line of output without colours."""
+        return None
+
+
+def standing(
+    ports: Sequence[PortKnob], chosen: Mapping[str, int | str], instead_of: Mapping[str, int | str]
+) -> dict[str, int | str]:
+    """Of the values that rltui chose, by knob name, those whose knob still says what it said then.
+
+    Once a person writes another value into the config, that one counts.
+    """
+    return {
+        item.knob: chosen[item.knob]
+        for item in ports
+        if item.knob in chosen and instead_of.get(item.knob) == item.port
+    }
+
+
+def as_passed(files: ConfigFiles) -> ConfigFiles:
+    """What a component got: its copies of the files with what was passed in place of their values."""
+    return {
+        role: replace(file, data=edited(file.data, file.passed)) if file.passed else file
+        for role, file in files.items()
+    }
 
 
 def values_of(knobs: Iterable[Knob], files: ConfigFiles, framework: Framework) -> dict[str, Any]:
@@ -425,11 +423,3 @@ def values_of(knobs: Iterable[Knob], files: ConfigFiles, framework: Framework) -
         default = here[knob.name].default if knob.name in here else None
         values[knob.name] = held if held is not None else defaults.get(knob.name, default)
     return values
-
-
-def as_passed(files: ConfigFiles) -> ConfigFiles:
-    """What a component got: its copies of the files with what was passed in place of their values."""
-    return {
-        role: replace(file, data=edited(file.data, file.passed)) if file.passed else file
-        for role, file in files.items()
-    }

@@ -1,24 +1,34 @@
-"""The frameworks there are, and which one a config belongs to."""
+"""The frameworks there are, and which one a config, or an output folder, belongs to."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
+from fnmatch import fnmatchcase
+from pkgutil import resolve_name
 from typing import Any
 
 from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError
-from rltui.frameworks.base import Checkout, Framework
+from rltui.frameworks.base import Checkout, Framework, Parsed
 
-_OF_PRIME_RL = ("prime-rl", "prime-rl-merged", "prime-rl-split")
-"""Its generations, the newest first."""
-IDS = ("tinyrl", *_OF_PRIME_RL, "generic")
-"""Of all frameworks. `generic` takes any file and is only chosen by a layout."""
+_FRAMEWORKS = {
+    "tinyrl": "rltui.frameworks.tinyrl:TINYRL",
+    "prime-rl": "rltui.frameworks.prime_rl:CURRENT",
+    "prime-rl-merged": "rltui.frameworks.prime_rl:MERGED",
+    "prime-rl-split": "rltui.frameworks.prime_rl:SPLIT",
+    "generic": "rltui.frameworks.generic:GENERIC",
+}
+"""Id → where it is, in the order in which they are asked: of generations the newest first. Each is imported
+where it is asked for: they have schemas and rules that few commands need."""
+IDS = tuple(_FRAMEWORKS)
+LOOKED_INTO = ("logs", "configs", "monitors", "control", "logs/trainer")
+"""Folders whose entries tell who wrote the output folder, besides the folder's own."""
 
 
 class AmbiguousConfigError(ConfigError):
     """Several frameworks would take the files. `candidates` holds their ids, the newest generation first."""
 
-    def __init__(self, paths: Sequence[str], candidates: Sequence[Framework]) -> None:
+    def __init__(self, paths: Collection[str], candidates: Collection[Framework]) -> None:
         super().__init__(
             f"{' and '.join(paths)} could be for {' or '.join(each.title for each in candidates)}",
             details=[f"--framework {each.id}: {each.title}" for each in candidates],
@@ -37,27 +47,20 @@ def get(framework_id: str) -> Framework:
     Raises:
         ConfigError: if there is none.
     """
-    # Each is imported where it is asked for: they have schemas and rules that few commands need.
-    match framework_id:
-        case "tinyrl":
-            from rltui.frameworks.tinyrl import TINYRL
-
-            return TINYRL
-        case "generic":
-            from rltui.frameworks.generic import GENERIC
-
-            return GENERIC
-        case _ if framework_id in _OF_PRIME_RL:
-            from rltui.frameworks.prime_rl import framework
-
-            return framework(framework_id)
-    hint = did_you_mean(framework_id, IDS) or f"there are: {', '.join(IDS)}"
-    raise ConfigError(f"unknown framework {framework_id!r}", hint=hint)
+    if framework_id not in _FRAMEWORKS:
+        hint = did_you_mean(framework_id, IDS) or f"there are: {', '.join(IDS)}"
+        raise ConfigError(f"unknown framework {framework_id!r}", hint=hint)
+    found: Framework = resolve_name(_FRAMEWORKS[framework_id])
+    return found
 
 
-def detect(parsed: Sequence[tuple[str, Mapping[str, Any]]], *, installed: str | None = None) -> Framework:
-    """The framework that the files (path, content) fit: `installed`, the one whose checkout is at hand, where
-    its programs read such files, else the one that knows most of their keys.
+def _every() -> list[Framework]:
+    return [get(name) for name in IDS]
+
+
+def detect(parsed: Parsed, *, installed: str | None = None) -> Framework:
+    """The framework that the files fit: `installed`, the one whose checkout is at hand, where its programs
+    read such files, else the one that knows most of their keys.
 
     Raises:
         AmbiguousConfigError: if several do, and that does not help.
@@ -67,17 +70,16 @@ def detect(parsed: Sequence[tuple[str, Mapping[str, Any]]], *, installed: str | 
     if embedded.fit(parsed) is not None:  # its files have knobs that no other framework knows
         return embedded
     if installed is not None:
-        roles = [get(installed).roles(path, data) for path, data in parsed]
+        roles = [get(installed).role(path, data) for path, data in parsed]
         if None not in roles and len(set(roles)) == len(roles):
             return get(installed)
-    fits = {each.id: each.fit(parsed) for each in map(get, _OF_PRIME_RL)}
-    least = min((each for each in fits.values() if each is not None), default=None)
-    found = [get(name) for name, each in fits.items() if each is not None and each == least]
+    fits = {each: fit for each in _every() if (fit := each.fit(parsed)) is not None}
+    found = [each for each, fit in fits.items() if fit == min(fits.values())]
     if len(found) == 1:
         return found[0]
     if found:
         raise AmbiguousConfigError([path for path, _ in parsed], found)
-    known = ", ".join(f"{framework.id} ({framework.title})" for framework in _detectable())
+    known = ", ".join(f"{each.id} ({each.title})" for each in _every() if each.layouts)
     raise UnknownConfigError(
         "cannot tell which framework this config is for",
         details=[*(f"{path}: {_shape(path, data)}" for path, data in parsed), f"known: {known}"],
@@ -85,21 +87,28 @@ def detect(parsed: Sequence[tuple[str, Mapping[str, Any]]], *, installed: str | 
     )
 
 
-def checkouts() -> tuple[Checkout, ...]:
-    """Of all frameworks that are run from one, each once."""
-    found = (get(name).checkout for name in IDS)
-    return tuple(dict.fromkeys(each for each in found if each is not None))
+def _shape(path: str, data: Mapping[str, Any]) -> str:
+    """What is known of a file that does not fit with the others."""
+    from rltui.frameworks.prime_rl.detection import not_alone
+
+    looks = next((each for each in _every() if each.fit([(path, data)]) == 0), None)
+    if looks is not None:
+        return f"looks like the {looks.role(path, data)} file of {looks.title}"
+    if words := not_alone(path, data):
+        return words
+    return f"has {', '.join(list(data)[:6])}" if data else "is empty"
 
 
-def likely(error: AmbiguousConfigError, parsed: Sequence[tuple[str, Mapping[str, Any]]]) -> str | None:
+def likely(error: AmbiguousConfigError, parsed: Parsed) -> str | None:
     """The candidate to take where no checkout is at hand: for files since summer 2026 the newest."""
     from rltui.frameworks.prime_rl.detection import is_of_summer
 
     return error.candidates[0] if any(is_of_summer(data) for _, data in parsed) else None
 
 
-def _detectable() -> tuple[Framework, ...]:
-    return get("tinyrl"), *map(get, _OF_PRIME_RL)
+def checkouts() -> tuple[Checkout, ...]:
+    """Of all frameworks that are run from one, each once."""
+    return tuple(dict.fromkeys(each.checkout for each in _every() if each.checkout is not None))
 
 
 def layout_for(framework: Framework, roles: Collection[str]) -> str:
@@ -114,14 +123,13 @@ def layout_for(framework: Framework, roles: Collection[str]) -> str:
     raise ConfigError(f"{framework.title} has no layout of its own", hint="name one with --layout")
 
 
-def _shape(path: str, data: Mapping[str, Any]) -> str:
-    """What is known of a file that does not fit with the others."""
-    from rltui.frameworks.prime_rl.detection import not_alone
+def framework_of_tree(names: Collection[str]) -> str | None:
+    """Id of the framework that wrote an output folder with these entries; `None` where nothing tells.
 
-    fits = {each.id: found for each in _detectable() if (found := each.fit([(path, data)])) is not None}
-    best = min(fits, key=lambda name: fits[name], default=None)
-    if best is not None and fits[best] == 0:
-        return f"looks like the {get(best).roles(path, data)} file of {get(best).title}"
-    if words := not_alone(path, data):
-        return words
-    return f"has {', '.join(list(data)[:6])}" if data else "is empty"
+    `names`: relative to the folder, with `/`: its own entries and those of the folders in `LOOKED_INTO`. A
+    folder that was used again holds what an older generation left too: the newest counts.
+    """
+    written = (
+        each.id for each in _every() if any(fnmatchcase(n, sign) for sign in each.signs for n in names)
+    )
+    return next(written, None)

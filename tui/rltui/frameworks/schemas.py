@@ -4,43 +4,26 @@ The schema knows keys, types, defaults, bounds and choices. The overlay knows wh
 key, what it means whatever a release calls it, units, our sentences. Rules compare several keys.
 """
 
+# ruff: noqa: ARG002 - defaults look at nothing that they are given
+
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Any
 
 from rltui.core.config_report import Problem
 from rltui.core.config_schema import ConfigSchema, Reading, Words
 from rltui.core.json_schema import parts
 from rltui.core.knobs import Control, Knob, KnobKind
+from rltui.core.rules import Rule, Values
 from rltui.core.toml.values import TomlValue
-from rltui.frameworks.base import ConfigFile, ConfigFiles
+from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
 
-Severity = Literal["error", "warning", "hint"]
-Values = Mapping[str, Any]
 _REMEMBERED = 8
 """Readings of files that are kept: what is there, what was planned, what runs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A condition over several knobs."""
-
-    key: str
-    """Name of the knob that is blamed."""
-    needs: tuple[str, ...]
-    """Names of all knobs and tables it looks at. It is not asked while one of them has a wrong type or bound,
-    is no key of the schema in force, or is in a table that is none here: one that another member of a union
-    has, or below a value of a wrong type."""
-    fault: Callable[[Values], str | None]
-    """Given every knob's effective value: what is wrong, with both knobs and the nearest valid values. Tables
-    that are there are among the values, also empty ones; ask for them with `get`."""
-    severity: Severity = "error"
-    instead: Mapping[str, Callable[[Values], str]] = field(default_factory=dict)
-    """Further knobs that could be changed instead of `key` → their nearest valid values, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +116,12 @@ class Names:
         self,
         files: ConfigFiles,
         schemas: Mapping[str, ConfigSchema],
-        configs: Configs,
+        framework: SchemaFramework,
         values: Collection[str] = (),
     ) -> None:
         """`values`: names as the files spell them, which go before others that the schemas take too."""
-        self._spaces = {configs.namespace(role): schemas[role] for role in files}
-        self._overlay, self._values = configs.overlay, values
+        self._spaces = {framework.namespaces[role]: schemas[role] for role in files}
+        self._overlay, self._values = framework.overlay, values
 
     @cached_property
     def spelled(self) -> tuple[str | None, ...]:
@@ -179,42 +162,49 @@ class Names:
         return next((self._overlay.gone[each] for each, _ in _ends(key) if each in self._overlay.gone), "")
 
 
-class Configs:
-    """The config files of one framework."""
+class SchemaFramework(Framework):
+    """A framework whose config files have schemas: what it answers about them."""
 
-    def __init__(
-        self,
-        overlay: Overlay,
-        *,
-        schema: Callable[[ConfigFile], ConfigSchema],
-        namespaces: Mapping[str, str],
-        reader: str,
-        free: Collection[str] = (),
-        foreign: Collection[str] = (),
-        switches: Collection[str] = (),
-        readers: Callable[[ConfigFiles], Mapping[str, tuple[str, ...]]] = lambda _: {},
-        rules: Callable[[Names], Sequence[Rule]] = lambda _: (),
-        defaults: Callable[[ConfigFiles, Values, Names], Mapping[str, TomlValue]] = lambda *_: {},
-        further: Callable[[ConfigFiles, Values, Names], Iterable[Problem]] = lambda *_: (),
-    ) -> None:
-        """`schema`: the one in force for a file. `namespaces`: role → what its names begin with.
+    # What differs: `schema`, and the names and methods down to `further`.
 
-        `free`: keys, `[]` for elements, below which another program's config begins. `foreign`: tables whose
-        keys another package defines. `switches`: tables that `true` may stand for. `readers`: by name, what
-        reads a knob of these files besides the overlay's. `defaults`: by name, those that follow from other
-        values, of which faulty ones count as not set. `further`: problems that no rule over single knobs can
-        tell, asked while all values are sound.
-        """
-        self.overlay = overlay
-        self._schema, self._namespaces, self._reader = schema, namespaces, reader
-        self._words = Words(frozenset(free), frozenset(foreign), frozenset(switches))
-        self._readers, self._rules, self._defaults, self._further = readers, rules, defaults, further
+    overlay: Overlay
+    namespaces: Mapping[str, str]
+    """Role → what the names of all keys of that file begin with; empty for the main one."""
+    reader: str
+    """Who reads the files, in words."""
+    free: frozenset[str] = frozenset()
+    """Keys, `[]` for elements, below which another program's config begins."""
+    foreign: frozenset[str] = frozenset()
+    """Tables whose keys another package defines."""
+    switches: frozenset[str] = frozenset()
+    """Tables that `true` may stand for."""
+
+    def __init__(self) -> None:
+        self._words = Words(self.free, self.foreign, self.switches)
         self._read: dict[tuple[object, ...], _Found] = {}
         self._of_schemas: dict[tuple[object, ...], tuple[Rule, ...]] = {}
 
-    def namespace(self, role: str) -> str:
-        """What the names of all keys of that file begin with; empty for the main one."""
-        return self._namespaces.get(role, "")
+    def schema(self, file: ConfigFile) -> ConfigSchema:
+        """The one in force for a file."""
+        raise NotImplementedError
+
+    def rules(self, names: Names) -> Sequence[Rule]:
+        """Between knobs; they are left out where a key that they look at is not in the schema in force."""
+        return ()
+
+    def readers(self, files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
+        """By name, what reads a knob of these files besides the overlay's."""
+        return {}
+
+    def following(self, files: ConfigFiles, values: Values, names: Names) -> Mapping[str, TomlValue]:
+        """By name, defaults that follow from other values, of which faulty ones count as not set."""
+        return {}
+
+    def further(self, files: ConfigFiles, values: Values, names: Names) -> Iterable[Problem]:
+        """Problems that no rule over single knobs can tell, asked while all values are sound."""
+        return ()
+
+    # --- what follows from them ---
 
     def names(self, files: ConfigFiles) -> Names:
         """What things are called in these files."""
@@ -243,8 +233,7 @@ class Configs:
         meaning is then not among them.
         """
         found = self._found(files)
-        problems = (problem for each in found.readings.values() for problem in each.problems)
-        is_refused = any(problem.severity == "error" for problem in problems)
+        is_refused = any(problem.severity == "error" for problem in found.problems)
         return None if found.faulty or is_refused else found.values
 
     def sound_value(self, files: ConfigFiles, name: str) -> TomlValue:
@@ -255,10 +244,9 @@ class Configs:
     def check(self, files: ConfigFiles) -> tuple[Problem, ...]:
         """Keys, types and bounds, then rules between knobs, then what concerns whole tables."""
         found = self._found(files)
-        problems = [problem for each in found.readings.values() for problem in each.problems]
         rules = [*self._of_rules(files, found)]
-        if not any(problem.severity == "error" for problem in (*problems, *rules)):
-            rules += self._further(files, found.values, found.names)
+        if not any(problem.severity == "error" for problem in (*found.problems, *rules)):
+            rules += self.further(files, found.values, found.names)
         others = {files[role].path for role, each in found.readings.items() if each.may_be_other}
         rules = [
             each.model_copy(update={"severity": "warning"})
@@ -266,7 +254,7 @@ class Configs:
             else each
             for each in rules
         ]
-        return (*problems, *rules)
+        return (*found.problems, *rules)
 
     def _of_rules(self, files: ConfigFiles, found: _Found) -> Iterator[Problem]:
         for rule in self._in_force(found):
@@ -284,17 +272,17 @@ class Configs:
         """The rules whose keys are all there. Equal for files with the same schemas and spellings."""
         key = (*found.schemas.items(), *found.names.spelled)
         if key not in self._of_schemas:
-            rules, has = self._rules(found.names), found.names.has
+            rules, has = self.rules(found.names), found.names.has
             self._of_schemas[key] = tuple(rule for rule in rules if all(map(has, (rule.key, *rule.needs))))
             _forget_oldest(self._of_schemas)
         return self._of_schemas[key]
 
     def _path(self, name: str, files: ConfigFiles) -> str:
-        by_space = {self.namespace(role): file.path for role, file in files.items()}
+        by_space = {self.namespaces.get(role, ""): file.path for role, file in files.items()}
         return by_space.get(name.partition(".")[0]) or by_space.get("") or next(iter(by_space.values()))
 
     def _found(self, files: ConfigFiles) -> _Found:
-        known = {role: file for role, file in files.items() if role in self._namespaces}
+        known = {role: file for role, file in files.items() if role in self.namespaces}
         key = tuple((role, file.path, id(file.data)) for role, file in known.items())
         found = self._read.pop(key, None)  # what is kept holds the data, so that no other can have its id
         self._read[key] = found = self._make(known) if found is None else found
@@ -302,17 +290,17 @@ class Configs:
         return found
 
     def _make(self, files: ConfigFiles) -> _Found:
-        schemas = {role: self._schema(file) for role, file in files.items()}
+        schemas = {role: self.schema(file) for role, file in files.items()}
         plain = Names(files, schemas, self)
         readings = {
             role: schemas[role].read(
-                file.data, role=role, path=file.path, namespace=self.namespace(role), reader=self._reader,
-                words=replace(self._words, said=partial(self._said, self.namespace(role), plain)),
+                file.data, role=role, path=file.path, namespace=self.namespaces[role], reader=self.reader,
+                words=replace(self._words, said=partial(self._said, self.namespaces[role], plain)),
             )
             for role, file in files.items()
         }  # fmt: skip
         found = [*(knob for each in readings.values() for knob in each.knobs), *self._any_keys(files, plain)]
-        knobs = self._with_overlay(found, self._readers(files))
+        knobs = self._with_overlay(found, self.readers(files))
         values = {name: value for each in readings.values() for name, value in each.values.items()}
         held = {name for each in readings.values() for name in each.held}
         faulty = {name for each in readings.values() for name in each.faulty}
@@ -326,7 +314,7 @@ class Configs:
                 defaults |= dict.fromkeys(following, values[shared])
         values |= defaults
         sound = {name: None if name in faulty else value for name, value in values.items()}
-        follow = self._defaults(files, sound, names)
+        follow = self.following(files, sound, names)
         defaults |= {name: value for name, value in follow.items() if name in values}
         values |= {name: value for name, value in defaults.items() if name not in held}
         return _Found(files, schemas, readings, names, knobs, values, defaults, frozenset(faulty))
@@ -337,7 +325,7 @@ class Configs:
 
     def _any_keys(self, files: ConfigFiles, names: Names) -> Iterator[Knob]:
         """Knobs of the overlay in tables that take any key."""
-        roles = {self.namespace(role): role for role in files}
+        roles = {self.namespaces[role]: role for role in files}
         for concept in self.overlay.concepts.values():
             there = (key for key in concept.keys if names.has(key.rpartition(".")[0]) and not names.has(key))
             if concept.kind is not None and (name := next(there, None)) is not None:
@@ -386,3 +374,8 @@ class _Found:
     values: Values
     defaults: Mapping[str, TomlValue]
     faulty: frozenset[str]
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """With keys, types and bounds."""
+        return tuple(problem for each in self.readings.values() for problem in each.problems)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from rltui.core.batch import Way, convert, other_way
 from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.metrics import MetricSeries
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.frameworks.conversion import Way, convert, other_way
 
 
 def conversion(

@@ -85,7 +85,7 @@ def load(paths: Sequence[Path], framework: Framework) -> LoadedFiles:
     sources: dict[str, Source] = {}
     for path in paths:
         source = toml_source.read(path)
-        role = framework.roles(str(source.path), source.data)
+        role = framework.role(str(source.path), source.data)
         if role is None:
             raise ConfigError(
                 f"{path} is not a config file of {framework.title}", hint="see its example files"
@@ -144,7 +144,7 @@ def read_snapshot(folder: Path, framework: Framework) -> LoadedFiles:
         ConfigError: if one was damaged since.
     """
     sources = [toml_source.read(path) for path in sorted(folder.glob("*.toml"))]
-    roles = (framework.roles(str(source.path), source.data) or source.path.stem for source in sources)
+    roles = (framework.role(str(source.path), source.data) or source.path.stem for source in sources)
     return LoadedFiles(dict(zip(roles, sources, strict=True)), _read_passed(folder))
 
 

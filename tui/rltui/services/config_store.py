@@ -10,14 +10,14 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
+from rltui.core.batch import other_way
 from rltui.core.config_report import DerivedValue, KnobInfo, KnobTable, PendingKnob, Problem
 from rltui.core.knobs import Knob, KnobValue, resolve_edits
 from rltui.core.metrics import large_step
 from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework, as_passed, values_of
-from rltui.frameworks.conversion import other_way
-from rltui.frameworks.other_keys import above, added_knob
+from rltui.frameworks.generic import above, added_knob
 from rltui.services import config_files, toml_source
 from rltui.services.atomic_write import Change, ForeignSaveError, replace_files
 from rltui.services.config_files import LoadedFiles

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from rltui.core.knobs import Knob
 from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.frameworks.generic import ANY_COMPONENT
-from rltui.frameworks.other_keys import other_knobs
+from rltui.frameworks.generic import ANY_COMPONENT, other_knobs
 from rltui.services.knob_rows import Running
 
 _REMEMBERED = 4

@@ -18,10 +18,16 @@ from rltui.core.knobs import KnobValue
 from rltui.core.layout import PROBES, GpuSourceSpec, Layout, Ready, address_fault
 from rltui.core.template import Missing, TemplateValue, placeholders, render, render_arguments
 from rltui.errors import ConfigError
-from rltui.frameworks import overrides
-from rltui.frameworks.base import ConfigFiles, Framework, Resolution, RunContext, ServiceCall, values_of
+from rltui.frameworks.base import (
+    ConfigFiles,
+    Framework,
+    Resolution,
+    RunContext,
+    ServiceCall,
+    standing,
+    values_of,
+)
 from rltui.frameworks.generic import CONFIG
-from rltui.frameworks.resolutions import needed
 from rltui.services.checkout import run_prefix
 from rltui.services.gpu.cuda import (
     DEVICE_ORDER,
@@ -127,7 +133,7 @@ class Launcher:
         names = placeholders((*spec.command, *spec.env.values(), spec.cwd))
         wanted = [name.removeprefix(CONFIG) for name in names if name.startswith(CONFIG)]
         context = self._context(files, _Start(resume_step, run_id))
-        return needed(self._framework.resolutions(files, context), wanted)
+        return [each for each in self._framework.resolutions(files, context) if each.makes(wanted)]
 
     def passed(
         self, component: str, files: ConfigFiles, *, resume_step: int | None, run_id: str
@@ -268,9 +274,7 @@ class Launcher:
             resolved=dict(start.resolved),
             made={name: _made(Path(path)) for name, path in start.resolved},
             resume_step=start.resume_step,
-            overrides=overrides.standing(
-                self._framework.ports(files), self._record.overrides, self._record.overridden
-            ),
+            overrides=standing(self._framework.ports(files), self._record.overrides, self._record.overridden),
             cuda_devices=usable_devices(seen.by_uuid, python=sys.executable),
             devices=seen.by_number,
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 from rltui.core.lines import decode_line, plain_text
 from rltui.core.metrics import MetricSeries
-from rltui.frameworks.base import Framework, no_rows
+from rltui.frameworks.base import Framework
 from rltui.services.journal_file import read_journal
 from rltui.services.logs.growing_file import AppendedLines, JsonLines
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
@@ -118,8 +118,8 @@ class RunMetrics:
         """
         self._rows_in_file = JsonLines(*places)
         self._in_file: set[str] = set()
-        prints = framework.log_row is not no_rows
-        self._printed = LogMetrics(framework.log_row, framework.log_mark) if prints else None
+        mark = framework.log_mark
+        self._printed = None if mark is None else LogMetrics(framework.log_row, mark)
         self._logs, self._earlier_logs = logs, earlier_logs
         self._known: dict[str, None] = {}
         self.restarted = False

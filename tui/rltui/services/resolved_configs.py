@@ -23,7 +23,6 @@ from rltui.core.text import duration
 from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Resolution
-from rltui.frameworks.resolutions import is_many
 from rltui.services import outside
 from rltui.services.own_files import write_atomically
 
@@ -227,7 +226,7 @@ def _collect(resolution: Resolution, scratch: Path, made: Path) -> None:
                 hint=resolution.unsupported or "does this layout suit the config?",
             )
         for path in found:
-            full_name = f"{name}.{path.stem}" if is_many(resolution, name) else name
+            full_name = f"{name}.{path.stem}" if resolution.is_many(name) else name
             data = replaced(read_made(path), texts)
             text = json.dumps(data, indent=2) if path.suffix == ".json" else _toml(data)
             output = made / f"{full_name}{path.suffix}"
@@ -253,7 +252,7 @@ def _share(resolution: Resolution, kept: Path) -> None:
     for name, place in resolution.shared.items():
         target = Path(place)
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        many = is_many(resolution, name)
+        many = resolution.is_many(name)
         for path in kept.glob(f"{glob.escape(name)}{'.*' if many else ''}{target.suffix}"):
             own = target.name.replace("*", path.stem.removeprefix(f"{name}."))
             write_atomically(target.with_name(own), path.read_bytes())

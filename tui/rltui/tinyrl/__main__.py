@@ -9,12 +9,10 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from types import FrameType
 
-from rltui.tinyrl.arguments import parse_arguments
-from rltui.tinyrl.config import RlConfig
-from rltui.tinyrl.config_file import describe_keys, load_config
+from rltui.tinyrl.config import RlConfig, SftConfig
+from rltui.tinyrl.config_file import describe_keys, load_config, parse_arguments
 from rltui.tinyrl.errors import TinyrlError
 from rltui.tinyrl.log_lines import warning
-from rltui.tinyrl.sft_config import SftConfig
 
 _PROGRAMS = {
     "inference": "serve the model over HTTP",

@@ -1,27 +1,47 @@
-"""Knobs of the merged `rl.toml`, with the names and meanings of prime-rl's spring 2026 generation."""
+"""Knobs of the merged `rl.toml`, with the names and meanings of prime-rl's spring 2026 generation, and of
+`sft.toml`: the warm-up that gives RL something to improve.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from rltui.tinyrl.rules import rl_problems
+from rltui.core.rules import Rule, Values
+from rltui.tinyrl.rules import SHARED, following, rl_rules, sft_rules
 
 
-class Section(BaseModel):
+class ConfigTable(BaseModel):
     """A table; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True, protected_namespaces=())
 
 
-class ModelSection(Section):
+def _values(name: str, value: object) -> Iterator[tuple[str, Any]]:
+    """By dotted name, everything in a dumped config, its tables too."""
+    yield name, value
+    table = dict(enumerate(value)) if isinstance(value, list) else value
+    for key, each in table.items() if isinstance(table, dict) else ():
+        yield from _values(f"{name}.{key}".lstrip("."), each)
+
+
+def _refuse(rules: Iterable[Rule], values: Values) -> None:
+    errors = (rule.fault(values) for rule in rules if rule.severity == "error")
+    if problems := [problem for problem in errors if problem]:
+        raise ValueError("\n".join(problems))
+
+
+class ModelSection(ConfigTable):
     name: str = "outputs/reverse-text-sft"
     """Folder of the model that is trained; the sft step makes it where it is missing. It holds config.json,
     weights and tokenizer, and is relative to the working directory."""
 
 
-class CkptSection(Section):
+class CkptSection(ConfigTable):
     interval: int = Field(default=10, ge=1)
     """Write a checkpoint every so many steps; without the table [ckpt] there are none."""
     resume_step: int | None = Field(default=None, ge=-1)
@@ -30,7 +50,7 @@ class CkptSection(Section):
     """How many checkpoints are kept; without it, all."""
 
 
-class SamplingSection(Section):
+class SamplingSection(ConfigTable):
     temperature: float = Field(default=1.0, ge=0.0)
     """Spread of sampling: 1 follows the model's own probabilities, 0 always takes the likeliest. With 0 no
     group differs in reward, so nothing is learned."""
@@ -38,20 +58,20 @@ class SamplingSection(Section):
     """Longest completion that is generated. Tokens are characters for the demo's tokenizer."""
 
 
-class ClientSection(Section):
+class ClientSection(ConfigTable):
     base_url: str | None = None
     """Address of the inference server; without it, the one that inference.server says. It must name the port
     of that."""
 
 
-class EnvArgs(Section):
+class EnvArgs(ConfigTable):
     min_chars: int = Field(default=4, ge=1)
     """Shortest text to reverse, in characters."""
     max_chars: int = Field(default=7, ge=1)
     """Longest text to reverse, in characters."""
 
 
-class EnvSection(Section):
+class EnvSection(ConfigTable):
     id: str = "reverse-text"
     """Which environment; `reverse-text` is the one there is."""
     name: str | None = None
@@ -60,7 +80,7 @@ class EnvSection(Section):
     """The environment's own arguments."""
 
 
-class OrchestratorSection(Section):
+class OrchestratorSection(ConfigTable):
     batch_size: int | None = Field(default=None, ge=1)
     """Rollouts (sampled answers) per step; more give a steadier gradient and a slower step. 128 where
     token_batch_size is not set either."""
@@ -89,12 +109,12 @@ class OrchestratorSection(Section):
     """The environment, as `[[orchestrator.env]]`."""
 
 
-class TrainerModelSection(Section):
+class TrainerModelSection(ConfigTable):
     seq_len: int | None = Field(default=None, ge=1)
     """Tokens of one packed micro-batch; at least orchestrator.seq_len."""
 
 
-class OptimSection(Section):
+class OptimSection(ConfigTable):
     lr: float = Field(default=3e-4, ge=0.0)
     """Learning rate: how far a step goes."""
     weight_decay: float = Field(default=0.01, ge=0.0)
@@ -105,19 +125,19 @@ class OptimSection(Section):
     """How long AdamW remembers squared gradients."""
 
 
-class SchedulerSection(Section):
+class SchedulerSection(ConfigTable):
     warmup_steps: int = Field(default=5, ge=0)
     """Steps over which the learning rate rises to its full size."""
 
 
-class LossSection(Section):
+class LossSection(ConfigTable):
     mask_ratio_low: float = Field(default=0.125, ge=0.0)
     """Tokens that the policy has become less likely to choose than this factor are left out."""
     mask_ratio_high: float = Field(default=8.0, ge=0.0)
     """Tokens that the policy has become more likely to choose than this factor are left out."""
 
 
-class TrainerSection(Section):
+class TrainerSection(ConfigTable):
     max_async_level: int | None = Field(default=None, ge=0)
     """The shared max_async_level for the trainer alone; must equal the orchestrator's."""
     model: TrainerModelSection = TrainerModelSection()
@@ -130,19 +150,19 @@ class TrainerSection(Section):
     """Which tokens count."""
 
 
-class ServerSection(Section):
+class ServerSection(ConfigTable):
     host: str = "127.0.0.1"
     """Address that the inference server listens on."""
     port: int = Field(default=8000, ge=1, le=65535)
     """TCP port of the inference server."""
 
 
-class InferenceModelSection(Section):
+class InferenceModelSection(ConfigTable):
     max_model_len: int = Field(default=128, ge=2)
     """Longest prompt plus completion that the server accepts."""
 
 
-class InferenceSection(Section):
+class InferenceSection(ConfigTable):
     gpu_memory_utilization: float = Field(default=0.9, gt=0.0, le=1.0)
     """Share of a GPU's memory that inference takes for itself; a trainer on the same GPU needs the rest.
     Without a GPU it has no effect."""
@@ -154,7 +174,7 @@ class InferenceSection(Section):
     """Sizes."""
 
 
-class RlConfig(Section):
+class RlConfig(ConfigTable):
     """All of `rl.toml`; every program reads the same file."""
 
     output_dir: Path = Path("outputs/reverse-text")
@@ -180,21 +200,25 @@ class RlConfig(Section):
 
     @model_validator(mode="after")
     def _resolve(self) -> RlConfig:
-        orchestrator, trainer = self.orchestrator, self.trainer
-        problems = rl_problems(self)
-        if problems:
-            raise ValueError("\n".join(problems))
-        if orchestrator.batch_size is None and orchestrator.token_batch_size is None:
-            orchestrator.batch_size = 128
-        orchestrator.seq_len = orchestrator.seq_len or self.seq_len
-        trainer.model.seq_len = trainer.model.seq_len or self.seq_len
+        values = dict(_values("", self.model_dump(mode="json")))
+        for shared, names in SHARED.items():
+            self._fill(values, dict.fromkeys(names, values[shared]))
+        self._fill(values, following(values))
+        _refuse(rl_rules(), values)
         return self
+
+    def _fill(self, values: dict[str, Any], found: Mapping[str, Any]) -> None:
+        """Set those of the knobs that are not set."""
+        for name, value in found.items():
+            if values[name] is None:
+                values[name] = value
+                *tables, key = name.split(".")
+                setattr(reduce(getattr, tables, self), key, value)
 
     @property
     def async_level(self) -> int:
         """How many steps the orchestrator may be ahead."""
-        own = self.orchestrator.max_async_level
-        return self.max_async_level if own is None else own
+        return self.orchestrator.max_async_level or 0
 
     @property
     def base_url(self) -> str:
@@ -207,12 +231,77 @@ class RlConfig(Section):
     @property
     def inflight_limit(self) -> int:
         """Rollouts that may be in flight."""
-        orchestrator = self.orchestrator
-        if orchestrator.max_inflight_rollouts is not None:
-            return orchestrator.max_inflight_rollouts
-        return int((orchestrator.batch_size or 128) * (orchestrator.oversampling_factor or 1.0))
+        limit = self.orchestrator.max_inflight_rollouts
+        assert limit is not None, "it follows from the batch"
+        return limit
 
     @property
     def resume_step(self) -> int:
         """0 for the beginning, -1 for the latest checkpoint."""
         return self.ckpt.resume_step or 0 if self.ckpt else 0
+
+
+class SftModelSection(ConfigTable):
+    hidden_size: int = Field(default=96, ge=4)
+    """Width of the new model."""
+    intermediate_size: int = Field(default=192, ge=4)
+    """Width of its feed-forward layers."""
+    num_hidden_layers: int = Field(default=3, ge=1)
+    """Number of its layers."""
+    num_attention_heads: int = Field(default=4, ge=1)
+    """Attention heads per layer."""
+    max_position_embeddings: int = Field(default=512, ge=8)
+    """Longest sequence that the new model takes."""
+
+
+class DataSection(ConfigTable):
+    batch_size: int = Field(default=64, ge=1)
+    """Examples per optimizer step."""
+    micro_batch_size: int = Field(default=64, ge=1)
+    """Examples computed at once; batch_size is reached in several such rounds."""
+    seq_len: int = Field(default=128, ge=1)
+    """Longest example."""
+    min_chars: int = Field(default=4, ge=1)
+    """Shortest text to reverse."""
+    max_chars: int = Field(default=7, ge=1)
+    """Longest text to reverse."""
+    give_up_frac: float = Field(default=0.6, ge=0.0, le=1.0)
+    """Share of examples that give up after two letters: the bad habit that RL then has to break."""
+
+
+class SftOptimSection(ConfigTable):
+    lr: float = Field(default=3e-3, ge=0.0)
+    """Learning rate of the warm-up; it falls to zero."""
+    weight_decay: float = Field(default=0.01, ge=0.0)
+    """Pull of all weights towards zero."""
+    max_norm: float = Field(default=1.0, ge=0.0)
+    """Longer gradients are scaled down to this norm."""
+
+
+class SftSchedulerSection(ConfigTable):
+    warmup_steps: int = Field(default=20, ge=0)
+    """Steps over which the learning rate rises to its full size."""
+
+
+class SftConfig(ConfigTable):
+    """All of `sft.toml`."""
+
+    output_dir: Path = Path("outputs/reverse-text-sft")
+    """The model folder; it appears whole, after the last step."""
+    max_steps: int = Field(default=380, ge=1)
+    """Optimizer steps of the warm-up."""
+    seed: int = Field(default=0, ge=0)
+    """Start of all random numbers: same seed, same model."""
+    model: SftModelSection = SftModelSection()
+    """Architecture of the new model."""
+    data: DataSection = DataSection()
+    """Synthetic demonstrations."""
+    optim: SftOptimSection = SftOptimSection()
+    """Optimizer."""
+    scheduler: SftSchedulerSection = SftSchedulerSection()
+    """Learning rate over time."""
+
+    @model_validator(mode="after")
+    def _check(self) -> SftConfig:
+        _refuse(sft_rules(""), dict(_values("", self.model_dump(mode="json"))))
+        return self

@@ -10,11 +10,11 @@ import torch
 from torch.nn import functional
 
 from rltui.tinyrl import log_lines, reverse_text
+from rltui.tinyrl.config import DataSection, SftConfig
 from rltui.tinyrl.files import new_model_folder
 from rltui.tinyrl.host_memory import device, peak_gib, total_gib
 from rltui.tinyrl.metrics import log_metrics
 from rltui.tinyrl.model import CausalModel, ModelShape
-from rltui.tinyrl.sft_config import DataSection, SftConfig
 from rltui.tinyrl.tokenizer import ASSISTANT, END, PAD, USER, VOCAB_SIZE, ChatTokenizer, write_tokenizer
 from rltui.tinyrl.weights import write_model_files
 

@@ -23,10 +23,11 @@ from rltui.core.layout import Screen as ScreenLayout
 from rltui.errors import RltuiError
 from rltui.ui.alerts import desktop_notification, rings
 from rltui.ui.palette import ActionCommands, Palette
-from rltui.ui.screens.leave_dialog import LeaveDialog
+from rltui.ui.screens.dialogs import LeaveDialog
 from rltui.ui.screens.overview import Overview
 from rltui.ui.terminal.driver import TerminalDriver
 from rltui.ui.text import clean, clean_line
+from rltui.ui.widgets.knob_table import unwritten
 
 RECONNECT_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Pauses between attempts to reach the supervisor; the last one repeats."""
@@ -45,13 +46,10 @@ class RltuiApp(App[None], inherit_bindings=False):
     NOTIFICATION_TIMEOUT = 4
     COMMANDS: ClassVar = {ActionCommands}
     CSS_PATH: ClassVar = [
-        "widgets/header_bar.tcss",
-        "widgets/key_bar.tcss",
-        "widgets/component_pane.tcss",
-        "widgets/log_file_pane.tcss",
+        "widgets/bars.tcss",
+        "widgets/panes.tcss",
         "widgets/gpu_panel.tcss",
         "widgets/knob_table.tcss",
-        "widgets/orphan_bar.tcss",
         "screens/overview.tcss",
     ]
 
@@ -189,11 +187,11 @@ class RltuiApp(App[None], inherit_bindings=False):
 
     def action_detach(self) -> None:
         """Leave; asks first where that loses edits that are not written."""
-        unwritten = self._overview.desk.unwritten
-        if not unwritten:
+        lost = unwritten(self._overview.desk)
+        if not lost:
             self._leave()
         elif not isinstance(self.screen, LeaveDialog):
-            self.push_screen(LeaveDialog(unwritten), lambda leave: self._leave() if leave else None)
+            self.push_screen(LeaveDialog(lost), lambda leave: self._leave() if leave else None)
 
     def _leave(self) -> None:
         if self._exit:  # `q` twice in haste would be told as two errors

@@ -9,9 +9,8 @@ from rltui.client.protocol import Experiment
 from rltui.core.api import ALIVE_STATES, Request
 from rltui.core.config_report import KnobInfo
 from rltui.ui import requests
-from rltui.ui.config_desk import ConfigDesk
-from rltui.ui.experiment_screen import ExperimentScreen
-from rltui.ui.one_request import run_alone
+from rltui.ui.requests import ExperimentScreen, run_alone
+from rltui.ui.shared import ConfigDesk
 
 if TYPE_CHECKING:
     from rltui.ui.config_work import ConfigWork

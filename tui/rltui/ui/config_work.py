@@ -9,15 +9,11 @@ from textual.app import SuspendNotSupported
 from rltui.core.api import Plan, Request, RollbackOffer
 from rltui.core.config_report import KnobInfo
 from rltui.errors import ConflictError, RltuiError
-from rltui.ui.config_desk import ConfigDesk, TextDraft
 from rltui.ui.requests import done_text, show_error
-from rltui.ui.screens.choice_menu import ChoiceMenu
-from rltui.ui.screens.config_review import ConfigReview, Question
-from rltui.ui.screens.conflict_dialog import ConflictDialog
-from rltui.ui.screens.converter import ConverterDialog
-from rltui.ui.screens.edit_again import EditAgain
+from rltui.ui.screens.config_dialogs import ConfigReview, ConflictDialog, ConverterDialog, Question
+from rltui.ui.screens.dialogs import ChoiceMenu, EditAgain, PendingDialog
 from rltui.ui.screens.knob_editor import KnobEditor
-from rltui.ui.screens.pending_dialog import PendingDialog
+from rltui.ui.shared import ConfigDesk, TextDraft
 from rltui.ui.text import clean, clean_line
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits
 from textual.css.query import NoMatches
 
 from rltui.ui.actions import ACTIONS, Action, key_text
-from rltui.ui.screens.dialog import AnsweredOnce
+from rltui.ui.screens.dialogs import AnsweredOnce
 
 _gather_commands = unwrap(CommandPalette._gather_commands)  # noqa: SLF001 - overridden below
 

@@ -6,42 +6,23 @@ What a file may hold is asked of the checkout's own models, or told by the schem
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
+from typing import Any
 
+from rltui.core.batch import BatchKnobs
+from rltui.core.config_report import DerivedValue, Problem
 from rltui.core.config_schema import ConfigSchema
-from rltui.frameworks.base import Framework, OwnValidation
-from rltui.frameworks.prime_rl import figures, generation, run_files
-from rltui.frameworks.prime_rl.checkout import CHECKOUT, PACKAGES, SOURCES
-from rltui.frameworks.prime_rl.config_values import max_steps
-from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, PARTS, SPLIT, configs
-from rltui.frameworks.prime_rl.detection import fit_in, role_in
-from rltui.frameworks.prime_rl.env_servers import instances
-from rltui.frameworks.prime_rl.failures import FAILURES
-from rltui.frameworks.prime_rl.launch import RUN_ROLES, Running
-from rltui.frameworks.prime_rl.log_lines import FACTS, MARK, log_row
+from rltui.core.rules import Rule, Values
+from rltui.core.toml.values import TomlValue
+from rltui.frameworks.base import ConfigFile, ConfigFiles, OwnValidation, Parsed
+from rltui.frameworks.prime_rl import configs, detection, figures, generation, log_lines, values
+from rltui.frameworks.prime_rl.generation import Generation
+from rltui.frameworks.prime_rl.launch import Launch
+from rltui.frameworks.prime_rl.rules import rules
+from rltui.frameworks.prime_rl.tables import table_problems
+from rltui.frameworks.schemas import Names
 
-_TITLES = {
-    SPLIT: "prime-rl, three files (2025)",
-    MERGED: "prime-rl, one file (until August 2026)",
-    CURRENT: "prime-rl (August 2026 on)",
-}
-_LAYOUTS = {
-    SPLIT: {"orchestrator": "prime-rl-split", "sft": "prime-rl-sft"},
-    MERGED: {"rl": "prime-rl-merged", "sft": "prime-rl-sft"},
-    CURRENT: {"rl": "prime-rl", "sft": "prime-rl-sft"},
-}
-_RUNNING = {
-    SPLIT: Running(generation.SPLIT, run_files.SPLIT_RL, run_files.SPLIT_SFT),
-    MERGED: Running(generation.MERGED, run_files.MERGED_RL, run_files.MERGED_SFT),
-    CURRENT: Running(generation.CURRENT, run_files.CURRENT_RL, run_files.CURRENT_SFT),
-}
-_RESUMED = {
-    SPLIT: generation.SPLIT.resume_cleared,
-    MERGED: generation.MERGED.resume_cleared,
-    CURRENT: tuple(f"{table}.step" for table in generation.CURRENT.resume_cleared),
-}
 _SFT = "prime_rl.trainer.sft.config:SFTTrainerConfig"
 _MODELS = {
     "rl": ("prime_rl.configs.rl:RLConfig", "prime_rl.rl:RLConfig"),
@@ -55,49 +36,79 @@ _MODELS_OF_2025 = {
 }
 
 
-@cache
-def framework(name: str) -> Framework:
-    """A generation by its id."""
-    return _with_schemas(name, MappingProxyType({}))
+class PrimeRl(Launch):
+    """One generation; `schemas`, by role, are those of the checkout that will read the files."""
+
+    overlay, reader = configs.OVERLAY, "prime-rl"
+    free, foreign, switches = configs.FREE, configs.FOREIGN, configs.SWITCHES
+    checkout = detection.CHECKOUT
+    log_mark, facts, failures = log_lines.MARK, log_lines.FACTS, log_lines.FAILURES
+
+    def __init__(self, g: Generation, schemas: Mapping[str, ConfigSchema] = MappingProxyType({})) -> None:
+        super().__init__(g)
+        self.id, self.title, self.layouts, self.signs = g.id, g.title, g.layouts, g.signs
+        self._schemas = schemas
+        if g.has_launchers:
+            self.namespaces = {"rl": "", "sft": "sft"}
+            self.required = (frozenset({"rl"}), frozenset({"sft"}))
+            self.resume_elsewhere = ("ckpt.output_dir", "resume.dir")
+        else:
+            self.namespaces = {role: role for role in (*configs.PARTS, "sft")}
+            self.required = (frozenset(configs.PARTS), frozenset({"sft"}))
+        cleared = g.resume_cleared
+        self.resume_keys = tuple(f"{table}.step" for table in cleared) if g.run_folders else cleared
+        models = _MODELS if g.has_launchers else _MODELS_OF_2025
+        self.own_validation = OwnValidation(models, detection.SOURCES, detection.PACKAGES)
+
+    def role(self, path: str, data: Mapping[str, Any]) -> str | None:
+        """`rl` and `sft`; in the first generation one of the three programs, or `sft`."""
+        return detection.role_in(self.id, path, data)
+
+    def fit(self, parsed: Parsed) -> int | None:
+        """By the schemas that the files fit best."""
+        return detection.fit_in(self.id, parsed)
+
+    def with_schemas(self, schemas: Mapping[str, ConfigSchema]) -> PrimeRl:
+        """They go before ours."""
+        return PrimeRl(self.generation, schemas)
+
+    def schema(self, file: ConfigFile) -> ConfigSchema:
+        """The checkout's, else the one that the file fits best."""
+        return self._schemas.get(file.role) or configs.best(self.id, file.role, file.data)[0]
+
+    def rules(self, names: Names) -> tuple[Rule, ...]:
+        """Those that people break."""
+        return rules(names)
+
+    def readers(self, files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
+        """The env servers."""
+        return values.servers_of(files)
+
+    def following(self, files: ConfigFiles, values: Values, names: Names) -> Mapping[str, TomlValue]:
+        """As the launcher works them out."""
+        del files
+        return configs.defaults(values, names)
+
+    def further(self, files: ConfigFiles, values: Values, names: Names) -> Iterator[Problem]:
+        """On whole tables, sources and ports."""
+        return table_problems(files, values, names)
+
+    def derive(self, files: ConfigFiles) -> tuple[DerivedValue, ...]:
+        """What a step amounts to. Empty while a value has a wrong type or is out of bounds."""
+        sound = self.sound_values(files)
+        return () if sound is None else tuple(figures.derived(sound, self.names(files)))
+
+    def batch_knobs(self, files: ConfigFiles) -> BatchKnobs | None:
+        """Where the files say anything of rollouts."""
+        return figures.batch_knobs(self.names(files))
+
+    def max_steps(self, files: ConfigFiles) -> int | None:
+        """The shared value, or that of a part."""
+        return values.max_steps(files)
+
+    def log_row(self, component: str, line: str) -> Mapping[str, Any] | None:
+        """Only the latest generation writes a metrics file, too."""
+        return log_lines.log_row(component, line)
 
 
-def _with_schemas(name: str, schemas: Mapping[str, ConfigSchema]) -> Framework:
-    """A generation; `schemas`, by role, are those of the checkout that will read the files."""
-    own, running, is_split = configs(name, schemas), _RUNNING[name], name == SPLIT
-    return Framework(
-        id=name,
-        title=_TITLES[name],
-        layouts=_LAYOUTS[name],
-        roles=role_in(name),
-        fit=fit_in(name),
-        with_schemas=lambda asked: _with_schemas(name, asked),
-        template_values=running.template_values,
-        run_roles=RUN_ROLES,
-        resume_keys=_RESUMED[name],
-        resume_elsewhere=() if is_split else ("ckpt.output_dir", "resume.dir"),
-        knobs=own.knobs,
-        renamed=own.renamed,
-        defaults=own.defaults,
-        required=(frozenset(PARTS) if is_split else frozenset({"rl"}), frozenset({"sft"})),
-        check=own.check,
-        derive=lambda files: figures.derive(files, own),
-        restart_rules=running.restart_rules,
-        fresh_rules=running.fresh_rules,
-        ports=running.ports,
-        output_dir=running.output_dir,
-        max_steps=max_steps,
-        resolutions=running.resolutions,
-        instances=instances,
-        service_calls=running.service_calls,
-        environment=running.environment,
-        log_row=log_row,
-        log_mark=MARK,
-        batch_knobs=lambda files: figures.batch_knobs(files, own),
-        checkout=CHECKOUT,
-        own_validation=OwnValidation(_MODELS_OF_2025 if is_split else _MODELS, SOURCES, PACKAGES),
-        engine_memory=running.engine_memory,
-        files=running.run_files({}),
-        run_files=running.run_files,
-        facts=FACTS,
-        failures=FAILURES,
-    )
+CURRENT, MERGED, SPLIT = map(PrimeRl, (generation.CURRENT, generation.MERGED, generation.SPLIT))

@@ -7,21 +7,37 @@ is put together from single files.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from importlib import resources
-from types import MappingProxyType
 from typing import Any
 
 from rltui.core.config_data import leaves
 from rltui.core.config_schema import ConfigSchema
-from rltui.frameworks.base import ConfigFile
-from rltui.frameworks.prime_rl.defaults import defaults
-from rltui.frameworks.prime_rl.env_servers import servers_of
-from rltui.frameworks.prime_rl.rules import rules
-from rltui.frameworks.prime_rl.tables import table_problems
-from rltui.frameworks.schemas import Configs, Overlay
+from rltui.core.rules import Values, is_on, own
+from rltui.core.toml.values import TomlValue
+from rltui.frameworks.prime_rl.rules import (
+    BROADCAST,
+    LORA_RANKS,
+    PAIR,
+    TRAIN,
+    batch_knobs,
+    entries,
+    gpus_of,
+    has_inference,
+    is_one_file,
+    is_today,
+    whole,
+)
+from rltui.frameworks.prime_rl.values import ENGINE_ABOVE
+from rltui.frameworks.schemas import Names, Overlay
+
+
+def _data(name: str) -> str:
+    return (resources.files(__package__) / "data" / name).read_text(encoding="utf-8")
+
 
 SPLIT, MERGED, CURRENT = "prime-rl-split", "prime-rl-merged", "prime-rl"
 """Ids of the generations: three files (2025), one `rl.toml` (until August 2026), since then run folders."""
@@ -35,8 +51,10 @@ FREE = frozenset(
 """What is below belongs to verifiers and to the environment's own package."""
 SWITCHES = frozenset({"trainer.model.full_offload", "model.full_offload"})
 """A validator turns `true` into the table, which no schema tells."""
-FOREIGN = ("orchestrator.renderer", "renderer")
+FOREIGN = frozenset({"orchestrator.renderer", "renderer"})
 """Tables of the package `renderers`."""
+OVERLAY = Overlay.parse(_data("concepts.toml"))
+"""What no schema tells, for all generations."""
 
 _DATES: Mapping[str, tuple[str, ...]] = {
     SPLIT: ("2025-12-01",),
@@ -44,12 +62,6 @@ _DATES: Mapping[str, tuple[str, ...]] = {
     CURRENT: ("2026-11-01", "2026-08-21"),
 }
 """Generation → days of its schemas, the newest first."""
-
-
-@cache
-def overlay() -> Overlay:
-    """What no schema tells, for all generations."""
-    return Overlay.parse(_data("concepts.toml"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,30 +93,14 @@ def fit(schema: ConfigSchema, data: Mapping[str, Any]) -> Fit:
     return Fit(strange, sum(1 for _ in leaves(data)) - strange)
 
 
-def configs(generation: str, schemas: Mapping[str, ConfigSchema] = MappingProxyType({})) -> Configs:
-    """Knobs, values and problems of the files of a generation.
-
-    `schemas`: by role, those of the checkout that will read the files; they go before ours.
-    """
-
-    def schema(file: ConfigFile) -> ConfigSchema:
-        return schemas.get(file.role) or best(generation, file.role, file.data)[0]
-
-    split = {role: role for role in (*PARTS, "sft")}
-    return Configs(
-        overlay(), schema=schema, namespaces=split if generation == SPLIT else {"rl": "", "sft": "sft"},
-        reader="prime-rl", free=FREE, foreign=FOREIGN, switches=SWITCHES,
-        readers=servers_of, rules=rules,
-        defaults=defaults, further=table_problems,
-    )  # fmt: skip
-
-
 @cache
 def _snapshot(day: str, role: str) -> ConfigSchema:
     found = _document(day)
     part = role if role in PARTS else None
     document = found["roles"]["rl" if part else role]
-    return ConfigSchema(document, part=part, date=_in_words(day), partial=found["partial"])
+    return ConfigSchema(
+        document, part=part, date=f"{date.fromisoformat(day):%-d %B %Y}", partial=found["partial"]
+    )
 
 
 @cache
@@ -113,17 +109,100 @@ def _document(day: str) -> Mapping[str, Any]:
     return found
 
 
-def _data(name: str) -> str:
-    return (resources.files(__package__) / "data" / name).read_text(encoding="utf-8")
+# --- defaults that follow from other values ---
+
+_DEFAULT_BATCH = 128
+"""Rollouts, where the file says neither how many nor how many tokens."""
+_WILD = 1e9
+"""Factors from here on are nonsense."""
 
 
-_MONTHS: Sequence[str] = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-    "November", "December",
-)  # fmt: skip
+def defaults(values: Values, names: Names) -> Mapping[str, TomlValue]:
+    """By name."""
+    v = dict(values)
+    found: dict[str, TomlValue] = {}
+
+    def put(name: str, value: TomlValue) -> None:
+        """What holds from then on, unless the file says otherwise."""
+        if name in v:
+            found[name] = value
+            if own(v, name) is None:
+                v[name] = value
+
+    knobs = batch_knobs(names)
+    by_tokens = bool(knobs.token_batch_size) and v.get(knobs.token_batch_size) is not None
+    if knobs.token_batch_size and own(v, knobs.batch_size) is None:
+        put(knobs.batch_size, None if by_tokens else _DEFAULT_BATCH)
+    if knobs.inflight is not None and not by_tokens and isinstance(batch := v.get(knobs.batch_size), int):
+        factor = v.get(knobs.oversampling or "")
+        put(
+            knobs.inflight,
+            int(batch * factor) if isinstance(factor, int | float) and factor < _WILD else batch,
+        )
+    if is_one_file(names):
+        _put_deployment(v, names, put)
+    for at in ("", "sft."):
+        if is_on(v.get(f"{at}inference")):
+            _put_inference(at, v, names, put)
+    if is_on(v.get("sft.eval")):
+        fast = is_on(v.get("sft.inference")) and not is_on(v.get("sft.model.lora"))
+        put(f"sft.{BROADCAST}", "nccl" if fast else "filesystem")
+    for group in (names("train_source"), names("eval_source"), "sft.eval.source"):
+        _put_sources(group, v, names, put)
+    return found
 
 
-def _in_words(day: str) -> str:
-    """`21 August 2026`."""
-    year, month, number = day.split("-")
-    return f"{int(number)} {_MONTHS[int(month) - 1]} {year}"
+Put = Callable[[str, TomlValue], None]
+
+
+def _put_deployment(v: Values, names: Names, put: Put) -> None:
+    """What the `rl` launcher works out."""
+    ranks = gpus_of(v, "train")
+    together = max(1, whole(v, "trainer.model.cp", 1)) * max(1, whole(v, "trainer.model.tp", 1))
+    if ranks > 1 and (TRAIN in v or "trainer_gpu_ids" in v):
+        put("orchestrator.num_train_workers", max(1, ranks // together))
+    if is_today(names):
+        put("orchestrator.pad_to_multiple_of", max(1, whole(v, "trainer.model.cp", 1)))
+    lora = names("lora")
+    adapted = is_on(v.get(lora))
+    if names.has("rollout_transport"):
+        if v.get(BROADCAST) is None:
+            put(BROADCAST, "nccl" if has_inference(v) and not adapted else "filesystem")
+        for part in (*PAIR, "inference"):
+            put(f"{part}.{BROADCAST}", v.get(BROADCAST))
+        put("rollout_transport.type", v.get("trainer.rollout_transport.type"))
+    put(names("served_template"), v.get("trainer.tokenizer.chat_template"))
+    if adapted:
+        rank = v.get(f"{lora}.rank")
+        for key in ("rank", "alpha"):
+            put(f"{names('policy_lora')}.{key}", v.get(f"{lora}.{key}"))
+        if has_inference(v):
+            put(names("enable_lora"), True)
+            fitting = (each for each in LORA_RANKS if isinstance(rank, int) and each >= rank)
+            put(names("max_lora_rank"), next(fitting, rank))
+
+
+def _put_inference(at: str, v: Values, names: Names, put: Put) -> None:
+    copies, servers = f"{at}{names('data_parallel')}", f"{at}{names('api_servers')}"
+    gpus = whole(v, names("sft_infer_gpus"), 1) if at else gpus_of(v, "infer")
+    tensor = whole(v, f"{at}{names('tensor_parallel')}", 1)
+    if is_one_file(names) or at:
+        if gpus and tensor and gpus % tensor == 0:
+            put(copies, gpus // tensor)
+        put(servers, 1 if v.get(f"{at}{names('enable_lora')}") is True else max(1, gpus // max(1, tensor)))
+    put(f"{at}inference.backend_port", whole(v, f"{at}inference.server.port") + ENGINE_ABOVE)
+
+
+def _put_sources(at: str, v: Values, names: Names, put: Put) -> None:
+    """A source takes what it does not say from its group, or the group size of all."""
+    group = at.rpartition(".")[0]
+    for index, entry in enumerate(entries(v, at)):
+        here = f"{at}.{index}."
+        for name in [each for each in v if each.startswith(here)]:
+            key = name.removeprefix(here)
+            above = f"{group}.{key}"
+            if key == "group_size" and above not in v:
+                above = names("group_size")
+            of_another = key.startswith("env") or (key.startswith("algo.") and "algo" in entry)
+            if v.get(above) is not None and not isinstance(v[above], Mapping) and not of_another:
+                put(name, v[above])

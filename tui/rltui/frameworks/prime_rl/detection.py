@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
 from rltui.core.config_data import value_at
+from rltui.frameworks.base import Checkout, Parsed
 from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, PARTS, SPLIT, best, fit, snapshots
 
 _OF_OVERLAYS = frozenset(
@@ -17,27 +18,23 @@ _NAMES = {"orch": "orchestrator", "infer": "inference", "train": "trainer"}
 """What file names contain: only asked where the keys do not tell."""
 
 
-def role_in(generation: str) -> Callable[[str, Mapping[str, Any]], str | None]:
-    """What tells a file's role in this generation; `None` for one that none of its programs reads alone."""
-    return _part_or_sft if generation == SPLIT else _rl_or_sft
+def role_in(generation: str, path: str, data: Mapping[str, Any]) -> str | None:
+    """A file's role in this generation; `None` for one that none of its programs reads alone."""
+    return (_part_or_sft if generation == SPLIT else _rl_or_sft)(path, data)
 
 
-def fit_in(generation: str) -> Callable[[Sequence[tuple[str, Mapping[str, Any]]]], int | None]:
-    """How many keys of some files (path, content) this generation does not know; `None` where they are none
-    that its programs read together. A file that only its keys tell must have more known than strange ones.
+def fit_in(generation: str, parsed: Parsed) -> int | None:
+    """How many keys of some files this generation does not know; `None` where they are none that its programs
+    read together. A file that only its keys tell must have more known than strange ones.
     """
-
-    def strange(parsed: Sequence[tuple[str, Mapping[str, Any]]]) -> int | None:
-        roles = [role_in(generation)(path, data) for path, data in parsed]
-        if None in roles or len(set(roles)) < len(roles):
-            return None
-        fits = [best(generation, str(role), data)[1] for role, (_, data) in zip(roles, parsed, strict=True)]
-        is_told = [role == "rl" or not data for role, (_, data) in zip(roles, parsed, strict=True)]
-        if all(told or each.known > each.strange for told, each in zip(is_told, fits, strict=True)):
-            return sum(each.strange for each in fits)
+    roles = [role_in(generation, path, data) for path, data in parsed]
+    if None in roles or len(set(roles)) < len(roles):
         return None
-
-    return strange
+    fits = [best(generation, str(role), data)[1] for role, (_, data) in zip(roles, parsed, strict=True)]
+    is_told = [role == "rl" or not data for role, (_, data) in zip(roles, parsed, strict=True)]
+    if all(told or each.known > each.strange for told, each in zip(is_told, fits, strict=True)):
+        return sum(each.strange for each in fits)
+    return None
 
 
 def is_of_summer(data: Mapping[str, Any]) -> bool:
@@ -116,3 +113,29 @@ def _part(path: str, data: Mapping[str, Any], generation: str) -> str | None:
 
 _AMONG_EQUALS = ("orchestrator", "trainer", "inference")
 """Which is meant where keys and name tell nothing: a model alone is what inference serves."""
+
+
+CHECKOUT = Checkout(
+    project="prime-rl",
+    variable="RLTUI_PRIME_RL",
+    programs=("rl", "inference", "orchestrator", "trainer", "sft", "torchrun"),
+    generations=(
+        ("packages/prime-rl-configs/src/prime_rl/configs/monitors.py", CURRENT),
+        ("packages/prime-rl-configs/src/prime_rl/configs/eval.py", CURRENT),
+        ("src/prime_rl/entrypoints/dashboard.py", CURRENT),
+        ("src/prime_rl/entrypoints", MERGED),
+        ("src/prime_rl/configs", MERGED),
+        ("src/prime_rl", SPLIT),
+    ),
+)
+"""All three generations call themselves the same; what lies in the tree tells them apart. Today's has
+run folders, which came two days before `monitors.py` (2026-08-15, 9975d8868); the other two are of autumn."""
+
+SOURCES = (
+    "packages/prime-rl-configs/src/**/*.py",
+    "src/prime_rl/configs/**/*.py",
+    "src/prime_rl/**/config*.py",
+)
+"""Where the config classes of all generations lie in the tree."""
+PACKAGES = ("prime-rl", "prime-rl-configs", "verifiers", "vllm")
+"""Whose versions say which keys there are, and what they do."""

@@ -4,38 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rltui.core.batch import BatchKnobs, accumulation, batch_figures, figure, packing_figures, sft_tokens
 from rltui.core.config_report import DerivedValue
-from rltui.frameworks.base import BatchKnobs, ConfigFiles, figure
-from rltui.frameworks.batch_figures import accumulation, batch_figures, packing_figures, sft_tokens
+from rltui.core.rules import Values, is_on
 from rltui.frameworks.prime_rl import rules
-from rltui.frameworks.rule_makers import Values, is_on
-from rltui.frameworks.schemas import Configs, Names
+from rltui.frameworks.schemas import Names
 
 
-def batch_knobs(files: ConfigFiles, configs: Configs) -> BatchKnobs | None:
-    """Names of what makes a batch in these files; `None` where they say nothing of rollouts."""
-    names = configs.names(files)
+def batch_knobs(names: Names) -> BatchKnobs | None:
+    """Names of what makes a batch; `None` where the files say nothing of rollouts."""
     found = rules.batch_knobs(names)
     needed = (found.batch_size, found.group_size, found.seq_len)
     return found if all(map(names.has, needed)) else None
 
 
-def derive(files: ConfigFiles, configs: Configs) -> tuple[DerivedValue, ...]:
-    """What a step amounts to. Empty while a value has a wrong type or is out of bounds."""
-    values = configs.sound_values(files)
-    if values is None:
-        return ()
-    names = configs.names(files)
-    found: list[DerivedValue] = []
-    if (knobs := batch_knobs(files, configs)) is not None:
-        found.extend(_rollouts(values, knobs, names))
-        found.extend(_episodes(values, "orchestrator.concurrency", "episodes in flight"))
-        found.extend(_gpus(values, names))
-    if "sft" in files:
-        found.extend(_sft(values, names))
+def derived(values: Values, names: Names) -> Iterator[DerivedValue]:
+    """What a step amounts to, if all values are sound."""
+    if (knobs := batch_knobs(names)) is not None:
+        yield from _rollouts(values, knobs, names)
+        yield from _episodes(values, "orchestrator.concurrency", "episodes in flight")
+        yield from _gpus(values, names)
+    if names.has("sft"):
+        yield from _sft(values, names)
         if is_on(values.get("sft.eval")):
-            found.extend(_episodes(values, "sft.eval.concurrency", "eval episodes in flight"))
-    return tuple(found)
+            yield from _episodes(values, "sft.eval.concurrency", "eval episodes in flight")
 
 
 def _rollouts(v: Values, knobs: BatchKnobs, names: Names) -> Iterator[DerivedValue]:

@@ -10,7 +10,56 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from rltui.frameworks.base import RunFiles
 from rltui.frameworks.prime_rl import configs
+
+_TRAINER_HALF = "checkpoints/step_{step}/trainer/.metadata"
+"""Is written last, by torch."""
+_ORCHESTRATOR_HALF = "checkpoints/step_{step}/orchestrator/progress.pt"
+"""SFT has none."""
+
+_SPLIT_RL = RunFiles(
+    checkpoint_marker="",
+    checkpoint_parts=(_TRAINER_HALF, _ORCHESTRATOR_HALF),
+    first_step=0,
+    artifacts=("checkpoints", "rollouts", "broadcasts", "weights", "evals"),
+    stale_batches=("rollouts",),
+    stale_after_resume=("checkpoints", "broadcasts", "weights"),
+)
+_MERGED_RL = RunFiles(
+    checkpoint_parts=(f"run_default/{_ORCHESTRATOR_HALF}",),
+    first_step=0,
+    artifacts=("checkpoints", "rollouts", "weights", "run_default"),
+    stale_batches=("rollouts", "run_default/rollouts"),
+    stale_after_resume=("checkpoints", "weights", "run_default/checkpoints", "run_default/broadcasts"),
+)
+_MERGED_SFT = RunFiles(
+    first_step=0,
+    artifacts=("checkpoints", "weights"),
+    stale_after_resume=("checkpoints", "weights"),
+)
+_SPLIT_SFT = replace(_MERGED_SFT, checkpoint_marker="", checkpoint_parts=(_TRAINER_HALF,))
+_CURRENT_RL = RunFiles(
+    metrics=("monitors/file/metrics.jsonl", "metrics.jsonl"),
+    checkpoint_marker="",
+    checkpoint_parts=(_TRAINER_HALF, _ORCHESTRATOR_HALF),
+    artifacts=(
+        "metrics.jsonl", "monitors", "checkpoints", "rollouts", "batches", "broadcasts", "token_exports",
+        "trainer_step", "logs",
+    ),
+    stale_always=("broadcasts",),
+    stale_batches=("rollouts", "batches"),
+    stale_after_resume=("checkpoints",),
+    beats=dict.fromkeys(("trainer", "sft", "rl"), "trainer_step"),
+)  # fmt: skip
+"""Of August 2026, and of what came after: with `monitors`, `batches` in place of `rollouts`, and the last
+finished step in a file.
+
+With `logs`: the launcher refuses a folder that has any of an earlier run's files. Broadcasts of any step are
+stale: a marker of an earlier pair (`STABLE`, `NCCL_READY`, `.sender_ready` …) misleads the next one, and the
+trainer broadcasts its weights anew as it starts."""
+_CURRENT_SFT = replace(_CURRENT_RL, checkpoint_parts=(_TRAINER_HALF,))
+
 
 _COMMON = {"PYTHONUNBUFFERED": "1"}
 _EXPANDABLE = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
@@ -37,6 +86,13 @@ class Resolving:
 class Generation:
     """Those whose programs are run in the same way."""
 
+    id: str
+    title: str
+    layouts: Mapping[str, str]
+    signs: tuple[str, ...]
+    """Names in the output folder that tell."""
+    rl_files: RunFiles
+    sft_files: RunFiles
     vllm: tuple[int, int]
     """The version it pins."""
     utilization: str
@@ -88,6 +144,12 @@ class Generation:
 _DRY_RUN = ("rl", "@", "{input.rl}", "--dry-run")
 
 SPLIT = Generation(
+    id=configs.SPLIT,
+    title="prime-rl, three files (2025)",
+    layouts={"orchestrator": "prime-rl-split", "sft": "prime-rl-sft"},
+    signs=("logs/*.stdout", "logs/rl.log", "logs/orchestrator.log", "logs/trainer/rank_*.log"),
+    rl_files=_SPLIT_RL,
+    sft_files=_SPLIT_SFT,
     vllm=(0, 10),
     utilization="inference.gpu_memory_utilization",
     base_urls=("orchestrator.client.base_url",),
@@ -101,6 +163,12 @@ SPLIT = Generation(
 )
 """Three files, 2025."""
 MERGED = Generation(
+    id=configs.MERGED,
+    title="prime-rl, one file (until August 2026)",
+    layouts={"rl": "prime-rl-merged", "sft": "prime-rl-sft"},
+    signs=("run_default", "configs/*.toml", "logs/envs", "logs/trainer.log", "logs/inference.log"),
+    rl_files=_MERGED_RL,
+    sft_files=_MERGED_SFT,
     vllm=(0, 16),
     utilization=SPLIT.utilization,
     base_urls=(
@@ -127,6 +195,15 @@ MERGED = Generation(
 )
 """One file, from February to August 2026."""
 _CURRENT = Generation(
+    id=configs.CURRENT,
+    title="prime-rl (August 2026 on)",
+    layouts={"rl": "prime-rl", "sft": "prime-rl-sft"},
+    signs=(
+        *("logs/latest", "logs/attempt_*", "configs/*.json"),
+        *("configs/latest", "configs/attempt_*", "configs/resolved", "monitors/file"),  # since September
+    ),
+    rl_files=_CURRENT_RL,
+    sft_files=_CURRENT_SFT,
     vllm=(0, 26),
     utilization="inference.vllm.gpu_memory_utilization",
     base_urls=("orchestrator.model.client.base_url",),

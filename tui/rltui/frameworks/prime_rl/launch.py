@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -14,18 +15,129 @@ from rltui.core.knobs import KnobValue
 from rltui.core.plan import RestartRule
 from rltui.core.template import Missing, TemplateValue
 from rltui.core.toml.values import TomlValue
-from rltui.frameworks import generic
 from rltui.frameworks.base import ConfigFiles, PortKnob, Resolution, RunContext, RunFiles, ServiceCall
-from rltui.frameworks.prime_rl import environment, gpu_split, ports
-from rltui.frameworks.prime_rl.config_values import count, is_table, numbers, optional_count, text
-from rltui.frameworks.prime_rl.env_servers import SPLITS, instances, sources
+from rltui.frameworks.generic import common_values
+from rltui.frameworks.prime_rl import ports
 from rltui.frameworks.prime_rl.generation import SINGLE, Generation
+from rltui.frameworks.prime_rl.values import (
+    SPLITS,
+    count,
+    instances,
+    is_table,
+    numbers,
+    optional_count,
+    sources,
+    text,
+    texts,
+)
+from rltui.frameworks.schemas import SchemaFramework
 
-PARTS = ("inference", "orchestrator", "trainer")
+
+@dataclass(frozen=True, slots=True)
+class GpuSplit:
+    """Devices of the two, named as in `CUDA_VISIBLE_DEVICES`; both empty where no GPU is known."""
+
+    inference: tuple[str, ...] = ()
+    trainer: tuple[str, ...] = ()
+    fault: Missing | None = None
+    """Why the devices of this box do not do."""
+
+    @property
+    def is_shared(self) -> bool:
+        """They have a device in common."""
+        return not set(self.inference).isdisjoint(self.trainer)
+
+    def value(self, component: str) -> TemplateValue:
+        """What a layout's `{gpus.<component>}` stands for."""
+        if self.fault is not None:
+            return self.fault
+        return ",".join(self.trainer if component == "trainer" else self.inference)
+
+
+def contiguous(devices: Sequence[str], *, inference: int, trainer: int) -> GpuSplit:
+    """The first devices for inference, the next for the trainer.
+
+    On a box with one, both get it: what prime-rl's own launcher refuses from 2026 on.
+    """
+    wanted = inference + trainer
+    if not devices:
+        return GpuSplit()
+    if wanted <= len(devices):
+        return GpuSplit(tuple(devices[:inference]), tuple(devices[inference:wanted]))
+    if len(devices) == 1 and inference <= 1 and trainer == 1:
+        return GpuSplit(tuple(devices[:inference]), tuple(devices))
+    have = f"{len(devices)} GPU{'' if len(devices) == 1 else 's'}"
+    return GpuSplit(
+        fault=Missing(
+            f"the config asks for {wanted} GPUs ({inference} for inference, {trainer} for the trainer), "
+            f"and {have} can be used here",
+            hint="lower the numbers of GPUs in the config, or make more visible with CUDA_VISIBLE_DEVICES",
+        )
+    )
+
+
+def by_number(devices: Sequence[str], inference: Sequence[int], trainer: Sequence[int]) -> GpuSplit:
+    """The devices that the config numbers itself; the lists may overlap."""
+    if not devices:
+        return GpuSplit()
+    return GpuSplit(tuple(map(str, inference)), tuple(map(str, trainer)))
+
+
+_LOGGING = ("orchestrator", "trainer")
+"""Both log to W&B."""
+_ENV_SERVERS = "env-"
+"""How the ids of env servers begin."""
+
+
+def _environment(
+    g: Generation, component: str, files: ConfigFiles, context: RunContext, split: GpuSplit
+) -> Mapping[str, str]:
+    """The generation's own, then what the config says, then what cannot be chosen; little for a launcher."""
+    part = "env" if component.startswith(_ENV_SERVERS) else component
+    parts = ("env", "inference", *_LOGGING) if g.has_launchers else ("inference", *_LOGGING, "sft")
+    if part not in parts or (g.has_launchers and "rl" not in files):
+        return {"PYTHONUNBUFFERED": "1"}
+    data = files["rl"].data if "rl" in files else {}
+    found = {**g.environment[""], **g.environment.get(part, {})}
+    if part in (*_LOGGING, "sft"):
+        found |= {"LOGURU_FORCE_COLORS": "1", **_typed(part, files)}
+    if g.run_folders:
+        of_part = f"{'orchestrator' if part == 'env' else part}.env_vars"
+        found |= texts(value_at(data, "env_vars")) | texts(value_at(data, of_part))
+        found |= {"PRL_RUN_ID": context.run_id or context.name, "PRL_RUN_NAME": _run_name(files, context)}
+        found["PRL_ATTEMPT_CONFIG_DIR"] = ports.attempt_configs(context)
+        found["PRL_ATTEMPT_LOG_DIR"] = ports.attempt_logs(context)
+    if part in _LOGGING and g.shared_wandb and _shares(g, data):
+        found |= {"WANDB_SHARED_MODE": "1", "WANDB_SHARED_LABEL": part}
+        found[g.shared_wandb] = context.run_id or context.name
+    devices = {"inference": split.inference, "trainer": split.trainer}.get(part)
+    return {**found, "CUDA_VISIBLE_DEVICES": ",".join(devices)} if devices else found
+
+
+def _run_name(files: ConfigFiles, context: RunContext) -> str:
+    """What the config calls the run, else the name of the experiment."""
+    named = (text(file.data, "run.name") for file in files.values())
+    return next((name for name in named if name is not None), context.name)
+
+
+def _typed(part: str, files: ConfigFiles) -> Mapping[str, str]:
+    """What W&B shows as the command of the run: the one that a person would have typed."""
+    role = next((role for role in (part, "rl", "orchestrator") if role in files), None)
+    program = "sft" if part == "sft" else "rl"
+    words = [program, "@", files[role].path if role is not None else ""]
+    return {"WANDB_PROGRAM": f"uv run {program}", "WANDB_ARGS": json.dumps(words)}
+
+
+def _shares(g: Generation, data: Mapping[str, Any]) -> bool:
+    """Orchestrator and trainer log to one W&B run."""
+    if not g.wandb_table:
+        return True
+    return is_table(data, g.wandb_table) and value_at(data, f"{g.wandb_table}.shared") is not False
+
+
+_PARTS = ("inference", "orchestrator", "trainer")
 _PAIR = frozenset({"orchestrator", "trainer"})
 _INFERENCE = frozenset({"inference"})
-RUN_ROLES = _PAIR | {"sft"}
-"""Who writes the run, by themselves or started by a launcher."""
 _WRITERS = ("orchestrator", "trainer", "sft")
 """Roles of files whose programs write into the run's folder."""
 
@@ -41,14 +153,14 @@ _ADDRESS = "it listens at a new port, which stands in a file that the orchestrat
 
 _OUT = "{scratch}/out"
 _FIRST_ATTEMPT = {
-    "configs/attempt_1/resolved": environment.attempt_configs,
-    "configs/resolved": environment.attempt_configs,
-    "logs/attempt_1": environment.attempt_logs,
+    "configs/attempt_1/resolved": ports.attempt_configs,
+    "configs/resolved": ports.attempt_configs,
+    "logs/attempt_1": ports.attempt_logs,
 }
 """Folders of the first attempt in an empty folder, and of those before there were several."""
 _FILE_BROADCAST: Mapping[str, KnobValue] = {
     ports.WEIGHTS: None,
-    **{f"{part}.{ports.WEIGHTS}": None for part in PARTS},
+    **{f"{part}.{ports.WEIGHTS}": None for part in _PARTS},
     f"{ports.WEIGHTS}.type": "filesystem",
 }
 _BROADCAST_NOTE = "one GPU for inference and trainer: weights go through files, since NCCL needs two GPUs"
@@ -63,13 +175,16 @@ _MODEL = ("inference.vllm.model", "inference.model.name", "model.name")
 _TENSOR_PARALLEL = ("inference.vllm.tensor_parallel_size", "inference.parallel.tp")
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
-    """What `base.Framework` asks about running, for one generation and the one that its files may show."""
+class Launch(SchemaFramework):
+    """How one generation is run, and the one that its files may show."""
 
-    generation: Generation
-    rl_files: RunFiles
-    sft_files: RunFiles
+    run_roles = _PAIR | {"sft"}
+    """Who writes the run, by themselves or started by a launcher."""
+
+    def __init__(self, generation: Generation) -> None:
+        super().__init__()
+        self.generation = generation
+        self.files = generation.rl_files
 
     def template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
         """`config.<part>`, `config.launcher`, `run`, `gpus.<id>`, `port.inference`, `port.engine` …"""
@@ -78,7 +193,7 @@ class Running:
         both = ",".join(dict.fromkeys((*split.inference, *split.trainer)))
         for_sft = ",".join(context.devices[: max(1, count(data, "deployment.num_gpus", 1))])
         return {
-            **generic.template_values(files, context),
+            **common_values(files, context),
             "run": context.run,
             **{f"config.{name}": fault or _MADE_AT_START for name, fault in _made(g, files).items()},
             **{f"config.{name}": path for name, path in context.resolved.items()},
@@ -108,7 +223,7 @@ class Running:
         folder = PurePath(context.run_folder)
         place: dict[str, KnobValue] = {"output_dir": str(folder)}
         if g.run_folders:
-            common["run.name"] = environment.run_name(files, context)
+            common["run.name"] = _run_name(files, context)
             place = {"output_dir": str(folder.parent), "run.dir": folder.name}
         if role == "rl":
             common |= ports.edits(g, data, context.overrides)
@@ -116,6 +231,10 @@ class Running:
         if role == "sft" or _not_by_parts(data) is not None:
             return (launcher,)
         return (launcher, _parts(g, files, context, common))
+
+    def instances(self, files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
+        """The env servers."""
+        return instances(files)
 
     def ports(self, files: ConfigFiles) -> tuple[PortKnob, ...]:
         """Of everything that listens and can be moved."""
@@ -127,7 +246,7 @@ class Running:
         """As its launcher gives it to its children."""
         g = self._of(files)
         split = _split(g, _rl(files), context.devices)
-        return environment.environment(g, component, files, context, split=split)
+        return _environment(g, component, files, context, split)
 
     def engine_memory(self, files: ConfigFiles) -> EngineMemory | None:
         """What vLLM takes; `None` without a server, and where the utilization is no share."""
@@ -167,7 +286,7 @@ class Running:
 
     def run_files(self, files: ConfigFiles) -> RunFiles:
         """Where the run leaves its files."""
-        return self.sft_files if "sft" in files else self.rl_files
+        return self.generation.sft_files if "sft" in files else self.generation.rl_files
 
     def restart_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
         """By the transports. A pair stays a pair even where both go through files: their counters are two."""
@@ -221,13 +340,13 @@ def _wanted(g: Generation, data: Mapping[str, Any]) -> tuple[int, int]:
     return prod(count(data, key, 1) for key in g.infer_gpus) if serves else 0, max(1, trainer)
 
 
-def _split(g: Generation, data: Mapping[str, Any], devices: Sequence[str]) -> gpu_split.GpuSplit:
+def _split(g: Generation, data: Mapping[str, Any], devices: Sequence[str]) -> GpuSplit:
     """By number in files from before February 2026, else by how many there are to be."""
     inference, trainer = numbers(data, "inference_gpu_ids"), numbers(data, "trainer_gpu_ids")
     if inference is not None or trainer is not None:
-        return gpu_split.by_number(devices, inference or (0,), trainer or (1,))
+        return by_number(devices, inference or (0,), trainer or (1,))
     wanted = _wanted(g, data)
-    return gpu_split.contiguous(devices, inference=wanted[0], trainer=wanted[1])
+    return contiguous(devices, inference=wanted[0], trainer=wanted[1])
 
 
 def _made(g: Generation, files: ConfigFiles) -> Mapping[str, Missing | None]:
@@ -291,7 +410,7 @@ def _parts(
         kept = {key: value for key, value in edits.items() if f"{ports.WEIGHTS}." not in key}
         edits = {**kept, **_FILE_BROADCAST}
     run = PurePath("out") / how.run
-    names = {part: f"{part}{how.suffix}" for part in PARTS}
+    names = {part: f"{part}{how.suffix}" for part in _PARTS}
     names |= {f"env.{split}": f"envs/{split}/*{how.suffix}" for split in SPLITS}
     servers = instances(files)
     missing = [] if is_table(data, "inference") else ["inference"]
@@ -300,7 +419,7 @@ def _parts(
     if g.run_folders:
         folders = {f"{_OUT}/{how.run}/{path}": folder(context) for path, folder in _FIRST_ATTEMPT.items()}
         replaced |= {f"{_OUT}/{how.run}": context.run_folder, **folders}
-    configs = environment.attempt_configs(context)
+    configs = ports.attempt_configs(context)
     return Resolution(
         edits={"rl": edits},
         outputs={
@@ -311,7 +430,7 @@ def _parts(
         unless_unknown=frozenset({g.env_port} & edits.keys()),
         replaced=replaced,
         shared={name: f"{configs}/{path}" for name, path in names.items()} if g.run_folders else {},
-        folders=(environment.attempt_logs(context),) if g.run_folders else (),
+        folders=(ports.attempt_logs(context),) if g.run_folders else (),
         notes=(_BROADCAST_NOTE,) if through_files else (),
         unsupported=how.unsupported,
     )

@@ -11,8 +11,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rltui.core.failure_cause import FailurePattern
 from rltui.core.lines import LINE_BREAK, plain_text
 from rltui.frameworks.base import Fact
+from rltui.frameworks.failures import COMMON
 
 TOKENS_PER_ROLLOUT = "train/agg/effective/agent/num_total_tokens/mean"
 """Mean tokens of a rollout in the batch of a step: of one trace, as `batch_size` counts them."""
@@ -167,3 +169,55 @@ def _evaluation_row(message: str) -> dict[str, Any] | None:
     if version is not None:
         row[f"eval/{environment}/policy_version"] = int(version)
     return row
+
+
+FAILURES: tuple[FailurePattern, ...] = (
+    FailurePattern(
+        "F_PRIME_GPU_BUSY",
+        r"Existing processes found on GPUs:",
+        "prime-rl's launcher needs empty GPUs; end what runs there, or start the parts by themselves",
+    ),
+    FailurePattern(
+        "F_PRIME_GPU_COUNT",
+        r"Requested (?P<wanted>\d+) GPUs via deployment settings, but only (?P<there>\d+)",
+        "the config asks for {wanted} GPUs and {there} can be used; lower the numbers in [deployment]",
+        hopeless=True,
+    ),
+    FailurePattern(
+        "F_PRIME_FOLDER",
+        r"(?P<what>(?:Run|Output|Checkpoint) directory [^\n]* already contains [^\n.]*)",
+        "{what}; continue it from a checkpoint, or begin anew",
+        hopeless=True,
+    ),
+    FailurePattern(
+        "F_PRIME_PORTS",
+        r"base_url port \((?P<client>\d+)\) does not match\s+inference\.server\.port \((?P<server>\d+)\)",
+        "the orchestrator asks at port {client} and the server listens on {server}; give both the same port",
+        hopeless=True,
+    ),
+    FailurePattern(
+        "F_PRIME_TASKSET",
+        r"ModuleNotFoundError: (?P<what>taskset '[^']+' not found)",
+        "{what}; install the environment's package into prime-rl's virtual environment",
+        hopeless=True,
+    ),
+    FailurePattern(
+        "F_PRIME_ADDRESS",
+        r"env server never published its address to (?P<path>\S+)",
+        "the env server that was to write {path} did not get so far: its own output says why; restart it, "
+        "and the orchestrator with it",
+    ),
+    FailurePattern(
+        "F_PRIME_SUBMITTED",
+        r"Submitted batch job (?P<job>\d+)",
+        "submitted to SLURM as job {job}, and runs there: squeue -j {job}; its logs are in the run's folder",
+        ends_well=True,
+    ),
+    FailurePattern(
+        "F_PRIME_DRY",
+        r"Dry run complete",
+        "a dry run, as dry_run in the config asks: nothing was started",
+        ends_well=True,
+    ),
+    *COMMON,
+)

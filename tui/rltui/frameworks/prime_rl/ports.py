@@ -13,18 +13,17 @@ from rltui.core.config_data import value_at
 from rltui.core.knobs import KnobValue
 from rltui.core.toml.values import TomlValue
 from rltui.frameworks.base import PortKnob, RunContext
-from rltui.frameworks.prime_rl.config_values import (
+from rltui.frameworks.prime_rl.detection import is_of_summer
+from rltui.frameworks.prime_rl.generation import Generation
+from rltui.frameworks.prime_rl.values import (
     ENGINE_ABOVE,
     NCCL_PORT,
     ROUTER_METRICS_ABOVE,
+    EnvSource,
     is_table,
     rows,
     text,
 )
-from rltui.frameworks.prime_rl.detection import is_of_summer
-from rltui.frameworks.prime_rl.env_servers import EnvSource
-from rltui.frameworks.prime_rl.environment import attempt_configs
-from rltui.frameworks.prime_rl.generation import Generation
 
 WEIGHTS, BATCHES = "weight_broadcast", "rollout_transport"
 """Tables of what trainer and orchestrator must say alike."""
@@ -35,6 +34,16 @@ _FIXED = {WEIGHTS: ("trainer", "nccl", NCCL_PORT, ()), BATCHES: ("orchestrator",
 """By table: who listens with which kind, where, and how far above besides; the second port above the one for
 batches went away in August 2026."""
 _EVERY_INTERFACE = ("", "0.0.0.0", "::")  # noqa: S104
+
+
+def attempt_configs(context: RunContext) -> str:
+    """Folder in which the programs of a run look for one another's files; it outlives their restarts."""
+    return f"{context.own_folder}/resolved/newest"
+
+
+def attempt_logs(context: RunContext) -> str:
+    """Folder for logs that programs write besides what they print."""
+    return f"{context.run_folder}/logs/rltui"
 
 
 def knobs(g: Generation, data: Mapping[str, Any], sources: Sequence[EnvSource]) -> Iterator[PortKnob]:

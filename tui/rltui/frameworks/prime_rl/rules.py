@@ -10,16 +10,15 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
+from rltui.core import rules as make
+from rltui.core.batch import BatchKnobs, batching, lonely_rollouts, micro_batches
 from rltui.core.config_schema import NONE
 from rltui.core.knobs import shown
-from rltui.frameworks import rule_makers as make
-from rltui.frameworks.base import BatchKnobs
-from rltui.frameworks.batch_rules import batching, lonely_rollouts, micro_batches
+from rltui.core.rules import Rule, Severity, Values, is_on, last, nearest_multiples, own
 from rltui.frameworks.prime_rl.log_lines import TOKENS_PER_ROLLOUT
-from rltui.frameworks.rule_makers import is_on, last, nearest_multiples, own
-from rltui.frameworks.schemas import Names, Rule, Severity, Values
+from rltui.frameworks.schemas import Names
 
-PARTS = ("trainer", "orchestrator")
+PAIR = ("trainer", "orchestrator")
 _OWN = ("custom", "auto")
 """Values of `impl` with which prime-rl's own code of a model may be used."""
 KIND, TRAIN, _INFER = "deployment.type", "deployment.num_train_gpus", "deployment.num_infer_gpus"
@@ -212,8 +211,8 @@ def _agreement_rules(names: Names) -> Iterator[Rule]:
         return make.when(rule, lambda v: own(v, shared) is None and condition(v))
 
     def both(key: str, table: str) -> Rule:
-        first, second = (f"{part}.{key}" for part in PARTS)
-        return agree(first, second, key, lambda v: all(_is_there(v, part, table) for part in PARTS))
+        first, second = (f"{part}.{key}" for part in PAIR)
+        return agree(first, second, key, lambda v: all(_is_there(v, part, table) for part in PAIR))
 
     yield agree("trainer.max_steps", "orchestrator.max_steps", "max_steps")
     yield agree("trainer.max_async_level", "orchestrator.max_async_level", "max_async_level")
@@ -230,9 +229,7 @@ def _agreement_rules(names: Names) -> Iterator[Rule]:
     yield _half("ckpt", "or only one half of each checkpoint would be written")
     if merged:
         yield _half(wandb, "or only one half of the metrics would be sent", strict(names))
-        yield make.same(
-            *(f"{part}.rollout_transport.type" for part in PARTS), shared="rollout_transport.type"
-        )
+        yield make.same(*(f"{part}.rollout_transport.type" for part in PAIR), shared="rollout_transport.type")
     else:
         yield make.same("trainer.output_dir", "orchestrator.output_dir")
         yield make.same(f"inference.{BROADCAST}", f"orchestrator.{BROADCAST}")
@@ -258,18 +255,18 @@ def _is_there(v: Values, part: str, table: str) -> bool:
 
 def _half(table: str, why: str, severity: Severity = "error") -> Rule:
     def fault(v: Values) -> str | None:
-        there = sorted(PARTS, key=lambda part: not _is_there(v, part, table))
+        there = sorted(PAIR, key=lambda part: not _is_there(v, part, table))
         if _is_there(v, there[0], table) == _is_there(v, there[1], table):
             return None
         one, other = (f"{part}.{table}" for part in there)
         return f"[{one}] needs [{other}] too, {why}: add [{other}], or remove [{one}]"
 
-    return Rule(f"trainer.{table}", tuple(f"{part}.{table}" for part in PARTS), fault, severity)
+    return Rule(f"trainer.{table}", tuple(f"{part}.{table}" for part in PAIR), fault, severity)
 
 
 def _shared_rules(names: Names) -> Iterator[Rule]:
     """Values that are set at the top, and for one program."""
-    tables = [("rollout_transport", f"{part}.rollout_transport") for part in PARTS]
+    tables = [("rollout_transport", f"{part}.rollout_transport") for part in PAIR]
     for shared, name in (*names.shared(), *tables):
         if shared == BROADCAST and names.has("rollout_transport"):
             yield _unread_table(name.rpartition(".")[0])
@@ -363,7 +360,7 @@ def _weight_rules(names: Names) -> Iterator[Rule]:
     yield from (
         _same_adapter(f"{names('policy_lora')}.{key}", f"{lora}.{key}", lora) for key in ("rank", "alpha")
     )
-    for part in PARTS:
+    for part in PAIR:
         yield _one_step_ahead(f"{part}.max_async_level", f"{part}.{BROADCAST}")
         if names.has("orchestrator.train.group_size"):
             yield _counted_by_rl(f"{part}.weight_broadcast.inference_world_size")

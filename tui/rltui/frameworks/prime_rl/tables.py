@@ -14,22 +14,22 @@ from typing import Any
 from rltui.core.config_data import value_at
 from rltui.core.config_report import Problem
 from rltui.core.knobs import shown
+from rltui.core.rules import Severity, Values, is_on, own
 from rltui.core.text import closest, did_you_mean
 from rltui.core.toml.values import format_key
 from rltui.frameworks.base import ConfigFiles
-from rltui.frameworks.prime_rl.config_values import NCCL_PORT, ROUTER_METRICS_ABOVE, text
 from rltui.frameworks.prime_rl.rules import (
     BROADCAST,
     KIND,
-    PARTS,
+    PAIR,
     entries,
     has_inference,
     is_today,
     strict,
     whole,
 )
-from rltui.frameworks.rule_makers import is_on, own
-from rltui.frameworks.schemas import Names, Severity, Values
+from rltui.frameworks.prime_rl.values import NCCL_PORT, ROUTER_METRICS_ABOVE, text
+from rltui.frameworks.schemas import Names
 
 _GROUPED = ("grpo", "echo", "max_rl")
 """Algorithms that judge a rollout against the others of its group."""
@@ -70,7 +70,7 @@ Told = Iterator[tuple[Severity, str, str]]
 
 
 def _environments(at: str, v: Values) -> Iterator[tuple[str, str]]:
-    for key in (f"{at}env_vars", *(f"{at}{part}.env_vars" for part in (*PARTS, "inference"))):
+    for key in (f"{at}env_vars", *(f"{at}{part}.env_vars" for part in (*PAIR, "inference"))):
         table = v.get(key)
         for name, value in table.items() if isinstance(table, Mapping) else ():
             if name in _PROTECTED:

@@ -3,92 +3,263 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from functools import cache
+from importlib import resources
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
 
+from rltui.core.batch import BatchKnobs, accumulation, batch_figures
 from rltui.core.config_data import value_at
+from rltui.core.config_report import DerivedValue
+from rltui.core.config_schema import ConfigSchema
+from rltui.core.failure_cause import FailurePattern, Weight
+from rltui.core.gpu.budget import EngineMemory
+from rltui.core.knobs import KnobValue
 from rltui.core.plan import RestartRule
-from rltui.frameworks.base import ConfigFiles, Fact, Framework, RunFiles
-from rltui.frameworks.tinyrl.commands import engine_memory, passed, ports, template_values
-from rltui.frameworks.tinyrl.configs import CONFIGS
-from rltui.frameworks.tinyrl.derive import derive
-from rltui.frameworks.tinyrl.failures import FAILURES
-from rltui.frameworks.tinyrl.rules import BATCH
+from rltui.core.rules import Rule, Values
+from rltui.core.template import Missing, TemplateValue
+from rltui.core.toml.values import TomlValue
+from rltui.frameworks.base import (
+    ConfigFile,
+    ConfigFiles,
+    Fact,
+    Parsed,
+    PortKnob,
+    RunContext,
+    RunFiles,
+)
+from rltui.frameworks.failures import COMMON
+from rltui.frameworks.schemas import Names, Overlay, SchemaFramework
+from rltui.tinyrl.rules import BATCH, SHARED, following, rl_rules, sft_rules
 
-_MERGED = ("orchestrator", "trainer", "inference")
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+_PARTS = ("orchestrator", "trainer", "inference")
+_PAIR = frozenset({"orchestrator", "trainer"})
 _SFT_DATA = frozenset({"seq_len", "batch_size", "micro_batch_size"})
 _SIGNS = ("seed", "inference.max_num_seqs", "data.min_chars", "data.max_chars", "data.give_up_frac")
-_PAIR = frozenset({"orchestrator", "trainer"})
+_EVERY_INTERFACE = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}  # noqa: S104
+_PORT = "inference.server.port"
+_UTILIZATION = "inference.gpu_memory_utilization"
+_USED = ("ckpt.resume_step", "model.name", _PORT, "inference.server.host", _UTILIZATION)
+_CONCEPTS = (resources.files(__package__) / "data" / "concepts.toml").read_text(encoding="utf-8")
+
+_REFUSALS = (
+    r"^(?:[^\n:]*/)?(?P<what>(?:[\w.-]+\.toml|command line)(?::\d+:\d+)?: [^\n]+)$",
+    r"^(?P<what>(?:unexpected argument `|`@|unknown program `)[^\n]+)$",
+    r"^(?P<what>model\.name = [^\n]+ is no model folder[^\n]*)$",
+    r"^(?P<what>inference\.model\.max_model_len = [^\n]+)$",
+    r"^(?P<what>ckpt\.resume_step = \d+: no complete checkpoint[^\n]*)$",
+    r"^(?P<what>\S+: only Qwen3 models with tied embeddings[^\n]*)$",
+    r"^(?P<what>the embedded engine needs [^\n]+)$",
+    r"^(?P<what>the inference server on \S+ serves [^\n]*not model\.name[^\n]*)$",
+)
+"""One line on stderr, exit code 1, and 2 for its usage."""
+_LAST_WORDS = FailurePattern(
+    "F_TINYRL",
+    r"^(?!\d\d:\d\d:\d\d |usage: |\(\w+ pid=|(?:DEBUG|INFO|WARNING|ERROR)\b)(?P<what>\S[^\n]*)\Z",
+    "{what}",
+    weight=Weight.GENERIC,
+)
+"""Its last line, unless that is one of its log's: what `TinyrlError` says."""
 
 
-def role(path: str, data: Mapping[str, Any]) -> str | None:
-    """`rl` for a merged file, `sft` for the file of the warm-up."""
-    del path
-    table = data.get("data")
-    if isinstance(table, dict) and _SFT_DATA & table.keys():
-        return "sft"
-    return "rl" if any(key in data for key in _MERGED) else None
+@cache
+def _schemas() -> Mapping[str, ConfigSchema]:
+    """By role. The models are imported when a config is first looked into: that takes a while."""
+    from rltui.tinyrl.config import RlConfig, SftConfig
+
+    models: Mapping[str, type[BaseModel]] = {"rl": RlConfig, "sft": SftConfig}
+    return {role: ConfigSchema(model.model_json_schema(), none=None) for role, model in models.items()}
 
 
-def fit(parsed: Sequence[tuple[str, Mapping[str, Any]]]) -> int | None:
-    """The grammar is that of prime-rl; knobs that only tinyrl has tell its files from those."""
-    roles = [role(path, data) for path, data in parsed]
-    is_own = any(value_at(data, key) is not None for _, data in parsed for key in _SIGNS)
-    return 0 if is_own and None not in roles and len(set(roles)) == len(roles) else None
+class TinyRl(SchemaFramework):
+    """The grammar is that of prime-rl; keys, rules and defaults are asked of the engine itself."""
 
-
-def output_dir(files: ConfigFiles) -> str | None:
-    """The folder of the run, relative to the workspace."""
-    named = CONFIGS.sound_value(files, "output_dir")
-    return named if isinstance(named, str) and named else None
-
-
-def max_steps(files: ConfigFiles) -> int | None:
-    """Steps of the run, the default where the file does not say."""
-    steps = CONFIGS.sound_value(files, "max_steps")
-    return steps if isinstance(steps, int) else None
-
-
-def restart_rules(files: ConfigFiles) -> Sequence[RestartRule]:
-    """The same for every config: weights go through the file system, step counters must agree."""
-    del files
-    return (
-        (_PAIR, _PAIR, "their step counters must agree"),
-        (
-            frozenset({"inference"}),
-            _PAIR,
-            "a new server holds the weights of the base model until the orchestrator sends it newer ones",
-        ),
-    )
-
-
-TINYRL = Framework(
-    id="tinyrl",
-    title="tinyrl (embedded)",
-    layouts={"rl": "tinyrl"},
-    roles=role,
-    fit=fit,
-    template_values=template_values,
-    knobs=CONFIGS.knobs,
-    renamed=CONFIGS.renamed,
-    defaults=CONFIGS.defaults,
-    run_roles=_PAIR,
-    resume_keys=("ckpt.resume_step",),
-    required=(frozenset({"rl"}),),
-    check=CONFIGS.check,
-    derive=derive,
-    companions={"sft": "sft.toml"},
-    restart_rules=restart_rules,
-    ports=ports,
-    output_dir=output_dir,
-    max_steps=max_steps,
-    batch_knobs=lambda files: BATCH if "rl" in files else None,
-    engine_memory=engine_memory,
-    passed=passed,
-    files=RunFiles(stale_after_resume=("checkpoints", "rollouts", "broadcasts", "weights")),
-    facts=(
+    id, title = "tinyrl", "tinyrl (embedded)"
+    layouts: Mapping[str, str] = {"rl": "tinyrl"}
+    overlay = replace(Overlay.parse(_CONCEPTS), shared=SHARED)
+    namespaces: Mapping[str, str] = {"rl": "", "sft": "sft"}
+    reader = "the embedded engine"
+    run_roles = _PAIR
+    resume_keys = ("ckpt.resume_step",)
+    required = (frozenset({"rl"}),)
+    companions: Mapping[str, str] = {"sft": "sft.toml"}
+    files = RunFiles(stale_after_resume=("checkpoints", "rollouts", "broadcasts", "weights"))
+    facts = (
         Fact("orchestrator", "time/step", "{:.1f} s/step"),
         Fact("orchestrator", "train/agg/effective/agent/reward/mean", "reward {:.3f}"),
         Fact("trainer", "loss/mean", "loss {:.3f}"),
-    ),
-    failures=FAILURES,
-)
+    )
+    failures = (
+        *(
+            FailurePattern("F_TINYRL_CONFIG", each, "config error: {what}", hopeless=True)
+            for each in _REFUSALS
+        ),
+        *COMMON,
+        _LAST_WORDS,
+    )
+    signs = ("control/trainer.json", "control/orchestrator.json")
+
+    def role(self, path: str, data: Mapping[str, Any]) -> str | None:
+        """`rl` for a merged file, `sft` for the file of the warm-up."""
+        del path
+        table = data.get("data")
+        if isinstance(table, dict) and _SFT_DATA & table.keys():
+            return "sft"
+        return "rl" if any(key in data for key in _PARTS) else None
+
+    def fit(self, parsed: Parsed) -> int | None:
+        """Knobs that only tinyrl has tell its files from those of prime-rl."""
+        roles = [self.role(path, data) for path, data in parsed]
+        is_own = any(value_at(data, key) is not None for _, data in parsed for key in _SIGNS)
+        return 0 if is_own and None not in roles and len(set(roles)) == len(roles) else None
+
+    # --- what the config files say ---
+
+    def schema(self, file: ConfigFile) -> ConfigSchema:
+        """That of the engine's own models."""
+        return _schemas()[file.role]
+
+    def rules(self, names: Names) -> Sequence[Rule]:
+        """The engine's own, of both files: its keys are always called the same."""
+        del names
+        return (*rl_rules(), *sft_rules("sft."))
+
+    def following(self, files: ConfigFiles, values: Values, names: Names) -> Mapping[str, TomlValue]:
+        """As the engine itself fills them in."""
+        del names
+        return following(values) if "rl" in files else {}
+
+    def derive(self, files: ConfigFiles) -> tuple[DerivedValue, ...]:
+        """What a step amounts to. Empty while a value has a wrong type or is out of bounds."""
+        values = self.sound_values(files)
+        found: list[DerivedValue] = []
+        if values is not None and "rl" in files:
+            found += batch_figures(values, BATCH, max_tokens="orchestrator.sampling.max_tokens")
+        if values is not None and "sft" in files:
+            batch, micro = "sft.data.batch_size", "sft.data.micro_batch_size"
+            name = "sft micro-batches per optimizer step"
+            found.append(accumulation(values, batch=batch, micro=micro, name=name))
+        return tuple(found)
+
+    def batch_knobs(self, files: ConfigFiles) -> BatchKnobs | None:
+        """The warm-up has no rollouts."""
+        return BATCH if "rl" in files else None
+
+    def engine_memory(self, files: ConfigFiles) -> EngineMemory | None:
+        """What the inference server takes on a CUDA device, as vLLM does; `None` for faulty values."""
+        names = (_UTILIZATION, "inference.model.max_model_len", "inference.max_num_seqs")
+        utilization, max_model_len, max_num_seqs = (self.sound_value(files, name) for name in names)
+        if utilization is None or max_model_len is None or max_num_seqs is None:
+            return None
+        return EngineMemory(
+            "inference",
+            utilization,
+            utilization_knob=_UTILIZATION,
+            model=self.sound_value(files, "model.name"),
+            max_model_len=max_model_len,
+            max_num_seqs=max_num_seqs,
+            dtype="float32",
+            enforce_eager=True,
+        )
+
+    def output_dir(self, files: ConfigFiles) -> str | None:
+        """The folder of the run, relative to the workspace."""
+        named = self.sound_value(files, "output_dir")
+        return named if isinstance(named, str) and named else None
+
+    def max_steps(self, files: ConfigFiles) -> int | None:
+        """Steps of the run, the default where the file does not say."""
+        steps = self.sound_value(files, "max_steps")
+        return steps if isinstance(steps, int) else None
+
+    # --- how it is run ---
+
+    def template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
+        """`config.rl`, `config.sft`, `model_path`, `port.inference`, `gpus.<id>`, `gpu_memory.<id>` …
+
+        Every program computes on the first device that torch sees, and the orchestrator on none.
+        """
+        values = {name: self.sound_value(files, name) for name in _USED} | dict(context.overrides)
+        device = "".join(context.cuda_devices[:1])
+        resume = _resume(values["ckpt.resume_step"], context)
+        return {
+            "python": context.python,
+            "workspace": context.workspace,
+            "output_dir": context.output_dir,
+            "resume": () if resume is None else ("--ckpt.resume-step", str(resume)),
+            "overrides": tuple(
+                word for name, value in context.overrides.items() for word in (f"--{name}", str(value))
+            ),
+            "model_path": _model_path(values["model.name"], context.workspace),
+            "port.inference": str(values[_PORT]),
+            "host.inference": _reachable(values["inference.server.host"]),
+            "gpus.orchestrator": "",
+            **dict.fromkeys(("gpus.inference", "gpus.trainer", "gpus.sft"), device),
+            "gpu_memory.inference": str(values[_UTILIZATION]) if context.cuda_devices else "",
+            "config.rl": files["rl"].path,
+            "config.sft": _sft_config(files),
+        }
+
+    def passed(
+        self, placeholder: str, files: ConfigFiles, context: RunContext
+    ) -> Mapping[str, Mapping[str, KnobValue]]:
+        """What the options behind a placeholder set in `rl.toml`."""
+        named = self.sound_value(files, "ckpt.resume_step")
+        values: Mapping[str, Mapping[str, KnobValue]] = {
+            "output_dir": {"output_dir": context.output_dir},
+            "overrides": context.overrides,
+            "resume": {"ckpt.resume_step": _resume(named, context)},
+        }
+        return {"rl": values[placeholder]} if placeholder in values and "rl" in files else {}
+
+    def ports(self, files: ConfigFiles) -> tuple[PortKnob, ...]:
+        """The port of the inference server, unless the config gives its address a second time."""
+        port = self.sound_value(files, _PORT)
+        if port is None or self.values(files).get("orchestrator.client.base_url") is not None:
+            return ()
+        return (PortKnob("inference", _PORT, port, self.overlay.readers_of(_PORT)),)
+
+    def restart_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
+        """The same for every config: weights go through the file system, step counters must agree."""
+        del files
+        has_base = (
+            "a new server holds the weights of the base model until the orchestrator sends it newer ones"
+        )
+        return (
+            (_PAIR, _PAIR, "their step counters must agree"),
+            (frozenset({"inference"}), _PAIR, has_base),
+        )
+
+
+def _resume(named: TomlValue, context: RunContext) -> int | None:
+    """The checkpoint to continue from; a step that the config names is only overruled by another, or by 0."""
+    if context.resume_step is None and named is not None:
+        return 0
+    return context.resume_step
+
+
+def _sft_config(files: ConfigFiles) -> TemplateValue:
+    if "sft" in files:
+        return files["sft"].path
+    return Missing(
+        "there is no sft.toml to make the model with",
+        hint="add sft.toml beside the config, or let model.name point to a model that exists",
+    )
+
+
+def _model_path(name: TomlValue, workspace: str) -> TemplateValue:
+    if not isinstance(name, str) or not name:
+        return Missing("the config names no model", hint='set [model] name = "outputs/reverse-text-sft"')
+    return str(PurePath(workspace) / name)
+
+
+def _reachable(host: TomlValue) -> str:
+    """An address at which a server that listens on `host` answers."""
+    return _EVERY_INTERFACE.get(host or "", f"[{host}]" if ":" in str(host) else str(host))
+
+
+TINYRL = TinyRl()

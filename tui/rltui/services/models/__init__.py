@@ -81,10 +81,9 @@ class OwnModels:
 
     def informed(self, paths: Sequence[Path], *, ask: bool = True) -> Framework:
         """The framework with the schemas of what will read the files at `paths`, where they can be had."""
-        found, framework = self.schemas(paths, ask=ask), self._framework
-        if not found or framework.with_schemas is None:
-            return framework
-        return framework.with_schemas({role: ConfigSchema(document) for role, document in found.items()})
+        found = self.schemas(paths, ask=ask)
+        schemas = {role: ConfigSchema(document) for role, document in found.items()}
+        return self._framework.with_schemas(schemas) if schemas else self._framework
 
     def versions(self, paths: Sequence[Path]) -> Mapping[str, str]:
         """Of the checkout's python and packages; empty as `schemas` is."""

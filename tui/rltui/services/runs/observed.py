@@ -6,7 +6,7 @@ import json
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,9 @@ from rltui.core.layout import Layout
 from rltui.core.metrics import LARGEST_STEP
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks import registry
-from rltui.frameworks.base import Framework
-from rltui.frameworks.generic import GENERIC, fitted
-from rltui.frameworks.output_tree import LOOKED_INTO, framework_of_tree
+from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.frameworks.generic import GENERIC, Generic
+from rltui.frameworks.registry import LOOKED_INTO, framework_of_tree
 from rltui.services import layout_files
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.toml_source import content_of
@@ -55,19 +55,28 @@ def framework_of(record: ExperimentRecord) -> Framework:
     """The framework of an experiment. Of an observed one, only what its files mean: it has no config here."""
     framework = registry.get(record.framework)
     if not record.observed:
-        return framework if framework.id != GENERIC.id else fitted(framework, layout_files.load_for(record))
-    return replace(
-        GENERIC,
-        id=framework.id,
-        title=framework.title,
-        max_steps=lambda _: written_max_steps(Path(record.run_dir)),
-        log_row=framework.log_row,
-        log_mark=framework.log_mark,
-        files=framework.files,
-        metrics=framework.metrics,
-        facts=framework.facts,
-        failures=framework.failures,
-    )
+        return framework if framework.id != GENERIC.id else framework.fitted(layout_files.load_for(record))
+    return _Observed(framework, Path(record.run_dir))
+
+
+class _Observed(Generic):
+    """What the files of a run mean that has no config here."""
+
+    def __init__(self, framework: Framework, run_dir: Path) -> None:
+        super().__init__()
+        self._framework, self._run_dir = framework, run_dir
+        self.id, self.title = framework.id, framework.title
+        self.log_mark, self.metrics, self.facts = framework.log_mark, framework.metrics, framework.facts
+        self.files, self.failures = framework.files, framework.failures
+
+    def max_steps(self, files: ConfigFiles) -> int | None:
+        """As the framework wrote it down."""
+        del files
+        return written_max_steps(self._run_dir)
+
+    def log_row(self, component: str, line: str) -> Mapping[str, Any] | None:
+        """As the framework reads it."""
+        return self._framework.log_row(component, line)
 
 
 def title_of(record: ExperimentRecord, layout: Layout, framework: Framework) -> str:

@@ -21,8 +21,9 @@ from rltui.core.text import duration, gib, short_command, shortened
 from rltui.errors import RltuiError
 from rltui.ui import requests
 from rltui.ui.actions import Scope, bindings_of, not_among, on_top
-from rltui.ui.experiment_screen import ExperimentScreen
+from rltui.ui.requests import ExperimentScreen
 from rltui.ui.text import clean_line
+from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_chart import FINE_RANGE_S, GpuChart
 from rltui.ui.widgets.gpu_panel import brief_line, device_legend, dimmed
 from rltui.ui.widgets.gpu_words import (
@@ -43,7 +44,6 @@ from rltui.ui.widgets.gpu_words import (
     verdict_lines,
     warning_lines,
 )
-from rltui.ui.widgets.key_bar import KeyBar
 from rltui.ui.widgets.row_list import Row, RowList
 
 _CURSOR = "▸ "

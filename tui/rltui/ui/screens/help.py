@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from rltui.ui.actions import Action, Scope, in_scope, key_text
-from rltui.ui.screens.dialog import Dialog
+from rltui.ui.screens.dialogs import Dialog
 from rltui.ui.states import BADGES, MEANINGS, STALLED
 from rltui.ui.widgets.log_pane import LogPane
 
@@ -64,7 +64,7 @@ def help_content(*, readonly: bool = False) -> Content:
 class HelpScreen(Dialog[None]):
     """Scrolls; esc closes."""
 
-    CSS_PATH: ClassVar = ["dialog.tcss", "help.tcss"]
+    CSS_PATH: ClassVar = ["dialogs.tcss"]
 
     def __init__(self, *, readonly: bool = False) -> None:
         super().__init__()

@@ -21,15 +21,12 @@ from rltui.errors import RltuiError
 from rltui.ui.actions import Scope, bindings
 from rltui.ui.knob_values import parse_value
 from rltui.ui.plan_view import changed_lines, figures, placed_text, plan_steps, problem_lines
-from rltui.ui.screens.dialog import Dialog
-from rltui.ui.screens.plan_dialog import PlanDialog
-from rltui.ui.staged_edits import StagedEdits, edit_request
+from rltui.ui.screens.dialogs import Dialog, PlanDialog
+from rltui.ui.shared import StagedEdits, edit_request
 from rltui.ui.text import clean, clean_line, value_text
 from rltui.ui.widgets.fraction_bar import FractionBar
-from rltui.ui.widgets.knob_rows import origin_text
-from rltui.ui.widgets.typed_value import FractionValue, TypedValue
-from rltui.ui.widgets.value_editor import value_editor
-from rltui.ui.widgets.value_field import Answered, How, ValueEdited
+from rltui.ui.widgets.knob_table import origin_text
+from rltui.ui.widgets.value_fields import Answered, FractionValue, How, TypedValue, ValueEdited, value_editor
 
 PLAN_DELAY_S = 0.15
 """Typing is quicker than planning."""
@@ -104,7 +101,7 @@ def draft_content(draft: Draft, table: KnobTable) -> Content:
 class KnobEditor(Dialog[Decision]):
     """What to do: write, write and restart, or collect. `None` when left."""
 
-    CSS_PATH: ClassVar = ["dialog.tcss", "knob_editor.tcss"]
+    CSS_PATH: ClassVar = ["dialogs.tcss", "knob_editor.tcss"]
     BINDINGS = bindings(Scope.EDITOR)
 
     def __init__(

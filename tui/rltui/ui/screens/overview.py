@@ -19,20 +19,15 @@ from rltui.core.gpu.report import GpuReport
 from rltui.core.layout import Screen as ScreenLayout
 from rltui.ui.actions import CHANGING_ACTIONS, CHANGING_KEYS, Scope, bindings
 from rltui.ui.alerts import show_alert
-from rltui.ui.component_actions import ComponentActions
 from rltui.ui.config_actions import ConfigActions
-from rltui.ui.config_desk import ConfigDesk
 from rltui.ui.gpu_desk import GpuDesk
-from rltui.ui.one_request import say_readonly
-from rltui.ui.pane_actions import PaneActions
+from rltui.ui.requests import AskedRequest, ComponentActions, say_readonly
+from rltui.ui.shared import ConfigDesk
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.body import Body
+from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar
+from rltui.ui.widgets.body import Body, PaneActions
 from rltui.ui.widgets.gpu_panel import GpuPanel
-from rltui.ui.widgets.header_bar import HeaderBar
-from rltui.ui.widgets.key_bar import KeyBar
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
-from rltui.ui.widgets.orphan_bar import OrphanBar
-from rltui.ui.wishes import Wish
 
 if TYPE_CHECKING:
     from rltui.ui.screens.config import ConfigScreen
@@ -187,7 +182,7 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
             if (file_pane := self.body.log_file(log.id)) is not None:
                 file_pane.log_file = log
         if before is None and self._ask_to_start and not self._readonly and self._all_stopped(status):
-            self.carry_out(Wish(Request(action="start"), "Nothing runs yet. Start everything?"))
+            self.carry_out(AskedRequest(Request(action="start"), "Nothing runs yet. Start everything?"))
         self._offer_rollback(before, status)
 
     def _offer_rollback(self, before: Status | None, status: Status) -> None:
@@ -292,7 +287,7 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
     def action_last_alert(self) -> None:
         """In full."""
         if self._alert is not None:
-            from rltui.ui.screens.message_dialog import MessageDialog
+            from rltui.ui.screens.dialogs import MessageDialog
 
             self.app.push_screen(MessageDialog.for_alert(self._alert, self._clock() - self._alert_at))
 

@@ -8,28 +8,115 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.color import ColorSystem
+from rich.style import Style
 from textual.strip import Strip
 
 from rltui.core.lines import plain_text
-from rltui.ui.terminal.looks import PLAIN, Look, look_of, on_blank, same_on_blank, transition
+
+_ON_OFF = (
+    ("1", "22"),
+    ("2", "22"),
+    ("3", "23"),
+    ("4", "24"),
+    ("5", "25"),
+    ("6", "25"),
+    ("7", "27"),
+    ("8", "28"),
+    ("9", "29"),
+    ("21", "24"),
+    ("51", "54"),
+    ("52", "54"),
+    ("53", "55"),
+)
+"""What turns each attribute on and off, in the order of the bits of a Rich style."""
+_INK = sum(1 << bit for bit in (3, 6, 8, 9, 10, 11, 12))
+"""Attributes that show on a blank: lines below, through, around and above it, and reverse."""
+
+
+class CellStyle(NamedTuple):
+    """Colours as SGR codes, empty for the default ones, and attributes as bits. Links are not shown."""
+
+    fg: str = ""
+    bg: str = ""
+    attributes: int = 0
+
+    @property
+    def inks_blanks(self) -> bool:
+        """Whether a blank shows more than its background."""
+        return bool(self.attributes & _INK)
+
+
+PLAIN = CellStyle()
+
+
+@lru_cache(maxsize=4096)
+def cell_style(style: Style | None, colors: ColorSystem) -> CellStyle:
+    """The look that Rich gives a style on a terminal of so many colours."""
+    if style is None:
+        return PLAIN
+    fg, bg = style.color, style.bgcolor
+    return CellStyle(
+        ";".join(fg.downgrade(colors).get_ansi_codes()) if fg else "",
+        ";".join(bg.downgrade(colors).get_ansi_codes(foreground=False)) if bg else "",
+        style._attributes & style._set_attributes,  # noqa: SLF001 - thirteen public properties say the same
+    )
+
+
+def on_blank(before: CellStyle, wanted: CellStyle) -> CellStyle:
+    """The look a blank may have on the way from `before`: only what shows on it counts."""
+    if wanted.inks_blanks:
+        return wanted
+    return CellStyle(before.fg, wanted.bg, wanted.attributes if before.inks_blanks else before.attributes)
+
+
+def same_on_blank(one: CellStyle, other: CellStyle) -> bool:
+    """Whether two looks of a blank cannot be told apart."""
+    return one == other or (one.bg == other.bg and not one.inks_blanks and not other.inks_blanks)
+
+
+@lru_cache(maxsize=4096)
+def transition(before: CellStyle, after: CellStyle) -> str:
+    """The shortest sequence that makes `after` out of `before`."""
+    if before == after:
+        return ""
+    codes = [_attribute_codes(before.attributes, after.attributes)]
+    codes += [after.fg or "39"] if before.fg != after.fg else []
+    codes += [after.bg or "49"] if before.bg != after.bg else []
+    change = ";".join(filter(None, codes))
+    anew = ";".join(filter(None, ["0", _attribute_codes(0, after.attributes), after.fg, after.bg]))
+    anew = "" if anew == "0" else anew
+    return f"\x1b[{min(change, anew, key=len)}m"
+
+
+def _attribute_codes(before: int, after: int) -> str:
+    gone = {off for bit, (_, off) in enumerate(_ON_OFF) if before & ~after & 1 << bit}
+    # Bold and dim, for example, are turned off together: what is to stay is turned on again.
+    on = [
+        code
+        for bit, (code, off) in enumerate(_ON_OFF)
+        if after & 1 << bit and (off in gone or not before & 1 << bit)
+    ]
+    return ";".join([*sorted(gone), *on])
+
 
 _GAP_CELLS = 4
 """Unchanged cells between two changes that are rather written again than jumped over."""
 
 
-class Row:
+class CellRow:
     """One line of cells. A wide character has an empty string in its second cell."""
 
     __slots__ = ("chars", "looks")
 
-    def __init__(self, chars: list[str], looks: list[Look]) -> None:
+    def __init__(self, chars: list[str], looks: list[CellStyle]) -> None:
         self.chars = chars
         self.looks = looks
 
-    def put(self, x: int, cells: list[str], look: Look) -> None:
+    def put(self, x: int, cells: list[str], look: CellStyle) -> None:
         """Overwrite from `x`; a wide character that is cut leaves a blank."""
         chars = self.chars
         cells = cells[: len(chars) - x]
@@ -45,11 +132,11 @@ class Row:
         if stop == len(chars) and cell_len(chars[-1]) > 1:
             chars[-1] = " "
 
-    def copy(self) -> Row:
+    def copy(self) -> CellRow:
         """Another row of the same cells."""
-        return Row(self.chars[:], self.looks[:])
+        return CellRow(self.chars[:], self.looks[:])
 
-    def differs(self, shown: Row, x: int) -> bool:
+    def differs(self, shown: CellRow, x: int) -> bool:
         """Whether the cell at `x` looks another than in `shown`."""
         char = self.chars[x]
         if char != shown.chars[x]:
@@ -63,8 +150,8 @@ class Cells:
 
     def __init__(self, width: int, height: int) -> None:
         self.width, self.height = width, height
-        self._wanted = [Row([" "] * width, [PLAIN] * width) for _ in range(height)]
-        self._shown: list[Row | None] = [None] * height
+        self._wanted = [CellRow([" "] * width, [PLAIN] * width) for _ in range(height)]
+        self._shown: list[CellRow | None] = [None] * height
         """`None` where it is unknown what the terminal shows."""
         self._touched: set[int] = set(range(height))
 
@@ -77,7 +164,7 @@ class Cells:
             if control or x >= self.width:
                 continue
             cells = _cells(text)
-            row.put(x, cells, look_of(style, colors))
+            row.put(x, cells, cell_style(style, colors))
             x += len(cells)
         self._touched.add(y)
 
@@ -119,7 +206,7 @@ def _cells(text: str) -> list[str]:
     return list(text) if text.isascii() and text.isprintable() else list(_unusual_cells(text))
 
 
-def _runs(wanted: Row, shown: Row) -> Iterator[tuple[int, int]]:
+def _runs(wanted: CellRow, shown: CellRow) -> Iterator[tuple[int, int]]:
     """Where cells have to be written, from and up to but not including, from left to right."""
     if wanted.chars == shown.chars and wanted.looks == shown.looks:
         return
@@ -151,7 +238,7 @@ class _Pen:
         self._look = PLAIN
         self._at: tuple[int, int] | None = None
 
-    def write(self, y: int, start: int, stop: int, row: Row) -> None:
+    def write(self, y: int, start: int, stop: int, row: CellRow) -> None:
         """The cells of `row` from `start` up to `stop`, in line `y`."""
         self._move(start, y)
         x = start

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from itertools import chain
+from typing import Any, ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -18,19 +20,243 @@ from textual.strip import Strip
 from textual.visual import Visual
 from textual.widgets import Static
 
-from rltui.core.config_report import KnobInfo, KnobTable
+from rltui.core.config_report import KnobInfo, KnobTable, Problem
+from rltui.core.secrets import masked
+from rltui.core.text import listed, shortened
 from rltui.ui.actions import Scope, bindings
-from rltui.ui.staged_edits import StagedEdits
-from rltui.ui.text import clean_line
-from rltui.ui.widgets.knob_rows import (
-    heading_line,
-    knob_columns,
-    knob_detail,
-    knob_line,
-    table_note,
-    worst_problem,
-)
-from rltui.ui.widgets.knob_sections import Heading, sectioned
+from rltui.ui.shared import ConfigDesk, StagedEdits
+from rltui.ui.text import clean_line, value_text
+
+RUN_SECTION = "run"
+"""Heading of the keys without a section."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The line above the knobs of a section."""
+
+    section: str
+
+
+def section_of(key: str) -> str:
+    """The first element of a dotted key."""
+    section, dot, _ = key.partition(".")
+    return section if dot else RUN_SECTION
+
+
+def name_in_section(key: str) -> str:
+    """What is left of a key under its section's heading."""
+    section, dot, name = key.partition(".")
+    return name if dot else section
+
+
+def sectioned(knobs: tuple[KnobInfo, ...]) -> tuple[Heading | KnobInfo, ...]:
+    """All knobs, each section together below its heading, otherwise in the order they came in."""
+    sections: dict[str, list[Heading | KnobInfo]] = {}
+    for knob in knobs:
+        section = section_of(knob.key)
+        sections.setdefault(section, [Heading(section)]).append(knob)
+    return tuple(chain.from_iterable(sections.values()))
+
+
+_INDENT = "  "
+"""A knob's name below its heading; a mark or the cursor takes its first cell."""
+_SHORT_NAMES = {"inference": "infer", "orchestrator": "orch", "trainer": "train"}
+NOTHING_STAGED: Mapping[str, Any] = {}
+STAGED_MARK = "+"
+"""Before a knob whose new value is collected, not written."""
+SEVERITY_MARKS = {
+    "error": ("✗", "$text-error"),
+    "warning": ("!", "$text-warning"),
+    "hint": ("·", "$foreground 60%"),
+}
+_MIN_VALUE_WIDTH = 9
+_READERS_WIDTHS = (11, 5, 3)
+"""Cells for the readers, the most first: two names, one name, initials."""
+_MAX_WIDTH = 64
+"""Rows do not grow beyond it: the eye must find from a name to its value."""
+
+
+def readers_text(readers: tuple[str, ...], width: int) -> str:
+    """`orch train`, or what fits into `width` cells: `3 readers`, `o t i`, `oti`, nothing."""
+    initials = [clean_line(name)[:1] for name in readers]
+    texts = (
+        " ".join(_SHORT_NAMES.get(name, clean_line(name)[:5]) for name in readers),
+        f"{len(readers)} readers",
+        " ".join(initials),
+        "".join(initials),
+    )
+    return next((text for text in texts if len(text) <= width), "")
+
+
+def change_text(knob: KnobInfo, staged: Mapping[str, Any] = NOTHING_STAGED) -> str:
+    """`128`; `128 → 64` where the file differs from what runs; `64 ⇒ 32` where 32 is collected."""
+    if knob.key in staged:
+        value = masked(knob.key, staged[knob.key])
+        return f"{value_text(knob.value)} ⇒ {'default' if value is None else value_text(value)}"
+    if knob.changed:
+        return f"{value_text(knob.running)} → {value_text(knob.value)}"
+    return value_text(knob.value)
+
+
+def value_look(knob: KnobInfo, staged: Mapping[str, Any] = NOTHING_STAGED) -> str:
+    """The style of its value."""
+    if knob.key in staged:
+        return "bold $text-accent"
+    return "bold $text-warning" if knob.changed else ("" if knob.is_set else "$foreground 60%")
+
+
+def row_mark(
+    knob: KnobInfo, problem: Problem | None, staged: Mapping[str, Any] = NOTHING_STAGED
+) -> tuple[str, str]:
+    """The first cell of a row: a problem, or a collected edit."""
+    if problem is not None:
+        return SEVERITY_MARKS[problem.severity]
+    return (STAGED_MARK, "bold $text-accent") if knob.key in staged else (" ", "")
+
+
+def worst_problem(knob: KnobInfo, problems: tuple[Problem, ...]) -> Problem | None:
+    """The most severe problem of this knob."""
+    own = [problem for problem in problems if problem.key == knob.key]
+    return min(own, key=lambda problem: list(SEVERITY_MARKS).index(problem.severity), default=None)
+
+
+def unwritten(shared: ConfigDesk) -> tuple[str, ...]:
+    """What is lost with the app, a line each: collected edits, texts that came out of an editor."""
+    edits = shared.staged.edits
+    lines = [
+        f"{clean_line(each.key)} {change_text(each, edits)}" for each in shared.knobs if each.key in edits
+    ]
+    return (*lines, *(f"the text of {clean_line(path)}" for path in shared.drafts))
+
+
+@dataclass(frozen=True, slots=True)
+class KnobColumns:
+    """How all rows of a table share the cells they have."""
+
+    width: int
+    """Of a row, at most `_MAX_WIDTH` unless the table needs more."""
+    values: int
+    """What a value may take from a long name; it gets more where the name is short."""
+    readers: int
+    """Of the last column; 0 leaves it out."""
+
+
+def knob_columns(table: KnobTable, width: int, staged: Mapping[str, Any] = NOTHING_STAGED) -> KnobColumns:
+    """Share out `width` cells: names and values first, then as much of the readers as all rows have left."""
+    values = max(_MIN_VALUE_WIDTH, width // 3)
+    longest = max(
+        (
+            len(clean_line(name_in_section(knob.key))) + min(len(change_text(knob, staged)), values)
+            for knob in table.knobs
+        ),
+        default=0,
+    )
+    needed = len(_INDENT) + longest + 1
+    readers = 0
+    for most in _READERS_WIDTHS:
+        readers = max((len(readers_text(knob.readers, most)) for knob in table.knobs), default=0)
+        if needed + 1 + readers <= width:
+            break
+    else:
+        readers = 0
+    return KnobColumns(min(width, max(_MAX_WIDTH, needed + 1 + readers)), values, readers)
+
+
+def name_cells(key: str, width: int) -> Content:
+    """The key within its section; where it is too long, its first elements give way."""
+    path, dot, name = clean_line(name_in_section(key)).rpartition(".")
+    prefix = path + dot
+    if len(prefix) + len(name) > width:
+        prefix = "…" if prefix and len(name) < width else ""
+    return Content.assemble((prefix, "$foreground 60%"), (shortened(name, width), ""))
+
+
+def heading_line(heading: Heading) -> Content:
+    """The row above a section."""
+    return Content.styled(clean_line(heading.section), "$foreground 60%")
+
+
+def knob_line(
+    knob: KnobInfo,
+    columns: KnobColumns,
+    problem: Problem | None,
+    staged: Mapping[str, Any] = NOTHING_STAGED,
+) -> Content:
+    """One row: mark, name within the section, value, readers."""
+    width = columns.width - len(_INDENT) - (columns.readers + 1 if columns.readers else 0)
+    value = change_text(knob, staged)
+    name_width = len(clean_line(name_in_section(knob.key)))
+    value = shortened(value, max(columns.values, width - name_width - 1))
+    name = name_cells(knob.key, max(0, width - len(value) - 1))
+    line = Content.assemble(
+        row_mark(knob, problem, staged),
+        _INDENT[1:],
+        name,
+        " " * (width - name.cell_length - len(value)),
+        (value, value_look(knob, staged)),
+    )
+    if columns.readers:
+        readers = readers_text(knob.readers, columns.readers).ljust(columns.readers)
+        line += Content.styled(f" {readers}", "$foreground 60%")
+    return line
+
+
+def bounds_text(knob: KnobInfo) -> str:
+    """`1 to 4096 rollouts`, `1 or more`, `one of a, b`; empty where anything goes."""
+    low, high = knob.bounds
+    unit = f" {clean_line(knob.unit)}" if knob.unit else ""
+    if knob.choices:
+        return f"one of {', '.join(clean_line(choice) for choice in knob.choices)}"
+    if low is not None and high is not None:
+        return f"{value_text(low)} to {value_text(high)}{unit}"
+    if low is not None:
+        return f"{value_text(low)} or more{unit}"
+    if high is not None:
+        return f"up to {value_text(high)}{unit}"
+    return clean_line(knob.unit)
+
+
+def origin_text(knob: KnobInfo) -> str:
+    """Where the value comes from and what else it may be."""
+    parts = [] if knob.is_set else ["not in the file"]
+    if knob.default is not None:
+        parts.append(f"default {value_text(knob.default)}")
+    if bounds := bounds_text(knob):
+        parts.append(bounds)
+    if knob.readers:
+        parts.append(f"read by {listed(knob.readers)}")
+    return " · ".join(parts)
+
+
+def knob_detail(knob: KnobInfo | None, problem: Problem | None) -> Content:
+    """The lines under the table: what is wrong with the knob, what it is, what it may be."""
+    if knob is None:
+        return Content("")
+    spans: list[tuple[str, str]] = []
+    if problem is not None:
+        mark, style = SEVERITY_MARKS[problem.severity]
+        spans.append((f"{mark} {clean_line(problem.message)}\n", style))
+    if knob.help:
+        spans.append((f"{clean_line(knob.help)}\n", ""))
+    spans.append((origin_text(knob), "$foreground 60%"))
+    return Content.assemble(*spans)
+
+
+def table_note(table: KnobTable, staged: StagedEdits | None = None, *, readonly: bool = False) -> Content:
+    """For a border: what is wrong, collected, or does not count yet, and which key changes that."""
+    spans: list[tuple[str, str]] = []
+    errors = sum(problem.severity == "error" for problem in table.problems)
+    if errors:
+        spans.append((f"✗ {errors} error{'s' if errors > 1 else ''}", "$text-error"))
+    if staged:
+        spans.append((" · " if spans else "", ""))
+        spans.append((f"+ {len(staged)} collected: w writes", "bold $text-accent"))
+    if changed := sum(knob.changed for knob in (*table.knobs, *table.others)):
+        text = "1 change waits" if changed == 1 else f"{changed} changes wait"
+        spans.append((" · " if spans else "", ""))
+        spans.append((f"{text} for a restart{'' if readonly else ': A'}", "$text-warning"))
+    return Content.assemble(*spans)
 
 
 class KnobRows(ScrollView, can_focus=True):

@@ -15,8 +15,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from rltui.core.lines import Level, LogChange, LogSource, plain_text
-from rltui.ui.widgets.log_strips import LogStrips, colourless_style, rich_style
-from rltui.ui.widgets.log_viewport import LogViewport, Row
+from rltui.ui.widgets.log_view import LogStrips, LogViewport, ViewRow, colourless_style, rich_style
 
 POLL_INTERVAL_S = 0.3
 FLOOD_LINES = 1000
@@ -243,7 +242,7 @@ class LogPane(Widget, can_focus=True):
         if not (self._seeking_start and self._source):
             return
         self._seeking_start = all(self._load_older() for _ in range(SEEK_SLICES))
-        self._viewport.top = Row(self._source.start, 0)
+        self._viewport.top = ViewRow(self._source.start, 0)
         self._lay_out()
         if self._seeking_start:
             self.set_timer(SEEK_INTERVAL_S, self._seek_start, name="seek start of log")

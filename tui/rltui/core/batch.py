@@ -1,0 +1,468 @@
+"""How many rollouts make a batch: rules, what a step amounts to, and the same batch counted another way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from rltui.core.config_report import Conversion, DerivedValue, KnobInfo
+from rltui.core.rules import Rule, Values, divisible, last, number
+
+MOST_DECIMALS = 6
+"""Of an oversampling factor; rounded further, it would not give the same number in flight."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchKnobs:
+    """Names of the knobs that decide how many rollouts make a batch, for the token-batch converter."""
+
+    batch_size: str
+    token_batch_size: str
+    """Empty where a batch is always a number of rollouts."""
+    group_size: str
+    seq_len: str
+    inflight: str | None = None
+    """Needed beside `token_batch_size`; `None` where the framework finds that out by itself."""
+    oversampling: str | None = None
+    """In flight = batch_size * this; only allowed beside `batch_size`."""
+    token_metric: str = ""
+    """Metric whose value per step is the mean number of tokens of an accepted rollout."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutBatch:
+    """A batch of so many rollouts."""
+
+    size: int
+    inflight: int | None = None
+    """Rollouts generated at once; `None`: as many as `size` times `factor`."""
+    factor: float | None = None
+    """In flight = `size` * this; `None` counts as 1."""
+
+    @property
+    def at_once(self) -> int:
+        """Rollouts generated at once."""
+        return self.inflight if self.inflight is not None else int(self.size * (self.factor or 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class TokenBatch:
+    """A batch of whole rollouts that hold so many tokens."""
+
+    tokens: int
+    inflight: int | None = None
+    """Rollouts generated at once; `None`: not said."""
+
+
+def in_tokens(batch: RolloutBatch, *, group: int, mean_tokens: float) -> TokenBatch:
+    """The batch in tokens, if a rollout has `mean_tokens`. What is in flight stays, but at least a group."""
+    tokens = max(1, round(batch.size * mean_tokens))
+    return TokenBatch(tokens, max(batch.at_once, group))
+
+
+def in_rollouts(batch: TokenBatch, *, group: int, mean_tokens: float) -> RolloutBatch:
+    """The batch in whole groups of rollouts, nearest and at least one.
+
+    What is in flight stays: by itself, as a factor, or where no factor gives it, as a number.
+    """
+    size = group * max(1, round(batch.tokens / mean_tokens / group))
+    if batch.inflight is None or batch.inflight == size:
+        return RolloutBatch(size)
+    factor = oversampling(size, batch.inflight)
+    return RolloutBatch(size, inflight=batch.inflight if factor is None else None, factor=factor)
+
+
+def oversampling(size: int, inflight: int) -> float | None:
+    """The factor with the fewest decimals for which `int(size * factor)` is `inflight`; none is below 1."""
+    if inflight < size:
+        return None
+    for decimals in range(MOST_DECIMALS + 1):
+        unit: int = 10**decimals
+        factor = -(-inflight * unit // size) / unit
+        if int(size * factor) == inflight:
+            return factor
+    return None
+
+
+def batching(names: BatchKnobs, *, also: Collection[str] = ()) -> tuple[Rule, ...]:
+    """Everything between batch size, token batch size, group, rollouts in flight and oversampling.
+
+    Rules on what is in flight are left out where the framework finds that out by itself. `also`: knobs that
+    others follow, such as a shared `seq_len`; while they are faulty, so are those.
+    """
+    if not names.token_batch_size:
+        return divisible(names.batch_size, names.group_size), lonely_rollouts(names.group_size)
+    rules = [exactly_one(names), _whole_groups(names)]
+    if names.oversampling is not None:
+        rules.append(_factor_needs_batch(names, names.oversampling))
+    if names.inflight is not None:
+        rules += [_tokens_need_inflight(names, names.inflight, also), _holds_a_group(names, names.inflight)]
+        rules.append(inflight_fills_batch(names, names.inflight))
+        if names.oversampling is not None:
+            rules.append(_as_factor_says(names, names.inflight, names.oversampling))
+    return (*rules, lonely_rollouts(names.group_size))
+
+
+def exactly_one(names: BatchKnobs) -> Rule:
+    """A batch is a number of rollouts or a number of tokens, not both."""
+    batch, tokens = names.batch_size, names.token_batch_size
+
+    def fault(v: Values) -> str | None:
+        if v[batch] is None or v[tokens] is None:
+            return None
+        return f"set exactly one of {batch} ({v[batch]}) or {tokens} ({v[tokens]}): remove one of them"
+
+    return Rule(tokens, (batch, tokens), fault)
+
+
+def lonely_rollouts(group: str) -> Rule:
+    """A group of one has nothing to compare with."""
+
+    def fault(v: Values) -> str | None:
+        if v[group] != 1:
+            return None
+        return (
+            f"{group} is 1: alone in its group, a rollout has advantage 0 and nothing is learnt; try 8 or 16"
+        )
+
+    return Rule(group, (group,), fault, "warning")
+
+
+def inflight_fills_batch(names: BatchKnobs, inflight: str) -> Rule:
+    """Allowed, but slow."""
+    batch = names.batch_size
+
+    def fault(v: Values) -> str | None:
+        if v[batch] is None or v[inflight] is None or v[inflight] >= v[batch]:
+            return None
+        return (
+            f"{inflight} ({v[inflight]}) is less than {batch} ({v[batch]}): "
+            f"each step needs several rounds of generation"
+        )
+
+    return Rule(inflight, _all(names), fault, "warning")
+
+
+def _whole_groups(names: BatchKnobs) -> Rule:
+    rule = divisible(names.batch_size, names.group_size)
+
+    def fault(v: Values) -> str | None:
+        return rule.fault(v) if v[names.token_batch_size] is None else None
+
+    return replace(rule, needs=(*rule.needs, names.token_batch_size), fault=fault)
+
+
+def _factor_needs_batch(names: BatchKnobs, factor: str) -> Rule:
+    batch, tokens = names.batch_size, names.token_batch_size
+
+    def fault(v: Values) -> str | None:
+        if v[tokens] is None or v[factor] is None:
+            return None
+        then = f" and set {names.inflight}" if names.inflight else ""
+        return (
+            f"{factor} ({number(v[factor])}) can only be set when {batch} is set, "
+            f"but {tokens} ({v[tokens]}) is: remove it{then}"
+        )
+
+    return Rule(factor, (tokens, factor), fault)
+
+
+def _tokens_need_inflight(names: BatchKnobs, inflight: str, also: Collection[str]) -> Rule:
+    tokens, group, seq_len = names.token_batch_size, names.group_size, names.seq_len
+
+    def fault(v: Values) -> str | None:
+        if v[tokens] is None or v[inflight] is not None:
+            return None
+        wanted = max(v[group], -(-v[tokens] // v[seq_len]))
+        return (
+            f"{inflight} must be set when {tokens} ({v[tokens]}) is: at least {group} ({v[group]}), "
+            f"for example {-(-wanted // v[group]) * v[group]}"
+        )
+
+    return Rule(tokens, (tokens, inflight, group, seq_len, *also), fault)
+
+
+def _as_factor_says(names: BatchKnobs, inflight: str, factor: str) -> Rule:
+    batch, tokens = names.batch_size, names.token_batch_size
+
+    def fault(v: Values) -> str | None:
+        if v[tokens] is not None or v[factor] is None:
+            return None
+        wanted = int(v[batch] * v[factor])
+        if v[inflight] == wanted:
+            return None
+        return (
+            f"{inflight} ({v[inflight]}) conflicts with {factor} ({number(v[factor])}) * {batch} "
+            f"({v[batch]}): remove one of them, or set {last(inflight)} to {wanted}"
+        )
+
+    return Rule(inflight, _all(names), fault)
+
+
+def _holds_a_group(names: BatchKnobs, inflight: str) -> Rule:
+    batch, tokens, group = names.batch_size, names.token_batch_size, names.group_size
+
+    def fault(v: Values) -> str | None:
+        if v[inflight] is None or v[inflight] >= v[group]:
+            return None
+        if v[tokens] is None and v[batch] % v[group]:
+            return None  # told already, and what is in flight may follow from the batch
+        return (
+            f"{inflight} ({v[inflight]}) must be at least {group} ({v[group]}): "
+            f"nearest valid {last(inflight)} is {v[group]}"
+        )
+
+    return Rule(inflight, (*_all(names), group), fault)
+
+
+def _all(names: BatchKnobs) -> tuple[str, ...]:
+    known = (names.batch_size, names.token_batch_size, names.inflight, names.oversampling)
+    return tuple(name for name in known if name is not None)
+
+
+def micro_batches(batch: str, micro: str) -> Rule:
+    """Examples of a step in whole rounds of examples that are computed at once."""
+    rule = divisible(batch, micro)
+
+    def fault(v: Values) -> str | None:
+        if v[batch] >= v[micro]:
+            return rule.fault(v)
+        return (
+            f"{batch} ({v[batch]}) must be at least {micro} ({v[micro]}): lower {last(micro)} to {v[batch]}"
+        )
+
+    return replace(rule, fault=fault)
+
+
+def batch_figures(v: Values, names: BatchKnobs, *, max_tokens: str) -> Iterator[DerivedValue]:
+    """Prompts, tokens and rollouts of a step, and how many rollouts are in flight.
+
+    `v`: every knob's effective value, all of the right type and within bounds. `max_tokens`: name of the knob
+    that bounds a completion.
+    """
+    by_tokens = _tokens(v, names) is not None
+    yield from _token_batch(v, names) if by_tokens else _rollout_batch(v, names, max_tokens)
+    yield from _in_flight(v, names)
+
+
+def packing_figures(
+    v: Values, names: BatchKnobs, *, max_tokens: str, row_tokens: str, ranks: int
+) -> Iterator[DerivedValue]:
+    """How rollouts are packed into the trainer's micro-batches: the worst case, and the best one known.
+
+    `row_tokens`: name of the knob that says how many tokens a micro-batch holds. `ranks`: data-parallel ranks
+    of the trainer, which share the micro-batches of a step.
+    """
+    row, longest = v[row_tokens], v[names.seq_len]
+    fit = max(1, row // longest)
+    short = v[max_tokens] if v[max_tokens] and v[max_tokens] < longest else None
+    more = max(1, row // short) if short is not None else fit
+    best = f"; {more} of {short} new tokens, prompts not counted" if more > fit else ""
+    yield figure(
+        "rollouts per micro-batch", fit, "rollouts",
+        f"{row} tokens / {longest} of the longest rollout = {fit}{best}",
+    )  # fmt: skip
+    tokens, shared = _tokens(v, names), f" on each of {ranks} ranks" if ranks > 1 else ""
+    if tokens is not None:
+        each = _rounded_up(tokens, row * ranks)
+        text = f"about {tokens} tokens / {row} = {each} packed micro-batches{shared}"
+    else:
+        batch = v[names.batch_size]
+        each, least = _rounded_up(batch, fit * ranks), _rounded_up(batch, more * ranks)
+        text = f"at most {batch} rollouts / {fit} = {each} packed micro-batches{shared}"
+        text += f", at least {least}" if least < each else ""
+    yield figure("micro-batches per optimizer step", each, "micro-batches", text)
+
+
+def accumulation(v: Values, *, batch: str, micro: str, parts: int = 1, name: str) -> DerivedValue:
+    """Micro-batches before each optimizer step. `parts`: ranks that each take other examples."""
+    size, once = v[batch], v[micro] * parts
+    each = f"({v[micro]} at once * {parts} ranks)" if parts > 1 else f"{v[micro]} at once"
+    return figure(
+        name, size // once if size % once == 0 else None, "micro-batches",
+        f"{size} examples / {each} = {size / once:g} micro-batches before each optimizer step",
+    )  # fmt: skip
+
+
+def sft_tokens(v: Values, *, batch: str, seq_len: str, packed: bool) -> DerivedValue:
+    """Tokens of an SFT step. `packed`: rows are filled up with further examples."""
+    rows, length = v[batch], v[seq_len]
+    limit, what = ("", "packed rows") if packed else ("at most ", "examples")
+    return figure(
+        "sft tokens per step", rows * length, "tokens",
+        f"{limit}{rows} {what} * {length} tokens = {rows * length} tokens per step",
+    )  # fmt: skip
+
+
+def _tokens(v: Values, names: BatchKnobs) -> int | None:
+    return v[names.token_batch_size] if names.token_batch_size else None
+
+
+def _rounded_up(value: int, divisor: int) -> int:
+    return -(-value // divisor)
+
+
+def _rollout_batch(v: Values, names: BatchKnobs, max_tokens: str) -> Iterator[DerivedValue]:
+    batch, group, seq_len = v[names.batch_size], v[names.group_size], v[names.seq_len]
+    yield figure(
+        "prompts per step", batch // group if batch % group == 0 else None, "prompts",
+        f"{batch} rollouts / {group} per example = {batch / group:g} prompts per step",
+    )  # fmt: skip
+    yield _most("tokens per step", batch, seq_len, "tokens", "tokens per step")
+    if v[max_tokens] is not None:
+        yield _most("sampled tokens per step", batch, v[max_tokens], "new tokens", "sampled per step")
+
+
+def _most(name: str, rollouts: int, tokens: int, what: str, outcome: str) -> DerivedValue:
+    total = rollouts * tokens
+    text = f"at most {rollouts} rollouts * {tokens} {what} = {total} {outcome}"
+    return figure(name, total, "tokens", text)
+
+
+def _token_batch(v: Values, names: BatchKnobs) -> Iterator[DerivedValue]:
+    tokens, group, seq_len = v[names.token_batch_size], v[names.group_size], v[names.seq_len]
+    least = _rounded_up(tokens, seq_len)
+    yield figure(
+        "prompts per step", None, "prompts",
+        f"varies: whole groups of {group} rollouts until they hold {tokens} tokens",
+    )  # fmt: skip
+    yield figure(
+        "tokens per step", tokens, "tokens",
+        f"about {tokens}, as {last(names.token_batch_size)} says",
+    )  # fmt: skip
+    yield figure(
+        "rollouts per step", least, "rollouts",
+        f"at least {tokens} tokens / {seq_len} per rollout = {least} rollouts per step",
+    )  # fmt: skip
+
+
+def _in_flight(v: Values, names: BatchKnobs) -> Iterator[DerivedValue]:
+    factor: Any = v[names.oversampling] if names.oversampling else None
+    batch, group = v[names.batch_size], v[names.group_size]
+    inflight = v[names.inflight] if names.inflight else None
+    by_factor = factor is not None and batch is not None
+    if inflight is None and by_factor:
+        inflight = int(batch * factor)
+    if inflight is None:
+        return
+    origin = f"{batch} * {number(factor)} = {inflight}" if by_factor else f"{inflight}"
+    yield figure(
+        "rollouts in flight", inflight, "rollouts",
+        f"{origin} rollouts at once, {inflight // group} whole groups of {group}",
+    )  # fmt: skip
+
+
+Way = Literal["tokens", "rollouts"]
+Edits = dict[str, int | float | None]
+"""Knob → new value, `None` where it goes."""
+
+
+def other_way(names: BatchKnobs | None, rows: Mapping[str, KnobInfo]) -> Way | None:
+    """How the batch is not counted now; `None` where the framework, or this config, has one way only."""
+    if names is None or names.token_batch_size not in rows:
+        return None
+    return "tokens" if rows[names.token_batch_size].value is None else "rollouts"
+
+
+def convert(
+    names: BatchKnobs, rows: Mapping[str, KnobInfo], *, mean_tokens: float, measured: str | None = None
+) -> Conversion:
+    """The other way of counting, if a rollout has `mean_tokens`. `rows`: the knob table by name.
+
+    Raises:
+        ValueError: if that is no number above 0, or a knob of the batch has a wrong value, or none.
+    """
+    if not 0 < mean_tokens < math.inf:
+        raise ValueError(f"a rollout cannot have {mean_tokens:g} tokens; it must be a number above 0")
+    way = _in_tokens if other_way(names, rows) == "tokens" else _in_rollouts
+    to: Way = "tokens" if way is _in_tokens else "rollouts"
+    values, lines = way(names, rows, mean_tokens)
+    edits = {name: value for name, value in values.items() if value != _held(rows[name])}
+    return Conversion(to=to, edits=edits, mean_tokens=mean_tokens, measured=measured, arithmetic=tuple(lines))
+
+
+def _in_tokens(names: BatchKnobs, rows: Mapping[str, KnobInfo], mean: float) -> tuple[Edits, list[str]]:
+    batch = RolloutBatch(
+        size=_whole(rows[names.batch_size]),
+        inflight=_optional(names.inflight, rows),
+        factor=_factor(names.oversampling, rows),
+    )
+    group = _whole(rows[names.group_size])
+    made = in_tokens(batch, group=group, mean_tokens=mean)
+    edits: Edits = {names.batch_size: None, names.token_batch_size: made.tokens}
+    lines = [f"{batch.size} rollouts * {_number(mean)} tokens per rollout = {made.tokens} tokens per step"]
+    if names.inflight is None:
+        return edits, lines
+    edits[names.inflight] = made.inflight
+    lines.append(_inflight_in_words(batch, made, group))
+    if names.oversampling is not None:
+        edits[names.oversampling] = None
+    return edits, lines
+
+
+def _inflight_in_words(batch: RolloutBatch, made: TokenBatch, group: int) -> str:
+    if made.inflight != batch.at_once:
+        return f"{made.inflight} rollouts in flight: at least a group of {group} (before: {batch.at_once})"
+    if batch.factor is not None:
+        return f"{batch.size} rollouts * {batch.factor:g} oversampling = {made.inflight} rollouts in flight"
+    return f"{made.inflight} rollouts in flight, as before"
+
+
+def _in_rollouts(names: BatchKnobs, rows: Mapping[str, KnobInfo], mean: float) -> tuple[Edits, list[str]]:
+    batch = TokenBatch(_whole(rows[names.token_batch_size]), _optional(names.inflight, rows))
+    group = _whole(rows[names.group_size])
+    made = in_rollouts(batch, group=group, mean_tokens=mean)
+    edits: Edits = {names.token_batch_size: None, names.batch_size: made.size}
+    exact = _number(batch.tokens / mean)
+    groups = f"{made.size} in {made.size // group} whole groups of {group}"
+    lines = [f"{batch.tokens} tokens / {_number(mean)} per rollout = {exact} rollouts: {groups}"]
+    if names.inflight is None:
+        return edits, lines
+    if names.oversampling is None and made.factor is not None:
+        made = RolloutBatch(made.size, inflight=batch.inflight)
+    edits[names.inflight] = made.inflight
+    if names.oversampling is not None:
+        edits[names.oversampling] = made.factor
+    if made.factor is not None:
+        lines.append(f"{made.at_once} rollouts in flight / {made.size} = {made.factor:g} oversampling")
+    else:
+        lines.append(f"{made.at_once} rollouts in flight, as before")
+    return edits, lines
+
+
+def _whole(row: KnobInfo) -> int:
+    if not isinstance(row.value, int) or isinstance(row.value, bool) or row.value < 1:
+        raise ValueError(f"{row.key} is {row.value!r}; it must be a whole number ≥ 1")
+    return row.value
+
+
+def _optional(name: str | None, rows: Mapping[str, KnobInfo]) -> int | None:
+    """Only what a person set: a default follows the batch."""
+    if name is None or not rows[name].is_set:
+        return None
+    return _whole(rows[name])
+
+
+def _factor(name: str | None, rows: Mapping[str, KnobInfo]) -> float | None:
+    held = rows[name].value if name is not None else None
+    if held is None:
+        return None
+    if not isinstance(held, int | float) or isinstance(held, bool) or not 1 <= held < math.inf:
+        raise ValueError(f"{name} is {held!r}; it must be a number ≥ 1")
+    return float(held)
+
+
+def _held(row: KnobInfo) -> object:
+    """What the file itself says."""
+    return row.value if row.is_set else None
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def figure(name: str, value: float | str | None, unit: str = "", text: str = "") -> DerivedValue:
+    """A derived figure; `text` is the arithmetic in words."""
+    return DerivedValue(name=name, value=value, unit=unit, text=text)

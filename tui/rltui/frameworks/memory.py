@@ -1,0 +1,332 @@
+"""What the groups of the memory texts say in bytes: the other half of `memory_failures`."""
+
+from __future__ import annotations
+
+import re
+
+from rltui.core.failure_cause import FailurePattern, Groups, Weight
+from rltui.core.gpu.budget import passing_utilization
+from rltui.core.gpu.out_of_memory import size_bytes, size_text
+from rltui.core.gpu.report import OutOfMemory
+
+COUNT = r"(?<!\d)\d{1,15}"
+NUMBER = rf"{COUNT}(?:\.\d{{1,15}})?"
+"""No longer than figures of memory are: what is cannot be reckoned with."""
+SIZE = rf"{NUMBER} (?:bytes|[KMGT]iB)"
+"""As torch writes one."""
+OF_A_PROCESS = rf"(?:Process {COUNT}|Including non-PyTorch memory, this process) has {SIZE} memory in use\."
+
+_HOLDER = re.compile(rf"(?P<pid>{COUNT}|this process) has (?P<held>{SIZE})")
+_CONTEXT_BYTES = 2 << 30
+"""A process holds at most about this much besides what torch has allocated: CUDA context, libraries, NCCL."""
+
+
+def start_check(groups: Groups) -> OutOfMemory:
+    """Less free than vLLM's budget. Its sizes have one unit for all; `dev` may be missing (before 0.14.1)."""
+    return OutOfMemory(
+        kind="start_check",
+        local_device=_device(groups.get("dev", "?")),
+        total_bytes=_gib(groups["total"]),
+        free_bytes=_gib(groups["free"]),
+        utilization=None if groups["util"] == "?" else float(groups["util"]),
+        needed_bytes=_gib(groups["want"]),
+    )
+
+
+def no_kv_cache(groups: Groups) -> OutOfMemory:
+    """Weights and activations take the whole budget."""
+    del groups
+    return OutOfMemory(kind="no_kv_cache")
+
+
+def small_kv_cache(groups: Groups) -> OutOfMemory:
+    """Too little for one request."""
+    return OutOfMemory(
+        kind="kv_cache_small",
+        needed_bytes=_gib(groups["need"]),
+        available_bytes=_gib(groups["have"]),
+        possible_model_len=_count(groups["est"]),
+    )
+
+
+def few_kv_tokens(groups: Groups) -> OutOfMemory:
+    """As `small_kv_cache`, counted in tokens."""
+    return OutOfMemory(kind="kv_cache_small", possible_model_len=_count(groups["have"]))
+
+
+def load(groups: Groups) -> OutOfMemory:
+    """Torch's own text, with the figures, stands beside."""
+    del groups
+    return OutOfMemory(kind="load")
+
+
+def graph_capture(groups: Groups) -> OutOfMemory:
+    """Torch's own text, with the figures, stands at the end of the traceback."""
+    del groups
+    return OutOfMemory(kind="graph_capture")
+
+
+def warm_up(groups: Groups) -> OutOfMemory:
+    """Torch's own text, with the figures, stands before."""
+    return OutOfMemory(kind="warm_up", requests=_count(groups["n"]))
+
+
+def unspecified(groups: Groups) -> OutOfMemory:
+    """No figures, but for what was asked for."""
+    tried = size_bytes(groups.get("req", "?"))
+    return OutOfMemory(kind="other" if tried is None else "allocation", tried_bytes=tried)
+
+
+def allocation(groups: Groups) -> OutOfMemory:
+    """Torch from 2.1 on."""
+    total = size_bytes(groups["total"])
+    allocated, cached = size_bytes(groups["allocated"]), size_bytes(groups["cached"])
+    own = None if allocated is None else allocated + (cached or 0)
+    in_use, holders = _processes(groups["processes"], own, total)
+    return OutOfMemory(
+        kind="allocation",
+        local_device=_count(groups["gpu"]),
+        total_bytes=total,
+        tried_bytes=size_bytes(groups["req"]),
+        free_bytes=size_bytes(groups["free"]),
+        in_use_bytes=in_use,
+        holders=holders,
+    )
+
+
+def allocation_before_2_1(groups: Groups) -> OutOfMemory:
+    """Torch up to 2.0 tells nothing of others, and of itself only what it reserved."""
+    reserved = size_bytes(groups["reserved"])
+    return OutOfMemory(
+        kind="allocation",
+        local_device=_count(groups["gpu"]),
+        total_bytes=size_bytes(groups["total"]),
+        tried_bytes=size_bytes(groups["req"]),
+        free_bytes=size_bytes(groups["free"]),
+        in_use_bytes=size_bytes(groups["allocated"]) if reserved is None else reserved,
+    )
+
+
+def _processes(
+    text: str, own_bytes: int | None, total_bytes: int | None
+) -> tuple[int | None, tuple[tuple[int, int], ...]]:
+    """What the process held, and (pid, bytes) of the others.
+
+    In a container torch does not know its own pid on the host, and names itself like a stranger: then it is
+    the one that holds little more than torch has allocated (`own_bytes`).
+    """
+    in_use: int | None = None
+    holders = []
+    for found in _HOLDER.finditer(text):
+        held = size_bytes(found["held"])
+        if held is None or (total_bytes is not None and held > total_bytes):
+            continue  # torch 2.1 on Windows and WSL: 17179869184.00 GiB, where the driver does not say
+        if found["pid"] == "this process":
+            in_use = held
+        else:
+            holders.append((int(found["pid"]), held))
+    if in_use is None and own_bytes is not None:
+        in_use = own_bytes
+        selves = [holder for holder in holders if 0 <= holder[1] - own_bytes < _CONTEXT_BYTES]
+        if selves and "this process" not in text:
+            self_named = min(selves, key=lambda holder: holder[1])
+            holders.remove(self_named)
+            in_use = self_named[1]
+    return in_use, tuple(holders)
+
+
+def _gib(text: str) -> int | None:
+    return None if text == "?" else size_bytes(f"{text} GiB")
+
+
+def _count(text: str) -> int | None:
+    return None if text == "?" else int(text)
+
+
+def _device(text: str) -> int | None:
+    """The number of `cuda:2`."""
+    number = text.rpartition(":")[2]
+    return int(number) if number.isdigit() else None
+
+
+_OOM = r"\b(?:CUDA|HIP|XPU|MPS backend) out of memory"
+_LONGEST_TRACEBACK = 20_000
+"""Characters; vLLM begins each line with process, time and place."""
+_SMALLER = (
+    "trainer: lower seq_len or the micro batch, or turn on activation checkpointing;"
+    " inference: lower gpu_memory_utilization or max_num_seqs"
+)
+
+
+def _too_little_free(groups: Groups) -> str:
+    free, total = float(groups["free"]), float(groups["total"])
+    fits = passing_utilization(free, total)
+    lower = f", or lower it to {fits:.2f}" if fits > 0.05 else ""
+    return (
+        f"out of GPU memory: {free:g} of {total:g} GiB are free, gpu_memory_utilization {groups['util']}"
+        f" asks for {groups['want']} GiB; end what else holds the GPU{lower}"
+    )
+
+
+def _cache_too_small(groups: Groups) -> str:
+    length = "max_model_len" if groups["est"] == "?" else f"max_model_len to {groups['est']}"
+    return (
+        f"out of GPU memory: one request of {groups['len']} tokens needs {groups['need']} GiB of KV cache,"
+        f" there are {groups['have']}; lower {length}, or raise gpu_memory_utilization"
+    )
+
+
+def _torch_oom(groups: Groups) -> str:
+    """The pids that torch names are those of the host, also inside a container."""
+    holders = allocation(groups).holders
+    pid, held = max(holders, key=lambda holder: holder[1], default=(None, 0))
+    holder = "" if pid is None else f"; pid {pid} of the host holds {size_text(held)}"
+    return (
+        f"out of GPU memory: {groups['req']} asked for, {groups['free']} of {groups['total']} free"
+        f"{holder}; {_SMALLER}"
+    )
+
+
+MEMORY: tuple[FailurePattern, ...] = (
+    FailurePattern(
+        "F_FREE",
+        # What is told has no number of the device: it counts inside CUDA_VISIBLE_DEVICES.
+        rf"Free memory on device(?: (?P<dev>[\w:]+))? \((?P<free>{NUMBER})/(?P<total>{NUMBER}) GiB\)"
+        r" on startup is less than (?:desired GPU memory utilization|the engine's budget)"
+        rf".*?\((?P<util>{NUMBER}), (?P<want>{NUMBER}) GiB\)",
+        _too_little_free,
+        hopeless=True,
+        memory=start_check,
+    ),
+    FailurePattern(
+        "F_FREE_CPU",
+        rf"Available memory on node (?P<node>{COUNT}) \((?P<free>{NUMBER})/(?P<total>{NUMBER}) GiB\) on"
+        r" (?:startup|kv cache allocation) is less than"
+        rf"(?: desired CPU memory utilization \((?P<util>{NUMBER}), (?P<want>{NUMBER}) GiB\))?",
+        "out of memory: {free} of {total} GiB are free on node {node}, less than the server asks for;"
+        " lower gpu_memory_utilization",
+        hopeless=True,
+        memory=start_check,
+    ),
+    FailurePattern(
+        "F_NOKV",
+        r"No available memory for the cache blocks",
+        "out of GPU memory: nothing is left for the KV cache; raise gpu_memory_utilization,"
+        " or lower max_model_len or max_num_batched_tokens",
+        hopeless=True,
+        memory=no_kv_cache,
+    ),
+    FailurePattern(
+        "F_KVSMALL",
+        rf"To serve at least one request with the models?'s max seq len \((?P<len>{COUNT})\),"
+        rf" \(?(?P<need>{NUMBER}) GiB KV cache is needed, which is larger than the available KV cache memory"
+        rf" \((?P<have>{NUMBER}) GiB\)"
+        rf"(?:.*?[Ee]stimated maximum model length is (?P<est>{COUNT}))?",
+        _cache_too_small,
+        hopeless=True,
+        memory=small_kv_cache,
+    ),
+    FailurePattern(
+        "F_KVTOKENS",
+        rf"max seq len \((?P<len>{COUNT})\) is larger than the maximum number of tokens that can be stored in"
+        rf" KV cache \((?P<have>{COUNT})\)",
+        "out of GPU memory: max_model_len {len} is more than the {have} tokens that fit into the KV cache;"
+        " lower it, or raise gpu_memory_utilization",
+        hopeless=True,
+        memory=few_kv_tokens,
+    ),
+    FailurePattern(
+        "F_LOAD_OOM",
+        r"Failed to load model - not enough GPU memory",
+        "out of GPU memory while the model was loaded; end what else holds the GPU, or use more GPUs",
+        hopeless=True,
+        memory=load,
+    ),
+    FailurePattern(
+        "F_WARM_OOM",
+        rf"CUDA out of memory occurred when warming up (?:sampler|pooler) with (?P<n>{COUNT}) dummy requests",
+        "out of GPU memory in the warm-up with {n} requests; lower max_num_seqs or gpu_memory_utilization",
+        hopeless=True,
+        memory=warm_up,
+    ),
+    FailurePattern(
+        "F_GRAPH_OOM",
+        # A frame of vLLM's traceback, and its end a few dozen frames below.
+        rf"\bin capture_model\b(?:(?!\bin capture_model\b)[\s\S]){{1,{_LONGEST_TRACEBACK}}}?"
+        rf"(?:{_OOM}|CUDA error: out of memory)",
+        "out of GPU memory while CUDA graphs were captured; lower gpu_memory_utilization,"
+        " or turn on enforce_eager",
+        hopeless=True,
+        memory=graph_capture,
+    ),
+    FailurePattern(
+        "F_OOM",
+        # torch 2.1 writes "capacty".
+        rf"{_OOM}\. Tried to allocate (?P<req>{SIZE})\. GPU (?P<gpu>{COUNT}) has a total capaci?ty of"
+        rf" (?P<total>{SIZE}) of which (?P<free>{SIZE}) is free\.(?P<processes>(?: *{OF_A_PROCESS})*)"
+        rf"(?: *{SIZE} allowed;)?(?: *Of the allocated memory (?P<allocated>{SIZE}) is allocated by PyTorch"
+        rf"[^\n]*? and (?P<cached>{SIZE}) is reserved)?",
+        _torch_oom,
+        hopeless=True,
+        weight=Weight.BROAD,
+        memory=allocation,
+    ),
+    FailurePattern(
+        "F_OOM_BEFORE_TORCH_2_1",
+        rf"{_OOM}\. Tried to allocate (?P<req>{SIZE}) \(GPU (?P<gpu>{COUNT}); (?P<total>{SIZE}) total"
+        rf" capacity;(?: (?P<allocated>{SIZE}) already allocated;)?.*? (?P<free>{SIZE}) free;"
+        rf"(?: (?P<reserved>{SIZE}) reserved)?",
+        "out of GPU memory: {req} asked for, {free} of {total} free; " + _SMALLER,
+        hopeless=True,
+        weight=Weight.BROAD,
+        memory=allocation_before_2_1,
+    ),
+    FailurePattern(
+        "F_OOM_ANY",
+        rf"(?:{_OOM}\b|RESOURCE_EXHAUSTED: Out of memory)"
+        rf"(?:(?:\. Tried| while trying) to allocate (?P<req>{SIZE}))?",
+        "out of GPU memory; " + _SMALLER,
+        hopeless=True,
+        weight=Weight.BROAD,
+        memory=unspecified,
+    ),
+    FailurePattern(
+        "F_OOM_ASYNC",
+        r"CUDA error: out of memory|(?:CUDA error: )?CUBLAS_STATUS_ALLOC_FAILED"
+        r"|NCCL[^\n]{0,300}?out of memory|(?:NCCL error(?:[^\n]*\n){1,6}?[^\n]*)?Cuda failure 2 'out of",
+        "out of GPU memory, as CUDA itself reports; lower gpu_memory_utilization by 0.05,"
+        " or the trainer's batch",
+        hopeless=True,
+        weight=Weight.BROAD,
+        memory=unspecified,
+    ),
+    FailurePattern(
+        "F_PROFILE",
+        rf"Error in memory profiling\. Initial free memory (?P<a>{NUMBER}) GiB, "
+        rf"current free memory (?P<b>{NUMBER})",
+        "another process gave GPU memory back while vLLM measured it ({a} GiB free, then {b} GiB);"
+        " start it again",
+    ),
+    FailurePattern(
+        "F_SHM",
+        r"DataLoader worker[^\n]{0,300}?Bus error|out of shared memory",
+        "out of shared memory (/dev/shm); make it larger, or use fewer data loader workers",
+        hopeless=True,
+    ),
+    FailurePattern(
+        "F_HOST_OOM",
+        r"DefaultCPUAllocator: (?:can't allocate memory|not enough memory)[^\n]{0,300}?"
+        r"(?<!\d)(?P<req>\d{1,20}) bytes",
+        "out of memory: the machine refused {req} bytes; use a smaller batch or model",
+        hopeless=True,
+        weight=Weight.BROAD,
+    ),
+    FailurePattern(
+        "F_HOST_OOM_PYTHON",
+        r"(?<!\S)(?:MemoryError\b|OSError: \[Errno 12\] Cannot allocate memory)"
+        r"|_ArrayMemoryError: Unable to allocate",
+        "out of memory: the machine has no more to give; use a smaller batch or model",
+        hopeless=True,
+        weight=Weight.BROAD,
+    ),
+)

@@ -1,0 +1,138 @@
+"""What a config says as its program would take it, where the check has not looked yet; env servers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rltui.core.config_data import value_at
+from rltui.core.layout import instance_ids
+from rltui.core.toml.values import TomlValue
+from rltui.frameworks.base import ConfigFiles
+
+ENGINE_ABOVE, ROUTER_METRICS_ABOVE = 100, 21_000
+"""So far above the router's port listen the engine behind it, unless the config says where, and the router's
+own metrics."""
+NCCL_PORT = 29501
+"""Where weights are broadcast, unless the config says."""
+
+
+def data_of(files: ConfigFiles, role: str) -> Mapping[str, Any]:
+    """What the file of that role holds, nothing where there is none."""
+    return files[role].data if role in files else {}
+
+
+def count(data: Mapping[str, Any], key: str, default: int) -> int:
+    """A whole number from 0 on, the default for anything else."""
+    value = value_at(data, key)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else default
+
+
+def optional_count(data: Mapping[str, Any], key: str) -> int | None:
+    """A whole number above 0, `None` for anything else."""
+    return count(data, key, 0) or None
+
+
+def text(data: Mapping[str, Any], *keys: str) -> str | None:
+    """The first of the keys that holds text; the text `None` means nothing to prime-rl."""
+    values = (value_at(data, key) for key in keys)
+    return next((value for value in values if isinstance(value, str) and value and value != "None"), None)
+
+
+def texts(table: TomlValue) -> dict[str, str]:
+    """The entries of a table of environment variables."""
+    if not isinstance(table, Mapping):
+        return {}
+    return {str(key): value for key, value in table.items() if isinstance(value, str)}
+
+
+def rows(data: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
+    """The tables of an array of tables."""
+    value = value_at(data, key)
+    return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list) else []
+
+
+def numbers(data: Mapping[str, Any], key: str) -> tuple[int, ...] | None:
+    """A list of whole numbers, `None` for anything else."""
+    value = value_at(data, key)
+    if not isinstance(value, list) or not value or not all(type(item) is int for item in value):
+        return None
+    return tuple(value)
+
+
+def is_table(data: Mapping[str, Any], key: str) -> bool:
+    """Whether a table stands there, if only an empty one."""
+    return isinstance(value_at(data, key), Mapping)
+
+
+def max_steps(files: ConfigFiles) -> int | None:
+    """Steps of the run: the shared value, or that of a part."""
+    keys = ("max_steps", "trainer.max_steps", "orchestrator.max_steps")
+    found = (optional_count(file.data, key) for key in keys for file in files.values())
+    return next((steps for steps in found if steps is not None), None)
+
+
+SPLITS = ("train", "eval")
+"""In this order their sources get ports."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnvSource:
+    """One `[[orchestrator.train.source]]` or `[[orchestrator.eval.source]]`."""
+
+    split: str
+    index: int
+    """Among those of its split."""
+    name: str
+    """As prime-rl calls it: `name`, else the id of the taskset, with that of the environment before it."""
+    component: str
+    """Id of the component that serves it in the shipped layout; empty where its server is somebody else's."""
+
+
+def instances(files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
+    """For `each = "env_servers.train"` and `each = "env_servers.eval"`."""
+    own = [source for source in sources(files) if source.component]
+    return {
+        f"env_servers.{split}": tuple(source.name for source in own if source.split == split)
+        for split in SPLITS
+    }
+
+
+def servers_of(files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
+    """By the name of a knob, the server that a source has: it answers to that name."""
+    return {
+        f"orchestrator.{each.split}.source.{each.index}.name": (each.component,)
+        for each in sources(files)
+        if each.component
+    }
+
+
+def sources(files: ConfigFiles) -> tuple[EnvSource, ...]:
+    """All sources of an RL config, those of training first."""
+    data = data_of(files, "rl")
+    return tuple(
+        source for split in SPLITS for source in _of_split(split, rows(data, f"orchestrator.{split}.source"))
+    )
+
+
+def _of_split(split: str, tables: Sequence[Mapping[str, Any]]) -> Iterator[EnvSource]:
+    own = [source_name(row) for row in tables if not _is_external(row)]
+    ids = iter(instance_ids(f"env-{split}", own))
+    for index, row in enumerate(tables):
+        yield EnvSource(split, index, source_name(row), "" if _is_external(row) else next(ids))
+
+
+def _is_external(row: Mapping[str, Any]) -> bool:
+    """With an address of its own the launcher starts no server for it."""
+    return text(row, "serve.address") is not None
+
+
+def source_name(row: Mapping[str, Any]) -> str:
+    """What prime-rl calls a source, empty where nothing in it tells."""
+    if (name := text(row, "name")) is not None:
+        return name
+    if isinstance(taskset := value_at(row, "env.taskset"), str):
+        return taskset
+    ids = [found for key in ("env.id", "env.taskset.id") if (found := text(row, key)) is not None]
+    return "+".join(ids)

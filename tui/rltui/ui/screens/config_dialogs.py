@@ -1,0 +1,310 @@
+"""Dialogs about edits of the config: the review, a conflict, and the batch counted the other way."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Button, Input, Static
+
+from rltui.core.api import Plan
+from rltui.core.config_report import Conversion, KeyConflict, KnobTable
+from rltui.core.text import shortened
+from rltui.errors import RltuiError
+from rltui.ui.actions import Scope, bindings, bindings_of
+from rltui.ui.plan_view import changed_lines, derived_lines, diff_lines, plan_steps, problem_lines
+from rltui.ui.screens.dialogs import Dialog
+from rltui.ui.text import clean, clean_line, value_text
+
+Answer = Literal["write", "restart", "again"]
+"""again: back into the editor, with the text as it is."""
+
+_FAINT = "$foreground 60%"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """How a person is asked about edits."""
+
+    heading: str
+    reason: str = ""
+    """Why it is asked at all, where nobody pressed a key for it."""
+    may_edit_again: bool = False
+    """The text came out of an editor, and can go back there."""
+    prefers_restart: bool = False
+    """*Yes* also restarts."""
+    danger: bool = False
+    """*No* is the default, as it is wherever there are warnings."""
+
+
+def review_content(plan: Plan, table: KnobTable, reason: str = "") -> Content:
+    """What to know before writing, most important first."""
+    steps = plan_steps(plan)
+    if plan.start:
+        steps.insert(0, Content.styled("To make it count (ctrl+r):", _FAINT))
+    derived = derived_lines(plan.derived, table.derived)
+    why = [Content.styled(clean_line(reason), "$text-warning")] if reason else []
+    parts = [why, problem_lines(plan.problems), diff_lines(plan.diff), derived, steps]
+    return Content("\n\n").join([Content("\n").join(lines) for lines in parts if lines])
+
+
+class ConfigReview(Dialog[Answer]):
+    """`None`: leave the files as they are."""
+
+    BINDINGS: ClassVar = bindings_of("review.restart")
+
+    def __init__(self, plan: Plan, question: Question, table: KnobTable) -> None:
+        """`table`: what the files say now."""
+        super().__init__()
+        self.plan = plan
+        self.question = question
+        self._table = table
+        self._prefers_restart = question.prefers_restart and bool(plan.start)
+        warns = any(problem.severity == "warning" for problem in plan.problems)
+        self._default_no = question.danger or warns or plan.blocked
+        self.set_class(self._default_no, "-danger")
+
+    def compose(self) -> ComposeResult:
+        """The plan, and what can be done with it."""
+        with Vertical(classes="box") as box:
+            box.border_title = clean_line(self.question.heading).replace("[", r"\[")
+            with VerticalScroll(classes="scroll", can_focus=False):
+                yield Static(review_content(self.plan, self._table, self.question.reason), classes="body")
+            with Horizontal(classes="buttons"):
+                if not self.plan.blocked:
+                    yield Button("Write", id="write", compact=True, variant="primary")
+                    if self.plan.start:
+                        yield Button("Write + restart", id="restart", compact=True, variant="primary")
+                if self.question.may_edit_again:
+                    yield Button("Edit again", id="again", compact=True)
+                yield Button("Cancel", id="no", compact=True)
+
+    def on_mount(self) -> None:
+        """Enter presses the default button."""
+        default = "restart" if self._prefers_restart else "write"
+        if self._default_no:
+            default = "again" if self.plan.blocked and self.question.may_edit_again else "no"
+        self.query_one(f"#{default}", Button).focus()
+        keys = ["enter presses"]
+        if not self.plan.blocked:
+            keys.append("y writes + restarts" if self._prefers_restart else "y writes")
+            if self.plan.start and not self._prefers_restart:
+                keys.append("ctrl+r restarts too")
+        keys += ["←→ other button", "esc cancels"]
+        self.query_one(".box").border_subtitle = " · ".join(keys)
+
+    @on(Button.Pressed)
+    def _press(self, event: Button.Pressed) -> None:
+        match event.button.id:
+            case "write" | "restart" | "again" as answer:
+                self.dismiss(answer)
+            case _:
+                self.dismiss(None)
+
+    def action_yes(self) -> None:
+        """What the heading asks, unless an error forbids it."""
+        if not self.plan.blocked:
+            self.dismiss("restart" if self._prefers_restart else "write")
+
+    def action_restart(self) -> None:
+        """Write, and restart what reads it."""
+        if not self.plan.blocked and self.plan.start:
+            self.dismiss("restart")
+
+
+Choice = Literal["mine", "theirs"]
+
+_MOST_CELLS = 22
+"""For a value, so that three of them stand side by side on 80 columns."""
+
+
+def _key_table(keys: Sequence[KeyConflict]) -> list[Content]:
+    """Each key with what was seen, what is there now, and what is wanted."""
+    lines = []
+    for key in keys:
+        lines.append(Content.styled(f"  {clean_line(key.key)}", "bold"))
+        sides = (
+            ("you saw", key.base, _FAINT),
+            ("now", key.theirs, "$text-error"),
+            ("yours", key.yours, "$text-success"),
+        )
+        spans = [
+            (f"{word} {shortened(value_text(value), _MOST_CELLS)}", style) for word, value, style in sides
+        ]
+        lines.append(Content("    ") + Content("  ").join([Content.styled(*span) for span in spans]))
+    return lines
+
+
+_WITHOUT_CLASH = {
+    "set": "yours fits onto the new file",
+    "write": "your text takes the place of theirs",
+}
+
+
+def conflict_content(plan: Plan) -> Content:
+    """The keys both sides changed, then what each side changed."""
+    parts: list[Content] = []
+    for conflict in plan.conflicts:
+        name = clean_line(conflict.file.rpartition("/")[2])
+        if conflict.keys:
+            head = f"{name}: both sides changed"
+            lines = [Content.styled(head, "bold $text-warning"), *_key_table(conflict.keys)]
+        else:
+            fits = f", {_WITHOUT_CLASH[plan.action]}" if plan.action in _WITHOUT_CLASH else ""
+            lines = [Content.styled(f"{name}: no key is changed by both sides{fits}", "bold")]
+        parts.append(Content("\n").join(lines))
+        for word, diff in (("changed meanwhile", conflict.theirs), ("your change", conflict.yours)):
+            if changed := [line for line in changed_lines(diff) if not line.plain.startswith("─")]:
+                parts.append(Content("\n").join([Content.styled(word, _FAINT), *changed]))
+    return Content("\n\n").join(parts)
+
+
+class ConflictDialog(Dialog[Choice]):
+    """`None`, the default: nothing is written, and nothing that was decided is forgotten."""
+
+    def __init__(self, plan: Plan) -> None:
+        """`plan`: with its conflicts. What undo and redo bring back cannot be forced onto a new file."""
+        super().__init__()
+        self.plan = plan
+        self.add_class("-danger")
+
+    def compose(self) -> ComposeResult:
+        """Three sides and three buttons."""
+        with Vertical(classes="box") as box:
+            box.border_title = "The file was changed by somebody else"
+            box.border_subtitle = "enter presses · ←→ other button · esc cancels"
+            with VerticalScroll(classes="scroll", can_focus=False):
+                yield Static(conflict_content(self.plan), classes="body")
+            with Horizontal(classes="buttons"):
+                yield Button("Cancel", id="no", compact=True)
+                if self.plan.action in _WITHOUT_CLASH:
+                    yield Button("Write mine", id="mine", compact=True, variant="error")
+                    yield Button("Take theirs", id="theirs", compact=True)
+
+    def on_mount(self) -> None:
+        """Cancel is the default."""
+        self.query_one("#no", Button).focus()
+
+    @on(Button.Pressed)
+    def _press(self, event: Button.Pressed) -> None:
+        match event.button.id:
+            case "mine" | "theirs" as choice:
+                self.dismiss(choice)
+            case _:
+                self.dismiss(None)
+
+
+Converter = Callable[[float | None], Awaitable[Conversion]]
+"""From the mean tokens of a rollout; `None`: what was measured."""
+
+
+def conversion_content(conversion: Conversion) -> Content:
+    """Where the mean comes from, the arithmetic, and the new values."""
+    source = conversion.measured or (
+        "as you typed it" if conversion.mean_tokens is not None else "nothing was measured yet: type it"
+    )
+    parts = [Content.styled(clean_line(source), "$foreground 60%")]
+    if conversion.arithmetic:
+        parts.append(Content("\n").join([Content(clean_line(line)) for line in conversion.arithmetic]))
+    if conversion.edits:
+        parts.append(
+            Content("\n").join(
+                Content.assemble(
+                    (f"{clean_line(key)} ", ""),
+                    ("out of the file" if value is None else f"= {value_text(value)}", "bold"),
+                )
+                for key, value in conversion.edits.items()
+            )
+        )
+    return Content("\n\n").join(parts)
+
+
+class ConverterDialog(Dialog[Conversion]):
+    """The conversion to review, with its edits. `None` when left."""
+
+    CSS_PATH: ClassVar = ["dialogs.tcss"]
+    BINDINGS = bindings(Scope.CONVERTER)
+
+    def __init__(self, first: Conversion, convert: Converter) -> None:
+        """`first`: from what was measured."""
+        super().__init__()
+        self.conversion = first
+        self._convert = convert
+        mean = "" if first.mean_tokens is None else f"{first.mean_tokens:.6g}"
+        self._field = Input(mean, placeholder="mean tokens of a rollout", type="number", id="mean")
+        self._field.cursor_blink = False
+        self._measured_text = mean
+
+    def compose(self) -> ComposeResult:
+        """The mean, and what follows from it."""
+        with Vertical(classes="box") as box:
+            box.border_title = f"Count the batch in {self.conversion.to}"
+            yield Static("Mean tokens of an accepted rollout:", markup=False)
+            yield self._field
+            with VerticalScroll(classes="scroll", can_focus=False):
+                yield Static(id="arithmetic", classes="body")
+
+    def on_mount(self) -> None:
+        """Show what was measured."""
+        self._field.focus()
+        self._show()
+
+    def _show(self, refusal: str = "") -> None:
+        content = (
+            Content.styled(f"✗ {refusal}", "$text-error") if refusal else conversion_content(self.conversion)
+        )
+        self.query_one("#arithmetic", Static).update(content)
+        keys = "enter reviews · esc cancels" if self.conversion.edits and not refusal else "esc cancels"
+        self.query_one(".box").border_subtitle = keys
+
+    @on(Input.Changed, "#mean")
+    def _changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.run_worker(self._reckon(event.value), group="convert", exclusive=True)
+
+    async def _reckon(self, text: str) -> bool:
+        """Whether there is something to write."""
+        try:
+            mean = None if text == self._measured_text else float(text)
+            if mean is not None and not 0 < mean < float("inf"):
+                raise ValueError(text)
+            self.conversion = await self._convert(mean)
+        except ValueError:
+            self._show(f"a number above 0, not {text!r}" if text else "type the mean tokens of a rollout")
+            return False
+        except RltuiError as error:
+            self._show(clean(str(error)))
+            return False
+        self._show()
+        return bool(self.conversion.edits)
+
+    @on(Input.Submitted, "#mean")
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.run_worker(self._take(event.value), group="take", exclusive=True)
+
+    async def _take(self, text: str) -> None:
+        if await self._reckon(text):
+            self._leave(self.conversion)
+        else:
+            self.app.bell()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Letters are text here."""
+        del parameters
+        return action not in ("no", "yes", "other")
+
+    def action_cancel(self) -> None:
+        """Leave the files as they are."""
+        self.workers.cancel_group(self, "take")
+        self._leave(None)
+
+    def _leave(self, conversion: Conversion | None) -> None:
+        """Not without ending what would show its answer where nothing is left to show it."""
+        self.workers.cancel_group(self, "convert")
+        self.dismiss(conversion)

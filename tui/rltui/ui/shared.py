@@ -1,0 +1,96 @@
+"""What the screens share: the newest values, and the edits that were collected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rltui.client.protocol import ConfigText
+from rltui.core.api import Plan, Request, Status
+from rltui.core.config_report import KnobInfo, KnobTable
+from rltui.core.knobs import KnobValue
+
+
+@dataclass(frozen=True, slots=True)
+class StagedEdits:
+    """What would be written, and which content of the files the person had seen when they decided."""
+
+    edits: Mapping[str, Any] = field(default_factory=dict)
+    """Dotted key to new value; `None` removes the key."""
+    base: Mapping[str, str] = field(default_factory=dict)
+    """As `Request.base`; what was seen first counts."""
+
+    def __bool__(self) -> bool:
+        return bool(self.edits)
+
+    def __len__(self) -> int:
+        return len(self.edits)
+
+    def adding(self, edits: Mapping[str, Any], base: Mapping[str, str]) -> StagedEdits:
+        """With these too; a key that is there already gets the new value."""
+        return StagedEdits({**self.edits, **edits}, {**base, **self.base})
+
+    def dropping(self, key: str) -> StagedEdits:
+        """Without `key`; with the last one the files seen are forgotten."""
+        left = {other: value for other, value in self.edits.items() if other != key}
+        return StagedEdits(left, self.base if left else {})
+
+    def request(self) -> Request:
+        """To write them all."""
+        return Request(action="set", edits=dict(self.edits), base=dict(self.base))
+
+
+def edit_request(staged: StagedEdits, key: str, value: KnobValue, seen: Plan | None) -> Request:
+    """To set `key` together with what is collected. `seen`: the first plan that the person saw of it."""
+    return staged.adding({key: value}, {} if seen is None else seen.base).request()
+
+
+@dataclass(frozen=True, slots=True)
+class TextDraft:
+    """A file's text as it left the editor."""
+
+    seen: ConfigText
+    """The file as it was when it was first opened."""
+    text: str
+
+
+class ConfigDesk:
+    """Tells its watchers of every change. One per app: it survives the screens."""
+
+    def __init__(self) -> None:
+        self.status: Status | None = None
+        self.table = KnobTable()
+        self.staged = StagedEdits()
+        self.drafts: dict[str, TextDraft] = {}
+        """Texts that came out of an editor and were not written, by file."""
+        self._watchers: list[Callable[[], None]] = []
+
+    def watch(self, tell: Callable[[], None]) -> None:
+        """`tell` is called after each change of `table` or `staged`."""
+        self._watchers.append(tell)
+
+    def show(self, table: KnobTable) -> None:
+        """Take over new values."""
+        if table != self.table:
+            self.table = table
+            self._tell()
+
+    def collect(self, edits: Mapping[str, Any], base: Mapping[str, str]) -> None:
+        """Keep these edits, made on the content `base` of the files."""
+        self.staged = self.staged.adding(edits, base)
+        self._tell()
+
+    def drop(self, key: str | None = None) -> None:
+        """Forget the edit of `key`, or all of them."""
+        self.staged = StagedEdits() if key is None else self.staged.dropping(key)
+        self._tell()
+
+    @property
+    def knobs(self) -> tuple[KnobInfo, ...]:
+        """The framework's knobs, then every other key of the files."""
+        return (*self.table.knobs, *self.table.others)
+
+    def _tell(self) -> None:
+        for tell in self._watchers:
+            tell()

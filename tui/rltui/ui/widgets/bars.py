@@ -1,0 +1,247 @@
+"""The lines above and below the panes: what runs, what was left over, which keys work now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from textual.binding import ActiveBinding
+from textual.content import Content
+from textual.reactive import reactive
+from textual.widget import Widget
+from textual.widgets import Static
+
+from rltui.core.api import Orphan, Status
+from rltui.core.text import duration, gib, listed, shortened
+from rltui.ui.actions import FOOTER_RANKS, key_text
+from rltui.ui.states import SEPARATOR, TROUBLES, experiment_badge
+from rltui.ui.text import clean_line, progress_bar, rate, sparkline
+from rltui.wording import brief_orphan, by_attempt, orphan_count, owner_text, ports_text
+
+if TYPE_CHECKING:
+    from textual.screen import Screen
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderPart:
+    """A piece of the line. Where the line is too narrow, the part of the highest rank goes first."""
+
+    rank: int
+    spans: tuple[tuple[str, str], ...]
+
+    @property
+    def width(self) -> int:
+        """Cells, including the separator in front."""
+        return 3 + sum(len(text) for text, _ in self.spans)
+
+
+def header_parts(status: Status, *, bar_width: int, readonly: bool = False) -> list[HeaderPart]:
+    """All that could be said, in the order of the line."""
+    badge = experiment_badge(status)
+    progress = status.progress
+    step = status.step if progress.step is None else progress.step
+    max_steps = status.max_steps if progress.max_steps is None else progress.max_steps
+    reward = status.reward if progress.reward is None else progress.reward
+    parts = [
+        HeaderPart(0, ((clean_line(status.experiment), "bold"),)),
+        HeaderPart(6, ((clean_line(status.title or status.framework), ""),)),
+        HeaderPart(1, ((f"{badge.symbol} {badge.word}", f"bold {badge.style}"),)),
+    ]
+    if readonly and not status.observed:
+        parts.insert(1, HeaderPart(0, (("read-only", "bold $text-warning"),)))
+    if step is not None:
+        parts.append(HeaderPart(1, ((f"step {step}" + (f"/{max_steps}" if max_steps else ""), ""),)))
+        if max_steps:
+            filled, empty = progress_bar(step / max_steps, bar_width)
+            percent = f" {100 * min(step, max_steps) // max_steps} %"
+            parts.append(HeaderPart(7, ((filled, "$primary"), (empty, "$foreground 60%"), (percent, ""))))
+    moves = status.state == "running" and not status.done and badge not in TROUBLES
+    if progress.eta_s is not None and moves:
+        parts.append(HeaderPart(3, (("ETA ", "$foreground 60%"), (duration(progress.eta_s), ""))))
+    if reward is not None:
+        parts.append(HeaderPart(2, (("reward ", "$foreground 60%"), (f"{reward:.2f}", "bold"))))
+        if not status.done and (graph := sparkline(progress.rewards, 12)):
+            parts.append(HeaderPart(5, ((graph, "$text-success"),)))
+    if progress.tokens_per_s is not None and moves:
+        parts.append(HeaderPart(4, ((f"{rate(progress.tokens_per_s)} tok/s", ""),)))
+    return parts
+
+
+def header_line(status: Status, width: int, *, readonly: bool = False) -> Content:
+    """As much of the header as fits `width` cells."""
+    name = " rltui "
+    parts = header_parts(status, bar_width=max(8, min(24, width // 8)), readonly=readonly)
+    while len(parts) > 1 and len(name) + sum(part.width for part in parts) > width:
+        parts.remove(max(parts, key=lambda part: part.rank))
+    spans: list[tuple[str, str]] = [(name, "bold $accent")]
+    for position, part in enumerate(parts):
+        spans.append(SEPARATOR if position else (" ", ""))
+        spans.extend(part.spans)
+    return Content.assemble(*spans)
+
+
+class HeaderBar(Widget):
+    """Shows the newest `status`, and whether this client may only look."""
+
+    status: reactive[Status | None] = reactive(None)
+
+    def __init__(self, *, readonly: bool = False) -> None:
+        super().__init__()
+        self._readonly = readonly
+
+    def render(self) -> Content:
+        """One line, whatever the width."""
+        if self.status is None:
+            return Content.assemble((" rltui ", "bold $accent"), (" connecting…", "$foreground 60%"))
+        return header_line(self.status, self.size.width, readonly=self._readonly)
+
+
+ROWS_ON_TALL_SCREENS = 3
+TALL_ROWS = 36
+"""A lower screen has one line for all of them."""
+
+
+class OrphanBar(Static):
+    """Shows the newest `orphans`, getting older; takes no room where there are none."""
+
+    orphans: reactive[tuple[Orphan, ...]] = reactive(())
+
+    def __init__(self, *, hint: str, clock: Callable[[], float]) -> None:
+        """`hint` closes the last line: which key ends them."""
+        super().__init__(markup=False)
+        self._hint = hint
+        self._clock = clock
+        self._told_at = 0.0
+        self._lines: list[str] = []
+
+    def watch_orphans(self) -> None:
+        """Show what is true now."""
+        self._told_at = self._clock()
+        self.set_class(bool(self.orphans), "-shown")
+        self.update_ages()
+
+    def on_resize(self) -> None:
+        """Say as much as there is room for."""
+        self.update_ages()
+
+    def update_ages(self) -> None:
+        """Add the time since they were told of; repaints only where the text is another one."""
+        width = self.content_size.width or self.app.size.width - 2
+        rows = ROWS_ON_TALL_SCREENS if self.app.size.height >= TALL_ROWS else 1
+        orphans = _aged(self.orphans, self._clock() - self._told_at)
+        lines = bar_lines(orphans, width, rows=rows, hint=self._hint)
+        if lines != self._lines:
+            self._lines = lines
+            self.update(Content("\n".join(lines)))
+
+
+def _aged(orphans: Sequence[Orphan], by_s: float) -> list[Orphan]:
+    """As they are `by_s` seconds later."""
+    return [
+        orphan if orphan.age_s is None else orphan.model_copy(update={"age_s": orphan.age_s + by_s})
+        for orphan in orphans
+    ]
+
+
+def bar_lines(orphans: Sequence[Orphan], width: int, *, rows: int, hint: str) -> list[str]:
+    """A line per attempt, at most `rows` of them; `hint` (which key ends them) closes the last one.
+
+    What there is no room for goes in this order: further processes, names, and what they hold.
+    """
+    groups = by_attempt(orphans)
+    room = max(0, width - len(hint))
+    if len(groups) > rows:
+        owners = listed([owner_text(group[0]) for group in groups])
+        held = _held_text(orphans)
+        short = f"⚠ {orphan_count(orphans)}"
+        holding = f"{short}: {held}" if held else short
+        texts = [f"{short} of {owners}: {held}" if held else f"{short} of {owners}", holding, short]
+        return [_first_that_fits(texts, room) + hint]
+    lines = [_group_line(group, room) for group in groups]
+    return [*lines[:-1], lines[-1] + hint] if lines else []
+
+
+def _group_line(group: Sequence[Orphan], width: int) -> str:
+    group = sorted(group, key=_weight)
+    whose = f"⚠ {orphan_count(group)} of {owner_text(group[0])}"
+    held = _held_text(group)
+    all_named = ", ".join(map(brief_orphan, group))
+    first_named = brief_orphan(group[0]) + (", …" if len(group) > 1 else "")
+    return _first_that_fits(
+        [f"{whose}: {all_named}", f"{whose}: {first_named}", f"{whose}: {held}" if held else whose, whose],
+        width,
+    )
+
+
+def _first_that_fits(texts: Sequence[str], width: int) -> str:
+    clean = list(map(clean_line, texts))
+    return next((text for text in clean if len(text) <= width), shortened(clean[-1], width))
+
+
+def _weight(orphan: Orphan) -> tuple[int, bool, bool]:
+    """What holds most comes first, Python's own helper, which holds nothing, last."""
+    return -(orphan.gpu_bytes or 0), not orphan.ports, "resource_tracker" in orphan.command
+
+
+def _held_text(orphans: Sequence[Orphan]) -> str:
+    """What they hold together, `58.0 GiB, :8000`; empty where nothing is known of it."""
+    memory = sum(orphan.gpu_bytes or 0 for orphan in orphans)
+    ports = ports_text([port for orphan in orphans for port in orphan.ports])
+    return ", ".join(part for part in (f"{gib(memory)} GiB" if memory else "", ports) if part)
+
+
+_UNRANKED = len(FOOTER_RANKS)
+_KEPT_LONGEST = ("detach", "palette", "help")
+"""Dropped last when the line is narrow."""
+
+
+def footer_entries(active: dict[str, ActiveBinding]) -> list[tuple[str, str, str, str]]:
+    """Id, key, label and action of what is shown, in the table's order; the focused pane's own come late."""
+    rank_of_detach = FOOTER_RANKS["detach"]
+    entries: dict[str, tuple[float, tuple[str, str, str, str]]] = {}
+    for _, binding, enabled, _ in active.values():
+        if not (binding.show and enabled and binding.description):
+            continue
+        binding_id = binding.id or binding.action
+        rank = FOOTER_RANKS.get(binding_id, rank_of_detach - 0.5)
+        key = binding.key_display or key_text(binding.key)
+        entries.setdefault(binding.action, (rank, (binding_id, key, binding.description, binding.action)))
+    return [entry for _, entry in sorted(entries.values(), key=lambda item: item[0])]
+
+
+def footer_line(entries: list[tuple[str, str, str, str]], width: int) -> Content:
+    """As many entries as fit `width` cells."""
+    shown: set[str] = set()
+    for binding_id, key, label, _ in sorted(entries, key=_droppable):
+        cells = len(key) + len(label) + 3
+        if cells <= width or not shown:
+            shown.add(binding_id)
+            width -= cells
+    line = Content("")
+    for _, key, label, _ in (entry for entry in entries if entry[0] in shown):
+        line += Content.assemble((f" {key}", "bold $accent"), (f" {label} ", ""))
+    return line
+
+
+def _droppable(entry: tuple[str, str, str, str]) -> int:
+    binding_id = entry[0]
+    if binding_id in _KEPT_LONGEST:
+        return -1
+    return FOOTER_RANKS.get(binding_id, _UNRANKED + 100)
+
+
+class KeyBar(Widget):
+    """A footer drawn as one line: no child widgets, nothing to compose on each change of focus."""
+
+    def on_mount(self) -> None:
+        """Follow what is possible."""
+        self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
+
+    def _bindings_changed(self, screen: Screen[object]) -> None:
+        if screen is self.screen:
+            self.refresh()
+
+    def render(self) -> Content:
+        """The line for the screen's present bindings."""
+        return footer_line(footer_entries(self.screen.active_bindings), self.size.width)

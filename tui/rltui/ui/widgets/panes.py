@@ -1,0 +1,239 @@
+"""The panes that are read: a log under a title that changes with time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.reactive import reactive
+from textual.widgets import Static
+
+from rltui.core.api import ComponentState, ComponentStatus, FollowedLog
+from rltui.core.growth import quiet_s
+from rltui.core.lines import LogSource
+from rltui.core.text import duration
+from rltui.errors import RltuiError
+from rltui.ui.states import SEPARATOR, Badge, component_title, told_below, told_of_memory
+from rltui.ui.text import clean_line
+from rltui.ui.widgets.log_pane import LogPane
+
+OpenLog = Callable[[str], LogSource]
+
+
+class FollowedSource:
+    """Keeps one log open for a `LogPane`."""
+
+    def __init__(self, open_log: OpenLog) -> None:
+        self._open = open_log
+        self._path: str | None = None
+        self._source: LogSource | None = None
+
+    def show(self, pane: LogPane, path: str | None, placeholder: str) -> None:
+        """Show the log at `path`, or `placeholder` while it has no lines. One that cannot be opened says why.
+
+        That one is tried again the next time.
+        """
+        if path is not None and path == self._path:
+            pane.set_source(self._source, placeholder)
+            return
+        before, self._source, self._path = self._source, None, path
+        if path is not None:
+            try:
+                self._source = self._open(path)
+            except RltuiError as error:
+                self._path, placeholder = None, clean_line(error.title)
+        pane.set_source(self._source, placeholder)
+        if before is not None:
+            before.close()
+
+    def close(self) -> None:
+        """Give the log back."""
+        if self._source is not None:
+            self._source.close()
+
+
+TITLE_MARGIN = 6
+"""Cells of a pane's top edge that its title cannot have: corners, and a blank and a line on each side."""
+
+
+class ReaderPane(Vertical):
+    """Keeps one log open, and a title that changes with time. A pane of it says which ones."""
+
+    selected: reactive[bool] = reactive(False, init=False, toggle_class="-selected")
+
+    def __init__(
+        self, reader_id: str, open_log: OpenLog, clock: Callable[[], float], *, id_prefix: str, classes: str
+    ) -> None:
+        super().__init__(id=f"{id_prefix}-{reader_id}", classes=f"pane {classes}")
+        self.reader_id = reader_id
+        """Of the component or log file that is shown."""
+        self._followed = FollowedSource(open_log)
+        self._clock = clock
+        self._title = ""
+
+    def compose(self) -> ComposeResult:
+        """The log."""
+        pane = LogPane()
+        pane.border_title = self.reader_id
+        yield pane
+
+    @property
+    def log_pane(self) -> LogPane:
+        """The log, which takes the focus."""
+        return self.query_one(LogPane)
+
+    @property
+    def _title_width(self) -> int:
+        """Cells that the title can have."""
+        return max(0, self.size.width - TITLE_MARGIN)
+
+    def update_title(self) -> None:
+        """By what is known now; repaints only where the text is another one."""
+        raise NotImplementedError
+
+    def _show_title(self, title: Content) -> None:
+        if title.markup != self._title:
+            self._title = title.markup
+            self.log_pane.show_title(title)
+
+    def watch_selected(self) -> None:
+        """Mark the title."""
+        self.update_title()
+
+    def on_resize(self) -> None:
+        """The title may have room for more now, or for less."""
+        self.update_title()
+
+    def on_unmount(self) -> None:
+        """Give the log back."""
+        self._followed.close()
+
+
+def component_placeholder(status: ComponentStatus, *, readonly: bool = False) -> str:
+    """What an empty pane says, with the keys that help, unless this client may only look."""
+    if status.state is ComponentState.WAITING:
+        text, keys = "Starts by itself as soon as it can.", "x gives up."
+    elif status.state is ComponentState.BACKOFF:
+        text, keys = "Starts again by itself.", "s starts it now, x gives up."
+    elif status.log is None and status.state is ComponentState.FAILED:
+        text, keys = "Could not be started: the reason is below.", "s tries again."
+    elif status.log is None:
+        text, keys = "Not started yet.", "s starts it, S starts everything."
+    else:
+        text, keys = "No output yet.", ""
+    return text if readonly or not keys else f"{text} {keys}"
+
+
+def is_over(status: ComponentStatus) -> bool:
+    """A preparation that is done, or was never needed, has no more to show."""
+    return status.prepares and status.state in (ComponentState.STOPPED, ComponentState.EXITED)
+
+
+class ComponentPane(ReaderPane):
+    """Shows one component. `status` and `selected` are all it needs."""
+
+    status: reactive[ComponentStatus | None] = reactive(None, init=False)
+
+    def __init__(
+        self, component_id: str, open_log: OpenLog, clock: Callable[[], float], *, readonly: bool = False
+    ) -> None:
+        super().__init__(component_id, open_log, clock, id_prefix="pane", classes="component")
+        self._readonly = readonly
+        self._told = ""
+
+    def compose(self) -> ComposeResult:
+        """The log, and why the component does not run."""
+        yield from super().compose()
+        yield Static(classes="reason", markup=False)
+
+    def watch_status(self, status: ComponentStatus | None) -> None:
+        """Follow the newest attempt's log."""
+        self.update_title()
+        if status is None:
+            return
+        for state in ComponentState:
+            self.set_class(state is status.state, f"-{state.value}")
+        self.set_class(is_over(status), "-over")
+        self._followed.show(self.log_pane, status.log, component_placeholder(status, readonly=self._readonly))
+
+    def update_title(self) -> None:
+        """State and uptime; repaints only where the text is another one."""
+        if self.status is None:
+            return
+        title, is_told = component_title(
+            self.status, self._clock(), selected=self.selected, width=self._title_width
+        )
+        self._show_title(title)
+        self._tell_below(
+            told_of_memory(self.status, readonly=self._readonly)
+            or told_below(self.status, reason_is_told=is_told)
+        )
+
+    def _tell_below(self, words: Content) -> None:
+        if words.markup != self._told:
+            self._told = words.markup
+            self.query_one(".reason", Static).update(words)
+            self.set_class(bool(words), "-told")
+
+    @property
+    def is_over(self) -> bool:
+        """It has no more to show and gives its room to the others."""
+        return self.has_class("-over")
+
+
+GROWING = Badge("●", "growing", "$text-success")
+QUIET = Badge("○", "quiet", "$foreground 60%")
+MISSING = Badge("◌", "no file yet", "$foreground 60%")
+
+
+def log_title(log: FollowedLog, now: float, *, selected: bool, width: int | None = None) -> Content:
+    """`trainer ● growing · logs/latest/trainer.log`. The file is left out where it does not fit."""
+    quiet = quiet_s(log.changed_at, now)
+    badge = MISSING if log.path is None else GROWING if quiet is None else QUIET
+    state = f"{badge.symbol} {badge.word}" + (f" {duration(quiet)}" if quiet is not None else "")
+    parts: list[tuple[str, str]] = [
+        ("▸ " if selected else "", "bold"),
+        (clean_line(log.title or log.id), "bold"),
+        (" ", ""),
+        (state, badge.style),
+    ]
+    if log.name:
+        longer = [*parts, SEPARATOR, (clean_line(log.name), "$foreground 60%")]
+        if width is None or Content.assemble(*longer).cell_length <= width:
+            parts = longer
+    return Content.assemble(*parts)
+
+
+def log_placeholder(log: FollowedLog) -> str:
+    """What an empty pane says."""
+    if log.path is not None:
+        return "Nothing in it yet."
+    others = len(log.wanted) - 1
+    more = f" and {others} more" if others else ""
+    return f"Looked for {log.wanted[0]}{more}."
+
+
+class LogFilePane(ReaderPane):
+    """Shows one log file. `log_file` and `selected` are all it needs."""
+
+    log_file: reactive[FollowedLog | None] = reactive(None, init=False)
+
+    def __init__(self, log_id: str, open_log: OpenLog, clock: Callable[[], float]) -> None:
+        super().__init__(log_id, open_log, clock, id_prefix="log", classes="log-file -empty")
+
+    def watch_log_file(self, log: FollowedLog | None) -> None:
+        """Follow the file that there is now."""
+        if log is None:
+            return
+        self.set_class(log.path is None, "-empty")
+        self._followed.show(self.log_pane, log.path, clean_line(log_placeholder(log)))
+        self.update_title()
+
+    def update_title(self) -> None:
+        """How long it has been quiet; repaints only where the text is another one."""
+        if self.log_file is None:
+            return
+        title = log_title(self.log_file, self._clock(), selected=self.selected, width=self._title_width)
+        self._show_title(title)
