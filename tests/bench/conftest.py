@@ -32,7 +32,7 @@ PROGRAMS = (
 )
 LOADED_LATER = (
     "rltui.client.connection",
-    "rltui.cli.creating",
+    "rltui.cli.running",
     "rltui.client.offline",
     "textual.drivers.linux_driver",
     "pynvml",

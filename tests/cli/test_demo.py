@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rltui.cli import creating
+from rltui.cli import running, status
 
 
 def test_without_a_screen_none_is_opened(
@@ -17,10 +17,10 @@ def test_without_a_screen_none_is_opened(
     """Finding A13: `demo --no-tui` opened the app where the demo runs already."""
     known = SimpleNamespace(name="demo", output_dir=str(tmp_path))
     monkeypatch.setattr("importlib.util.find_spec", lambda _: object())
-    monkeypatch.setattr(creating, "find_experiment", lambda _: known)
+    monkeypatch.setattr(running, "find_experiment", lambda _: known)
     monkeypatch.setattr("rltui.client.launch.lives", lambda _: True)
-    monkeypatch.setattr(creating, "read_status", lambda _: {"experiment": "demo"})
-    monkeypatch.setattr(creating, "as_text", lambda status: f"{status['experiment']} runs\n")
-    monkeypatch.setattr(creating, "show", lambda _: pytest.fail("the app was opened"))
-    assert creating.demo(Namespace(no_tui=True, output_dir=str(tmp_path))) == 0
+    monkeypatch.setattr(running, "read_status", lambda _: {"experiment": "demo"})
+    monkeypatch.setattr(status, "as_text", lambda told: f"{told['experiment']} runs\n")
+    monkeypatch.setattr(running, "show", lambda _: pytest.fail("the app was opened"))
+    assert running.demo(Namespace(no_tui=True, output_dir=str(tmp_path))) == 0
     assert capsys.readouterr().out == "demo runs\n"

@@ -17,7 +17,7 @@ from tests.ui.trouble import (
     waiting_status,
 )
 
-from rltui.cli.diff import ENDED
+from rltui.cli.knobs import ENDED
 from rltui.cli.status import as_text, remedy_command
 from rltui.cli.waiting import wait_until_settled
 from rltui.client.wire import Wire

@@ -1,19 +1,24 @@
-"""`set`, `undo`, `redo`: edits of the config files, with or without a supervisor."""
+"""`set`, `undo`, `redo`, `convert`: edits of the config files, with or without a supervisor."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import time
-from contextlib import closing
+from collections.abc import Callable
+from contextlib import closing, nullcontext, redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from rltui.cli.choosing import chosen_framework
-from rltui.cli.terminal import confirm
+from rltui.cli.config import chosen_framework
+from rltui.cli.parser import tokens
+from rltui.cli.terminal import ask, confirm
+from rltui.cli.waiting import plan_of
 from rltui.client import creation, launch, offline
-from rltui.client.wire import Wire
 from rltui.core.api import Plan, Request
+from rltui.core.batch import Way
+from rltui.core.config_report import Conversion
 from rltui.core.knobs import split_assignment
 from rltui.daemon.journal import Journal
 from rltui.errors import ConfigError, ConflictError, UsageError
@@ -26,6 +31,9 @@ from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.observed import refuse_observed
 from rltui.services.shared_configs import shared_configs
 from rltui.wording import plan_text
+
+_Ask = Callable[[Literal["plan", "execute"], Request], Plan]
+"""Plans an edit, or makes it."""
 
 
 def set_knobs(arguments: argparse.Namespace) -> int:
@@ -41,40 +49,33 @@ def set_knobs(arguments: argparse.Namespace) -> int:
         raise UsageError("nothing to set", hint="rltui set KEY=VALUE…, or --unset KEY")
     request = Request(action="set", edits=edits, restart=arguments.restart, force=arguments.force)
     if not files:
-        return _run(request, arguments)
+        return _edit(launch.choose(arguments.name), request, arguments)
     if arguments.name is not None or arguments.restart:
         raise UsageError("files need no experiment", hint="leave out -n NAME and --restart, or the files")
     asked = _OfFiles(named([Path(name) for name in files]), arguments.framework)
-    return _carry_out(asked, request, dry_run=arguments.dry_run, as_json=arguments.json, yes=arguments.yes)
+    return _carry_out(asked.ask, request, arguments)
 
 
 def undo(arguments: argparse.Namespace) -> int:
     """Take back the newest edit."""
-    return _run(Request(action="undo", restart=arguments.restart), arguments)
+    return _edit(launch.choose(arguments.name), Request(action="undo", restart=arguments.restart), arguments)
 
 
 def redo(arguments: argparse.Namespace) -> int:
     """Make the edit again that was undone last."""
-    return _run(Request(action="redo", restart=arguments.restart), arguments)
+    return _edit(launch.choose(arguments.name), Request(action="redo", restart=arguments.restart), arguments)
 
 
-def _run(request: Request, arguments: argparse.Namespace) -> int:
-    record = launch.choose(arguments.name)
-    return carry_out(record, request, dry_run=arguments.dry_run, as_json=arguments.json, yes=arguments.yes)
-
-
-def carry_out(record: ExperimentRecord, request: Request, *, dry_run: bool, as_json: bool, yes: bool) -> int:
-    """Plan an edit, ask where there is something to ask and somebody to answer, write it and print the plan.
-
-    Without a supervisor the files are edited all the same, with the same history. One is started only for an
-    edit with a restart.
+def _edit(record: ExperimentRecord, request: Request, arguments: argparse.Namespace) -> int:
+    """Without a supervisor the files are edited all the same, with the same history; one is started only for
+    an edit with a restart.
     """
-    wire = launch.reach(record) if request.restart and not dry_run else launch.connect(record)
+    wire = launch.reach(record) if request.restart and not arguments.dry_run else launch.connect(record)
     if wire is None:
         with closing(_Offline(record)) as experiment:
-            return _carry_out(experiment, request, dry_run=dry_run, as_json=as_json, yes=yes)
+            return _carry_out(experiment.ask, request, arguments)
     with wire:
-        return _carry_out(_Live(wire), request, dry_run=dry_run, as_json=as_json, yes=yes)
+        return _carry_out(partial(plan_of, wire), request, arguments)
 
 
 def offline_editor(record: ExperimentRecord, store: ConfigStore) -> ConfigEditor:
@@ -86,16 +87,6 @@ def offline_editor(record: ExperimentRecord, store: ConfigStore) -> ConfigEditor
     editor = ConfigEditor(store, control, journal)
     editor.settle()
     return editor
-
-
-class _Live:
-    """An experiment with a supervisor."""
-
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
-
-    def ask(self, method: Literal["plan", "execute"], request: Request) -> Plan:
-        return Plan.model_validate(self._wire.call(method, request.model_dump(mode="json")))
 
 
 class _Offline:
@@ -144,22 +135,21 @@ class _OfFiles:
         return Plan(action="set", diff=preview.diff, problems=preview.problems, derived=preview.derived)
 
 
-def _carry_out(
-    experiment: _Live | _Offline | _OfFiles, request: Request, *, dry_run: bool, as_json: bool, yes: bool
-) -> int:
-    plan = experiment.ask("plan", request)
+def _carry_out(ask: _Ask, request: Request, arguments: argparse.Namespace) -> int:
+    """Plan an edit, ask where there is something to ask and somebody to answer, write it, print the plan."""
+    plan = ask("plan", request)
     _refuse(plan)
-    if not dry_run:
-        if not yes and _is_doubtful(plan, request) and not _agreed(plan):
+    if not arguments.dry_run:
+        if not arguments.yes and _is_doubtful(plan, request) and not _agreed(plan):
             print("nothing was done", file=sys.stderr)
             return 1
-        plan = experiment.ask("execute", request.model_copy(update={"base": plan.base}))
-    if as_json:
+        plan = ask("execute", request.model_copy(update={"base": plan.base}))
+    if arguments.json:
         print(plan.model_dump_json())
     else:
         sys.stdout.write(plan_text(plan) or "nothing changes\n")
     if plan.diff:
-        print(_outcome(plan, request, dry_run=dry_run), file=sys.stderr)
+        print(_outcome(plan, request, dry_run=arguments.dry_run), file=sys.stderr)
     return 0
 
 
@@ -204,3 +194,50 @@ def _refuse(plan: Plan) -> None:
             details=[f"other values by now: {', '.join(keys)}"],
             hint="nothing was written; set the keys by hand",
         )
+
+
+def convert(arguments: argparse.Namespace) -> int:
+    """Print the arithmetic, and write the edits unless it is a dry run."""
+    record = launch.choose(arguments.name)
+    found = _conversion(record, arguments.to, arguments.mean_tokens)
+    if found.mean_tokens is None:
+        found = _conversion(record, found.to, _asked_mean(found))
+    request = Request(action="set", edits=found.edits, restart=arguments.restart)
+    as_json, arguments.json = arguments.json, False
+    if not as_json:
+        print("\n".join((_origin(found), *found.arithmetic)))
+    with redirect_stdout(sys.stderr) if as_json else nullcontext():
+        code = _edit(record, request, arguments)
+    if as_json:
+        print(found.model_dump_json())
+    return code
+
+
+def _origin(found: Conversion) -> str:
+    return f"a rollout has {found.mean_tokens:g} tokens, {found.measured or 'as you say'}"
+
+
+def _conversion(record: ExperimentRecord, to: Way | None, mean_tokens: float | None) -> Conversion:
+    wire = launch.connect(record)
+    if wire is None:
+        return offline.offline_conversion(record, to, mean_tokens)
+    with wire:
+        answer = wire.call("convert", {"to": to, "mean_tokens": mean_tokens})
+        return Conversion.model_validate(answer)
+
+
+def _asked_mean(found: Conversion) -> float:
+    """What a person answers.
+
+    Raises:
+        ConfigError: if there is nobody to ask, or the answer is no number above 0.
+    """
+    if not sys.stdin.isatty():
+        raise ConfigError(
+            "this run has not measured the tokens of a rollout",
+            hint=f"say it: rltui convert {found.to} --mean-tokens N, prompt and completion together",
+        )
+    try:
+        return tokens(ask("tokens of a mean rollout, prompt and completion together?"))
+    except argparse.ArgumentTypeError as error:
+        raise ConfigError(str(error), hint="nothing was converted") from error

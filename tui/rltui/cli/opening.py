@@ -34,7 +34,7 @@ def open_experiment(arguments: argparse.Namespace) -> int:
         return show(_chosen(arguments.name))
     if len(arguments.config) == 1 and not is_file_name(arguments.config[0]):
         return show(launch.choose(arguments.config[0]))
-    from rltui.cli.creating import open_config  # knows the frameworks, which attaching needs not
+    from rltui.cli.running import open_config  # knows the frameworks, which attaching needs not
 
     return open_config(arguments)
 

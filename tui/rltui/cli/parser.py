@@ -107,10 +107,10 @@ def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
         help="only look; in place of CONFIG, the experiment's name may follow",
     )
     _add_creation(opening)
-    demo = _command(commands, "demo", "creating:demo", "a real small run on the CPU, in the TUI")
+    demo = _command(commands, "demo", "running:demo", "a real small run on the CPU, in the TUI")
     demo.add_argument("-o", "--output-dir", metavar="DIR", help="folder of the demo (default: outputs/demo)")
     demo.add_argument("--no-tui", action="store_true", help="start it headless, like `up`")
-    watch = _command(commands, "watch", "creating:watch", "look at a run that somebody else started")
+    watch = _command(commands, "watch", "running:watch", "look at a run that somebody else started")
     watch.add_argument("run_dir", metavar="RUN_DIR", help="its output folder, the one with logs/ in it")
     watch.add_argument("-n", "--name", metavar="NAME", help="name of the observation (default: the folder's)")
     watch.add_argument("-l", "--layout", metavar="LAYOUT", help="layout of [[log]] entries (default: watch)")
@@ -165,7 +165,7 @@ def _add_processes(commands: Commands[argparse.ArgumentParser]) -> None:
             parser.add_argument("--kill", action="store_true", help="no grace: end the whole tree at once")
         _add_name(parser)
         _add_json(parser)
-    orphans = _command(commands, "orphans", "orphans:orphans", "processes that outlived their component")
+    orphans = _command(commands, "orphans", "processes:orphans", "processes that outlived their component")
     _add_name(orphans, positional=True)
     orphans.add_argument(
         "--free",
@@ -212,7 +212,7 @@ def _add_config(commands: Commands[argparse.ArgumentParser]) -> None:
     again = _command(commands, "redo", "edits:redo", "make the edit again that was undone last")
     _add_edit(again)
     convert = _command(
-        commands, "convert", "convert:convert", "count the batch in tokens instead of rollouts, or back"
+        commands, "convert", "edits:convert", "count the batch in tokens instead of rollouts, or back"
     )
     convert.add_argument("to", nargs="?", choices=("tokens", "rollouts"), help="default: the other way")
     convert.add_argument(
@@ -222,7 +222,7 @@ def _add_config(commands: Commands[argparse.ArgumentParser]) -> None:
         help="tokens of a mean rollout (default: as this run measured)",
     )
     _add_edit(convert)
-    diff = _command(commands, "diff", "diff:diff", "what the files say beside what runs, or two attempts")
+    diff = _command(commands, "diff", "knobs:diff", "what the files say beside what runs, or two attempts")
     diff.add_argument(
         "attempt",
         nargs="*",

@@ -1,21 +1,40 @@
-"""`start`, `stop`, `restart`."""
+"""`start`, `stop`, `restart`; `orphans`: what outlived its component, and what else holds GPU memory."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
-import json
 import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
 
+from rltui.cli.status import print_status
 from rltui.cli.terminal import confirm
-from rltui.cli.waiting import wait_until_settled
-from rltui.client import launch
+from rltui.cli.waiting import limited, plan_of, wait_until_settled
+from rltui.client import launch, offline
 from rltui.client.down import send_away
-from rltui.core.api import Plan, Request
-from rltui.errors import ConflictError
-from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.client.wire import Wire
+from rltui.core.api import Orphan, OrphanReport, Plan, Request, Status
+from rltui.core.gpu.report import GpuReport
+from rltui.core.plan import freed
+from rltui.core.text import short_command
+from rltui.daemon.journal import Journal
+from rltui.errors import ConflictError, RltuiError, UsageError
+from rltui.services import orphans as leftovers
+from rltui.services import processes
+from rltui.services.gpu.sampling import read_once
+from rltui.services.processes import ProcessId
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.observed import refuse_observed
-from rltui.wording import plan_text
+from rltui.services.strangers import strangers
+from rltui.wording import evidence_text, orphan_text, plan_text
+
+_ANSWER_S = 10.0
+"""A supervisor that takes longer hangs; a reading of the GPUs may take as long again."""
+_TIMEOUT_S = 30.0
+"""After this, a process that still lives is stuck in the kernel, or another user's."""
 
 
 def change(arguments: argparse.Namespace) -> int:
@@ -32,18 +51,18 @@ def change(arguments: argparse.Namespace) -> int:
     if arguments.plan:
         return _only_plan(record, request, as_json=arguments.json)
     with launch.reach(record) as wire:
-        plan = Plan.model_validate(wire.call("plan", request.model_dump()))
+        plan = plan_of(wire, "plan", request)
         sys.stderr.write(plan_text(plan))
         if not plan.stop and not plan.start and not plan.problems:
             print("nothing to do", file=sys.stderr)
         elif not arguments.yes and not confirm("go on?"):
             print("nothing was done", file=sys.stderr)
             return 1
-        plan = Plan.model_validate(wire.call("execute", request.model_dump()))
+        plan = plan_of(wire, "execute", request)
         if arguments.wait:
             status = wait_until_settled(wire, {*plan.stop, *plan.start}, timeout_s=None)
             if arguments.json:
-                print(json.dumps(status, ensure_ascii=False))
+                print_status(status, as_json=True)
         elif arguments.json:
             print(plan.model_dump_json())
     return 0
@@ -53,7 +72,7 @@ def _only_plan(record: ExperimentRecord, request: Request, *, as_json: bool) -> 
     """Print the plan. A supervisor that had to be started for it is sent away again."""
     was_alive = launch.is_alive(record)
     with launch.reach(record) as wire:
-        plan = Plan.model_validate(wire.call("plan", request.model_dump()))
+        plan = plan_of(wire, "plan", request)
     if not was_alive and not plan.keep and not plan.stop:
         with contextlib.suppress(ConflictError):  # somebody has started something meanwhile
             send_away(record)
@@ -62,3 +81,132 @@ def _only_plan(record: ExperimentRecord, request: Request, *, as_json: bool) -> 
     else:
         sys.stdout.write(plan_text(plan) or "nothing to do\n")
     return 0
+
+
+def orphans(arguments: argparse.Namespace) -> int:
+    """List them, or plan, ask, end them and say so."""
+    record = launch.choose(arguments.experiment or arguments.name)
+    if arguments.free is None:
+        _list(_look(record), as_json=arguments.json)
+        return 0
+    refuse_observed(record)
+    wire = launch.connect(record)
+    if wire is None:
+        ended = _free_offline(record, arguments)
+    else:
+        with wire:
+            ended = _free(wire, record, arguments)
+    if ended is None:
+        print("nothing was done", file=sys.stderr)
+        return 1
+    if arguments.json:
+        print(_look(record).model_copy(update={"ended": ended}).model_dump_json())
+    else:
+        for orphan in ended:
+            print(f"ended {orphan_text(orphan)}")
+    return 0
+
+
+def _look(record: ExperimentRecord) -> OrphanReport:
+    """What there is now: from the supervisor; found anew where nothing of the experiment is alive."""
+    wire = launch.connect(record)
+    if wire is None:
+        gpus = read_once(record.name)
+        found = offline.offline_orphans(record, gpus)
+    else:
+        with wire:
+            found = Status.model_validate(wire.call("status", timeout_s=_ANSWER_S)).orphans
+            gpus = GpuReport.model_validate(wire.call("gpus", timeout_s=2 * _ANSWER_S))
+    return OrphanReport(experiment=record.name, orphans=found, strangers=strangers(gpus, found))
+
+
+def _list(report: OrphanReport, *, as_json: bool) -> None:
+    if as_json:
+        print(report.model_dump_json())
+        return
+    if not report.orphans:
+        print(f"{report.experiment} has no leftover process")
+    for orphan in report.orphans:
+        _print_one(orphan)
+    if report.strangers:
+        print("besides, on the GPU and of no component that lives; to end one: rltui orphans --free PID")
+    for stranger in report.strangers:
+        _print_one(stranger)
+
+
+def _print_one(orphan: Orphan) -> None:
+    print(orphan_text(orphan))
+    print(f"  {evidence_text(orphan)}")
+    if orphan.command != short_command(orphan.command):
+        print(f"  {orphan.command}")
+
+
+def _free(wire: Wire, record: ExperimentRecord, arguments: argparse.Namespace) -> tuple[Orphan, ...] | None:
+    """What the supervisor ended; `None` where a person said no."""
+    request = Request(action="free", pids=tuple(arguments.free))
+    plan = plan_of(wire, "plan", request)
+    if not _agreed(plan, record, arguments):
+        return None
+    if plan.free:
+        # Just what was shown, whatever has come since.
+        pids = tuple(orphan.pid for orphan in plan.free)
+        plan_of(wire, "execute", request.model_copy(update={"pids": pids}))
+        _wait_until_done(wire, plan.free)
+    return plan.free
+
+
+def _free_offline(record: ExperimentRecord, arguments: argparse.Namespace) -> tuple[Orphan, ...] | None:
+    """As `_free`, for an experiment of which nothing is alive: a supervisor would find nothing to watch."""
+    request = Request(action="free", pids=tuple(arguments.free))
+    found = _look(record)
+    plan = Plan(action="free", free=freed(request, found.orphans, found.strangers))
+    if not _agreed(plan, record, arguments):
+        return None
+    path = ControlFolder(Path(record.output_dir)).journal_file
+    journal = Journal(path, clock=time.time, listener=lambda _: None)
+    if left := asyncio.run(leftovers.end(plan.free, journal, "on request")):
+        raise _still_alive(left)
+    return plan.free
+
+
+def _agreed(plan: Plan, record: ExperimentRecord, arguments: argparse.Namespace) -> bool:
+    """Show the plan and ask.
+
+    Raises:
+        UsageError: for a pid that must not be ended.
+    """
+    known = {orphan.pid for orphan in plan.free}
+    if strange := [pid for pid in arguments.free if pid not in known]:
+        raise UsageError(
+            f"pid {strange[0]} is no leftover of {record.name}, nor one of yours that only holds GPU memory",
+            hint="see which there are: rltui orphans; other processes are never touched",
+        )
+    sys.stderr.write(plan_text(plan) if plan.free else f"{record.name} has no leftover process\n")
+    return not plan.free or arguments.yes or confirm("end them?")
+
+
+def _wait_until_done(wire: Wire, wanted: Sequence[Orphan]) -> None:
+    """Return once the supervisor is done with them."""
+    try:
+        with limited(wire, _TIMEOUT_S):
+            for kind, status in wire.events():
+                if kind == "status" and not status.get("transaction"):
+                    break
+            else:
+                raise RltuiError("the supervisor ended while we waited", hint="look with `rltui orphans`")
+    except TimeoutError:
+        raise _still_alive(_living(wanted)) from None
+    if left := _living(wanted):
+        raise _still_alive(left)
+
+
+def _living(wanted: Sequence[Orphan]) -> list[Orphan]:
+    return [orphan for orphan in wanted if processes.is_alive(ProcessId(orphan.pid, orphan.start))]
+
+
+def _still_alive(left: Sequence[Orphan]) -> RltuiError:
+    return RltuiError(
+        f"{len(left)} cannot be ended",
+        details=[orphan_text(orphan) for orphan in left],
+        hint="another user's, or stuck in the kernel (a driver call): it ends when that call returns",
+    )

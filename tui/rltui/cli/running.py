@@ -1,28 +1,172 @@
-"""`up`, `down`."""
+"""`up`, `demo`, `watch`, `rltui CONFIG…`, `down`: experiments are made and ended."""
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
+import shutil
 import sys
 from pathlib import Path
 
-from rltui.cli.choosing import chosen_framework
-from rltui.cli.status import as_text, read_status
+from rltui import paths
+from rltui.cli.config import chosen_framework
+from rltui.cli.opening import need_terminal, show
+from rltui.cli.status import print_status, read_status
 from rltui.cli.terminal import confirm
-from rltui.cli.waiting import StateChanges, wait_until_settled
+from rltui.cli.waiting import StateChanges, plan_of, wait_until_settled
 from rltui.client import creation, launch
 from rltui.client.down import take_down
+from rltui.client.observation import Look, observe
 from rltui.client.wire import Wire
 from rltui.core.api import Plan, Request
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.config_files import named
-from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.runs.experiments import forget
+from rltui.services.runs.experiment_files import ControlFolder, same_folder
+from rltui.services.own_files import make_folder
+from rltui.services.runs.experiments import check_name, find_experiment, forget
+from rltui.services.runs.run_folder import next_free
 from rltui.wording import plan_text
 
+_DEMO_FOLDER = Path("outputs/demo")
+_DEMO_FILES = ("rl.toml", "sft.toml")
 
-def wish_of(arguments: argparse.Namespace) -> creation.Wish:
+
+def open_config(arguments: argparse.Namespace) -> int:
+    """Attach to the experiment of this config, or create it and let the TUI ask before anything starts."""
+    wish = _wish_of(arguments)
+    planned, _ = creation.plan_record(wish)
+    known = find_experiment(planned.name)
+    if (
+        known is not None
+        and same_folder(known.output_dir, planned.output_dir)
+        and not (arguments.new or arguments.resume)
+    ):
+        # Opening changes nothing, so an earlier run can be looked at; the TUI asks before it starts anything.
+        return show(known)
+    creation.examine(wish)
+    need_terminal()
+    created = creation.create(wish)
+    for note in created.notes:
+        print(note, file=sys.stderr)
+    return show(created.record)
+
+
+def watch(arguments: argparse.Namespace) -> int:
+    """Observe the run in a folder; from the TUI, or, without one, until `rltui down`."""
+    if not arguments.no_tui:
+        need_terminal()
+    record = observe(
+        Look(
+            folder=Path(arguments.run_dir),
+            name=arguments.name,
+            layout=arguments.layout,
+            framework=arguments.framework,
+        )
+    )
+    if not arguments.no_tui:
+        return show(record)
+    with launch.reach(record) as wire:
+        print_status(wire.call("status"), as_json=arguments.json)
+    return 0
+
+
+def demo(arguments: argparse.Namespace) -> int:
+    """Run the shipped example in a folder of its own, so that editing it leaves the original alone."""
+    if importlib.util.find_spec("torch") is None:
+        raise RltuiError(
+            "the demo needs torch, which is not installed",
+            hint="pip install 'rltui[local]', then `rltui demo`",
+        )
+    if not arguments.no_tui:
+        need_terminal()
+    folder = Path(arguments.output_dir or _DEMO_FOLDER).absolute()
+    known = find_experiment(folder.name)
+    if known is not None and launch.lives(known):
+        print(f"the demo runs already in {known.output_dir}", file=sys.stderr)
+        if arguments.no_tui:
+            print_status(read_status(known), as_json=False)
+            return 0
+        return show(known)
+    if folder.exists():
+        # A demo is for watching: each one is a run of its own, the earlier ones stay.
+        folder = next_free(folder)
+    check_name(folder.name, folder)  # before the folder is made
+    wish = creation.Wish(config_files=(_copy_example(folder),), name=folder.name, output_dir=folder)
+    code = _start_headless(
+        wish, Request(action="start"), wait=arguments.no_tui, timeout_s=None, as_json=False
+    )
+    return code if arguments.no_tui or code else show(launch.choose(folder.name))
+
+
+def _copy_example(folder: Path) -> Path:
+    """Copy the example's config files; return the main one."""
+    make_folder(folder)
+    for name in _DEMO_FILES:
+        shutil.copyfile(paths.shipped_dir("examples") / "reverse_text" / name, folder / name)
+    return folder / _DEMO_FILES[0]
+
+
+def up(arguments: argparse.Namespace) -> int:
+    """Create and start an experiment without a terminal."""
+    components = tuple(arguments.only.split(",")) if arguments.only else ()
+    wish = _wish_of(arguments)
+    creation.trust_what_runs(wish)
+    return _start_headless(
+        wish,
+        Request(action="start", components=components, resume_step=arguments.from_checkpoint),
+        wait=not arguments.no_wait,
+        timeout_s=arguments.timeout,
+        as_json=arguments.json,
+    )
+
+
+def _start_headless(
+    wish: creation.Wish,
+    request: Request,
+    *,
+    wait: bool,
+    timeout_s: float | None,
+    as_json: bool,
+) -> int:
+    """Create, start, follow on stderr until all is ready, print the status on stdout.
+
+    Where nothing can be started, or shall not be, nothing of it is left either.
+    """
+    begun: list[tuple[Wire, Plan, bool]] = []
+
+    def begin(created: creation.Created) -> None:
+        for note in created.notes:
+            print(note, file=sys.stderr)
+        wire = launch.reach(created.record)
+        plan = plan_of(wire, "plan", request)
+        sys.stderr.write(plan_text(plan))
+        is_safe = not any(verdict.is_bad for verdict in plan.memory)
+        begun.append((wire, plan_of(wire, "execute", request) if is_safe else plan, is_safe))
+
+    created = creation.create(wish, begin)
+    ((wire, plan, has_begun),) = begun
+    with wire:
+        if not has_begun:  # a person may take their time, and holds up nobody meanwhile
+            try:
+                is_meant = confirm("start all the same?")
+                plan = plan_of(wire, "execute", request) if is_meant else plan
+            except (RltuiError, KeyboardInterrupt):
+                creation.undo(created)
+                raise
+            if not is_meant:
+                print("nothing was started", file=sys.stderr)
+                creation.undo(created)
+                return int(ExitCode.FAILED)
+        if wait:
+            status = wait_until_settled(wire, set(plan.start), timeout_s=timeout_s)
+        else:
+            status = wire.call("status")
+    print_status(status, as_json=as_json)
+    return 0
+
+
+def _wish_of(arguments: argparse.Namespace) -> creation.Wish:
     """What the arguments of `up` and `open` ask for, once it is clear which framework the config is for."""
     checkpoint = getattr(arguments, "from_checkpoint", None)
     if checkpoint is not None and arguments.new:
@@ -41,70 +185,6 @@ def wish_of(arguments: argparse.Namespace) -> creation.Wish:
         earlier_run=earlier,  # type: ignore[arg-type]  # one of three literals
         force=arguments.force,
     )
-
-
-def up(arguments: argparse.Namespace) -> int:
-    """Create and start an experiment without a terminal."""
-    components = tuple(arguments.only.split(",")) if arguments.only else ()
-    wish = wish_of(arguments)
-    creation.trust_what_runs(wish)
-    return start_headless(
-        wish,
-        Request(action="start", components=components, resume_step=arguments.from_checkpoint),
-        wait=not arguments.no_wait,
-        timeout_s=arguments.timeout,
-        as_json=arguments.json,
-    )
-
-
-def start_headless(
-    wish: creation.Wish,
-    request: Request,
-    *,
-    wait: bool,
-    timeout_s: float | None,
-    as_json: bool,
-) -> int:
-    """Create, start, follow on stderr until all is ready, print the status on stdout.
-
-    Where nothing can be started, or shall not be, nothing of it is left either.
-    """
-    begun: list[tuple[Wire, Plan, bool]] = []
-
-    def begin(created: creation.Created) -> None:
-        for note in created.notes:
-            print(note, file=sys.stderr)
-        wire = launch.reach(created.record)
-        plan = Plan.model_validate(wire.call("plan", request.model_dump()))
-        sys.stderr.write(plan_text(plan))
-        is_safe = not any(verdict.is_bad for verdict in plan.memory)
-        begun.append((wire, _executed(wire, request) if is_safe else plan, is_safe))
-
-    created = creation.create(wish, begin)
-    ((wire, plan, has_begun),) = begun
-    with wire:
-        if not has_begun:  # a person may take their time, and holds up nobody meanwhile
-            try:
-                is_meant = confirm("start all the same?")
-                plan = _executed(wire, request) if is_meant else plan
-            except (RltuiError, KeyboardInterrupt):
-                creation.undo(created)
-                raise
-            if not is_meant:
-                print("nothing was started", file=sys.stderr)
-                creation.undo(created)
-                return int(ExitCode.FAILED)
-        if wait:
-            status = wait_until_settled(wire, set(plan.start), timeout_s=timeout_s)
-        else:
-            status = wire.call("status")
-    print(json.dumps(status, ensure_ascii=False) if as_json else as_text(status), end="\n" if as_json else "")
-    return 0
-
-
-def _executed(wire: Wire, request: Request) -> Plan:
-    """The plan that is being carried out."""
-    return Plan.model_validate(wire.call("execute", request.model_dump()))
 
 
 def down(arguments: argparse.Namespace) -> int:

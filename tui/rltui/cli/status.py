@@ -26,22 +26,23 @@ if TYPE_CHECKING:
 
 _MOST_COMMANDS = 2
 """Of those that would help against an out-of-memory error."""
-LIST_PATIENCE_S = 1.0
+_LIST_PATIENCE_S = 1.0
 """For one supervisor that does not answer: the list has others."""
-LIST_HEAD = ("NAME", "STATE", "STEP", "REWARD", "STARTED", "FRAMEWORK", "OUTPUT FOLDER")
-LINE_WIDTH = 100
+_LIST_HEAD = ("NAME", "STATE", "STEP", "REWARD", "STARTED", "FRAMEWORK", "OUTPUT FOLDER")
+_LINE_WIDTH = 100
 """A reason that would make its component's line longer has one of its own."""
 
 
 def show_status(arguments: argparse.Namespace) -> int:
     """Print the status of one experiment."""
     record = launch.choose(arguments.experiment or arguments.name)
-    status = read_status(record)
-    if arguments.json:
-        print(json.dumps(status, ensure_ascii=False))
-    else:
-        sys.stdout.write(as_text(status))
+    print_status(read_status(record), as_json=arguments.json)
     return 0
+
+
+def print_status(status: dict[str, Any], *, as_json: bool) -> None:
+    """For people, or as one document."""
+    sys.stdout.write(f"{json.dumps(status, ensure_ascii=False)}\n" if as_json else as_text(status))
 
 
 def list_experiments(arguments: argparse.Namespace) -> int:
@@ -63,7 +64,7 @@ def list_experiments(arguments: argparse.Namespace) -> int:
 
 def list_lines(rows: Sequence[dict[str, Any]]) -> list[str]:
     """A head, and a line per experiment."""
-    return columns([LIST_HEAD, *map(_list_row, rows)])
+    return columns([_LIST_HEAD, *map(_list_row, rows)])
 
 
 def row_of(one: ExperimentRecord | BrokenExperiment) -> dict[str, Any]:
@@ -71,7 +72,7 @@ def row_of(one: ExperimentRecord | BrokenExperiment) -> dict[str, Any]:
     if isinstance(one, BrokenExperiment):
         return _broken_row(one, "broken", one.problem)
     try:
-        return {**read_status(one, patience_s=LIST_PATIENCE_S), "created_at": one.created_at}
+        return {**read_status(one, patience_s=_LIST_PATIENCE_S), "created_at": one.created_at}
     except RltuiError as error:
         state = "not answering" if launch.is_alive(one) else "broken"
         return {**_broken_row(one, state, error), "created_at": one.created_at}
@@ -160,7 +161,7 @@ def _step(status: dict[str, Any]) -> str:
 
 
 def _list_row(row: dict[str, Any]) -> tuple[str, ...]:
-    """One experiment in `LIST_HEAD`'s columns. Started: its newest attempt, or when it was made."""
+    """One experiment in `_LIST_HEAD`'s columns. Started: its newest attempt, or when it was made."""
     times = [row["created_at"], *(each["started_at"] for each in row["components"])]
     started = max((time_ for time_ in times if time_ is not None), default=None)
     folder = row.get("run_dir") if row.get("observed") else row["output_dir"]
@@ -192,7 +193,7 @@ def _component_lines(component: dict[str, Any], now: float) -> list[str]:
     parts.extend(component["facts"])
     line, below = "  " + " · ".join(parts), _memory_lines(component)
     if (reason := component["reason"]) and not below:
-        if len(line) + len(reason) + 3 <= LINE_WIDTH:
+        if len(line) + len(reason) + 3 <= _LINE_WIDTH:
             line += f" · {reason}"
         else:
             below.append(f"      {reason}")

@@ -1,4 +1,4 @@
-"""Follow an experiment on stderr until it is where it should be."""
+"""Ask a supervisor for a plan, and follow on stderr until an experiment is where it should be."""
 
 from __future__ import annotations
 
@@ -9,19 +9,25 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rltui.cli.status import retry_text
 from rltui.client.wire import Wire
+from rltui.core.api import Plan, Request
 from rltui.errors import ComponentFailedError, RltuiError
 from rltui.services.logs.tail import tail_lines
 from rltui.wording import STATE_SYMBOLS
 
-LAST_LINES = 8
-LINE_WIDTH = 200
+_LAST_LINES = 8
+_LINE_WIDTH = 200
 """How much of a failed component's output is shown, in lines and in characters of each."""
-ON_THE_WAY = ("waiting", "starting", "stopping", "backoff")
+_ON_THE_WAY = ("waiting", "starting", "stopping", "backoff")
 """States that end without anybody doing something."""
+
+
+def plan_of(wire: Wire, method: Literal["plan", "execute"], request: Request) -> Plan:
+    """What the supervisor would do, or now does."""
+    return Plan.model_validate(wire.call(method, request.model_dump(mode="json")))
 
 
 def wait_until_settled(wire: Wire, components: set[str], *, timeout_s: float | None) -> dict[str, Any]:
@@ -93,7 +99,7 @@ def _follow(wire: Wire, components: set[str]) -> dict[str, Any]:
         failed = [item for item in watched if item["state"] == "failed"]
         if failed:
             raise _failure(failed)
-        if not any(item["state"] in ON_THE_WAY for item in watched):
+        if not any(item["state"] in _ON_THE_WAY for item in watched):
             return status
     if down:
         raise RltuiError(f"it was taken down by {down['by']} while we waited")
@@ -130,5 +136,5 @@ def _last_words(log: str | None, end: int | None) -> list[str]:
         from rltui.services.failure_log import last_lines  # knows the words of every framework
 
         lines = [line for line in last_lines(Path(log), end=end) if line]
-        return [line[:LINE_WIDTH] for line in lines[-LAST_LINES:]]
-    return [line[:LINE_WIDTH] for line in tail_lines(Path(log), LAST_LINES)]
+        return [line[:_LINE_WIDTH] for line in lines[-_LAST_LINES:]]
+    return [line[:_LINE_WIDTH] for line in tail_lines(Path(log), _LAST_LINES)]
