@@ -22,8 +22,8 @@ from rltui.client.wire import Wire
 from rltui.core.api import Plan, Request
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.config_files import named
-from rltui.services.runs.experiment_files import ControlFolder, same_folder
 from rltui.services.own_files import make_folder
+from rltui.services.runs.experiment_files import ControlFolder, same_folder
 from rltui.services.runs.experiments import check_name, find_experiment, forget
 from rltui.services.runs.run_folder import next_free
 from rltui.wording import plan_text
