@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rltui.core.gpu.devices import GpuChoice
 from rltui.core.gpu.report import GpuDevice, GpuReport
 from rltui.services.gpu.sampling import GpuReadings
 
@@ -14,7 +13,7 @@ def report(*uuids: str, used_bytes: int = 0) -> GpuReport:
 
 def test_chosen_devices_follow_the_readings() -> None:
     readings = GpuReadings()
-    first = GpuChoice("0")
+    first = "0"
     assert readings.chosen(first) == ()
     readings.take(report("GPU-a"))
     assert [device.uuid for device in readings.chosen(first)] == ["GPU-a"]
@@ -24,15 +23,6 @@ def test_chosen_devices_follow_the_readings() -> None:
     assert [device.uuid for device in readings.chosen(first)] == ["GPU-b"]
 
 
-def test_chosen_devices_follow_the_order_of_cuda() -> None:
-    readings = GpuReadings()
-    readings.take(report("GPU-a", "GPU-b"))
-    fastest = GpuChoice("0", by_bus=False)
-    assert [device.uuid for device in readings.chosen(fastest)] == ["GPU-a"]
-    readings.fastest_first = ("GPU-b", "GPU-a")
-    assert [device.uuid for device in readings.chosen(fastest)] == ["GPU-b"]
-
-
 def test_what_is_present_does_not_depend_on_what_is_used() -> None:
     readings = GpuReadings()
     readings.take(report("GPU-a", used_bytes=7))
@@ -40,7 +30,4 @@ def test_what_is_present_does_not_depend_on_what_is_used() -> None:
     readings.take(report("GPU-a", used_bytes=8))
     assert readings.present == seen
     readings.take(report("GPU-b"))
-    assert readings.present != seen
-    readings.take(report("GPU-a"))
-    readings.fastest_first = ("GPU-a",)
     assert readings.present != seen

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from rltui.core.api import Orphan
-from rltui.core.gpu.devices import GpuChoice
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
 from rltui.daemon.processes import unmet_precondition
 from rltui.services.launch import Launch
@@ -47,7 +46,7 @@ def launch(*, port: int | None = None, gpu_memory: float | None = None) -> Launc
         env={},
         ready=None,
         port=port,
-        gpus=GpuChoice("0" if gpu_memory else ""),
+        gpus="0" if gpu_memory else "",
         gpu_memory=gpu_memory,
     )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rltui.core.config_report import KnobInfo
-from rltui.core.gpu.remedies import remedies
+from rltui.core.gpu.remedies import Case, remedies
 from rltui.core.gpu.report import OutOfMemory, Remedy
 from rltui.core.toml.edit import edit
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
@@ -33,7 +33,7 @@ def rows(framework: Framework, files: ConfigFiles) -> tuple[KnobInfo, ...]:
 
 def advice(framework: Framework, texts: dict[str, str], component: str, kind: str) -> tuple[Remedy, ...]:
     memory = ALLOCATION if kind == "allocation" else OutOfMemory.model_validate({"kind": kind})
-    return remedies(memory, rows(framework, parsed(texts)), LEVERS, component=component)
+    return remedies(Case(memory, rows(framework, parsed(texts)), component), LEVERS)
 
 
 def example() -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from rltui.core.gpu.devices import GpuChoice
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
 from rltui.services.gpu.accounting import LivingComponent
 
@@ -36,7 +35,7 @@ def component(
     name: str, *roots: int, gpus: str = "0", started_at: float = NOW + 5, **more: Any
 ) -> LivingComponent:
     values = {"attempt": 1, "is_starting": False, "utilization": None, **more}
-    return LivingComponent(name, root_pids=roots, started_at=started_at, choice=GpuChoice(gpus), **values)
+    return LivingComponent(name, root_pids=roots, started_at=started_at, choice=gpus, **values)
 
 
 def shares(device: GpuDevice) -> list[tuple[str, str | None, int, bool]]:

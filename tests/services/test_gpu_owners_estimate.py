@@ -7,7 +7,6 @@ import os
 from tests.services.gpu_reports import GIB, NOW, component, device, holds, report, shares
 from tests.services.programs import Start, start
 
-from rltui.core.gpu.devices import GpuChoice
 from rltui.core.gpu.report import GpuDevice
 from rltui.services.gpu.accounting import GpuOwners, LivingComponent
 
@@ -91,15 +90,6 @@ def test_a_component_without_processes_or_devices_holds_nothing(start: Start) ->
     cpu_only = component("orchestrator", start("sleep", "1000").pid, gpus="")
     found = look(watcher(), 60, not_yet, cpu_only)
     assert found.processes == (holds(NOBODY, 20),)
-
-
-def test_numbers_of_a_choice_count_in_cudas_order(start: Start) -> None:
-    trainer = LivingComponent(
-        "trainer", 1, (start("sleep", "1000").pid,), False, NOW + 5, GpuChoice("0", by_bus=False), None
-    )
-    given = report(device(), device(index=1))
-    first, second = watcher().attributed(given, [trainer], [], fastest_first=("GPU-1", "GPU-0")).devices
-    assert [len(one.processes) for one in (first, second)] == [0, 1]
 
 
 def test_sizes_that_are_not_told_are_estimated_where_two_could_have_them(start: Start) -> None:

@@ -20,6 +20,9 @@ LONG_S = 1000.0
 class Reader:
     """Counts readings. While `blocked`, the present one does not end."""
 
+    driver = "the driver"
+    stuck_hint = ""
+
     def __init__(self) -> None:
         self.begun = 0
         self.closed = False
@@ -42,9 +45,12 @@ class Running:
     def __init__(self) -> None:
         self.reader = Reader()
         self.taken: list[GpuReport] = []
-        self.sampler = GpuSampler(self.taken.append, reader=self.reader)
+        self.sampler = GpuSampler(self.take, reader=self.reader)
         self.sampler.set_interval(LONG_S)
         self.sampler.start()
+
+    def take(self, reading: GpuReport, interval_s: float) -> None:
+        self.taken.append(reading.model_copy(update={"interval_s": interval_s}))
 
     def wait_for(self, count: int) -> None:
         retry_until(lambda: len(self.taken) >= count)
@@ -125,14 +131,14 @@ def test_close_gives_the_driver_back(running: Running) -> None:
 
 
 def test_close_before_the_start() -> None:
-    assert GpuSampler(lambda report: None, reader=Reader()).close()
+    assert GpuSampler(lambda reading, interval_s: None, reader=Reader()).close()
 
 
 def test_a_taker_that_fails_is_called_again(caplog: pytest.LogCaptureFixture) -> None:
     taken = []
 
-    def take(report: GpuReport) -> None:
-        taken.append(report)
+    def take(reading: GpuReport, interval_s: float) -> None:
+        taken.append(reading)
         raise RuntimeError("the loop is closed")
 
     sampler = GpuSampler(take, reader=Reader())
@@ -147,7 +153,7 @@ HUNG = """\
 import sys, time
 from rltui.services.gpu.sampling import GpuSampler
 taken = []
-sampler = GpuSampler(taken.append)
+sampler = GpuSampler(lambda *reading: taken.append(reading))
 sampler.start()
 while sampler.stuck_s < 0.2:
     time.sleep(0.01)

@@ -52,17 +52,14 @@ def test_devices_are_those_of_the_layout(
     assert [device.index for device in found] == indices
 
 
-def test_components_count_devices_as_nvml_does_unless_the_user_says_otherwise(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(DEVICE_ORDER, raising=False)
-    plain = recipe(tmp_path)
-    assert plain.launch("serve", {}, resume_step=None).env[DEVICE_ORDER] == "PCI_BUS_ID"
-    own = recipe(tmp_path, env={DEVICE_ORDER: "FASTEST_FIRST", "CUDA_VISIBLE_DEVICES": "0"})
-    assert own.launch("serve", {}, resume_step=None).env[DEVICE_ORDER] == "FASTEST_FIRST"
-    assert own.gpus("serve", {}) == GpuChoice("0", by_bus=False)
+def test_components_count_devices_as_nvml_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DEVICE_ORDER, "FASTEST_FIRST")
-    assert DEVICE_ORDER not in plain.launch("serve", {}, resume_step=None).env
+    plain = recipe(tmp_path, env={"CUDA_VISIBLE_DEVICES": "0"})
+    assert plain.launch("serve", {}, resume_step=None).env[DEVICE_ORDER] == "PCI_BUS_ID"
+    assert plain.gpus("serve", {}) == "0"
+    other = recipe(tmp_path, env={DEVICE_ORDER: "FASTEST_FIRST"})
+    with pytest.raises(ConfigError, match="env sets CUDA_DEVICE_ORDER to 'FASTEST_FIRST'"):
+        other.launch("serve", {}, resume_step=None)
 
 
 def test_fraction_makes_an_engine(tmp_path: Path) -> None:
@@ -102,12 +99,8 @@ def test_programs_of_their_own_get_devices_by_number(tmp_path: Path, monkeypatch
         return {"workspace": "/", "devices": ",".join(context.devices)}
 
     own = answering(GENERIC, template_values=values)
-    monkeypatch.delenv(DEVICE_ORDER, raising=False)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,0")
     assert of_framework(tmp_path, own, "{devices}").launch("serve", {}, resume_step=None).argv == ("2,0",)
-    monkeypatch.setenv(DEVICE_ORDER, "FASTEST_FIRST")
-    by_uuid = of_framework(tmp_path, own, "{devices}").launch("serve", {}, resume_step=None).argv
-    assert by_uuid == ("GPU-2f00,GPU-0f00",)
 
 
 def test_only_what_the_layout_asks_for_is_resolved(tmp_path: Path) -> None:

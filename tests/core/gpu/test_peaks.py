@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from rltui.core.gpu.history import Peaks
-from rltui.core.gpu.report import GpuDevice, GpuShare
+from rltui.core.gpu.report import GpuShare
 
 
-def device(used_bytes: int, component: str = "trainer") -> GpuDevice:
+def peak_after(peaks: Peaks, used_bytes: int, component: str = "trainer") -> int | None:
     share = GpuShare(owner="component", component=component, used_bytes=used_bytes)
-    return GpuDevice(index=0, uuid="GPU-1", shares=(share,))
-
-
-def peak_after(peaks: Peaks, used_bytes: int) -> int | None:
-    return peaks.add(device(used_bytes)).shares[0].peak_bytes
+    return peaks.added("/GPU-1", [share])[0].peak_bytes
 
 
 def test_peak_is_the_most_of_an_attempt() -> None:
@@ -35,6 +31,6 @@ def test_next_attempt_begins_anew_and_the_same_one_goes_on() -> None:
 def test_others_have_no_peak() -> None:
     peaks = Peaks()
     peaks.begin("trainer", 1, {})
-    assert peaks.add(device(5, component="inference")).shares[0].peak_bytes is None
-    hidden = GpuDevice(index=0, shares=(GpuShare(owner="hidden", used_bytes=4),))
-    assert peaks.add(hidden) == hidden
+    assert peak_after(peaks, 5, "inference") is None
+    hidden = GpuShare(owner="hidden", used_bytes=4)
+    assert peaks.added("/GPU-1", [hidden]) == (hidden,)

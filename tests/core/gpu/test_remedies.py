@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rltui.core.config_report import KnobInfo
-from rltui.core.gpu.remedies import MOST_REMEDIES, remedies
+from rltui.core.gpu.remedies import MOST_REMEDIES, Case, remedies
 from rltui.core.gpu.report import OutOfMemory, Remedy
 from rltui.core.text import GIB
 from rltui.frameworks.memory_levers import LEVERS
@@ -54,7 +54,7 @@ MERGED = (
 
 
 def advice(memory: OutOfMemory, *knobs: KnobInfo, component: str, **known: object) -> tuple[Remedy, ...]:
-    return remedies(memory, knobs, LEVERS, component=component, **known)  # type: ignore[arg-type]
+    return remedies(Case(memory, knobs, component, **known), LEVERS)  # type: ignore[arg-type]
 
 
 def edits(found: tuple[Remedy, ...]) -> list[dict[str, object]]:

@@ -8,11 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuProcess, MemoryKind
-from rltui.core.gpu.shares import shares
+from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuProcess, GpuShare, MemoryKind
+from rltui.core.gpu.shares import shares as shares_of_processes
 
 GIB = 1 << 30
 OWNERS = get_args(GpuOwner)[:-1]
+
+
+def shares(device: GpuDevice) -> tuple[GpuShare, ...]:
+    return shares_of_processes(device, device.processes)
+
 
 sizes = st.none() | st.integers(0, 200 * GIB)
 names = st.none() | st.sampled_from(["inference", "trainer"])

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rltui.core.gpu.devices import GpuChoice, chosen_devices, is_order_certain
+from rltui.core.gpu.devices import chosen_devices
 from rltui.core.gpu.report import GpuDevice
 
 UUIDS = (
@@ -64,31 +64,9 @@ def labels(devices: Sequence[GpuDevice]) -> list[str]:
         pytest.param("MIG-0a11bbbb-0000-4106-c12f-20bd9faed9f6", (), id="mig-nowhere"),
     ],
 )
-@pytest.mark.parametrize("by_bus", [True, False])
-def test_chosen_devices_as_cuda_reads_it(text: str | None, indices: tuple[int, ...], by_bus: bool) -> None:
-    chosen = chosen_devices(GpuChoice(text, by_bus), list(reversed(gpus())))
+def test_chosen_devices_as_cuda_reads_it(text: str | None, indices: tuple[int, ...]) -> None:
+    chosen = chosen_devices(text, list(reversed(gpus())))
     assert tuple(device.index for device in chosen) == indices
-
-
-def test_numbers_count_in_cudas_order_where_that_is_known() -> None:
-    devices = gpus("T400", "H100", "A100")
-    order = [UUIDS[1], UUIDS[2].upper(), UUIDS[0]]
-    fast = GpuChoice("0,2", by_bus=False)
-    assert labels(chosen_devices(fast, devices, fastest_first=order)) == ["1", "0"]
-    assert labels(chosen_devices(fast, devices)) == ["0", "2"]
-    assert labels(chosen_devices(GpuChoice("0,2"), devices, fastest_first=order)) == ["0", "2"]
-    everything = GpuChoice(None, by_bus=False)
-    assert labels(chosen_devices(everything, devices, fastest_first=order)) == ["1", "2", "0"]
-    named = GpuChoice("GPU-8932f937,0", by_bus=False)
-    assert labels(chosen_devices(named, devices, fastest_first=order)) == ["0", "1"]
-
-
-def test_number_of_a_gpu_that_nvml_hides_ends_the_list() -> None:
-    order = [UUIDS[1], "GPU-ffffffff-0000-4106-c12f-20bd9faed9f6", UUIDS[0]]
-    chosen = chosen_devices(GpuChoice("0,1,2", by_bus=False), gpus("A", "B"), fastest_first=order)
-    assert labels(chosen) == ["1"]
-    everything = chosen_devices(GpuChoice(None, by_bus=False), gpus("A", "B"), fastest_first=order)
-    assert labels(everything) == ["1", "0"]
 
 
 @pytest.mark.parametrize(
@@ -110,16 +88,14 @@ def test_number_of_a_gpu_that_nvml_hides_ends_the_list() -> None:
     ],
 )
 def test_a_process_sees_one_mig_slice(text: str | None, chosen: list[str]) -> None:
-    assert labels(chosen_devices(GpuChoice(text), sliced())) == chosen
-    other_order = chosen_devices(GpuChoice(text, by_bus=False), sliced(), fastest_first=MIG_UUIDS[2:])
-    assert labels(other_order) == chosen
+    assert labels(chosen_devices(text, sliced())) == chosen
 
 
 def test_slices_without_their_parent_are_found() -> None:
     devices = sliced(with_parents=False)
-    assert labels(chosen_devices(GpuChoice("2"), devices)) == ["2.0"]
-    assert labels(chosen_devices(GpuChoice(MIG_UUIDS[0]), devices)) == ["1.0"]
-    assert labels(chosen_devices(GpuChoice(UUIDS[1]), devices)) == []
+    assert labels(chosen_devices("2", devices)) == ["2.0"]
+    assert labels(chosen_devices(MIG_UUIDS[0], devices)) == ["1.0"]
+    assert labels(chosen_devices(UUIDS[1], devices)) == []
 
 
 def test_old_name_of_a_slice_is_its_uuid() -> None:
@@ -127,29 +103,11 @@ def test_old_name_of_a_slice_is_its_uuid() -> None:
     devices = [
         GpuDevice(index=0, mig=mig, uuid=uuid) for mig, uuid in enumerate([f"MIG-{UUIDS[0]}/2/0", name])
     ]
-    assert labels(chosen_devices(GpuChoice(name), devices)) == ["0.1"]
+    assert labels(chosen_devices(name, devices)) == ["0.1"]
 
 
 def test_devices_of_other_hosts_are_never_chosen() -> None:
     elsewhere = GpuDevice(index=0, uuid=UUIDS[3], host="node7")
     for text in (None, "0,1", UUIDS[3]):
-        assert chosen_devices(GpuChoice(text), [elsewhere]) == ()
-    assert labels(chosen_devices(GpuChoice(None), [elsewhere, *gpus("A", "B")])) == ["0", "1"]
-
-
-@pytest.mark.parametrize(
-    ("choice", "names", "certain"),
-    [
-        pytest.param(GpuChoice("0", by_bus=False), ("A", "B"), False, id="models-differ"),
-        pytest.param(GpuChoice(None, by_bus=False), ("A", "B"), False, id="all-of-them"),
-        pytest.param(GpuChoice("0", by_bus=False), ("A", "A"), True, id="equal-models"),
-        pytest.param(GpuChoice("0"), ("A", "B"), True, id="by-bus"),
-        pytest.param(GpuChoice("GPU-8932f937", by_bus=False), ("A", "B"), True, id="by-uuid"),
-        pytest.param(GpuChoice("", by_bus=False), ("A", "B"), True, id="none"),
-    ],
-)
-def test_order_is_uncertain_where_unlike_cards_are_numbered(
-    choice: GpuChoice, names: tuple[str, ...], certain: bool
-) -> None:
-    assert is_order_certain(choice, gpus(*names)) == certain
-    assert is_order_certain(choice, gpus(*names), fastest_first=UUIDS[:2])
+        assert chosen_devices(text, [elsewhere]) == ()
+    assert labels(chosen_devices(None, [elsewhere, *gpus("A", "B")])) == ["0", "1"]

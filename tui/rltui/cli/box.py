@@ -144,11 +144,15 @@ def _sockets() -> Finding:
 
 
 def _gpu() -> Finding:
+    from rltui.services.gpu.cuda import BY_BUS, DEVICE_ORDER
     from rltui.services.gpu.sampling import read_once
 
     report = read_once()
-    names = ", ".join(device.name for device in report.devices)
-    return Finding("gpu", report.available, names or report.reason or "none", essential=False)
+    names = [device.name for device in report.devices]
+    text = ", ".join(names) or report.reason or "none"
+    if len(set(names)) > 1 and (order := os.environ.get(DEVICE_ORDER, BY_BUS)) != BY_BUS:
+        text += f"; {DEVICE_ORDER} is {order}, components get {BY_BUS}: numbers count as nvidia-smi's"
+    return Finding("gpu", report.available, text, essential=False)
 
 
 def _engine() -> Finding:

@@ -302,7 +302,7 @@ class ApiServer:
 
     async def _gpu_history(self, params: Nothing) -> Value:
         del params
-        return self._supervisor.gpu_picture.histories()
+        return self._supervisor.gpu_account.histories()
 
     async def _plan(self, params: Request) -> Value:
         return await self._supervisor.plan(params)

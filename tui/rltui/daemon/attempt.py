@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from rltui.core.failure_cause import FailurePattern
-from rltui.core.gpu.devices import GpuChoice
 from rltui.core.layout import ComponentSpec, Ready
 from rltui.core.lifecycle import ExitInfo
 from rltui.errors import RltuiError
@@ -60,7 +59,7 @@ def write_spec(
         "ready": launch.ready.model_dump(exclude_none=True) if launch.ready else None,
         "port": launch.port,
         "metrics": launch.metrics,
-        "gpus": {"text": launch.gpus.text, "by_bus": launch.gpus.by_bus},
+        "gpus": {"text": launch.gpus},
         "gpu_memory": launch.gpu_memory,
     }
     write_atomically(folder / _FILE, json.dumps(values, indent=1).encode())
@@ -78,7 +77,7 @@ def read_launch(folder: Path) -> Launch | None:
             ready=Ready(**ready) if ready else None,
             port=values["port"],
             metrics=values.get("metrics"),
-            gpus=GpuChoice(**values.get("gpus", {})),  # one from before an upgrade has none
+            gpus=values.get("gpus", {}).get("text", ""),  # one from before an upgrade has none
             gpu_memory=values.get("gpu_memory"),
         )
     except (OSError, ValueError, LookupError, TypeError, RecursionError, AttributeError):

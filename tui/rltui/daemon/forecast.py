@@ -6,11 +6,11 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rltui.core.api import ComponentState, Plan
-from rltui.core.config_report import KnobInfo, Problem
+from rltui.core.config_report import Problem
 from rltui.core.gpu.budget import largest_passing_utilization
 from rltui.core.gpu.forecast import worst_per_component
-from rltui.core.gpu.remedies import remedies
-from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuReport, MemoryVerdict, OutOfMemory, Remedy
+from rltui.core.gpu.remedies import Case, remedies
+from rltui.core.gpu.report import GpuBudget, GpuDevice, MemoryVerdict, OutOfMemory, Remedy
 from rltui.core.layout import Layout
 from rltui.daemon.component import ComponentRunner
 from rltui.errors import ConfigError
@@ -36,8 +36,8 @@ class _Claims:
     """By device key."""
 
 
-class MemoryOutlook:
-    """Looks at config, components and the newest reading; changes nothing."""
+class MemoryForecast:
+    """Looks at config, components and the newest reading; changes nothing. Lives on the supervisor's loop."""
 
     def __init__(
         self,
@@ -54,29 +54,30 @@ class MemoryOutlook:
         self._readings = readings
         self._claims = OfFiles(self._claims_on)
 
-    def added(self, report: GpuReport) -> GpuReport:
-        """`report` with the budgets of all engines, and verdicts on those that do not run.
+    def budgets(self) -> Mapping[str, tuple[GpuBudget, ...]]:
+        """By device key: what all engines may take there.
 
-        Without them where the config cannot be read, of which the teller tells.
+        Empty where the config cannot be read, of which others tell.
         """
-        if not report.devices:
-            return report
         try:
-            files = self._store.files
-            claims = self._claims(files, self._readings.present)
-            idle = {name for name, runner in self._runners.items() if not runner.life.alive}
-            engines = idle & claims.engines
-            verdicts = self._memory.verdicts(report.devices, files, starts=idle) if engines else ()
+            return self._present_claims().budgets
         except ConfigError:
-            return report
-        devices = tuple(
-            device.model_copy(update={"budgets": claims.budgets[device.key]})
-            if device.key in claims.budgets
-            else device
-            for device in report.devices
-        )
-        shown = worst_per_component(verdict for verdict in verdicts if verdict.component in engines)
-        return report.model_copy(update={"devices": devices, "verdicts": shown})
+            return {}
+
+    def of_idle_engines(self, devices: Sequence[GpuDevice]) -> tuple[MemoryVerdict, ...]:
+        """What the engines that do not run would meet at worst; as `budgets`."""
+        try:
+            idle = {name for name, runner in self._runners.items() if not runner.life.alive}
+            engines = idle & self._present_claims().engines
+            if not devices or not engines:
+                return ()
+            verdicts = self._memory.verdicts(devices, self._store.files, starts=idle)
+        except ConfigError:
+            return ()
+        return worst_per_component(verdict for verdict in verdicts if verdict.component in engines)
+
+    def _present_claims(self) -> _Claims:
+        return self._claims(self._store.files, self._readings.present)
 
     def _claims_on(self, files: ConfigFiles, present: Hashable) -> _Claims:
         del present  # other devices are other budgets
@@ -144,23 +145,10 @@ def problems_of(verdicts: Collection[MemoryVerdict]) -> tuple[Problem, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """All that remedies follow from."""
-
-    memory: OutOfMemory
-    knobs: Sequence[KnobInfo]
-    component: str
-    shares_with: Sequence[str]
-    safe_utilization: float | None
-    largest_passing: float | None
-    peak_bytes: int | None
-
-
 Advice = tuple[OutOfMemory, tuple[Remedy, ...]]
 
 
-class RemedyDesk:
+class RemedyAdvisor:
     """Advises on failed components. Lives on the supervisor's loop."""
 
     def __init__(
@@ -176,7 +164,7 @@ class RemedyDesk:
         self._memory = memory
         self._control = control
         self._readings = readings
-        self._given: dict[str, tuple[_Case, tuple[Remedy, ...]]] = {}
+        self._given: dict[str, tuple[Case, tuple[Remedy, ...]]] = {}
         """By component: the newest advice, and what it was given on."""
 
     def advice(self, runner: ComponentRunner) -> Advice | None:
@@ -186,7 +174,7 @@ class RemedyDesk:
             return None
         try:
             return self._advice(runner.spec.id, memory)
-        except ConfigError:  # told by the teller; what failed is still worth telling
+        except ConfigError:  # told by others; what failed is still worth telling
             return memory, ()
 
     def _advice(self, component: str, memory: OutOfMemory) -> Advice:
@@ -198,7 +186,7 @@ class RemedyDesk:
         key = device.key if device is not None else ""
         peaks = [size for name in trainers if (size := self._peak(name, key)) is not None]
         found = self._remedies(
-            _Case(
+            Case(
                 memory,
                 self._store.rows({}),
                 component,
@@ -210,21 +198,12 @@ class RemedyDesk:
         )
         return memory.model_copy(update={"device": device.index if device is not None else None}), found
 
-    def _remedies(self, case: _Case) -> tuple[Remedy, ...]:
+    def _remedies(self, case: Case) -> tuple[Remedy, ...]:
         """Those that break no rule of the framework. Worked out anew only when something has changed."""
         known = self._given.get(case.component)
         if known is not None and known[0] == case:
             return known[1]
-        found = remedies(
-            case.memory,
-            case.knobs,
-            LEVERS,
-            component=case.component,
-            shares_with=case.shares_with,
-            safe_utilization=case.safe_utilization,
-            largest_passing=case.largest_passing,
-            peak_bytes=case.peak_bytes,
-        )
+        found = remedies(case, LEVERS)
         allowed = tuple(remedy for remedy in found if not self._store.preview(remedy.edits).blocked)
         self._given[case.component] = (case, allowed)
         return allowed

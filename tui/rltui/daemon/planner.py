@@ -185,9 +185,9 @@ class Planner:
         if edit is not None:
             told |= {"diff": edit.diff, "derived": edit.derived, "conflicts": edit.conflicts}
         if (edit is not None and not edit.blocked) or (edit is None and plan.start):
-            memory = self._processes.outlook.of_plan(plan, files)
+            memory = self._processes.forecast.of_plan(plan, files)
             problems = (*problems, *problems_of(memory))
-            held = self._processes.outlook.reasons(plan, files)
+            held = self._processes.forecast.reasons(plan, files)
             told |= {"memory": memory, "reasons": (*reasons, *held)}
         if automatic:
             problems = tuple(problem for problem in problems if problem.key != "port")

@@ -18,7 +18,7 @@ from rltui.core.text import ssh_host
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.events import EventBus, done_alert, keeper_alert, stall_alert
-from rltui.daemon.forecast import MemoryOutlook
+from rltui.daemon.forecast import MemoryForecast
 from rltui.daemon.observation import Observation
 from rltui.daemon.shim import program as shim_program
 from rltui.daemon.tasks import Signal
@@ -71,7 +71,7 @@ class Processes:
         self._terminal = _Terminal(tmux, session_name(setup.record.name), setup.workspace)
         self.runners = {spec.id: ComponentRunner(spec=spec, around=self) for spec in setup.layout.component}
         self.orphans = OrphanWatch(setup, self.runners, events, readings, self.changes)
-        self.outlook = MemoryOutlook(setup.layout, self.runners, config.store, memory, readings)
+        self.forecast = MemoryForecast(setup.layout, self.runners, config.store, memory, readings)
 
     async def close_terminal(self) -> None:
         """Close the tmux session, this process's own terminal with it.
@@ -168,7 +168,7 @@ class Processes:
                 return True, f"{needed} to be {'ready' if life.kind == 'service' else 'done'}"
             why = (life.reason or "").partition(" (")[0].partition(";")[0]  # the whole is told of `needed`
             return False, f"{needed} is {life.state}" + (f": {why}" if why else "")
-        engine = self.outlook.why_held(component)
+        engine = self.forecast.why_held(component)
         return None if engine is None else (True, engine)
 
     def _is_there(self, component: str) -> bool:
@@ -212,7 +212,7 @@ async def unmet_precondition(
         model = await asyncio.to_thread(served_model, launch.port)
         server = f" (a server is already there, serving {model})" if model else ""
         return f"port {launch.port}, held by {' and '.join(map(str, holders))}{server}"
-    if not launch.gpus.text:
+    if not launch.gpus:
         return None
     # Read for every start: what others hold by now must not be counted as this component's, where that
     # has to be estimated from changes.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rltui.core.api import ComponentState, ComponentStatus, Down, RollbackOffer, Status
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
-from rltui.daemon.forecast import RemedyDesk
+from rltui.daemon.forecast import RemedyAdvisor
 from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
 from rltui.errors import ConfigError
@@ -23,7 +23,7 @@ class StatusBuilder:
     config: Config
     observation: Observation
     processes: Processes
-    remedies: RemedyDesk
+    remedies: RemedyAdvisor
 
     def build(self, *, transaction: str | None, down: Down | None, rollback: RollbackOffer | None) -> Status:
         """Everything about processes and progress.

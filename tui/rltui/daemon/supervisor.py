@@ -13,8 +13,8 @@ from rltui.core.lifecycle import Life
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.events import EventBus, Message, config_alert, encoded
-from rltui.daemon.forecast import RemedyDesk
-from rltui.daemon.gpu import GpuPicture
+from rltui.daemon.forecast import RemedyAdvisor
+from rltui.daemon.gpu import GpuAccount
 from rltui.daemon.observation import Observation
 from rltui.daemon.planner import Planned, Planner, refuse_blocked
 from rltui.daemon.processes import Processes
@@ -53,8 +53,10 @@ class Supervisor:
         self.processes = Processes(
             setup, events, self.config, self.observation, self.gpu_readings, memory=memory, tmux=tmux
         )
-        self.gpu_picture = GpuPicture(record.name, self.processes.runners, self.processes.outlook)
-        remedies = RemedyDesk(self.config.store, self.config.recipe, memory, setup.control, self.gpu_readings)
+        self.gpu_account = GpuAccount(record.name, self.processes.runners, self.processes.forecast)
+        remedies = RemedyAdvisor(
+            self.config.store, self.config.recipe, memory, setup.control, self.gpu_readings
+        )
         self._status = StatusBuilder(setup, self.config, self.observation, self.processes, remedies)
         self._planner = Planner(setup, self.config, self.observation, self.processes, self.gpu_readings)
         self._transactions = Transactions(

@@ -86,7 +86,7 @@ async def watch_gpus(supervisor: Supervisor) -> None:
     """Read the GPUs, and tell what they hold."""
     await GpuWatch(
         supervisor.gpu_readings,
-        supervisor.gpu_picture,
+        supervisor.gpu_account,
         source_specs=supervisor.config.gpu_sources,
         orphans=lambda: supervisor.processes.orphans.orphans,
         is_watched=lambda: len(supervisor.events.broadcast) > 0,

@@ -30,10 +30,10 @@ from rltui.frameworks.base import (
 from rltui.frameworks.generic import CONFIG
 from rltui.services.checkout import run_prefix
 from rltui.services.gpu.cuda import (
+    BY_BUS,
     DEVICE_ORDER,
     VISIBLE_DEVICES,
     Choose,
-    in_bus_order,
     no_devices,
     numbered_devices,
     usable_devices,
@@ -56,7 +56,7 @@ class Launch:
     port: int | None
     metrics: str | None = None
     """URL of its Prometheus metrics."""
-    gpus: GpuChoice = GpuChoice()
+    gpus: GpuChoice = ""
     """Its devices, as far as layout and config say."""
     gpu_memory: float | None = None
     """Fraction of each device's memory that must be free before it starts."""
@@ -191,9 +191,8 @@ class Launcher:
         """The devices it is given: what the layout's `gpus` says, else its `CUDA_VISIBLE_DEVICES`."""
         spec = self._layout[component]
         if text := self._one(component, spec.gpus, files):
-            return GpuChoice(text)
-        environment = self._environment(component, files, _Start())
-        return GpuChoice(environment.get(VISIBLE_DEVICES, ""), in_bus_order(environment))
+            return text
+        return self._environment(component, files, _Start()).get(VISIBLE_DEVICES, "")
 
     def devices(self, component: str, files: ConfigFiles) -> tuple[GpuDevice, ...]:
         """Those of the devices of this machine, as last read, in the component's own order."""
@@ -231,16 +230,18 @@ class Launcher:
         return _fraction(text, self._where(component))
 
     def _environment(self, component: str, files: ConfigFiles, start: _Start) -> dict[str, str]:
-        """What framework and layout add, the layout last.
-
-        Devices are counted as NVML counts them, unless somebody says otherwise.
-        """
+        """What framework and layout add, the layout last. Devices are counted as NVML counts them."""
         where, values = self._where(component), self._values(files, start)
         added = {
             **self._framework.environment(component, files, self._context(files, start)),
             **{key: render(value, values, where=where) for key, value in self._layout[component].env.items()},
         }
-        return added if DEVICE_ORDER in os.environ else {DEVICE_ORDER: "PCI_BUS_ID", **added}
+        if (order := added.setdefault(DEVICE_ORDER, BY_BUS)) != BY_BUS:
+            raise ConfigError(
+                f"{where}: env sets {DEVICE_ORDER} to {order!r}",
+                hint=f"leave it out: rltui counts GPUs as nvidia-smi does, in the order {BY_BUS}",
+            )
+        return added
 
     def _one(self, component: str, text: str, files: ConfigFiles) -> str:
         return render(text, self._values(files, _Start()), where=self._where(component)) if text else ""

@@ -139,7 +139,7 @@ class MemoryUser:
 
 
 CONTEXT_BYTES = round(0.6 * GIB)
-"""CUDA context of a process, which no budget holds: 0.3 to 0.6 GiB (`reference/vllm.md`, section 5)."""
+"""CUDA context of a process, which no budget holds: 0.3 to 0.6 GiB (`facts/vllm.md`, Memory budget)."""
 GRAPHS_BYTES = GIB
 """CUDA graphs where no attempt has measured them; 0.3 to 3 GiB are common."""
 MARGIN_BYTES = GIB
@@ -179,7 +179,8 @@ def largest_passing_utilization(device: GpuDevice, free_bytes: int) -> float | N
 def passing_utilization(free: float, total: float) -> float:
     """Largest utilization, in steps of 0.01, that passes with what vLLM itself counted; 0 where none does.
 
-    It counted with its context made; one step is kept for the next one's (`reference/nvml.md`, 4.1).
+    It counted with its context made; one step is kept for the next one's (`facts/nvml.md`,
+    Against vLLM's budget).
 
     Args:
         free: in the unit of `total`, as its refusal names both.

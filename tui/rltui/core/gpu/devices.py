@@ -8,24 +8,17 @@ from dataclasses import dataclass
 
 from rltui.core.gpu.report import GpuDevice
 
+GpuChoice = str | None
+"""What a component was given, in the grammar of `CUDA_VISIBLE_DEVICES`. `None`: all devices; empty: none.
 
-@dataclass(frozen=True, slots=True)
-class GpuChoice:
-    """A list of devices in the grammar of `CUDA_VISIBLE_DEVICES`."""
-
-    text: str | None = ""
-    """`None`: all devices; empty: none."""
-    by_bus: bool = True
-    """Numbers count in the order of the PCI bus, as NVML's do and `CUDA_DEVICE_ORDER=PCI_BUS_ID` has it.
-    False: in CUDA's own order, fastest first."""
-
+Numbers count as NVML's do: by the PCI bus, as `CUDA_DEVICE_ORDER=PCI_BUS_ID` has it, which rltui sets for
+all that it starts.
+"""
 
 _NUMBER = re.compile(r"\+?[0-9]+")
 
 
-def chosen_devices(
-    choice: GpuChoice, devices: Sequence[GpuDevice], *, fastest_first: Sequence[str] = ()
-) -> tuple[GpuDevice, ...]:
+def chosen_devices(choice: GpuChoice, devices: Sequence[GpuDevice]) -> tuple[GpuDevice, ...]:
     """The devices that a CUDA process given `choice` sees, in its own order: `cuda:0` first.
 
     As CUDA does it (programming guide, "CUDA environment variables"; MIG user guide, "Device enumeration";
@@ -33,20 +26,15 @@ def chosen_devices(
     named twice makes the whole list invalid; a UUID may be cut short while it stays unique. A GPU in MIG mode
     stands for its first slice, and a process that sees a slice sees nothing else.
 
-    Args:
-        choice: what the process was given.
-        devices: all of a report, in any order. Those of other hosts are never chosen.
-        fastest_first: UUIDs (`GPU-…`) in CUDA's own order, used where `choice` counts in that. Where it is
-            empty, and where there are MIG slices (CUDA lists just one of them), numbers are taken as NVML's.
+    `devices`: all of a report, in any order. Those of other hosts are never chosen.
     """
     gpus = _local_gpus(devices)
-    numbered = gpus if choice.by_bus else _in_cuda_order(gpus, fastest_first)
-    if choice.text is None:
-        slices = [gpu.visible for gpu in numbered if gpu and gpu.slices]
-        return tuple(slices[:1]) or tuple(gpu.visible for gpu in numbered if gpu)
+    if choice is None:
+        slices = [gpu.visible for gpu in gpus if gpu.slices]
+        return tuple(slices[:1]) or tuple(gpu.visible for gpu in gpus)
     chosen: list[GpuDevice] = []
-    for entry in choice.text.split(","):
-        device = _named(entry.strip(), gpus, numbered)
+    for entry in choice.split(","):
+        device = _named(entry.strip(), gpus)
         if device is None:
             break
         if device.mig is not None:
@@ -55,20 +43,6 @@ def chosen_devices(
             return ()
         chosen.append(device)
     return tuple(chosen)
-
-
-def is_order_certain(
-    choice: GpuChoice, devices: Sequence[GpuDevice], *, fastest_first: Sequence[str] = ()
-) -> bool:
-    """Whether `chosen_devices` knows the order that the numbers of `choice`, or of its process, count in.
-
-    CUDA's own order is by speed, so it is NVML's where all models are equal.
-    """
-    entries = None if choice.text is None else [entry.strip() for entry in choice.text.split(",")]
-    counts = entries is None or any(_NUMBER.match(entry) for entry in entries)
-    if choice.by_bus or fastest_first or not counts:
-        return True
-    return len({gpu.visible.name for gpu in _local_gpus(devices)}) < 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +77,7 @@ def _gpu(rows: list[GpuDevice]) -> _Gpu:
     return _Gpu(whole, tuple(rows[position] for _, position in slices))
 
 
-def _in_cuda_order(gpus: Sequence[_Gpu], fastest_first: Sequence[str]) -> Sequence[_Gpu | None]:
-    """`None` stands for a card that CUDA counts and the report does not have."""
-    if not fastest_first or any(gpu.slices for gpu in gpus):
-        return gpus
-    by_uuid = {gpu.visible.uuid.lower(): gpu for gpu in gpus}
-    return [by_uuid.get(uuid.lower()) for uuid in fastest_first]
-
-
-def _named(entry: str, gpus: Sequence[_Gpu], numbered: Sequence[_Gpu | None]) -> GpuDevice | None:
+def _named(entry: str, gpus: Sequence[_Gpu]) -> GpuDevice | None:
     """The device that one entry of a list names, `None` where CUDA would find none, or we cannot tell."""
     if entry.startswith("MIG-"):
         slices = [part for gpu in gpus for part in gpu.slices]
@@ -120,8 +86,8 @@ def _named(entry: str, gpus: Sequence[_Gpu], numbered: Sequence[_Gpu | None]) ->
         gpu = _by_whole(entry, gpus)
     else:
         number = _NUMBER.match(entry)
-        index = int(number[0]) if number else len(numbered)
-        gpu = numbered[index] if index < len(numbered) else None
+        index = int(number[0]) if number else len(gpus)
+        gpu = gpus[index] if index < len(gpus) else None
     return gpu.visible if gpu else None
 
 

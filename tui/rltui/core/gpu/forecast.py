@@ -1,44 +1,58 @@
 """What will happen on each device if components start with the config as it is. Pure.
 
-Engines claim their budget at once, and hold it; trainers grow up to their peak (`reference/vllm.md`,
-section 5).
+Engines claim their budget at once, and hold it; trainers grow up to their peak (`facts/vllm.md`, Memory
+budget).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import NamedTuple
 
-from rltui.core.gpu import forecast_text as text
 from rltui.core.gpu.budget import (
     CONTEXT_BYTES,
     MARGIN_BYTES,
     EngineMemory,
     KvCache,
     MemoryUser,
+    earlier_budget,
+    engine_rule,
+    kept_bytes,
     kv_cache,
     largest_passing_utilization,
+    overhead_bytes,
     passes_start_check,
+    safe_utilization,
     share_bytes,
 )
-from rltui.core.gpu.device_outlook import DeviceOutlook, device_outlook
-from rltui.core.gpu.report import GpuDevice, MemoryVerdict
+from rltui.core.gpu.forecast_text import (
+    EngineFit,
+    change_notes,
+    trainer_alone,
+    trainer_alone_short,
+    unreadable,
+)
+from rltui.core.gpu.report import GpuDevice, MemoryVerdict, Verdict
+from rltui.core.text import GIB
 
-NOTHING_FREED: Mapping[str, int] = MappingProxyType({})
+_MOST_OVERHEAD_BYTES = 4 * GIB
+"""An engine that held more than that above its budget did so in another attempt than that of the budget."""
+_NOTHING_FREED: Mapping[str, int] = MappingProxyType({})
 _WORST_FIRST = ("will_refuse", "no_kv_cache", "trainer_short", "trainer_tight", "unknown", "fits")
-LITTLE_FRAC = 0.2
+_LITTLE_FRAC = 0.2
 """Of a device: a trainer of unknown need that is left less is worth a warning. Weights, gradients and the
 optimizer's state alone take sixteen bytes a parameter, and activations come on top."""
-USUAL_SHARED_UTILIZATION = 0.5
-"""What people begin with where a trainer shares the device with vLLM (`reference/prime-rl.md`, section 2)."""
+_USUAL_SHARED_UTILIZATION = 0.5
+"""What people begin with where a trainer shares the device with vLLM (`facts/prime-rl.md`, Devices)."""
 
 
 def forecast(
     devices: Sequence[GpuDevice],
     users: Sequence[MemoryUser],
     *,
-    freed: Mapping[str, int] = NOTHING_FREED,
+    freed: Mapping[str, int] = _NOTHING_FREED,
 ) -> tuple[MemoryVerdict, ...]:
     """One verdict for each component that starts and each of its devices, in the order given.
 
@@ -52,15 +66,10 @@ def forecast(
         freed: bytes by device key that are given back besides what `MemoryUser.stops` gives back.
     """
     by_key = {device.key: device for device in devices}
-    outlooks = {key: device_outlook(device, users, freed) for key, device in by_key.items()}
-    return tuple(
-        verdict
-        for user in users
-        if user.starts
-        for key in user.devices
-        if key in by_key
-        for verdict in _verdicts(by_key[key], outlooks[key], user)
-    )
+    plans = {key: _device_plan(device, users, freed) for key, device in by_key.items()}
+    pairs = ((user, key) for user in users if user.starts for key in user.devices if key in by_key)
+    verdicts = (_verdict(by_key[key], plans[key], user) for user, key in pairs)
+    return tuple(verdict for verdict in verdicts if verdict is not None)
 
 
 def worst_per_component(verdicts: Iterable[MemoryVerdict]) -> tuple[MemoryVerdict, ...]:
@@ -73,142 +82,272 @@ def worst_per_component(verdicts: Iterable[MemoryVerdict]) -> tuple[MemoryVerdic
     return tuple(worst.values())
 
 
-def _verdicts(device: GpuDevice, outlook: DeviceOutlook | None, user: MemoryUser) -> Iterator[MemoryVerdict]:
-    if outlook is None:
-        yield MemoryVerdict(
+@dataclass(frozen=True, slots=True)
+class _DevicePlan:
+    """One device whose memory can be read: who holds and who will take how much of it."""
+
+    device: GpuDevice
+    usable_bytes: int
+    """The total as CUDA has it."""
+    free_bytes: int
+    """Once all that the plan ends is gone, before anything starts."""
+    users: tuple[MemoryUser, ...]
+    """Those that have the device, in start order."""
+
+    def held_bytes(self, user: MemoryUser) -> int:
+        """What a component that stays holds now; 0 for one that is stopped by the plan."""
+        return 0 if user.stops else _held(self.device, user.component)
+
+    def before(self, user: MemoryUser) -> tuple[MemoryUser, ...]:
+        """Those that have taken theirs when it starts."""
+        return self.users[: self.users.index(user)]
+
+    def free_for(self, user: MemoryUser) -> int:
+        """What is free as it starts."""
+        return max(0, self.free_bytes - sum(self.takes_bytes(other) for other in self.before(user)))
+
+    def takes_bytes(self, user: MemoryUser) -> int:
+        """What its start will take in the end, as far as is known; 0 for one that does not start."""
+        if not user.starts:
+            return 0
+        if user.engine is not None:
+            return self._engine_bytes(user, user.engine)
+        return user.peak_bytes.get(self.device.key, 0)
+
+    def _engine_bytes(self, user: MemoryUser, engine: EngineMemory) -> int:
+        """What NVML will show for an engine once it serves."""
+        budget = share_bytes(self.usable_bytes, engine.utilization)
+        overhead = self.overhead_bytes(user, engine)
+        if engine.kv_cache_memory_bytes is None:
+            return budget + overhead
+        kept = kept_bytes(engine, self.usable_bytes, figures=user.figures, shape=user.shape)
+        return (budget if kept is None else kept[0] + engine.kv_cache_memory_bytes) + overhead
+
+    def overhead_bytes(self, user: MemoryUser, engine: EngineMemory) -> int:
+        """Beside the budget: as in the last attempt where that was seen, else as the version's rule says."""
+        figures, peak = user.figures, user.peak_bytes.get(self.device.key)
+        budget = earlier_budget(figures, self.usable_bytes)
+        if budget is not None and peak is not None and 0 <= peak - budget <= _MOST_OVERHEAD_BYTES:
+            return peak - budget
+        return overhead_bytes(
+            engine_rule(engine, figures),
+            eager=engine.enforce_eager,
+            graphs_bytes=figures.graphs_bytes if figures else None,
+        )
+
+    @property
+    def trainers(self) -> tuple[MemoryUser, ...]:
+        """Those that take what they need: trainers and the like, that run or will."""
+        return tuple(
+            user for user in self.users if user.engine is None and (user.starts or self.held_bytes(user))
+        )
+
+    @property
+    def trainers_peak(self) -> int | None:
+        """What they will need together; `None` where there are none, or one of them never ran here."""
+        key, trainers = self.device.key, self.trainers
+        if not trainers or any(key not in user.peak_bytes for user in trainers):
+            return None
+        return sum(max(user.peak_bytes[key], self.held_bytes(user)) for user in trainers)
+
+    def left_beside(self, user: MemoryUser, engine: EngineMemory) -> int:
+        """What the trainers can have beside this engine and everybody else."""
+        return max(0, self._room(user) - self._engine_bytes(user, engine))
+
+    def safe_utilization(self, user: MemoryUser, engine: EngineMemory) -> float | None:
+        """Largest one that leaves the trainers their peak; `None` where none does, or that is not known."""
+        peak = self.trainers_peak
+        if peak is None or engine.kv_cache_memory_bytes is not None:
+            return None
+        return safe_utilization(
+            self.device,
+            room_bytes=self._room(user),
+            overhead_bytes=self.overhead_bytes(user, engine),
+            trainer_bytes=peak,
+        )
+
+    def _room(self, engine: MemoryUser) -> int:
+        """For this engine and the trainers together."""
+        others = [user for user in self.users if user.engine is not None and user is not engine]
+        held = sum(self.held_bytes(user) for user in (engine, *self.trainers) if not user.starts)
+        return self.free_bytes + held - sum(self.takes_bytes(user) for user in others)
+
+
+def _device_plan(
+    device: GpuDevice, users: Sequence[MemoryUser], freed: Mapping[str, int]
+) -> _DevicePlan | None:
+    """`None` where the device's memory cannot be read."""
+    usable, free = device.usable_bytes, device.free_bytes
+    if not usable or free is None:
+        return None
+    stopped = sum(_held(device, user.component) for user in users if user.stops)
+    return _DevicePlan(
+        device,
+        usable,
+        min(usable, free + stopped + freed.get(device.key, 0)),
+        tuple(user for user in users if device.key in user.devices),
+    )
+
+
+def _held(device: GpuDevice, component: str) -> int:
+    return sum(
+        share.used_bytes
+        for share in device.shares
+        if share.owner == "component" and share.component == component
+    )
+
+
+def _verdict(device: GpuDevice, plan: _DevicePlan | None, user: MemoryUser) -> MemoryVerdict | None:
+    """`None` where the verdict on an engine speaks of it, too."""
+    if plan is None:
+        return MemoryVerdict(
             verdict="unknown",
-            text=text.unreadable(device, user.component),
+            text=unreadable(device, user.component),
             component=user.component,
             device=device.index,
             uuid=device.uuid,
         )
-    elif user.engine is not None:
-        yield _of_engine(outlook, user, user.engine)
-    elif not any(other.engine is not None and other.starts for other in outlook.users):
-        yield _of_trainer(outlook, user)
+    if user.engine is not None:
+        return _on_engine(plan, user, user.engine)
+    if any(other.engine is not None and other.starts for other in plan.users):
+        return None
+    return _on_trainer(plan, user)
 
 
-def _of_engine(outlook: DeviceOutlook, user: MemoryUser, engine: EngineMemory) -> MemoryVerdict:
-    free = outlook.free_for(user)
-    budget = share_bytes(outlook.usable_bytes, engine.utilization)
-    cache = kv_cache(engine, outlook.usable_bytes, figures=user.figures, shape=user.shape)
-    peak, left = outlook.trainers_peak, max(0, outlook.left_beside(user, engine))
-    fit = text.EngineFit(outlook, user, engine, free_bytes=free, budget_bytes=budget, left_bytes=left)
-    verdict = MemoryVerdict(
-        verdict="fits",
-        text=text.fits(fit),
+class _Judged(NamedTuple):
+    """What a verdict says besides figures."""
+
+    verdict: Verdict
+    text: str
+    suggested: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+def _on_engine(plan: _DevicePlan, user: MemoryUser, engine: EngineMemory) -> MemoryVerdict:
+    cache = kv_cache(engine, plan.usable_bytes, figures=user.figures, shape=user.shape)
+    fit = EngineFit(
+        device=plan.device,
+        user=user,
+        engine=engine,
+        usable_bytes=plan.usable_bytes,
+        free_bytes=plan.free_for(user),
+        budget_bytes=share_bytes(plan.usable_bytes, engine.utilization),
+        overhead_bytes=plan.overhead_bytes(user, engine),
+        left_bytes=plan.left_beside(user, engine),
+        trainers=plan.trainers,
+        trainers_peak=plan.trainers_peak,
+        stopped=frozenset(other.component for other in plan.users if other.stops),
+        taken_before=tuple((other.component, plan.takes_bytes(other)) for other in plan.before(user)),
+    )
+    safe = plan.safe_utilization(user, engine)
+    judged = _judged(plan, fit, cache, safe)
+    return MemoryVerdict(
+        verdict=judged.verdict,
+        text=judged.text,
         component=user.component,
-        device=outlook.device.index,
-        uuid=outlook.device.uuid,
-        total_bytes=outlook.usable_bytes,
-        free_bytes=free,
-        budget_bytes=budget,
+        device=plan.device.index,
+        uuid=plan.device.uuid,
+        total_bytes=plan.usable_bytes,
+        free_bytes=fit.free_bytes,
+        budget_bytes=fit.budget_bytes,
         utilization=engine.utilization,
-        left_bytes=left,
-        peak_bytes=peak,
-        safe_utilization=outlook.safe_utilization(user, engine),
+        left_bytes=fit.left_bytes,
+        peak_bytes=fit.trainers_peak,
+        safe_utilization=safe,
+        suggested_utilization=judged.suggested,
         kv_cache_tokens=cache.tokens if cache else None,
         kv_cache_requests=cache.requests if cache else None,
+        notes=(*judged.notes, *fit.user_notes(), *(cache.notes if cache else ())),
     )
-    if not passes_start_check(free, budget):
-        suggested = _start_suggestion(outlook, user, engine, free)
-        bad = _bad(verdict, "will_refuse", text.will_refuse(fit, suggested), suggested)
-        return _noted(bad, (text.refusal_note(fit), *_notes(fit, cache)))
+
+
+def _judged(plan: _DevicePlan, fit: EngineFit, cache: KvCache | None, safe: float | None) -> _Judged:
+    """The first trouble that its start will meet."""
+    user, engine, peak, left = fit.user, fit.engine, fit.trainers_peak, fit.left_bytes
+    if not passes_start_check(fit.free_bytes, fit.budget_bytes):
+        suggested = _start_suggestion(plan, user, engine)
+        return _Judged("will_refuse", fit.will_refuse(suggested), suggested, (fit.refusal_note(),))
     if cache is not None and not cache.suffices:
-        suggested = _cache_suggestion(outlook, user, engine, free)
-        bad = _bad(verdict, "no_kv_cache", text.no_kv_cache(fit, cache, suggested), suggested)
-        return _noted(bad, _notes(fit, cache))
+        suggested = _cache_suggestion(plan, user, engine)
+        return _Judged("no_kv_cache", fit.no_kv_cache(cache, suggested), suggested)
     if peak is not None and peak > left:
-        suggested = _viable(outlook, user, engine, verdict.safe_utilization)
-        bad = _bad(verdict, "trainer_short", text.trainer_short(fit, peak, suggested), suggested)
-        return _noted(bad, _notes(fit, cache))
-    if outlook.trainers and peak is None and left < LITTLE_FRAC * outlook.usable_bytes:
-        suggested = _usual_share(outlook, user, engine)
-        bad = _bad(verdict, "trainer_tight", text.trainer_tight(fit, suggested), suggested)
-        return _noted(bad, _notes(fit, cache))
-    return _noted(verdict, (*_close_calls(fit, peak), *_notes(fit, cache)))
+        suggested = _viable(plan, user, engine, safe)
+        return _Judged("trainer_short", fit.trainer_short(peak, suggested), suggested)
+    if fit.trainers and peak is None and left < _LITTLE_FRAC * plan.usable_bytes:
+        suggested = _usual_share(plan, user, engine)
+        return _Judged("trainer_tight", fit.trainer_tight(suggested), suggested)
+    notes = []
+    if fit.free_bytes - fit.budget_bytes < CONTEXT_BYTES:
+        notes.append(fit.close_start())
+    if peak is not None and left - peak < MARGIN_BYTES:
+        notes.append(fit.close_peak(peak))
+    return _Judged("fits", fit.fits(), notes=tuple(notes))
 
 
-def _of_trainer(outlook: DeviceOutlook, user: MemoryUser) -> MemoryVerdict:
+def _on_trainer(plan: _DevicePlan, user: MemoryUser) -> MemoryVerdict:
     """Of a component that takes what it needs, where no engine starts beside it."""
-    free, peak = outlook.free_for(user), user.peak_bytes.get(outlook.device.key)
-    verdict = MemoryVerdict(
-        verdict="unknown" if peak is None else "fits",
-        text=text.trainer_alone(outlook.device, user.component, free_bytes=free, peak_bytes=peak),
+    free, peak = plan.free_for(user), user.peak_bytes.get(plan.device.key)
+    safe = None
+    if peak is None or peak <= free:
+        judged = _Judged(
+            "unknown" if peak is None else "fits",
+            trainer_alone(plan.device, user.component, free_bytes=free, peak_bytes=peak),
+        )
+    else:
+        engines = [(other, other.engine) for other in plan.users if other.engine and plan.held_bytes(other)]
+        neighbour = ""
+        for other, engine in engines[:1]:
+            neighbour = other.component
+            safe = _viable(plan, other, engine, plan.safe_utilization(other, engine))
+        words = trainer_alone_short(
+            plan.device, user, free_bytes=free, peak_bytes=peak, engine=neighbour, suggested=safe
+        )
+        judged = _Judged("trainer_short", words, safe)
+    return MemoryVerdict(
+        verdict=judged.verdict,
+        text=judged.text,
         component=user.component,
-        device=outlook.device.index,
-        uuid=outlook.device.uuid,
-        total_bytes=outlook.usable_bytes,
+        device=plan.device.index,
+        uuid=plan.device.uuid,
+        total_bytes=plan.usable_bytes,
         free_bytes=free,
         left_bytes=free,
         peak_bytes=peak,
-        notes=text.change_notes([user]),
+        safe_utilization=safe,
+        suggested_utilization=judged.suggested,
+        notes=change_notes([user]),
     )
-    if peak is None or peak <= free:
-        return verdict
-    engines = [(other, other.engine) for other in outlook.users if other.engine and outlook.held_bytes(other)]
-    neighbour, suggested = "", None
-    for other, engine in engines[:1]:
-        neighbour = other.component
-        suggested = _viable(outlook, other, engine, outlook.safe_utilization(other, engine))
-    words = text.trainer_alone_short(
-        outlook.device, user, free_bytes=free, peak_bytes=peak, engine=neighbour, suggested=suggested
-    )
-    return _bad(verdict, "trainer_short", words, suggested).model_copy(update={"safe_utilization": suggested})
 
 
-def _usual_share(outlook: DeviceOutlook, user: MemoryUser, engine: EngineMemory) -> float | None:
+def _usual_share(plan: _DevicePlan, user: MemoryUser, engine: EngineMemory) -> float | None:
     """To begin with, where nothing is known of the trainer; `None` where the engine asks for less already."""
-    if engine.utilization <= USUAL_SHARED_UTILIZATION or engine.kv_cache_memory_bytes is not None:
+    if engine.utilization <= _USUAL_SHARED_UTILIZATION or engine.kv_cache_memory_bytes is not None:
         return None
-    return _viable(outlook, user, engine, USUAL_SHARED_UTILIZATION)
+    return _viable(plan, user, engine, _USUAL_SHARED_UTILIZATION)
 
 
-def _start_suggestion(
-    outlook: DeviceOutlook, user: MemoryUser, engine: EngineMemory, free_bytes: int
-) -> float | None:
+def _start_suggestion(plan: _DevicePlan, user: MemoryUser, engine: EngineMemory) -> float | None:
     """A utilization that passes the start check, and leaves the trainers their peak where that is known."""
-    passing = largest_passing_utilization(outlook.device, free_bytes)
-    if passing is None or outlook.trainers_peak is None or engine.kv_cache_memory_bytes is not None:
-        return _viable(outlook, user, engine, passing)
-    safe = outlook.safe_utilization(user, engine)
-    return None if safe is None else _viable(outlook, user, engine, min(passing, safe))
+    passing = largest_passing_utilization(plan.device, plan.free_for(user))
+    if passing is None or plan.trainers_peak is None or engine.kv_cache_memory_bytes is not None:
+        return _viable(plan, user, engine, passing)
+    safe = plan.safe_utilization(user, engine)
+    return None if safe is None else _viable(plan, user, engine, min(passing, safe))
 
 
-def _cache_suggestion(
-    outlook: DeviceOutlook, user: MemoryUser, engine: EngineMemory, free_bytes: int
-) -> float | None:
+def _cache_suggestion(plan: _DevicePlan, user: MemoryUser, engine: EngineMemory) -> float | None:
     """The smallest with room for one request, if it passes and leaves the trainers their peak."""
-    most = _start_suggestion(outlook, user, engine, free_bytes)
+    most = _start_suggestion(plan, user, engine)
     above = range(int(engine.utilization * 100) + 1, round(100 * most) + 1) if most else ()
-    return next((part / 100 for part in above if _viable(outlook, user, engine, part / 100)), None)
+    return next((part / 100 for part in above if _viable(plan, user, engine, part / 100)), None)
 
 
 def _viable(
-    outlook: DeviceOutlook, user: MemoryUser, engine: EngineMemory, utilization: float | None
+    plan: _DevicePlan, user: MemoryUser, engine: EngineMemory, utilization: float | None
 ) -> float | None:
     """`utilization`, if it leaves room for a KV cache as far as is known."""
     if utilization is None:
         return None
     changed = replace(engine, utilization=utilization)
-    cache = kv_cache(changed, outlook.usable_bytes, figures=user.figures, shape=user.shape)
+    cache = kv_cache(changed, plan.usable_bytes, figures=user.figures, shape=user.shape)
     return utilization if cache is None or cache.suffices else None
-
-
-def _close_calls(fit: text.EngineFit, peak: int | None) -> Iterator[str]:
-    if fit.free_bytes - fit.budget_bytes < CONTEXT_BYTES:
-        yield text.close_start(fit)
-    if peak is not None and fit.left_bytes - peak < MARGIN_BYTES:
-        yield text.close_peak(fit, peak)
-
-
-def _notes(fit: text.EngineFit, cache: KvCache | None) -> tuple[str, ...]:
-    return (*text.user_notes(fit), *(cache.notes if cache else ()))
-
-
-def _bad(verdict: MemoryVerdict, kind: str, words: str, suggested: float | None) -> MemoryVerdict:
-    return verdict.model_copy(update={"verdict": kind, "text": words, "suggested_utilization": suggested})
-
-
-def _noted(verdict: MemoryVerdict, notes: Iterable[str]) -> MemoryVerdict:
-    return verdict.model_copy(update={"notes": tuple(notes)})

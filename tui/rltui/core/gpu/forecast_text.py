@@ -14,23 +14,22 @@ from rltui.core.gpu.budget import (
     engine_rule,
     passes_start_check,
 )
-from rltui.core.gpu.device_outlook import DeviceOutlook
 from rltui.core.gpu.report import GpuDevice, GpuShare
 from rltui.core.text import GIB, gib
 
-NAMED_HOLDERS = 2
+_NAMED_HOLDERS = 2
 """Most holders named in one line."""
 _SMALLEST_NAMED_BYTES = GIB // 10
 
 
-def holders_text(device: GpuDevice, gone: Collection[str] = ()) -> str:
+def _holders_text(device: GpuDevice, gone: Collection[str] = ()) -> str:
     """`18.2 held by trainer, 3.1 by user ann`, the largest first; empty where nobody holds much.
 
     `gone`: components that will not hold anything.
     """
     shares = [share for share in device.shares if share.owner != "component" or share.component not in gone]
     large = [share for share in shares if share.used_bytes >= _SMALLEST_NAMED_BYTES]
-    largest = sorted(large, key=lambda share: -share.used_bytes)[:NAMED_HOLDERS]
+    largest = sorted(large, key=lambda share: -share.used_bytes)[:_NAMED_HOLDERS]
     parts = [f"{gib(share.used_bytes)} by {_name(share)}" for share in largest]
     return ", ".join(parts).replace(" by ", " held by ", 1)
 
@@ -55,116 +54,160 @@ def _name(share: GpuShare) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EngineFit:
-    """An engine that starts, on one of its devices."""
+    """An engine that starts, on one of its devices; what there is to say of that."""
 
-    outlook: DeviceOutlook
+    device: GpuDevice
     user: MemoryUser
     engine: EngineMemory
+    usable_bytes: int
+    """The device's total as CUDA has it."""
     free_bytes: int
+    """As it starts."""
     budget_bytes: int
+    overhead_bytes: int
+    """Beside its budget."""
     left_bytes: int
     """For the trainers."""
+    trainers: tuple[MemoryUser, ...]
+    """Those that run there or will."""
+    trainers_peak: int | None
+    """Of them together, where it is known of each."""
+    stopped: frozenset[str]
+    """Components that give back what they hold before it starts."""
+    taken_before: tuple[tuple[str, int], ...]
+    """Components that start before it, and what they take."""
+
+    @property
+    def name(self) -> str:
+        """Of the engine."""
+        return self.user.component
+
+    @property
+    def gpu(self) -> str:
+        """Of its device."""
+        return _gpu(self.device)
 
     @property
     def share(self) -> str:
         """`0.9 × 79.9`."""
-        return f"{self.engine.utilization:g} × {gib(self.outlook.usable_bytes)}"
+        return f"{self.engine.utilization:g} × {gib(self.usable_bytes)}"
 
     @property
-    def trainers(self) -> str:
+    def trainer(self) -> str:
         """`trainer and sft`."""
-        return " and ".join(user.component for user in self.outlook.trainers)
+        return " and ".join(user.component for user in self.trainers)
+
+    def fits(self) -> str:
+        """Good news."""
+        takes = f"takes {gib(self.budget_bytes)} GiB ({self.share}) of {self.gpu}"
+        start = f"fits: {self.name} {takes}"
+        if not self.trainers:
+            return f"{start}, of which {gib(self.free_bytes)} are free"
+        peak = self.trainers_peak
+        history = f"whose peak was {gib(peak)}" if peak is not None else "whose need is not known yet"
+        left = gib(self.left_bytes)
+        return f"{start}, leaves {left} for {self.trainer}, {history}"
+
+    def will_refuse(self, suggested: float | None) -> str:
+        """VLLM's start check will fail."""
+        needed, free = _two(self.budget_bytes, self.free_bytes)
+        will_take = [f"{gib(size)} will be taken by {name}" for name, size in self.taken_before if size]
+        holders = [words for words in (_holders_text(self.device, self.stopped), *will_take) if words]
+        why = f": {', '.join(holders)}" if holders else ""
+        if suggested is None:
+            advice = f"free {self.gpu} first: no smaller gpu_memory_utilization does"
+        else:
+            advice = f"write gpu_memory_utilization = {suggested:g}, or free the memory first"
+        if any(share.owner == "orphan" for share in self.device.shares):
+            advice += " (`rltui orphans --free` ends leftovers)"
+        needs = f"{self.name} needs {needed} GiB free on {self.gpu} ({self.share}), {free} are free"
+        return f"{needs}{why}; {advice}"
+
+    def no_kv_cache(self, cache: KvCache, suggested: float | None) -> str:
+        """The engine starts to load, and ends with an error when it sizes its cache."""
+        if cache.size_bytes <= 0:
+            what = (
+                f"{self.name} has no room for a KV cache on {self.gpu}: of its {gib(self.budget_bytes)} GiB"
+                f" ({self.share}) model and activations take {gib(self.budget_bytes - cache.size_bytes)}"
+            )
+            other = "a smaller max_num_batched_tokens, or more devices per copy of the model"
+        else:
+            what = (
+                f"the KV cache of {self.name} on {self.gpu} holds {cache.tokens or 0:,} tokens, fewer"
+                f" than one request of {cache.longest_request or 0:,}"
+            )
+            other = f"max_model_len = {max(1, cache.tokens or 1)} or less"
+        if self.engine.kv_cache_memory_bytes is not None:
+            return f"{what}; raise kv_cache_memory_bytes, or set {other}"
+        if suggested is not None:
+            return f"{what}; write gpu_memory_utilization = {suggested:g}, or set {other}"
+        return f"{what}; no gpu_memory_utilization helps: set {other}"
+
+    def trainer_short(self, peak_bytes: int, suggested: float | None) -> str:
+        """Both start, and the trainer runs out of memory."""
+        need, left = _two(peak_bytes, self.left_bytes)
+        what = (
+            f"{self.trainer} will not fit: the peak was {need} GiB, {self.name} ({self.share}) leaves"
+            f" {left} on {self.gpu}"
+        )
+        if self.engine.kv_cache_memory_bytes is not None:
+            return f"{what}; lower kv_cache_memory_bytes, or what {self.trainer} needs"
+        if suggested is not None:
+            return f"{what}; largest safe gpu_memory_utilization is {suggested:g}"
+        advice = f"make {self.trainer} smaller, or give it another device"
+        return f"{what}; no gpu_memory_utilization is safe: {advice}"
+
+    def trainer_tight(self, suggested: float | None) -> str:
+        """Nobody knows, and it does not look well."""
+        what = (
+            f"{self.name} takes {gib(self.budget_bytes)} GiB ({self.share}) of"
+            f" {self.gpu} and leaves {gib(self.left_bytes)} for {self.trainer}, whose need is not"
+            f" known yet"
+        )
+        return f"{what}: begin with gpu_memory_utilization = {suggested:g}" if suggested is not None else what
+
+    def refusal_note(self) -> str:
+        """The error to look for."""
+        rule = engine_rule(self.engine, self.user.figures)
+        said = rule.refusal(
+            free_bytes=self.free_bytes,
+            usable_bytes=self.usable_bytes,
+            utilization=self.engine.utilization,
+            budget_bytes=self.budget_bytes,
+            local_device=self.user.devices.index(self.device.key),
+        )
+        return f"vLLM's words for it: {said}"
+
+    def close_start(self) -> str:
+        """The start check may fail after all."""
+        spare = _mib(self.free_bytes - self.budget_bytes)
+        return (
+            f"close: only {spare} MiB more than needed are free, and the CUDA context, up to"
+            f" {_mib(CONTEXT_BYTES)} MiB, is made before vLLM looks"
+        )
+
+    def close_peak(self, peak_bytes: int) -> str:
+        """The trainer has little to spare."""
+        spare = _mib(self.left_bytes - peak_bytes)
+        return f"close: only {spare} MiB remain beyond the peak of {self.trainer}"
+
+    def user_notes(self) -> tuple[str, ...]:
+        """What the figures rest on."""
+        overhead = gib(self.overhead_bytes)
+        notes = [f"beside its budget {self.name} takes about {overhead} GiB (context, graphs)"]
+        key = self.device.key
+        unknown = [user.component for user in self.trainers if key not in user.peak_bytes]
+        if unknown:
+            notes.append(f"the need of {' and '.join(unknown)} is not known yet: a first run will show it")
+        if self.device.memory_kind == "unified":
+            notes.append("unified memory: programs on the CPU take from it, too")
+        return (*notes, *change_notes(self.trainers))
 
 
 def unreadable(device: GpuDevice, component: str) -> str:
     """For a device that gives no figures."""
     why = f" ({device.problem})" if device.problem else ""
     return f"{component}: the memory of {_gpu(device)} cannot be read{why}"
-
-
-def fits(fit: EngineFit) -> str:
-    """Good news."""
-    takes = f"takes {gib(fit.budget_bytes)} GiB ({fit.share}) of {_gpu(fit.outlook.device)}"
-    start = f"fits: {fit.user.component} {takes}"
-    if not fit.trainers:
-        return f"{start}, of which {gib(fit.free_bytes)} are free"
-    peak = fit.outlook.trainers_peak
-    history = f"whose peak was {gib(peak)}" if peak is not None else "whose need is not known yet"
-    left = gib(fit.left_bytes)
-    return f"{start}, leaves {left} for {fit.trainers}, {history}"
-
-
-def will_refuse(fit: EngineFit, suggested: float | None) -> str:
-    """VLLM's start check will fail."""
-    needed, free = _two(fit.budget_bytes, fit.free_bytes)
-    device = fit.outlook.device
-    gone = {user.component for user in fit.outlook.users if user.stops}
-    before = fit.outlook.users[: fit.outlook.users.index(fit.user)]
-    will_take = [
-        f"{gib(size)} will be taken by {user.component}"
-        for user in before
-        if (size := fit.outlook.takes_bytes(user))
-    ]
-    holders = [words for words in (holders_text(device, gone), *will_take) if words]
-    why = f": {', '.join(holders)}" if holders else ""
-    if suggested is None:
-        advice = f"free {_gpu(device)} first: no smaller gpu_memory_utilization does"
-    else:
-        advice = f"write gpu_memory_utilization = {suggested:g}, or free the memory first"
-    if any(share.owner == "orphan" for share in device.shares):
-        advice += " (`rltui orphans --free` ends leftovers)"
-    return (
-        f"{fit.user.component} needs {needed} GiB free on {_gpu(device)} ({fit.share}), {free} are free{why};"
-        f" {advice}"
-    )
-
-
-def no_kv_cache(fit: EngineFit, cache: KvCache, suggested: float | None) -> str:
-    """The engine starts to load, and ends with an error when it sizes its cache."""
-    name, where = fit.user.component, _gpu(fit.outlook.device)
-    if cache.size_bytes <= 0:
-        what = (
-            f"{name} has no room for a KV cache on {where}: of its {gib(fit.budget_bytes)} GiB ({fit.share})"
-            f" model and activations take {gib(fit.budget_bytes - cache.size_bytes)}"
-        )
-        other = "a smaller max_num_batched_tokens, or more devices per copy of the model"
-    else:
-        what = (
-            f"the KV cache of {name} on {where} holds {cache.tokens or 0:,} tokens, fewer than one request of"
-            f" {cache.longest_request or 0:,}"
-        )
-        other = f"max_model_len = {max(1, cache.tokens or 1)} or less"
-    if fit.engine.kv_cache_memory_bytes is not None:
-        return f"{what}; raise kv_cache_memory_bytes, or set {other}"
-    if suggested is not None:
-        return f"{what}; write gpu_memory_utilization = {suggested:g}, or set {other}"
-    return f"{what}; no gpu_memory_utilization helps: set {other}"
-
-
-def trainer_short(fit: EngineFit, peak_bytes: int, suggested: float | None) -> str:
-    """Both start, and the trainer runs out of memory."""
-    need, left = _two(peak_bytes, fit.left_bytes)
-    what = (
-        f"{fit.trainers} will not fit: the peak was {need} GiB, {fit.user.component} ({fit.share}) leaves"
-        f" {left} on {_gpu(fit.outlook.device)}"
-    )
-    if fit.engine.kv_cache_memory_bytes is not None:
-        return f"{what}; lower kv_cache_memory_bytes, or what {fit.trainers} needs"
-    if suggested is not None:
-        return f"{what}; largest safe gpu_memory_utilization is {suggested:g}"
-    return (
-        f"{what}; no gpu_memory_utilization is safe: make {fit.trainers} smaller, or give it another device"
-    )
-
-
-def trainer_tight(fit: EngineFit, suggested: float | None) -> str:
-    """Nobody knows, and it does not look well."""
-    what = (
-        f"{fit.user.component} takes {gib(fit.budget_bytes)} GiB ({fit.share}) of"
-        f" {_gpu(fit.outlook.device)} and leaves {gib(fit.left_bytes)} for {fit.trainers}, whose need is not"
-        f" known yet"
-    )
-    return f"{what}: begin with gpu_memory_utilization = {suggested:g}" if suggested is not None else what
 
 
 def trainer_alone(device: GpuDevice, component: str, *, free_bytes: int, peak_bytes: int | None) -> str:
@@ -186,7 +229,7 @@ def trainer_alone_short(
 ) -> str:
     """A trainer that will run out of memory; `engine` runs beside it, empty where none does."""
     need, free = _two(peak_bytes, free_bytes)
-    holders = holders_text(device, (user.component,))
+    holders = _holders_text(device, (user.component,))
     why = f": {holders}" if holders else ""
     what = f"{user.component} will not fit: its peak was {need} GiB, {free} are free on {_gpu(device)}{why}"
     if suggested is not None:
@@ -194,47 +237,6 @@ def trainer_alone_short(
     if engine:
         return f"{what}; no gpu_memory_utilization of {engine} is safe: make {user.component} smaller"
     return f"{what}; free the memory first, or make {user.component} smaller"
-
-
-def refusal_note(fit: EngineFit) -> str:
-    """The error to look for."""
-    rule = engine_rule(fit.engine, fit.user.figures)
-    said = rule.refusal(
-        free_bytes=fit.free_bytes,
-        usable_bytes=fit.outlook.usable_bytes,
-        utilization=fit.engine.utilization,
-        budget_bytes=fit.budget_bytes,
-        local_device=fit.user.devices.index(fit.outlook.device.key),
-    )
-    return f"vLLM's words for it: {said}"
-
-
-def close_start(fit: EngineFit) -> str:
-    """The start check may fail after all."""
-    spare = _mib(fit.free_bytes - fit.budget_bytes)
-    return (
-        f"close: only {spare} MiB more than needed are free, and the CUDA context, up to"
-        f" {_mib(CONTEXT_BYTES)} MiB, is made before vLLM looks"
-    )
-
-
-def close_peak(fit: EngineFit, peak_bytes: int) -> str:
-    """The trainer has little to spare."""
-    spare = _mib(fit.left_bytes - peak_bytes)
-    return f"close: only {spare} MiB remain beyond the peak of {fit.trainers}"
-
-
-def user_notes(fit: EngineFit) -> tuple[str, ...]:
-    """What the figures rest on."""
-    overhead = fit.outlook.overhead_bytes(fit.user, fit.engine)
-    notes = [f"beside its budget {fit.user.component} takes about {gib(overhead)} GiB (context, graphs)"]
-    key = fit.outlook.device.key
-    unknown = [user.component for user in fit.outlook.trainers if key not in user.peak_bytes]
-    if unknown:
-        notes.append(f"the need of {' and '.join(unknown)} is not known yet: a first run will show it")
-    if fit.outlook.device.memory_kind == "unified":
-        notes.append("unified memory: programs on the CPU take from it, too")
-    return (*notes, *change_notes(fit.outlook.trainers))
 
 
 def change_notes(users: Iterable[MemoryUser]) -> tuple[str, ...]:
@@ -263,7 +265,7 @@ def _mib(size_bytes: int) -> str:
 def lack_of_memory(devices: Iterable[GpuDevice], utilization: float) -> str | None:
     """What is missing on the first of the devices that lacks room; `None` where all have it.
 
-    A device that cannot be read is no obstacle: the component itself will tell.
+    A device that cannot be read stands in nobody's way: the component itself will tell.
     """
     return next((text for device in devices if (text := _lack(device, utilization)) is not None), None)
 
@@ -278,7 +280,7 @@ def _lack(device: GpuDevice, utilization: float) -> str | None:
 
 def _holders(device: GpuDevice) -> list[str]:
     known = [process for process in device.processes if process.used_bytes]
-    largest = sorted(known, key=lambda process: -(process.used_bytes or 0))[:NAMED_HOLDERS]
+    largest = sorted(known, key=lambda process: -(process.used_bytes or 0))[:_NAMED_HOLDERS]
     return [
         f"{gib(process.used_bytes or 0)} GiB held by {process.component or ''} pid {process.pid} "
         f"{process.name}".replace("  ", " ").rstrip()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from rltui.core.gpu.report import GpuDevice, GpuHistory, GpuSeries, GpuShare
+from rltui.core.gpu.report import GpuHistory, GpuSeries, GpuShare
 
 FINE_POINTS = 600
 """Samples kept as they came: ten minutes at one per second."""
@@ -108,11 +108,11 @@ class Peaks:
             self._attempts[component] = attempt
             self._peaks[component] = dict(known)
 
-    def add(self, device: GpuDevice) -> GpuDevice:
-        """Take in a reading; returns it with the peaks of its shares."""
-        return device.model_copy(update={"shares": tuple(self._add(device.key, s) for s in device.shares)})
+    def added(self, device: str, shares: Iterable[GpuShare]) -> tuple[GpuShare, ...]:
+        """Take in who holds a device now, by its key; returns the shares with their peaks."""
+        return tuple(self._added(device, share) for share in shares)
 
-    def _add(self, device: str, share: GpuShare) -> GpuShare:
+    def _added(self, device: str, share: GpuShare) -> GpuShare:
         if share.owner != "component" or share.component not in self._peaks:
             return share
         peaks = self._peaks[share.component]

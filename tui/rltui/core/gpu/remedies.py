@@ -115,7 +115,7 @@ def _may_be_of(knob: KnobInfo, role: Role) -> bool:
 
 
 USUAL_STEP = 0.05
-"""Of `gpu_memory_utilization`, where no figure says how much it takes (`reference/vllm.md`, section 6)."""
+"""Of `gpu_memory_utilization`, where no figure says how much it takes (`facts/vllm.md`, Failures)."""
 LEAST_SHARE, MOST_SHARE = 0.05, 0.95
 
 Edits = dict[str, KnobValue]
@@ -127,14 +127,19 @@ class Case:
     """What is known of a failure when its remedies are sought."""
 
     memory: OutOfMemory
+    """What the failed component said."""
     knobs: Sequence[KnobInfo]
+    """All that the config has, as it is now."""
     component: str
+    """That failed."""
     shares_with: tuple[str, ...] = ()
-    """Components with which it shares devices."""
+    """Components that have a device in common with it."""
     safe_utilization: float | None = None
-    """With which engine and trainer both fit."""
+    """Largest `gpu_memory_utilization` with which engine and trainer both fit."""
     largest_passing: float | None = None
-    """With which the start check passes now."""
+    """Largest one that passes vLLM's start check now."""
+    peak_bytes: int | None = None
+    """Most that the trainer on that device held in its last attempt."""
 
 
 def edits_of(lever: Lever, role: Role, case: Case, readers: Sequence[str]) -> Edits:
@@ -191,7 +196,7 @@ def _halved_together(lever: Lever, role: Role, case: Case, readers: Sequence[str
     """Half of what the component uses, where the files say it, and no more for those that must not exceed it.
 
     A value is changed where it is written: prime-rl of summer 2026 refuses a shared key that differs from the
-    one it stands for (`reference/prime-rl.md`, section 4.3).
+    one it stands for (`facts/prime-rl.md`, Sequence length).
     """
     own = find(case.knobs, lever.knobs, role=role, readers=readers)
     shared = next((knob for name in lever.shared for knob in case.knobs if knob.key == name), None)
@@ -274,38 +279,18 @@ MOST_REMEDIES = 4
 _TRAINING: tuple[Role, ...] = ("trainer", "sft")
 
 
-def remedies(
-    memory: OutOfMemory,
-    knobs: Sequence[KnobInfo],
-    levers: Sequence[Lever],
-    *,
-    component: str,
-    shares_with: Sequence[str] = (),
-    safe_utilization: float | None = None,
-    largest_passing: float | None = None,
-    peak_bytes: int | None = None,
-) -> tuple[Remedy, ...]:
+def remedies(case: Case, levers: Sequence[Lever]) -> tuple[Remedy, ...]:
     """Edits that are likely to help, most advisable first, at most `MOST_REMEDIES`; each on its own is one.
 
-    A trainer beside an engine is first helped by a smaller share for that engine.
-
-    Args:
-        memory: what the failed component said.
-        knobs: all that the config has, as it is now.
-        levers: what may be turned, in order of advice.
-        component: that failed.
-        shares_with: components that have a device in common with it.
-        safe_utilization: largest `gpu_memory_utilization` with which engine and trainer both fit.
-        largest_passing: largest one that passes vLLM's start check now.
-        peak_bytes: most that the trainer on that device held in its last attempt.
+    A trainer beside an engine is first helped by a smaller share for that engine. `levers`: what may be
+    turned, in order of advice.
     """
-    case = Case(memory, knobs, component, tuple(shares_with), safe_utilization, largest_passing)
     found: list[Remedy] = []
     taken: set[str] = set()
     for lever, edits, is_own in _edits(case, levers):
         if edits and not taken & edits.keys() and len(found) < MOST_REMEDIES:
             taken |= edits.keys()
-            found.append(_remedy(case, lever, edits, is_own=is_own, peak_bytes=peak_bytes))
+            found.append(_remedy(case, lever, edits, is_own=is_own))
     return tuple(found)
 
 
@@ -323,10 +308,10 @@ def _edits(case: Case, levers: Sequence[Lever]) -> Iterator[tuple[Lever, Edits, 
                     yield lever, edits_of(lever, role, case, (case.component,)), True
 
 
-def _remedy(case: Case, lever: Lever, edits: Edits, *, is_own: bool, peak_bytes: int | None) -> Remedy:
+def _remedy(case: Case, lever: Lever, edits: Edits, *, is_own: bool) -> Remedy:
     by_key = {knob.key: knob for knob in case.knobs}
     title = ", ".join(f"{key} {_text(by_key[key].value)} → {_text(value)}" for key, value in edits.items())
-    reason = lever.reason if is_own else _room(case.component, peak_bytes)
+    reason = lever.reason if is_own else _room(case.component, case.peak_bytes)
     readers = tuple(dict.fromkeys(reader for key in edits for reader in by_key[key].readers))
     return Remedy(
         title=title,

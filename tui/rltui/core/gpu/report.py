@@ -133,17 +133,21 @@ class GpuDevice(Value):
 
     @property
     def usable_bytes(self) -> int | None:
-        """CUDA's and vLLM's total: without what the driver reserves (`reference/vllm.md`, section 5)."""
+        """CUDA's and vLLM's total: without what the driver reserves (`facts/vllm.md`, Memory budget)."""
         return None if self.total_bytes is None else self.total_bytes - (self.reserved_bytes or 0)
+
+
+Verdict = Literal["fits", "will_refuse", "no_kv_cache", "trainer_short", "trainer_tight", "unknown"]
+"""will_refuse: vLLM's start check fails. no_kv_cache: it starts, and has no room for keys and values.
+trainer_short: the engine fits, and leaves the trainer less than it is known to need. trainer_tight: what the
+trainer needs is not known, and the engine leaves it little.
+"""
 
 
 class MemoryVerdict(Value):
     """What will happen on a device if the components in question start with the config as it is."""
 
-    verdict: Literal["fits", "will_refuse", "no_kv_cache", "trainer_short", "trainer_tight", "unknown"]
-    """will_refuse: vLLM's start check fails. no_kv_cache: it starts, and has no room for keys and values.
-    trainer_short: the engine fits, and leaves the trainer less than it is known to need. trainer_tight:
-    what the trainer needs is not known, and the engine leaves it little."""
+    verdict: Verdict
     text: str
     """One line with the figures: `inference needs 71.9 GiB free, 60.1 are free`."""
     component: str

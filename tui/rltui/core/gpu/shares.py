@@ -11,8 +11,8 @@ from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuProcess, GpuShare
 _RANK = {owner: rank for rank, owner in enumerate(get_args(GpuOwner))}
 
 
-def shares(device: GpuDevice) -> tuple[GpuShare, ...]:
-    """`GpuDevice.shares` by its processes: every process is in one share, and the sum is `used_bytes`.
+def shares(device: GpuDevice, processes: Sequence[GpuProcess]) -> tuple[GpuShare, ...]:
+    """`GpuDevice.shares` by these processes: every one is in one share, and the sum is `used_bytes`.
 
     - What no process accounts for is the share `hidden`. Where the only processes of unknown size belong to
       one component, it is that component's instead, as an estimate.
@@ -23,7 +23,7 @@ def shares(device: GpuDevice) -> tuple[GpuShare, ...]:
 
     Processes that rltui did not start have one share per user, all others one per component.
     """
-    groups = _groups(device.processes)
+    groups = _groups(processes)
     used = None if device.memory_kind == "unified" else device.used_bytes
     if used is None:
         return _sorted(group.share(group.known_bytes) for group in groups)

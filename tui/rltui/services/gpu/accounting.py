@@ -6,34 +6,34 @@ import operator
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rltui.core.api import Orphan
 from rltui.core.gpu.devices import GpuChoice, chosen_devices
-from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuProcess, GpuReport
+from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuProcess, GpuReport, GpuShare
 from rltui.core.gpu.shares import ChangeEstimate, Tenant, shares
 from rltui.services import processes
 from rltui.services.process_facts import ProcessFacts, ProcessTable
 from rltui.services.processes import ProcessId
 
 
-@dataclass(frozen=True, slots=True)
-class LivingComponent:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LivingComponent(Tenant):
     """A component of this experiment that runs."""
 
-    component: str
-    attempt: int
     root_pids: tuple[int, ...]
     """What all its processes descend from; the first one stands for it where processes cannot be told."""
-    is_starting: bool
-    started_at: float | None
-    """Seconds since the epoch."""
     choice: GpuChoice
-    utilization: float | None
-    """`gpu_memory_utilization` of an inference engine."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Holders(NamedTuple):
+    """Who holds the memory of a device, as `GpuDevice` has it."""
+
+    processes: tuple[GpuProcess, ...]
+    shares: tuple[GpuShare, ...]
+
+
+class _Claim(NamedTuple):
     """Who a process belongs to, as `GpuProcess` has it."""
 
     owner: GpuOwner
@@ -42,7 +42,7 @@ class Claim:
     attempt: int | None = None
 
 
-class Claims:
+class _Claims:
     """Owners at one moment, for one experiment or for none."""
 
     def __init__(
@@ -52,7 +52,7 @@ class Claims:
         living: Sequence[LivingComponent],
         orphans: Sequence[Orphan],
     ) -> None:
-        """See `GpuOwners.attributed`."""
+        """See `GpuOwners.holders`."""
         self._table = table
         self._experiment = experiment
         self._roots = {pid: component for component in living for pid in component.root_pids}
@@ -68,37 +68,30 @@ class Claims:
         facts = self._table.facts(pid)
         if facts is None:
             return {}
-        claim = self._claim(pid, facts)
         return {
             "start": facts.start,
             "name": facts.name,
             "command": facts.command,
             "user": facts.user,
-            "owner": claim.owner,
-            "experiment": claim.experiment,
-            "component": claim.component,
-            "attempt": claim.attempt,
+            **self._claim(pid, facts)._asdict(),
         }
 
-    def _claim(self, pid: int, facts: ProcessFacts) -> Claim:
+    def _claim(self, pid: int, facts: ProcessFacts) -> _Claim:
         """The first that holds, from what is certain to what is left."""
         for ancestor in facts.ancestors:
             root = self._roots.get(ancestor.pid)
             if root is not None:
-                return Claim("component", self._experiment, root.component, root.attempt)
+                return _Claim("component", self._experiment, root.component, root.attempt)
             orphan = self._orphans.get(ancestor)
             if orphan is not None:
-                return Claim("orphan", self._experiment, orphan.component, orphan.attempt)
+                return _Claim("orphan", self._experiment, orphan.component, orphan.attempt)
         origin = self._table.origin(pid)
         if origin is None:
-            return Claim("mine" if facts.is_mine else "other")
+            return _Claim("mine" if facts.is_mine else "other")
         # Of this experiment, one that lives was started a moment ago: it is among the living next time.
         home: GpuOwner = "component" if origin.experiment == self._experiment else "experiment"
         owner: GpuOwner = home if origin.lives else "orphan"
-        return Claim(owner, origin.experiment, origin.component, origin.attempt)
-
-
-__all__ = ["GpuOwners", "LivingComponent"]
+        return _Claim(owner, origin.experiment, origin.component, origin.attempt)
 
 
 class GpuOwners:
@@ -132,14 +125,17 @@ class GpuOwners:
         self._claimed = _Claimed()
 
     def attributed(
-        self,
-        report: GpuReport,
-        living: Sequence[LivingComponent],
-        orphans: Sequence[Orphan],
-        *,
-        fastest_first: Sequence[str] = (),
+        self, report: GpuReport, living: Sequence[LivingComponent] = (), orphans: Sequence[Orphan] = ()
     ) -> GpuReport:
-        """`report` with the owner of every process, and the shares of every device.
+        """`report`, which is a bare reading, with the `holders` of every device."""
+        found = self.holders(report.devices, living, orphans)
+        devices = tuple(device.model_copy(update=found[device.key]._asdict()) for device in report.devices)
+        return report.model_copy(update={"devices": devices})
+
+    def holders(
+        self, devices: Sequence[GpuDevice], living: Sequence[LivingComponent], orphans: Sequence[Orphan]
+    ) -> Mapping[str, Holders]:
+        """By device key, the owner of every process, and whose the used memory is.
 
         In another pid namespace than the driver's, as in most containers, the processes of a device that was
         given to components are replaced by one per component, with an estimate of what that holds. That is
@@ -148,36 +144,26 @@ class GpuOwners:
         Processes on other hosts stay as they are.
 
         Args:
-            report: a reading, without owners.
+            devices: of a reading, without owners.
             living: the components that run now, in start order.
             orphans: what is known to be left of the experiment's dead attempts.
-            fastest_first: see `chosen_devices`.
         """
-        tenants = _tenants(report.devices, living, fastest_first)
+        tenants = _tenants(devices, living)
         self._table.look_again()
         self._claimed.keep_for((*living, *orphans, self._table.refreshed_at))
-        claims = Claims(self._table, self._experiment, living, orphans)
-        local = {process.pid for device in report.devices if not device.host for process in device.processes}
-        # First for every device: an estimate lives from history, also while it is not needed.
-        held = {device.key: self._held(device, tenants.get(device.key, ())) for device in report.devices}
-        if self._pids_are_real or not tenants or any(claims.is_below_root(pid) for pid in local):
-            found = {
-                device.key: _with_estimates(self._claimed.of(device, claims), held[device.key])
-                for device in report.devices
-                if not device.host
-            }
-        else:
-            found = {
-                device.key: _stand_ins(tenants[device.key], claims, held[device.key])
-                for device in report.devices
-                if device.key in tenants
-            }
-        devices = [
-            device.model_copy(update={"processes": found.get(device.key, device.processes)})
-            for device in report.devices
-        ]
-        shared = tuple(device.model_copy(update={"shares": shares(device)}) for device in devices)
-        return report.model_copy(update={"devices": shared})
+        claims = _Claims(self._table, self._experiment, living, orphans)
+        local = {process.pid for device in devices if not device.host for process in device.processes}
+        pids_tell = self._pids_are_real or not tenants or any(claims.is_below_root(pid) for pid in local)
+        found: dict[str, Holders] = {}
+        for device in devices:
+            here, processes = tenants.get(device.key, ()), device.processes
+            held = self._held(device, here)  # also while it is not needed: an estimate lives from history
+            if pids_tell and not device.host:
+                processes = _with_estimates(self._claimed.of(device, claims), held)
+            elif here:
+                processes = _stand_ins(here, claims, held)
+            found[device.key] = Holders(processes, shares(device, processes))
+        return found
 
     def _held(self, device: GpuDevice, tenants: Sequence[LivingComponent]) -> Mapping[str, int]:
         """Guessed bytes by component."""
@@ -185,9 +171,7 @@ class GpuOwners:
             return {}
         estimate = self._estimates.setdefault(device.key, ChangeEstimate(since=self._since))
         usable_bytes = device.usable_bytes or device.used_bytes
-        return estimate.update(
-            device.used_bytes, [_tenant(one) for one in tenants], usable_bytes=usable_bytes
-        )
+        return estimate.update(device.used_bytes, tenants, usable_bytes=usable_bytes)
 
 
 class _Claimed:
@@ -206,7 +190,7 @@ class _Claimed:
         if situation != self._situation:
             self._situation, self._known = situation, {}
 
-    def of(self, device: GpuDevice, claims: Claims) -> tuple[GpuProcess, ...]:
+    def of(self, device: GpuDevice, claims: _Claims) -> tuple[GpuProcess, ...]:
         """The processes of `device`, with owners and without estimates."""
         listed, claimed = self._known.get(device.key, ((), ()))
         if not _are_same(listed, device.processes):
@@ -222,24 +206,20 @@ def _are_same(listed: tuple[GpuProcess, ...], others: tuple[GpuProcess, ...]) ->
     return len(listed) == len(others) and all(map(operator.is_, listed, others))
 
 
-def _tenant(living: LivingComponent) -> Tenant:
-    return Tenant(living.component, living.attempt, living.is_starting, living.started_at, living.utilization)
-
-
 def _tenants(
-    devices: Sequence[GpuDevice], living: Sequence[LivingComponent], fastest_first: Sequence[str]
+    devices: Sequence[GpuDevice], living: Sequence[LivingComponent]
 ) -> dict[str, tuple[LivingComponent, ...]]:
     """By key of each device that was given to somebody who has begun to run."""
     tenants: dict[str, tuple[LivingComponent, ...]] = {}
     for component in living:
-        chosen = chosen_devices(component.choice, devices, fastest_first=fastest_first)
+        chosen = chosen_devices(component.choice, devices)
         for device in chosen if component.root_pids else ():
             tenants[device.key] = (*tenants.get(device.key, ()), component)
     return tenants
 
 
 def _stand_ins(
-    tenants: Sequence[LivingComponent], claims: Claims, held: Mapping[str, int]
+    tenants: Sequence[LivingComponent], claims: _Claims, held: Mapping[str, int]
 ) -> tuple[GpuProcess, ...]:
     """One process per component, where the listed ones cannot be told."""
     return tuple(

@@ -18,7 +18,10 @@ from rltui.errors import RltuiError
 from rltui.services.outside import ask
 
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
-DEVICE_ORDER = "CUDA_DEVICE_ORDER"
+DEVICE_ORDER, BY_BUS = "CUDA_DEVICE_ORDER", "PCI_BUS_ID"
+"""rltui counts devices as NVML does, by the PCI bus, and has its components do so. CUDA's own order, fastest
+first, is known to the driver alone.
+"""
 
 Choose = Callable[[GpuChoice], Sequence[GpuDevice]]
 """Finds chosen devices among those that were last read."""
@@ -30,34 +33,22 @@ def no_devices(choice: GpuChoice) -> tuple[GpuDevice, ...]:
     return ()
 
 
-def in_bus_order(environment: Mapping[str, str]) -> bool:
-    """Numbers count as NVML's do. rltui says so to its components, where the user says nothing."""
-    return environment.get(DEVICE_ORDER, "PCI_BUS_ID") == "PCI_BUS_ID"
-
-
 def visible_devices(choose: Choose, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """What `cuda:0`, `cuda:1` … are for a CUDA process, as `CUDA_VISIBLE_DEVICES` names them."""
-    chosen = choose(GpuChoice(environment.get(VISIBLE_DEVICES), in_bus_order(environment)))
-    return tuple(device.uuid or device.label for device in chosen)
+    """What `cuda:0`, `cuda:1` … are for a component, as `CUDA_VISIBLE_DEVICES` names them."""
+    return tuple(device.uuid or device.label for device in choose(environment.get(VISIBLE_DEVICES)))
 
 
 def numbered_devices(choose: Choose, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The same by NVML's numbers where those count, for programs that take no UUID; slices by UUID."""
-    by_bus = in_bus_order(environment)
-    chosen = choose(GpuChoice(environment.get(VISIBLE_DEVICES), by_bus))
+    """The same by NVML's numbers, for programs that take no UUID; slices by UUID."""
     return tuple(
-        str(device.index) if by_bus and device.mig is None else device.uuid or device.label
-        for device in chosen
+        str(device.index) if device.mig is None else device.uuid or device.label
+        for device in choose(environment.get(VISIBLE_DEVICES))
     )
 
 
 def usable_devices(visible: tuple[str, ...], *, python: str) -> tuple[str, ...]:
     """Those of `visible` that the torch of this interpreter uses: none where it was built without CUDA."""
-    if not visible:
-        return ()
-    # looks into packages, for nothing where there is no GPU
-
-    return visible if uses_cuda(python) else ()
+    return visible if visible and uses_cuda(python) else ()
 
 
 TIMEOUT_S = 20.0

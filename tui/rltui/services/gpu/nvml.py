@@ -28,12 +28,15 @@ ALL_FAILED = "no GPU can be read"
 
 
 class NvmlReader:
-    """Reads every GPU that NVML shows to this process, each figure as often as it is worth it.
+    """The `GpuReader` of NVIDIA: all GPUs that NVML shows here, each figure as often as it is worth it.
 
     Every call blocks, for many seconds with a wedged driver: keep a reader in one thread of its own. NVML
     is initialised by the first reading, and again after trouble with the driver as a whole. A single lost
     device is no such trouble: a new session might not show the healthy ones any more.
     """
+
+    driver = "the NVIDIA driver"
+    stuck_hint = "does nvidia-smi answer? A driver that hangs often needs a reboot; see `dmesg`"
 
     def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic

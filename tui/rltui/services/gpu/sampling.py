@@ -9,7 +9,7 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable
 from contextlib import closing
 from typing import Protocol
 
@@ -21,18 +21,21 @@ from rltui.services.gpu.nvml import NvmlReader
 
 log = logging.getLogger(__name__)
 
-FIRST_INTERVAL_S = 1.0
-
-
-PATIENCE_S = 10.0
+_FIRST_INTERVAL_S = 1.0
+_PATIENCE_S = 10.0
 """How long somebody waits for a reading. A driver may hang for minutes, and must not hold everything up."""
 
 
 class GpuReader(Protocol):
-    """Used by one thread only."""
+    """Reads one vendor's GPUs of this machine; nothing else knows a driver. For one thread only."""
+
+    driver: str
+    """What texts call the driver: `the NVIDIA driver`."""
+    stuck_hint: str
+    """What a person may try where it does not answer."""
 
     def read(self) -> GpuReport:
-        """Take a reading. Never raises; may block."""
+        """A bare reading: figures of devices, and processes without owners. Never raises; may block."""
         ...
 
     def close(self) -> None:
@@ -44,16 +47,16 @@ class GpuSampler:
     """Hands over readings from a daemon thread of its own. The other methods return at once, in any thread.
 
     Args:
-        take: gets each reading, with `interval_s`, in the sampler's thread.
+        take: gets each reading, and how long it is until the next one, in the sampler's thread.
         reader: `None` for this machine's GPUs.
     """
 
-    def __init__(self, take: Callable[[GpuReport], None], *, reader: GpuReader | None = None) -> None:
+    def __init__(self, take: Callable[[GpuReport, float], None], *, reader: GpuReader | None = None) -> None:
         self._take = take
-        self._reader = reader or NvmlReader()
+        self.reader: GpuReader = reader or NvmlReader()
         self._thread = threading.Thread(target=self._run, name="gpu-sampler", daemon=True)
         self._changed = threading.Condition()
-        self._interval_s = FIRST_INTERVAL_S
+        self._interval_s = _FIRST_INTERVAL_S
         self._wanted = False
         self._closing = False
         self._reading_since: float | None = None
@@ -95,15 +98,15 @@ class GpuSampler:
 
     def _run(self) -> None:
         while (began := self._begin()) is not None:
-            report = self._reader.read()
+            report = self.reader.read()
             if (interval_s := self._end()) is None:
                 break
             try:
-                self._take(report.model_copy(update={"interval_s": interval_s}))
+                self._take(report, interval_s)
             except Exception:
                 log.exception("a GPU reading could not be handed over")
             self._pause(began)
-        self._reader.close()
+        self.reader.close()
 
     def _begin(self) -> float | None:
         """When the reading begins, on the monotonic clock; `None` if there shall be no more."""
@@ -132,7 +135,7 @@ class GpuSampler:
                 self._changed.wait(rest_s)
 
 
-ANSWER_S = 10.0
+_ANSWER_S = 10.0
 """A driver that takes longer for one reading hangs."""
 
 
@@ -152,31 +155,32 @@ def readings(interval_s: float | None, experiment: str | None = None) -> Generat
         RltuiError: if the driver hangs. The thread that asks it is left behind.
     """
     arrived: queue.SimpleQueue[GpuReport] = queue.SimpleQueue()
-    sampler, owners = GpuSampler(arrived.put), GpuOwners(experiment)
+    sampler, owners = GpuSampler(lambda reading, _: arrived.put(reading)), GpuOwners(experiment)
     if interval_s is not None:
         sampler.set_interval(interval_s)
     sampler.start()
     try:
-        first = owners.attributed(_newest(arrived, ANSWER_S), (), ())
-        yield first.model_copy(update={"interval_s": interval_s})
-        while interval_s is not None:
-            yield owners.attributed(_newest(arrived, interval_s + ANSWER_S), (), ())
+        patience_s = _ANSWER_S
+        while True:
+            reading = _newest(arrived, patience_s, sampler.reader)
+            yield owners.attributed(reading.model_copy(update={"interval_s": interval_s}))
+            if interval_s is None:
+                return
+            patience_s = interval_s + _ANSWER_S
     finally:
         sampler.close()
 
 
-def _newest(arrived: queue.SimpleQueue[GpuReport], patience_s: float) -> GpuReport:
+def _newest(arrived: queue.SimpleQueue[GpuReport], patience_s: float, reader: GpuReader) -> GpuReport:
     """Those that came while nobody took them are left out."""
     try:
-        report = arrived.get(timeout=patience_s)
+        reading = arrived.get(timeout=patience_s)
     except queue.Empty:
-        raise RltuiError(
-            f"the NVIDIA driver has not answered for {ANSWER_S:g} s",
-            hint="does nvidia-smi answer? A driver that hangs often needs a reboot; see `dmesg`",
-        ) from None
+        words = f"{reader.driver} has not answered for {_ANSWER_S:g} s"
+        raise RltuiError(words, hint=reader.stuck_hint) from None
     while not arrived.empty():
-        report = arrived.get()
-    return report
+        reading = arrived.get()
+    return reading
 
 
 class GpuReadings:
@@ -184,7 +188,6 @@ class GpuReadings:
 
     def __init__(self) -> None:
         self.newest = GpuReport(available=False, reason="not read yet")
-        self._fastest_first: Sequence[str] = ()
         self._chosen: dict[GpuChoice, tuple[GpuDevice, ...]] = {}
         """Of the newest reading: asked for again and again, for every component."""
         self.wanted = asyncio.Event()
@@ -194,21 +197,8 @@ class GpuReadings:
 
     @property
     def present(self) -> Hashable:
-        """Which devices there are, their size and order. The same value: `chosen` names the same ones."""
-        devices = self.newest.devices
-        return tuple((device.key, device.label, device.usable_bytes) for device in devices), tuple(
-            self._fastest_first
-        )
-
-    @property
-    def fastest_first(self) -> Sequence[str]:
-        """UUIDs in CUDA's own order, where that was asked for."""
-        return self._fastest_first
-
-    @fastest_first.setter
-    def fastest_first(self, uuids: Sequence[str]) -> None:
-        self._fastest_first = uuids
-        self._chosen.clear()
+        """Which devices there are, and their size. The same value: `chosen` names the same ones."""
+        return tuple((device.key, device.label, device.usable_bytes) for device in self.newest.devices)
 
     def take(self, report: GpuReport) -> None:
         """A new reading."""
@@ -232,7 +222,7 @@ class GpuReadings:
 
     async def _after(self, count: int) -> GpuReport:
         with contextlib.suppress(TimeoutError):  # the driver hangs: what there is must do
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(_PATIENCE_S):
                 while self._taken < count:
                     self.wanted.set()
                     await self._arrived.wait()
@@ -241,7 +231,5 @@ class GpuReadings:
     def chosen(self, choice: GpuChoice) -> tuple[GpuDevice, ...]:
         """The devices of this machine that `choice` names."""
         if choice not in self._chosen:
-            self._chosen[choice] = chosen_devices(
-                choice, self.newest.devices, fastest_first=self._fastest_first
-            )
+            self._chosen[choice] = chosen_devices(choice, self.newest.devices)
         return self._chosen[choice]
