@@ -32,6 +32,9 @@ from rltui.services.metrics import RunMetrics
 from rltui.services.processes import AttemptRecord, boot_identity, read_process_id
 from rltui.services.processes.identity import read_stat
 from rltui.services.runs.run_folder import RunFolder
+from rltui.services.recipe import Launch
+from rltui.services.run_folder import RunFolder
+from rltui.services.runs.journal import read_journal
 from rltui.services.stack_dump import find_py_spy
 
 HANGS = """\

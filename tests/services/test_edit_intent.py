@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from rltui.core.api import JournalEntry, Request
-from rltui.daemon.journal import Journal
 from rltui.errors import ConfigError
 from rltui.frameworks.generic import GENERIC
 from rltui.services import file_exchange
@@ -21,6 +20,8 @@ from rltui.services.edit_history import EditHistory
 from rltui.services.edit_intent import EditIntent
 from rltui.services.journal_file import read_journal
 from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.experiment_files import ControlFolder
+from rltui.services.runs.journal import Journal, read_journal
 from rltui.services.toml_source import parse, sha_of
 
 OLD = "max_steps = 20\nname = 'a'\n"

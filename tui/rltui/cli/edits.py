@@ -20,7 +20,6 @@ from rltui.core.api import Plan, Request
 from rltui.core.batch import Way
 from rltui.core.config_report import Conversion
 from rltui.core.knobs import split_assignment
-from rltui.daemon.journal import Journal
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.frameworks import registry
 from rltui.services.config_editor import ConfigEditor
@@ -29,6 +28,8 @@ from rltui.services.config_store import ConfigStore
 from rltui.services.models import OwnModels
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.observed import refuse_observed
+from rltui.services.observed import refuse_observed
+from rltui.services.runs.journal import Journal
 from rltui.services.shared_configs import shared_configs
 from rltui.wording import plan_text
 

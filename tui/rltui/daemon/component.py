@@ -39,6 +39,9 @@ from rltui.services.attempt_life import ended_life, prune_attempts
 from rltui.services.launch import Launch
 from rltui.services.probes import Probe
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.recipe import Launch
+from rltui.services.runs.attempt_end import ended_life, prune_attempts
 
 logger = logging.getLogger(__name__)
 

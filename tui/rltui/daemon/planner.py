@@ -159,7 +159,7 @@ class Planner:
             is_made=self._config.is_made,
             rollouts=self._observation.requests(),
             orphans=orphans.orphans,
-            strangers=orphans.strangers() if request.action == "free" and request.pids else (),
+            foreign=orphans.foreign() if request.action == "free" and request.pids else (),
             times=self._times.now(),
         )
 

@@ -25,10 +25,11 @@ from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.batch_conversion import conversion
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import GpuReadings
-from rltui.services.intent import IntentFile, failures, intent_of
 from rltui.services.processes import ProcessId, Traces, why_it_lives
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.tmux import TmuxHost
+from rltui.services.runs.intent import IntentFile, failures, intent_of
+from rltui.services.tmux_host import TmuxHost
 
 
 class Supervisor:

@@ -19,7 +19,7 @@ from rltui.services import toml_source
 from rltui.services.config_conflicts import conflict_error, find_conflicts
 from rltui.services.config_store import ConfigStore
 from rltui.services.edit_history import EditHistory
-from rltui.services.edit_intent import EditIntent, Journal
+from rltui.services.edit_intent import EditIntent, EditJournal
 from rltui.services.edit_preview import EditPreview
 from rltui.services.edited_source import edited
 from rltui.services.knob_rows import Running
@@ -34,7 +34,7 @@ class ConfigEditor:
     write and for the disk, may be called from another. Others may edit the same files elsewhere.
     """
 
-    def __init__(self, store: ConfigStore, control: ControlFolder, journal: Journal) -> None:
+    def __init__(self, store: ConfigStore, control: ControlFolder, journal: EditJournal) -> None:
         self._store = store
         self._history = EditHistory(control.journal_file, control.path / "backups")
         self._intent = EditIntent(control.path / "edit.json", self._history, journal)

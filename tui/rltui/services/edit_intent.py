@@ -24,7 +24,7 @@ from rltui.services.own_files import write_atomically
 from rltui.services.toml_source import sha_of
 
 
-class Journal(Protocol):
+class EditJournal(Protocol):
     """Where edits are recorded."""
 
     def add(
@@ -54,7 +54,7 @@ class _Entry(Value):
 class EditIntent:
     """The intent of an experiment, in the file `path` of its control folder."""
 
-    def __init__(self, path: Path, history: EditHistory, journal: Journal) -> None:
+    def __init__(self, path: Path, history: EditHistory, journal: EditJournal) -> None:
         self._path = path
         self._history = history
         self._journal = journal

@@ -12,14 +12,9 @@ import pytest
 from tests.services.programs import Start, start
 from tests.waiting import retry_until
 
-from rltui.services.processes import ProcessId, bound, listening_ports, port_holder, port_holders
-from rltui.services.processes.bound import bound_sockets
+from rltui.services.processes import ProcessId, listening_ports, port_holder, port_holders
 
 __all__ = ["start"]  # a fixture, used by name
-
-
-def kernel_release() -> tuple[int, ...]:
-    return tuple(int(number) for number in os.uname().release.split("-")[0].split(".")[:2])
 
 
 LISTEN = """
@@ -121,70 +116,6 @@ def test_a_process_with_two_listeners_is_named_once() -> None:
         port = one.getsockname()[1]
         with socket.create_server(("127.0.0.2", port)):
             assert [holder.pid for holder in port_holders(port, "0.0.0.0")] == [os.getpid()]
-
-
-@pytest.mark.skipif(kernel_release() < (6, 8), reason="needs Linux 6.8")
-@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1", "::", "::ffff:127.0.0.1"])
-def test_a_port_taken_before_it_listens_is_held(host: str) -> None:
-    """As vLLM takes its port minutes before it listens."""
-    if ":" in host and not has_ipv6():
-        pytest.skip("no IPv6 here")
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as early:
-        early.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        early.bind((host, 0))
-        port = early.getsockname()[1]
-        held = [holder.pid for holder in port_holders(port, host)]
-        assert held == [os.getpid()]
-        assert port in listening_ports([os.getpid()])[os.getpid()]
-        early.listen()
-        assert [holder.pid for holder in port_holders(port, host)] == held
-    assert port_holders(port, host) == []
-
-
-def test_many_bound_sockets_are_all_found() -> None:
-    """More than the kernel tells in one part of its answer."""
-    made = [socket.socket() for _ in range(600)]
-    try:
-        for one in made:
-            one.bind(("127.0.0.3", 0))
-        ports = {one.getsockname()[1] for one in made}
-        found = {port for _, port, _ in bound_sockets()}
-        assert ports <= found or kernel_release() < (6, 8)
-    finally:
-        for one in made:
-            one.close()
-
-
-def test_where_netlink_is_refused_listeners_are_still_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        monkeypatch.setattr(bound, "NETLINK_SOCK_DIAG", 31)  # no such protocol
-        holder = port_holder(listener.getsockname()[1])
-        assert holder is not None
-        assert holder.pid == os.getpid()
-
-
-@pytest.mark.parametrize("kind", [bound.NLMSG_ERROR, bound.SOCK_DIAG_BY_FAMILY], ids=["refused", "no header"])
-def test_an_answer_without_use_is_no_socket(monkeypatch: pytest.MonkeyPatch, kind: int) -> None:
-    answer = bytes(20)
-    if kind == bound.NLMSG_ERROR:
-        answer = (36).to_bytes(4, sys.byteorder) + kind.to_bytes(2, sys.byteorder) + bytes(10)
-        answer += (-2).to_bytes(4, sys.byteorder, signed=True) + bytes(16)
-
-    class Link:
-        def __enter__(self) -> Link:
-            return self
-
-        def __exit__(self, *_: object) -> None: ...
-
-        def settimeout(self, _: float) -> None: ...
-
-        def send(self, _: bytes) -> None: ...
-
-        def recv(self, _: int) -> bytes:
-            return answer
-
-    monkeypatch.setattr(socket, "socket", lambda *_: Link())
-    assert list(bound_sockets()) == []
 
 
 def test_listening_ports_of_several_processes(tmp_path: Path, start: Start) -> None:

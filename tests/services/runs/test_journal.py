@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from rltui.core.api import JournalEntry
-from rltui.daemon.journal import Journal
-from rltui.services.journal_file import read_journal
+from rltui.services.runs.journal import Journal, read_journal
 
 
 def test_entries_are_appended_and_told(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ async def test_end_processes_asks_first_and_wakes_the_stopped(tmp_path: Path, st
 
 
 async def test_end_processes_kills_the_stubborn(tmp_path: Path, start: Start) -> None:
-    program = Path(__file__).parents[1] / "fakes/programs/stubborn.py"
+    program = Path(__file__).parents[2] / "fakes/programs/stubborn.py"
     stubborn = start(sys.executable, str(program), str(tmp_path / "ready"))
     retry_until((tmp_path / "ready").exists)
     assert await end_processes([stubborn], grace_s=0.05) == ()

@@ -9,7 +9,7 @@ import pytest
 from rltui.core.failure_cause import Cause
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.tinyrl import TINYRL
-from rltui.services.failure_log import TAIL_BYTES, cause_of_end, last_lines
+from rltui.services.runs.attempt_end import TAIL_BYTES, cause_of_end, last_lines
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
 HOST_OOM = Cause("killed by the kernel: the machine ran out of memory", hopeless=True)

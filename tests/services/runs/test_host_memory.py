@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rltui.services.host_memory import oom_kills
+from rltui.services.runs.attempt_end import oom_kills
 
 
 def put(path: Path, text: str) -> None:

@@ -19,6 +19,7 @@ from rltui.services.processes import ProcessId, is_alive, read_process_id, send_
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.experiments import new_record
 from rltui.services.strangers import is_rltui, strangers
+from rltui.services.processes.orphans import foreign_processes, is_rltui
 
 __all__ = ["start"]  # a fixture, used by name
 
@@ -45,13 +46,13 @@ def report(*processes: GpuProcess, **values: Any) -> GpuReport:
 
 
 def found(made: GpuReport, *known: Orphan) -> list[int]:
-    return [stranger.pid for stranger in strangers(made, known)]
+    return [stranger.pid for stranger in foreign_processes(made, known)]
 
 
 def test_what_rltui_did_not_start_is_described(start: Start) -> None:
     process = start("sleep", "1000")
     two = report(held(process)).devices[0], report(held(process, used_bytes=GIB), index=1).devices[0]
-    [stranger] = strangers(GpuReport(available=True, devices=two), ())
+    [stranger] = foreign_processes(GpuReport(available=True, devices=two), ())
     assert (stranger.pid, stranger.start) == (process.pid, process.start)
     assert (stranger.command, stranger.evidence, stranger.component) == ("sleep 1000", "gpu", None)
     assert stranger.gpu_bytes == 4 * GIB
@@ -193,6 +194,6 @@ def test_what_a_dead_attempt_of_another_experiment_left_is_listed(tmp_path: Path
         pid = run.facts()["titled"]
         retry_until(lambda: run.record.ended_at)
         owner = {"owner": "orphan", "experiment": "other", "component": "trainer", "attempt": 1}
-        [orphan] = strangers(report(held(identity(pid), **owner)), ())
+        [orphan] = foreign_processes(report(held(identity(pid), **owner)), ())
         assert (orphan.experiment, orphan.component, orphan.attempt) == ("other", "trainer", 1)
         assert orphan.evidence == "environment"
