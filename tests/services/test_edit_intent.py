@@ -18,9 +18,7 @@ from rltui.services.config_editor import ConfigEditor
 from rltui.services.config_store import ConfigStore
 from rltui.services.edit_history import EditHistory
 from rltui.services.edit_intent import EditIntent
-from rltui.services.journal_file import read_journal
 from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.experiment_files import ControlFolder
 from rltui.services.runs.journal import Journal, read_journal
 from rltui.services.toml_source import parse, sha_of
 

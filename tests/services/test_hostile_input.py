@@ -24,19 +24,15 @@ from rltui.daemon.observation import ProgressTracker
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
 from rltui.services import toml_source
-from rltui.services.attempt_life import explained
-from rltui.services.experiment_files import ControlFolder
 from rltui.services.gpu.memory_plan import read_peaks
 from rltui.services.metrics import RunMetrics
 from rltui.services.processes import read_attempt
-from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.runs.observed import written_max_steps
-from rltui.services.runs.run_folder import RunFolder
-from rltui.services.run_folder import RunFolder
 from rltui.services.runs.attempt_end import explained
+from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.intent import IntentFile
 from rltui.services.runs.journal import read_journal
-from rltui.services.written_steps import written_max_steps
+from rltui.services.runs.observed import written_max_steps
+from rltui.services.runs.run_folder import RunFolder
 
 FEW = settings(max_examples=15, suppress_health_check=list(HealthCheck))
 FRAMEWORKS = [registry.get(name) for name in registry.IDS]

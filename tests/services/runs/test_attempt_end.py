@@ -8,11 +8,9 @@ from pathlib import Path
 from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import ExitInfo
 from rltui.frameworks.prime_rl.log_lines import FAILURES
-from rltui.services.attempt_life import LASTED_S, NEWEST_KEPT, explained, prune_attempts
 from rltui.services.processes import boot_identity
-from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.experiment_files import ControlFolder
 from rltui.services.runs.attempt_end import LASTED_S, NEWEST_KEPT, explained, prune_attempts
+from rltui.services.runs.experiment_files import ControlFolder
 
 
 def attempt(control: ControlFolder, lasted_s: float | None) -> int:

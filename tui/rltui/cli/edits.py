@@ -27,9 +27,8 @@ from rltui.services.config_files import named
 from rltui.services.config_store import ConfigStore
 from rltui.services.models import OwnModels
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.runs.observed import refuse_observed
-from rltui.services.observed import refuse_observed
 from rltui.services.runs.journal import Journal
+from rltui.services.runs.observed import refuse_observed
 from rltui.services.shared_configs import shared_configs
 from rltui.wording import plan_text
 

@@ -17,15 +17,11 @@ from rltui.client.offline import offline_orphans
 from rltui.client.wire import SupervisorGoneError, Wire
 from rltui.core.api import Down
 from rltui.errors import RltuiError
-from rltui.services import layout_files, orphans, processes
-from rltui.services.intent import IntentFile
+from rltui.services import layout_files, processes
+from rltui.services.processes import orphans
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_socket
-from rltui.services import layout_files, processes
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.processes import orphans
 from rltui.services.runs.intent import IntentFile
-from rltui.services.supervisor_socket import find_socket
 
 _SHIM_MARGIN_S = 15.0
 """Beyond its grace, a shim gets this long to end a tree."""

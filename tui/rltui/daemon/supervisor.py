@@ -27,9 +27,8 @@ from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.processes import ProcessId, Traces, why_it_lives
 from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.tmux import TmuxHost
 from rltui.services.runs.intent import IntentFile, failures, intent_of
-from rltui.services.tmux_host import TmuxHost
+from rltui.services.tmux import TmuxHost
 
 
 class Supervisor:

@@ -19,10 +19,8 @@ from rltui.daemon.events import concern_alert
 from rltui.daemon.gpu import GpuWatch
 from rltui.daemon.stalls import log_size
 from rltui.daemon.supervisor import Supervisor
-from rltui.services.failure_log import last_lines
-from rltui.services.runs.disk import DiskForecast, DiskMeter, disk_forecast, size_text
-from rltui.services.disk import DiskMeter
 from rltui.services.runs.attempt_end import last_lines
+from rltui.services.runs.disk import DiskForecast, DiskMeter, disk_forecast, size_text
 
 METRICS_INTERVAL_S = 0.5
 CONFIG_INTERVAL_S = 1.0
