@@ -10,7 +10,7 @@ import pytest
 from rltui.core.gpu.budget import EngineMemory, MemoryUser
 from rltui.core.text import GIB
 from rltui.frameworks.tinyrl import TINYRL
-from rltui.services.config_store import ConfigStore
+from rltui.services.config.store import ConfigStore
 from rltui.services.gpu.memory_plan import EngineKnowledge
 from rltui.services.runs.experiment_files import ControlFolder
 

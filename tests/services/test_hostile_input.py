@@ -23,7 +23,7 @@ from rltui.daemon.attempt import read_launch
 from rltui.daemon.observation import ProgressTracker
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
-from rltui.services import toml_source
+from rltui.services.config.files import read_file
 from rltui.services.gpu.memory_plan import read_peaks
 from rltui.services.metrics import RunMetrics
 from rltui.services.processes import read_attempt
@@ -237,4 +237,4 @@ def test_names_in_a_run_folder(names: list[str]) -> None:
 def test_toml_with_anything_in_it(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.toml").write_text(text)
     with suppress(ConfigError):
-        toml_source.read(tmp_path / "x.toml")
+        read_file(tmp_path / "x.toml")

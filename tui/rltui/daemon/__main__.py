@@ -35,7 +35,7 @@ from rltui.daemon.watches import (
     watch_starts,
 )
 from rltui.errors import ConflictError, RltuiError
-from rltui.services.file_lock import FileLock
+from rltui.services.own_files import FileLock
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import place_socket
 from rltui.services.tmux import TmuxHost

@@ -12,8 +12,7 @@ from rltui.daemon.attempt import read_launch, write_spec
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.services.file_lock import FileLock
-from rltui.services.own_files import make_folder
+from rltui.services.own_files import FileLock, make_folder
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.shell import read_shell
 

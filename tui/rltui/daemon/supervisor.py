@@ -22,7 +22,7 @@ from rltui.daemon.status import StatusBuilder
 from rltui.daemon.tasks import spawn
 from rltui.daemon.transactions import Retries, RollbackWatch, Transactions
 from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.services.batch_conversion import conversion
+from rltui.services.config.measured import conversion
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.processes import ProcessId, Traces, why_it_lives

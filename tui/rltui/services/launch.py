@@ -29,6 +29,7 @@ from rltui.frameworks.base import (
 )
 from rltui.frameworks.generic import CONFIG
 from rltui.services.checkout import run_prefix
+from rltui.services.config.files import OfFiles
 from rltui.services.gpu.cuda import (
     BY_BUS,
     DEVICE_ORDER,
@@ -39,7 +40,6 @@ from rltui.services.gpu.cuda import (
     usable_devices,
     visible_devices,
 )
-from rltui.services.of_files import OfFiles
 from rltui.services.resolved_configs import read_made
 from rltui.services.runs.experiment_files import ExperimentRecord
 

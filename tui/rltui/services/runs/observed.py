@@ -21,8 +21,8 @@ from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.frameworks.generic import GENERIC, Generic
 from rltui.frameworks.registry import LOOKED_INTO, framework_of_tree
 from rltui.services import layout_files
+from rltui.services.config.files import content_of
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.toml_source import content_of
 
 _FILES: tuple[tuple[str, Callable[[str], Any]], ...] = (
     *(

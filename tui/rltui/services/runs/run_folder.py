@@ -14,7 +14,7 @@ from rltui.core.config_data import value_at
 from rltui.core.config_report import Problem
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Framework, RunFiles
-from rltui.services.config_store import load_snapshot
+from rltui.services.config.files import load_snapshot
 from rltui.services.runs.experiment_files import ControlFolder
 
 _STEP = re.compile(r"step_(0|[1-9]\d{0,14})")
