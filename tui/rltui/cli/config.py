@@ -13,7 +13,7 @@ from rltui.client import creation
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.registry import AmbiguousConfigError
-from rltui.services import checkout, layout_files
+from rltui.services import layout_files, trust
 from rltui.services.config.files import named
 from rltui.services.runs.experiments import known_experiments
 from rltui.wording import figure_text
@@ -107,8 +107,8 @@ def trust_folder(arguments: argparse.Namespace) -> int:
     if not folder.is_dir():
         raise UsageError(f"{arguments.folder} is no folder")
     if arguments.revoke:
-        checkout.distrust(folder)
+        trust.distrust(folder)
     else:
-        checkout.trust([folder])
+        trust.trust([folder])
     print(f"{'not ' if arguments.revoke else ''}trusted: {folder.resolve()}", file=sys.stderr)
     return 0

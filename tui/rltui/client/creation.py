@@ -22,7 +22,7 @@ from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.frameworks.generic import GENERIC
-from rltui.services import checkout, layout_files
+from rltui.services import layout_files, trust
 from rltui.services.config.files import detect, load_files, read_file
 from rltui.services.config.models import FrameworkModels
 from rltui.services.config.store import ConfigStore
@@ -190,7 +190,7 @@ def trust_what_runs(wish: Wish) -> None:
     """
     files, workspace = tuple(path.absolute() for path in wish.config_files), wish.workspace or Path.cwd()
     framework, layout_file = identify(files, wish.layout, wish.framework, workspace=workspace)
-    checkout.trust(checkout.programs_of(layout_file, framework, workspace=workspace, config_files=files))
+    trust.trust(trust.programs_of(layout_file, framework, workspace=workspace, config_files=files))
 
 
 def knobs(config_files: tuple[Path, ...], layout: str | None, framework: str | None = None) -> KnobTable:

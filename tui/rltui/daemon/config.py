@@ -16,7 +16,7 @@ from rltui.core.layout import GpuSourceSpec, Layout
 from rltui.daemon.events import EventBus
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.services import checkout, layout_files
+from rltui.services import layout_files, trust
 from rltui.services.config.editor import ConfigEditor
 from rltui.services.config.files import LoadedFiles, load_snapshot, write_passed
 from rltui.services.config.models import FrameworkModels, informed
@@ -136,8 +136,8 @@ class Config:
         """Somebody starts it, so what it runs is meant to be run."""
         record = self._setup.record
         try:
-            checkout.trust(
-                checkout.programs_of(
+            trust.trust(
+                trust.programs_of(
                     Path(record.layout_file),
                     self._framework,
                     workspace=self._setup.workspace,
@@ -174,8 +174,8 @@ class Config:
         may name them, is broken.
         """
         specs, folder = tuple(self._setup.layout.gpu_source), Path(self._setup.record.layout_file).parent
-        if specs and not checkout.is_trusted(folder):
-            return specs, f"not asked: {checkout.untrusted(folder)}"
+        if specs and not trust.is_trusted(folder):
+            return specs, f"not asked: {trust.untrusted(folder)}"
         try:
             return self.recipe.gpu_sources(self.store.files), None
         except ConfigError as error:

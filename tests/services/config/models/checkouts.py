@@ -10,7 +10,7 @@ from tests.fakes.frameworks import answering
 
 from rltui.frameworks.base import Checkout, ConfigModels
 from rltui.frameworks.generic import GENERIC
-from rltui.services import checkout
+from rltui.services import trust
 from rltui.services.config.files import LoadedFiles, read_file
 from rltui.services.config.models import FrameworkModels, Limits
 
@@ -97,7 +97,7 @@ class Box:
 
 def make(root: Path, source: str = MODEL) -> Box:
     """A checkout with these config classes."""
-    checkout.trust([root])
+    trust.trust([root])
     python = root / ".venv/bin/python"
     python.parent.mkdir(parents=True)
     python.write_text(f'#!/bin/sh\nPYTHONPATH={root}/src exec {sys.executable} "$@"\n')

@@ -15,7 +15,7 @@ from tests.services.config.models.checkouts import FRAMEWORK, MODEL, Box
 
 from rltui.core.config_report import Problem
 from rltui.frameworks.generic import GENERIC
-from rltui.services import checkout
+from rltui.services import trust
 from rltui.services.config.models import FrameworkModels
 
 Ask = Callable[..., FrameworkModels]
@@ -24,7 +24,7 @@ VALID = "max_steps = 3\n"
 
 def test_an_untrusted_checkout_is_not_run(box: Box, ask: Ask) -> None:
     """Finding H2."""
-    checkout.distrust(box.root)
+    trust.distrust(box.root)
     own = ask()
     (problem,) = own.problems(box.loaded(VALID))
     assert (problem.severity, f"rltui trust {box.root}" in problem.message) == ("hint", True)
@@ -38,7 +38,7 @@ def test_an_untrusted_checkout_is_not_run(box: Box, ask: Ask) -> None:
 def test_a_checkout_that_the_environment_names_is_trusted(
     box: Box, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    checkout.distrust(box.root)
+    trust.distrust(box.root)
     monkeypatch.setenv("RLTUI_NO_SUCH_VARIABLE", str(box.root))
     assert ask().accepts(box.loaded(VALID))
 

@@ -21,7 +21,7 @@ from rltui.core.toml.scan import BOM
 from rltui.core.toml.values import format_key
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Checkout, ConfigModels, Framework
-from rltui.services import checkout
+from rltui.services import checkout, trust
 from rltui.services.config.files import LoadedFiles, Source, located
 from rltui.services.config.models.state import Schemas, keep, kept, state_of
 from rltui.services.config.models.worker import Answer, Limits, NotAsked, Worker
@@ -268,8 +268,8 @@ def _refuse_untrusted(known: Checkout, interpreter: Sequence[str]) -> None:
     """
     folder, named = Path(interpreter[0]).parents[2], os.environ.get(known.variable)
     is_named = named is not None and folder == Path(named).expanduser().absolute()
-    if not is_named and not checkout.is_trusted(folder):
-        raise ConfigError(checkout.untrusted(folder))
+    if not is_named and not trust.is_trusted(folder):
+        raise ConfigError(trust.untrusted(folder))
 
 
 def _why_not(answer: Answer) -> str | None:
