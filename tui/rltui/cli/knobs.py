@@ -19,7 +19,6 @@ from rltui.core.knobs import IN_TEXT, pattern, rank
 from rltui.core.toml.values import format_value
 from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.wording import range_text
 
 if TYPE_CHECKING:
