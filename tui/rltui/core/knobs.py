@@ -18,14 +18,18 @@ Control = Literal["", "fraction", "doubling"]
 KnobValue = bool | int | float | str | None | list[Any]
 """What a knob can hold: a plain value, or a list of values without tables, which are edited in the file.
 `None` stands for "not in the file"."""
-
 _TRUE = frozenset({"1", "on", "t", "true", "y", "yes"})
 _FALSE = frozenset({"0", "off", "f", "false", "n", "no"})
-LONGEST_NUMBER = 100
+_LONGEST_NUMBER = 100
 """Characters; what is longer is no value of any knob."""
 _TOO_LARGE = 1 << 63
 """What TOML's whole numbers are below; larger ones would overflow what is computed with them."""
 _INT = re.compile(r"[+-]?\d+(?:_\d+)*(?:\.0+)?")
+IN_TEXT = 4
+"""From this rank on, a word is not in the key."""
+_MOST_GUESSES = 3
+_UNSET = frozenset({"none", "null", "unset", "default"})
+_NONE_RENAMED: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,12 @@ class Knob:
     def name(self) -> str:
         """What people and the API call it; unique in its framework."""
         return f"{self.namespace}.{self.key}" if self.namespace else self.key
+
+    @property
+    def bounds(self) -> tuple[float | None, float | None]:
+        """The smallest and the largest value, whether these are allowed or just not."""
+        low = self.above if self.minimum is None else self.minimum
+        return low, self.below if self.maximum is None else self.maximum
 
     @property
     def expected(self) -> str:
@@ -162,7 +172,7 @@ def _converted(kind: str, value: TomlValue) -> TomlValue:
         case "bool" if isinstance(value, int | float) and value in (0, 1):
             return bool(value)
         case "int" if text is not None:
-            is_one = len(text) < LONGEST_NUMBER and _INT.fullmatch(text)
+            is_one = len(text) < _LONGEST_NUMBER and _INT.fullmatch(text)
             return int(text.partition(".")[0]) if is_one else None
         case "int" if isinstance(value, float | bool):
             return int(value) if value - value == 0 and value == int(value) else None
@@ -175,8 +185,7 @@ def _converted(kind: str, value: TomlValue) -> TomlValue:
             return None
 
 
-IN_TEXT = 4
-"""From this rank on, a word is not in the key."""
+# --- which knobs a person means -------------------------------------------------------------------------
 
 
 def rank(words: Sequence[str], key: str, *texts: str) -> int | None:
@@ -206,23 +215,8 @@ def _rank(word: str, key: str, texts: Sequence[str]) -> int | None:
     return IN_TEXT + 1 if word in text else None
 
 
-_MOST_GUESSES = 3
-_UNSET = frozenset({"none", "null", "unset", "default"})
-
-
-def split_assignment(text: str) -> tuple[str, str]:
-    """`KEY=VALUE` in two.
-
-    Raises:
-        UsageError: if there is no `=` or no key.
-    """
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip():
-        raise UsageError(f"{text!r} is not KEY=VALUE", hint="for example orchestrator.batch_size=64")
-    return key.strip(), value.strip()
-
-
-_NONE_RENAMED: Mapping[str, str] = {}
+class _UnknownKnobError(ConfigError):
+    """No knob and no key of the files has that name."""
 
 
 def find_knob(
@@ -258,7 +252,7 @@ def find_knob(
     said = next((text for key, text in renamed.items() if f".{key}".endswith(f".{wanted}")), "")
     guess = did_you_mean(name, [*named, *(known.rpartition(".")[2] for known in named)])
     hint = said or guess or _by_meaning(name, knobs)
-    raise UnknownKnobError(f"unknown knob {name}", hint=hint or "rltui knobs --all lists all there are")
+    raise _UnknownKnobError(f"unknown knob {name}", hint=hint or "rltui knobs --all lists all there are")
 
 
 def _by_meaning(name: str, knobs: Sequence[Knob]) -> str:
@@ -271,8 +265,67 @@ def _by_meaning(name: str, knobs: Sequence[Knob]) -> str:
     return f"is it {listed(likeliest, 'or')}?" if likeliest else ""
 
 
-class UnknownKnobError(ConfigError):
-    """No knob and no key of the files has that name."""
+def _ends_with(knob: Knob, wanted: str) -> bool:
+    namespace, _, rest = wanted.partition(".")
+    own = knob.namespace and namespace == knob.namespace and knob.key.endswith(f".{rest}")
+    return bool(own) or knob.name.endswith(f".{wanted}")
+
+
+# --- from what a person types to a value ----------------------------------------------------------------
+
+
+def split_assignment(text: str) -> tuple[str, str]:
+    """`KEY=VALUE` in two.
+
+    Raises:
+        UsageError: if there is no `=` or no key.
+    """
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise UsageError(f"{text!r} is not KEY=VALUE", hint="for example orchestrator.batch_size=64")
+    return key.strip(), value.strip()
+
+
+def resolve_edits(
+    knobs: Sequence[Knob],
+    edits: Mapping[str, TomlValue],
+    *,
+    others: Sequence[Knob] = (),
+    renamed: Mapping[str, str] = _NONE_RENAMED,
+    add: Callable[[str, TomlValue], Knob] | None = None,
+) -> dict[Knob, KnobValue]:
+    """Names and values as clients send them, checked. Text is read like typed text.
+
+    `others` are keys of the files that are no knobs. `add` makes a knob of a name that nothing has, and its
+    value, and lets any text pass for a choice; `None`: both are refused.
+
+    Raises:
+        ConfigError: for an unknown or ambiguous name, a wrong value, or one knob set twice.
+    """
+    resolved: dict[Knob, KnobValue] = {}
+    for name, value in edits.items():
+        try:
+            knob = find_knob(knobs, name, others=others, renamed=renamed)
+        except _UnknownKnobError:
+            if add is None or value is None:
+                raise
+            value = typed(value) if isinstance(value, str) else value
+            knob = add(name, value)
+        if knob in resolved:
+            raise ConfigError(f"{knob.name} is set twice", hint="give each knob once")
+        taker = replace(knob, kind="str") if add is not None and knob.kind == "enum" else knob
+        resolved[knob] = _resolved(taker, value, is_known=knob in knobs)
+    return resolved
+
+
+def _resolved(knob: Knob, value: TomlValue, *, is_known: bool) -> KnobValue:
+    if is_known or knob.kind not in ("int", "float"):
+        return parse_value(knob, value) if isinstance(value, str) else checked(knob, value)
+    if isinstance(value, str):  # of an unknown key no more is known than that it holds a number
+        value = None if value.lower() in _UNSET else _literal(knob, value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    return checked(knob, value)
 
 
 def parse_value(knob: Knob, text: str) -> KnobValue:
@@ -307,60 +360,12 @@ def checked(knob: Knob, value: TomlValue) -> KnobValue:
     return value  # type: ignore[no-any-return]
 
 
-def resolve_edits(
-    knobs: Sequence[Knob],
-    edits: Mapping[str, TomlValue],
-    *,
-    others: Sequence[Knob] = (),
-    renamed: Mapping[str, str] = _NONE_RENAMED,
-    add: Callable[[str, TomlValue], Knob] | None = None,
-) -> dict[Knob, KnobValue]:
-    """Names and values as clients send them, checked. Text is read like typed text.
-
-    `others` are keys of the files that are no knobs. `add` makes a knob of a name that nothing has, and its
-    value, and lets any text pass for a choice; `None`: both are refused.
-
-    Raises:
-        ConfigError: for an unknown or ambiguous name, a wrong value, or one knob set twice.
-    """
-    resolved: dict[Knob, KnobValue] = {}
-    for name, value in edits.items():
-        try:
-            knob = find_knob(knobs, name, others=others, renamed=renamed)
-        except UnknownKnobError:
-            if add is None or value is None:
-                raise
-            value = typed(value) if isinstance(value, str) else value
-            knob = add(name, value)
-        if knob in resolved:
-            raise ConfigError(f"{knob.name} is set twice", hint="give each knob once")
-        taker = replace(knob, kind="str") if add is not None and knob.kind == "enum" else knob
-        resolved[knob] = _resolved(taker, value, is_known=knob in knobs)
-    return resolved
-
-
-def _resolved(knob: Knob, value: TomlValue, *, is_known: bool) -> KnobValue:
-    if is_known or knob.kind not in ("int", "float"):
-        return parse_value(knob, value) if isinstance(value, str) else checked(knob, value)
-    if isinstance(value, str):  # of an unknown key no more is known than that it holds a number
-        value = None if value.lower() in _UNSET else _literal(knob, value)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value
-    return checked(knob, value)
-
-
 def typed(text: str) -> TomlValue:
     """A value of a key of which nothing is known: TOML, or else plain text."""
     try:
         return read_value(text)
     except ValueError:
         return text
-
-
-def _ends_with(knob: Knob, wanted: str) -> bool:
-    namespace, _, rest = wanted.partition(".")
-    own = knob.namespace and namespace == knob.namespace and knob.key.endswith(f".{rest}")
-    return bool(own) or knob.name.endswith(f".{wanted}")
 
 
 def _literal(knob: Knob, text: str) -> TomlValue:

@@ -23,12 +23,12 @@ from rltui.daemon.tasks import spawn
 from rltui.daemon.transactions import Retries, RollbackWatch, Transactions
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.config.measured import conversion
-from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.processes import ProcessId, Traces, why_it_lives
+from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.intent import IntentFile, failures, intent_of
-from rltui.services.tmux_host import TmuxHost
+from rltui.services.tmux import TmuxHost
 
 
 class Supervisor:
@@ -42,7 +42,9 @@ class Supervisor:
         self.events = events = EventBus(setup.control.journal_file, needs=setup.layout.needs)
         self.gpu_readings = GpuReadings()
         self.observation = Observation(setup, events)
-        self.config = Config(setup, events, derive=self.observation.derive, choose=self.gpu_readings.chosen)
+        self.config = Config(
+            setup, events, derive=self.observation.times.derive, choose=self.gpu_readings.chosen
+        )
         memory = MemoryPlan(
             layout=setup.layout,
             framework=setup.framework,

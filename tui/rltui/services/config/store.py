@@ -14,7 +14,7 @@ from rltui.core.batch import other_way
 from rltui.core.config_data import changed_keys, deep_leaves
 from rltui.core.config_report import DerivedValue, FileConflict, KnobInfo, KnobTable, PendingKnob, Problem
 from rltui.core.knobs import Knob, KnobValue, resolve_edits
-from rltui.core.run_health import large_step
+from rltui.core.metrics import large_step
 from rltui.core.secrets import masked
 from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError, ConflictError
@@ -31,9 +31,9 @@ from rltui.services.config.files import (
     with_key,
     write_snapshot,
 )
-from rltui.services.config.knob_table import KnobCatalog, Running, knob_rows, pending_knobs
+from rltui.services.config.knob_table import KnobCatalog, Running
 from rltui.services.config.lock import config_lock
-from rltui.services.config.writing import Change, ForeignSaveError, replace_files
+from rltui.services.config.writing import FileChange, ForeignSaveError, replace_files
 
 Changes = Mapping[str, tuple[TomlValue, TomlValue]]
 """Dotted key → value before and after; `None` where it is absent."""
@@ -187,9 +187,7 @@ class ConfigStore:
         return KnobTable(
             files=tuple(file.path for file in files.values()),
             knobs=rows,
-            others=knob_rows(
-                self._catalog.others(files, running), files, running, self._framework, known=False
-            ),
+            others=self._catalog.rows(self._catalog.others(files, running), files, running, known=False),
             derived=self._derive(files),
             problems=self.problems(),
             converts_to=other_way(self._framework.batch_knobs(files), {row.key: row for row in rows}),
@@ -197,13 +195,11 @@ class ConfigStore:
 
     def rows(self, running: Running) -> tuple[KnobInfo, ...]:
         """Every knob, from the files as last loaded."""
-        return knob_rows(self.knobs, self.files, running, self._framework)
+        return self._catalog.rows(self.knobs, self.files, running)
 
     def pending(self, running: Running, files: ConfigFiles | None = None) -> tuple[PendingKnob, ...]:
         """Keys that `files`, or those last loaded, set to something else than runs."""
-        files = self.files if files is None else files
-        knobs = (*self._catalog.of(files).knobs, *self._catalog.others(files, running))
-        return pending_knobs(knobs, files, running, self._framework)
+        return self._catalog.pending(self.files if files is None else files, running)
 
     def base(self) -> dict[str, str]:
         """Path → SHA-256 of the files as last loaded."""
@@ -238,8 +234,8 @@ class ConfigStore:
         Raises:
             ConfigError: if a file cannot be read, a knob is unknown, or a value has a wrong type or bound.
         """
-        files = self.load()
-        before = self._last()
+        before = self.load_sources()
+        files = before.files
         add = partial(added_knob, files=files, knobs=self.knobs) if force else None
         found = resolve_edits(
             self.knobs,
@@ -265,8 +261,7 @@ class ConfigStore:
         Raises:
             ConfigError: if one is not of the experiment, or a content is no TOML.
         """
-        self.load()
-        before = self._last()
+        before = self.load_sources()
         sources = dict(before.sources)
         for path, content in contents.items():
             held = self.source(path)
@@ -291,10 +286,10 @@ class ConfigStore:
             raise ConfigError(errors[0], details=errors[1:], hint="nothing was written")
         before, after = preview.before.sources, preview.after.sources
         changes = {
-            before[role].path: Change(before[role].content, after[role].content) for role in preview.roles
+            before[role].path: FileChange(before[role].content, after[role].content) for role in preview.roles
         }
         if changes:
-            with config_lock(changes):
+            with config_lock(list(changes)):
                 for source in before.values():
                     _require_unchanged(source)
                 with recorded():
@@ -394,7 +389,7 @@ class ConfigStore:
         return values_of(knobs, files, self._framework)
 
 
-def _replace_all(changes: Mapping[Path, Change], sources: Iterable[Source]) -> None:
+def _replace_all(changes: Mapping[Path, FileChange], sources: Iterable[Source]) -> None:
     """As `replace_files`, a foreign save in words."""
     try:
         replace_files(changes)

@@ -17,10 +17,12 @@ from pathlib import Path
 
 from rltui.errors import RltuiError
 
+SUFFIX = ".rltui-tmp"
+"""In names of files that live only while others are replaced."""
 PATIENCE_S = 1.0
 """For somebody who has a file open for writing: a save takes milliseconds."""
-POLL_S = 0.002
-REST_S = 0.02
+_POLL_S = 0.002
+_REST_S = 0.02
 """So long a file must stay as it is where the file system cannot say who has it open."""
 _AT_FDCWD = -100
 _NOREPLACE, _EXCHANGE = 1, 2
@@ -28,166 +30,8 @@ _HAS_NONE = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP})
 """What kernels and file systems say that know no such rename, NFS among them."""
 
 
-def swap(one: Path, other: Path) -> None:
-    """Each of two names gets the other's file, in one step.
-
-    Where the file system cannot do that, `other` gets the file of `one` in one step, and `one` then the file
-    that `other` had just before: a save by rename between these two, microseconds apart, is lost.
-
-    Raises:
-        OSError: both are as they were.
-    """
-    try:
-        _rename(one, other, _EXCHANGE)
-    except OSError as error:
-        if error.errno not in _HAS_NONE:
-            raise
-        _swap_by_links(one, other)
-
-
-def put(one: Path, name: Path) -> None:
-    """Give a file a name that nobody has.
-
-    Raises:
-        FileExistsError: if somebody has it.
-        OSError: if it cannot be.
-    """
-    try:
-        _rename(one, name, _NOREPLACE)
-    except OSError as error:
-        if error.errno not in _HAS_NONE:
-            raise
-        os.link(one, name)
-        one.unlink()
-
-
-def content_at_rest(path: Path) -> bytes | None:
-    """What a regular file holds once nobody has it open for writing; `None` where somebody still has after
-    `PATIENCE_S`.
-
-    Told by a lease (fcntl(2)), which the kernel gives only then. Where it gives none (NFS, a file of somebody
-    else's), a file counts as at rest that stayed as it is for `REST_S`: a slower writer is not noticed.
-    """
-    deadline = time.monotonic() + PATIENCE_S
-    with _opened(path, os.O_RDONLY) as descriptor:
-        while (leased := _lease(descriptor, fcntl.F_RDLCK)) is False:
-            if time.monotonic() > deadline:
-                return None
-            time.sleep(POLL_S)
-        content = _read(descriptor)
-        while not leased:
-            before = os.fstat(descriptor)
-            time.sleep(REST_S)
-            after = os.fstat(descriptor)
-            content = _read(descriptor)
-            leased = (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, len(content))
-            if time.monotonic() > deadline and not leased:
-                return None
-        return content
-
-
-def write_in_place(path: Path, *, expected: bytes, content: bytes) -> bytes | None:
-    """Write into a file that has to stay the same one; what it held instead where that was not `expected`.
-
-    Nobody else can open it meanwhile where the kernel gives a lease on it; where it does not, a save that
-    falls between reading and writing, microseconds apart, is lost. A process killed meanwhile may leave
-    a beginning of `content` before the end of `expected`.
-
-    Raises:
-        OSError: as far as the disk takes it, it holds `expected` again.
-    """
-    with _opened(path, os.O_RDWR) as descriptor:
-        deadline = time.monotonic() + PATIENCE_S
-        while _lease(descriptor, fcntl.F_WRLCK) is False and time.monotonic() < deadline:
-            time.sleep(POLL_S)
-        found = _read(descriptor)
-        if found != expected:
-            return found
-        try:
-            _write(descriptor, content)
-        except OSError:
-            _write(descriptor, expected)
-            raise
-    return None
-
-
-def _rename(one: Path, other: Path, flags: int) -> None:
-    """`renameat2` of the C library, which python does not have.
-
-    Raises:
-        OSError: as the kernel says, `ENOSYS` where it is older than the call.
-    """
-    import ctypes  # only for whoever edits
-
-    try:
-        call = ctypes.CDLL(None, use_errno=True).renameat2
-    except AttributeError:  # a C library before glibc 2.28
-        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS)) from None
-    if call(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), ctypes.c_uint(flags)) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code), str(one), None, str(other))
-
-
-def _swap_by_links(one: Path, other: Path) -> None:
-    second = one.with_name(f"{one.name}.old")
-    second.unlink(missing_ok=True)
-    try:
-        os.link(other, second)
-    except OSError as error:
-        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):
-            raise
-        second.write_bytes(other.read_bytes())  # no links here either
-    try:
-        one.replace(other)
-    except OSError:
-        second.unlink(missing_ok=True)
-        raise
-    second.replace(one)
-
-
-@contextmanager
-def _opened(path: Path, flags: int) -> Iterator[int]:
-    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is no file any more")
-        yield descriptor
-    finally:
-        os.close(descriptor)  # a lease ends with it
-
-
-def _lease(descriptor: int, kind: int) -> bool | None:
-    """False where others have the file open (for writing, if `kind` is for reading); `None`: never."""
-    try:
-        fcntl.fcntl(
-            descriptor, fcntl.F_SETSIG, signal.SIGURG
-        )  # who waits for us sends SIGIO else, which ends us
-        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, kind)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return None
-    return True
-
-
-def _read(descriptor: int) -> bytes:
-    return os.pread(descriptor, os.fstat(descriptor).st_size + 1, 0)
-
-
-def _write(descriptor: int, content: bytes) -> None:
-    at = 0
-    while at < len(content):
-        at += os.pwrite(descriptor, content[at:], at)
-    os.ftruncate(descriptor, len(content))
-    os.fsync(descriptor)
-
-
-SUFFIX = ".rltui-tmp"
-"""In names of files that live only while others are replaced."""
-
-
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """What a file must hold now, and shall hold then."""
 
     before: bytes
@@ -209,13 +53,13 @@ class _Step:
     path: Path
     """As the caller gave it."""
     target: Path
-    change: Change
+    change: FileChange
     new: Path | None
     """Beside it, with the new content, later with the old; `None`: it has a second name (a hard link), which
     an exchange would leave with the old content, so it is written in place."""
 
 
-def replace_files(changes: Mapping[Path, Change]) -> None:
+def replace_files(changes: Mapping[Path, FileChange]) -> None:
     """Give existing files new content, all or none. Permissions, owner, symbolic and hard links stay.
 
     Each is exchanged with a file that was written out beside it, so that a full disk leaves everything as it
@@ -296,7 +140,7 @@ def _require_writable(target: Path) -> None:
         raise PermissionError(errno.EACCES, "the file is read-only")
 
 
-def _prepared(path: Path, change: Change) -> _Step:
+def _prepared(path: Path, change: FileChange) -> _Step:
     target = path.resolve()
     tidy(target)
     try:
@@ -315,18 +159,18 @@ def _carry_out(step: _Step) -> None:
     """
     before, after = step.change.before, step.change.after
     if step.new is None:
-        found = write_in_place(step.target, expected=before, content=after)
+        found = _write_in_place(step.target, expected=before, content=after)
         if found is not None:
             raise ForeignSaveError(step.path, found)
         return
     try:
-        found = content_at_rest(step.target)
+        found = _content_at_rest(step.target)
         if found != before:
             raise ForeignSaveError(step.path, found)
         swap(step.new, step.target)
     except FileNotFoundError:
         raise ForeignSaveError(step.path, None) from None
-    found = content_at_rest(step.new)
+    found = _content_at_rest(step.new)
     if found != before:
         _put_back(step.new, step.target, after)
         raise ForeignSaveError(step.path, found)
@@ -337,15 +181,15 @@ def _put_back(taken: Path, target: Path, inside: bytes | None) -> None:
     out, it was saved since: then that is put in place, and so on.
     """
     while True:
-        going_in = content_at_rest(taken)
+        going_in = _content_at_rest(taken)
         try:
             swap(taken, target)
         except FileNotFoundError:  # an editor moved it away, about to save anew
             with suppress(FileExistsError):
-                put(taken, target)
+                _put(taken, target)
                 return
             continue
-        if content_at_rest(taken) == inside:
+        if _content_at_rest(taken) == inside:
             return
         inside = going_in
 
@@ -357,7 +201,7 @@ def _take_back(done: Sequence[_Step]) -> list[str]:
         before, after = step.change.before, step.change.after
         try:
             if step.new is None:
-                write_in_place(step.target, expected=after, content=before)
+                _write_in_place(step.target, expected=after, content=before)
             elif step.new.read_bytes() != after:  # it has been exchanged
                 _put_back(step.new, step.target, after)
         except OSError:
@@ -376,7 +220,7 @@ def _remedy(error: OSError, target: Path) -> str:
     return "make room on the disk, or make the file and its folder writable"
 
 
-def _write_beside(target: Path, change: Change) -> Path:
+def _write_beside(target: Path, change: FileChange) -> Path:
     info = target.stat()
     part = target.with_name(f".{target.name}.part{SUFFIX}")
     part.unlink(missing_ok=True)
@@ -426,3 +270,163 @@ def _sync_folder(folder: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+# --- two files exchanged by name, so that what others save meanwhile is not lost ------------------------
+
+
+def swap(one: Path, other: Path) -> None:
+    """Each of two names gets the other's file, in one step.
+
+    Where the file system cannot do that, `other` gets the file of `one` in one step, and `one` then the file
+    that `other` had just before: a save by rename between these two, microseconds apart, is lost.
+
+    Raises:
+        OSError: both are as they were.
+    """
+    try:
+        _rename(one, other, _EXCHANGE)
+    except OSError as error:
+        if error.errno not in _HAS_NONE:
+            raise
+        _swap_by_links(one, other)
+
+
+def _swap_by_links(one: Path, other: Path) -> None:
+    second = one.with_name(f"{one.name}.old")
+    second.unlink(missing_ok=True)
+    try:
+        os.link(other, second)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):
+            raise
+        second.write_bytes(other.read_bytes())  # no links here either
+    try:
+        one.replace(other)
+    except OSError:
+        second.unlink(missing_ok=True)
+        raise
+    second.replace(one)
+
+
+def _put(one: Path, name: Path) -> None:
+    """Give a file a name that nobody has.
+
+    Raises:
+        FileExistsError: if somebody has it.
+        OSError: if it cannot be.
+    """
+    try:
+        _rename(one, name, _NOREPLACE)
+    except OSError as error:
+        if error.errno not in _HAS_NONE:
+            raise
+        os.link(one, name)
+        one.unlink()
+
+
+def _rename(one: Path, other: Path, flags: int) -> None:
+    """`renameat2` of the C library, which python does not have.
+
+    Raises:
+        OSError: as the kernel says, `ENOSYS` where it is older than the call.
+    """
+    import ctypes  # only for whoever edits
+
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except AttributeError:  # a C library before glibc 2.28
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS)) from None
+    if call(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), ctypes.c_uint(flags)) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), str(one), None, str(other))
+
+
+# --- one file, while others may have it open ------------------------------------------------------------
+
+
+def _content_at_rest(path: Path) -> bytes | None:
+    """What a regular file holds once nobody has it open for writing; `None` where somebody still has after
+    `PATIENCE_S`.
+
+    Told by a lease (fcntl(2)), which the kernel gives only then. Where it gives none (NFS, a file of somebody
+    else's), a file counts as at rest that stayed as it is for `_REST_S`: a slower writer is not noticed.
+    """
+    deadline = time.monotonic() + PATIENCE_S
+    with _opened(path, os.O_RDONLY) as descriptor:
+        while (leased := _lease(descriptor, fcntl.F_RDLCK)) is False:
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(_POLL_S)
+        content = _read(descriptor)
+        while not leased:
+            before = os.fstat(descriptor)
+            time.sleep(_REST_S)
+            after = os.fstat(descriptor)
+            content = _read(descriptor)
+            leased = (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, len(content))
+            if time.monotonic() > deadline and not leased:
+                return None
+        return content
+
+
+def _write_in_place(path: Path, *, expected: bytes, content: bytes) -> bytes | None:
+    """Write into a file that has to stay the same one; what it held instead where that was not `expected`.
+
+    Nobody else can open it meanwhile where the kernel gives a lease on it; where it does not, a save that
+    falls between reading and writing, microseconds apart, is lost. A process killed meanwhile may leave
+    a beginning of `content` before the end of `expected`.
+
+    Raises:
+        OSError: as far as the disk takes it, it holds `expected` again.
+    """
+    with _opened(path, os.O_RDWR) as descriptor:
+        deadline = time.monotonic() + PATIENCE_S
+        while _lease(descriptor, fcntl.F_WRLCK) is False and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+        found = _read(descriptor)
+        if found != expected:
+            return found
+        try:
+            _write(descriptor, content)
+        except OSError:
+            _write(descriptor, expected)
+            raise
+    return None
+
+
+@contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no file any more")
+        yield descriptor
+    finally:
+        os.close(descriptor)  # a lease ends with it
+
+
+def _lease(descriptor: int, kind: int) -> bool | None:
+    """False where others have the file open (for writing, if `kind` is for reading); `None`: never."""
+    try:
+        fcntl.fcntl(
+            descriptor, fcntl.F_SETSIG, signal.SIGURG
+        )  # who waits for us sends SIGIO else, which ends us
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, kind)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _read(descriptor: int) -> bytes:
+    return os.pread(descriptor, os.fstat(descriptor).st_size + 1, 0)
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    at = 0
+    while at < len(content):
+        at += os.pwrite(descriptor, content[at:], at)
+    os.ftruncate(descriptor, len(content))
+    os.fsync(descriptor)

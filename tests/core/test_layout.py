@@ -1,0 +1,216 @@
+"""One component per instance: ids, placeholders, references."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rltui.core import layout
+from rltui.core.layout import Layout, LayoutSection, Restart, Screen, expanded, needed
+
+LAYOUT = Layout.model_validate(
+    {
+        "run_dir": "run",
+        "component": [
+            {
+                "id": "env",
+                "kind": "service",
+                "each": "env_servers",
+                "command": ["env-server", "@", "{config.env.{instance}}"],
+                "env": {"NAME": "{instance}"},
+                "port": "{port.{instance}}",
+                "ready": {"tcp": "127.0.0.1:{port.{instance}}"},
+            },
+            {"id": "trainer", "command": ["train"]},
+            {
+                "id": "orchestrator",
+                "command": ["orchestrate"],
+                "after": ["env"],
+                "restart": {"together": ["env", "trainer"]},
+            },
+        ],
+        "screen": {"columns": [["orchestrator", "env"], ["gpus"]], "widths": ["2fr", "1fr"]},
+    }
+)
+
+
+def test_one_component_per_instance() -> None:
+    layout = expanded(LAYOUT, {"env_servers": ("reverse_text", "math")})
+    assert [spec.id for spec in layout.component] == [
+        "env-reverse-text",
+        "env-math",
+        "trainer",
+        "orchestrator",
+    ]
+    first = layout["env-reverse-text"]
+    assert first.command == ("env-server", "@", "{config.env.reverse_text}")
+    assert first.env == {"NAME": "reverse_text"}
+    assert first.port == "{port.reverse_text}"
+    assert first.ready is not None
+    assert first.ready.tcp == "127.0.0.1:{port.reverse_text}"
+    assert first.each == ""
+
+
+def test_a_reference_means_all_of_them() -> None:
+    layout = expanded(LAYOUT, {"env_servers": ("a", "b")})
+    assert layout["orchestrator"].after == ("env-a", "env-b")
+    assert layout["orchestrator"].restart.together == ("env-a", "env-b", "trainer")
+    assert layout.screen.columns == (("orchestrator", "env-a", "env-b"), ("gpus",))
+    assert layout.start_order().index("env-b") < layout.start_order().index("orchestrator")
+
+
+def test_without_instances_there_is_none_and_nobody_waits() -> None:
+    layout = expanded(LAYOUT, {})
+    assert [spec.id for spec in layout.component] == ["trainer", "orchestrator"]
+    assert layout["orchestrator"].after == ()
+    assert layout["orchestrator"].restart == Restart(together=("trainer",))
+    assert layout.screen == Screen(columns=(("orchestrator",), ("gpus",)), widths=("2fr", "1fr"))
+    assert layout.run_dir == "run"
+
+
+def test_a_layout_without_each_stays_itself() -> None:
+    plain = Layout.model_validate({"component": [{"id": "one", "command": ["x"]}]})
+    assert expanded(plain, {"env_servers": ("a",)}) is plain
+
+
+def test_names_that_look_alike_get_ids_of_their_own() -> None:
+    ids = [spec.id for spec in expanded(LAYOUT, {"env_servers": ("a_b", "a-b", "c")}).component]
+    assert len(set(ids)) == len(ids) == 5
+    assert ids[2] == "env-c"
+    assert all(name.startswith("env-a-b-") for name in ids[:2])
+
+
+def test_only_instances_with_components_are_needed() -> None:
+    assert needed(LAYOUT, {"env_servers": ("a",), "others": ("b",)}) == {"env_servers": ("a",)}
+    assert needed(LAYOUT, {}) == {"env_servers": ()}
+
+
+def test_an_id_that_is_taken_is_refused() -> None:
+    taken = LAYOUT.model_copy(
+        update={"component": (*LAYOUT.component, LAYOUT["trainer"].model_copy(update={"id": "env-a"}))}
+    )
+    with pytest.raises(ValueError, match="'env-a' is used more than once"):
+        expanded(taken, {"env_servers": ("a",)})
+
+
+@given(st.lists(st.text(min_size=1, max_size=60), unique=True, max_size=6))
+def test_ids_are_valid_unique_and_stable(names: list[str]) -> None:
+    ids = [spec.id for spec in expanded(LAYOUT, {"env_servers": names}).component]
+    assert len(set(ids)) == len(names) + 2
+    assert all(re.fullmatch(r"[a-z][a-z0-9-]{0,31}", name) for name in ids)
+    assert ids == [spec.id for spec in expanded(LAYOUT, {"env_servers": names}).component]
+
+
+def test_what_the_layout_leaves_out_stays_left_out() -> None:
+    """A service whose `stall` says nothing of silence may be silent."""
+    env, trainer, _ = expanded(LAYOUT, {"env_servers": ["a"]}).component
+    assert "silence_s" not in env.stall.model_fields_set
+    assert "stall" not in trainer.model_fields_set
+
+
+PAGE = Path(__file__).parents[2] / "layouts" / "README.md"
+TABLES = {
+    "Layout": "The file itself",
+    "ComponentSpec": "`[[component]]`",
+    "Ready": "`ready`, of a component",
+    "Stop": "`stop`, of a component",
+    "Restart": "`restart`, of a component",
+    "Stall": "`stall`, of a component",
+    "LogSpec": "`[[log]]`",
+    "GpuSourceSpec": "`[[gpu_source]]`",
+    "Screen": "`[screen]`",
+}
+HEAD = """\
+# Layouts
+
+A layout is a TOML file that says which components make an experiment, how they start and stop, and what the
+screen shows. `rltui up CONFIG -l NAME` looks for `NAME.toml` in `~/.config/rltui/layouts`, in
+`.rltui/layouts` beside the config, and among the shipped ones, which are good to copy; `-l ./FILE.toml` takes
+a file as it is. Where its commands need no config, none need be named. `rltui layouts` lists them,
+`rltui check` says what is wrong with one. A layout is read when the experiment's supervisor starts: a changed
+one counts from the next `rltui up`.
+
+Any commands (`framework = "generic"`):
+
+```toml
+[[component]]
+id = "inference"
+kind = "service"
+command = [
+    "vllm", "serve", "my/model", "--port", "{port.inference}",
+    "--disable-access-log-for-endpoints", "/health,/metrics",   # rltui asks these again and again
+]
+port = "{port.inference}"
+ready = { http = "http://{host.inference}:{port.inference}/health" }
+metrics = "http://{host.inference}:{port.inference}/metrics"
+reads = []
+
+[[component]]
+id = "trainer"
+after = ["inference"]
+command = ["{python}", "train.py", "--config", "{config.train}", "--url", "http://localhost:{port.inference}"]
+progress = ['step (?P<step>\\d+) .*reward (?P<reward>\\S+)']
+```
+
+Placeholders: `{python}`, `{workspace}`, `{output_dir}`, `{run_dir}`, `{name}`, `{config.NAME}` for the config
+file `NAME.toml`, and, for any `X`, `{port.X}` (a free TCP port, the same wherever it stands) and `{host.X}`.
+Frameworks that rltui knows add their own; `rltui check` lists them where one is unknown.
+"""
+
+
+def reference() -> str:
+    """The page, from the classes' fields and the texts below them."""
+    tree = ast.parse(inspect.getsource(layout))
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    parts = [HEAD]
+    for name, title in TABLES.items():
+        node = classes[name]
+        rows = ["| key | type | default | |", "|---|---|---|---|"]
+        for field, below in zip(node.body, [*node.body[1:], None], strict=True):
+            if not isinstance(field, ast.AnnAssign):
+                continue
+            text = (
+                below.value.value
+                if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+                else ""
+            )
+            model: type[LayoutSection] = getattr(layout, name)
+            info = model.model_fields[ast.unparse(field.target)]
+            default = "required" if info.is_required() else _shown(info.default)
+            kind = ast.unparse(field.annotation).replace("|", "\\|")
+            rows.append(
+                f"| `{ast.unparse(field.target)}` | `{kind}` | {default} | {' '.join(str(text).split())} |"
+            )
+        parts.append(
+            f"## {title}\n\n{' '.join((ast.get_docstring(node) or '').split())}\n\n" + "\n".join(rows)
+        )
+    return "\n".join(f"{part.rstrip()}\n" for part in parts)
+
+
+def _shown(default: object) -> str:
+    if isinstance(default, LayoutSection):
+        return "see below"
+    return "none" if default in (None, "", (), {}) else f"`{default}`"
+
+
+def test_the_reference_page_is_that_of_the_model() -> None:
+    if os.environ.get("RLTUI_WRITE_REFERENCE"):
+        PAGE.write_text(reference(), encoding="utf-8")
+    hint = "write it: RLTUI_WRITE_REFERENCE=1 pytest tests/core/test_layout_reference.py"
+    assert PAGE.read_text(encoding="utf-8") == reference(), hint
+
+
+def test_every_table_of_a_layout_is_on_the_page() -> None:
+    models = {
+        name
+        for name, value in vars(layout).items()
+        if isinstance(value, type) and issubclass(value, LayoutSection)
+    }
+    assert models - {"LayoutSection"} == TABLES.keys()

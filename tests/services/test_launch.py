@@ -1,0 +1,147 @@
+"""Which devices a component is given, and what its engine takes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from tests.fakes.frameworks import answering
+
+from rltui.core.gpu.budget import EngineMemory
+from rltui.core.gpu.devices import GpuChoice, chosen_devices
+from rltui.core.gpu.report import GpuDevice
+from rltui.core.layout import ComponentSpec, Layout
+from rltui.core.template import TemplateValue
+from rltui.errors import ConfigError
+from rltui.frameworks.base import ConfigFiles, Framework, Resolution, RunContext
+from rltui.frameworks.generic import GENERIC
+from rltui.services.gpu.cuda import DEVICE_ORDER
+from rltui.services.launch import Launcher
+from rltui.services.runs.experiment_files import ExperimentRecord
+
+DEVICES = tuple(GpuDevice(index=index, uuid=f"GPU-{index}f00", name="NVIDIA L4") for index in range(3))
+
+
+def choose(choice: GpuChoice) -> Sequence[GpuDevice]:
+    return chosen_devices(choice, DEVICES)
+
+
+def recipe(folder: Path, **values: object) -> Launcher:
+    spec = ComponentSpec.model_validate({"id": "serve", "command": ["x"], **values})
+    record = ExperimentRecord("one", str(folder), str(folder), (), "parts.toml", "generic", 1.0)
+    return Launcher(record, Layout(component=(spec,)), GENERIC, choose=choose)
+
+
+@pytest.mark.parametrize(
+    ("values", "indices"),
+    [
+        ({}, []),
+        ({"gpus": "2,0"}, [2, 0]),
+        ({"gpus": "GPU-1f"}, [1]),
+        ({"env": {"CUDA_VISIBLE_DEVICES": "1"}}, [1]),
+        ({"gpus": "0", "env": {"CUDA_VISIBLE_DEVICES": "1"}}, [0]),
+        ({"env": {"CUDA_VISIBLE_DEVICES": ""}}, []),
+        ({"gpus": "7"}, []),
+    ],
+)
+def test_devices_are_those_of_the_layout(
+    tmp_path: Path, values: dict[str, object], indices: list[int]
+) -> None:
+    found = recipe(tmp_path, **values).devices("serve", {})
+    assert [device.index for device in found] == indices
+
+
+def test_components_count_devices_as_nvml_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DEVICE_ORDER, "FASTEST_FIRST")
+    plain = recipe(tmp_path, env={"CUDA_VISIBLE_DEVICES": "0"})
+    assert plain.launch("serve", {}, resume_step=None).env[DEVICE_ORDER] == "PCI_BUS_ID"
+    assert plain.gpus("serve", {}) == "0"
+    other = recipe(tmp_path, env={DEVICE_ORDER: "FASTEST_FIRST"})
+    with pytest.raises(ConfigError, match="env sets CUDA_DEVICE_ORDER to 'FASTEST_FIRST'"):
+        other.launch("serve", {}, resume_step=None)
+
+
+def test_fraction_makes_an_engine(tmp_path: Path) -> None:
+    assert recipe(tmp_path, gpus="0").engine("serve", {}) is None
+    engine = recipe(tmp_path, gpus="0", gpu_memory="0.4").engine("serve", {})
+    assert engine == EngineMemory("serve", 0.4)
+
+
+def test_fraction_above_one_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"component 'serve': gpu_memory is '1\.5'"):
+        recipe(tmp_path, gpus="0", gpu_memory="1.5").engine("serve", {})
+
+
+def test_commands_know_the_run_folder_and_the_name(tmp_path: Path) -> None:
+    spec = ComponentSpec(id="serve", command=("x", "{run_dir}", "{name}"))
+    record = ExperimentRecord(
+        "one", str(tmp_path), str(tmp_path), (), "parts.toml", "generic", 1.0, run_dir=f"{tmp_path}/run"
+    )
+    launch = Launcher(record, Layout(component=(spec,)), GENERIC).launch("serve", {}, resume_step=None)
+    assert launch.argv == ("x", f"{tmp_path}/run", "one")
+
+
+def of_framework(folder: Path, framework: Framework, *command: str) -> Launcher:
+    spec = ComponentSpec.model_validate({"id": "serve", "command": command, "env": {"B": "layout"}})
+    record = ExperimentRecord("one", str(folder), str(folder), (), "parts.toml", "x", 1.0)
+    return Launcher(record, Layout(component=(spec,)), framework, choose=choose)
+
+
+def test_environment_of_the_framework_comes_before_that_of_the_layout(tmp_path: Path) -> None:
+    own = answering(GENERIC, environment=lambda component, files, context: {"A": component, "B": "framework"})
+    environment = of_framework(tmp_path, own, "x").launch("serve", {}, resume_step=None).env
+    assert (environment["A"], environment["B"]) == ("serve", "layout")
+
+
+def test_programs_of_their_own_get_devices_by_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def values(files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
+        return {"workspace": "/", "devices": ",".join(context.devices)}
+
+    own = answering(GENERIC, template_values=values)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,0")
+    assert of_framework(tmp_path, own, "{devices}").launch("serve", {}, resume_step=None).argv == ("2,0",)
+
+
+def test_only_what_the_layout_asks_for_is_resolved(tmp_path: Path) -> None:
+    def resolutions(files: ConfigFiles, context: RunContext) -> tuple[Resolution, ...]:
+        note = f"{context.resume_step} {context.run_id}"
+        return tuple(Resolution(edits={}, outputs={name: (name,)}, notes=(note,)) for name in ("a", "b"))
+
+    own = answering(GENERIC, resolutions=resolutions)
+    found = of_framework(tmp_path, own, "x", "{config.b}").resolutions("serve", {}, resume_step=3, run_id="i")
+    assert [(list(one.outputs), one.notes) for one in found] == [(["b"], ("3 i",))]
+    assert of_framework(tmp_path, own, "x").resolutions("serve", {}, resume_step=None, run_id="") == []
+
+
+@pytest.mark.parametrize(
+    ("port", "file", "asked"),
+    [("h:1", "", ("h:1", None)), ("", "/a/address", (None, "/a/address")), ("h:1", "/a", ("h:1", None))],
+)
+def test_of_several_probes_the_first_counts_that_is_filled_in(
+    tmp_path: Path, port: str, file: str, asked: tuple[str | None, str | None]
+) -> None:
+    own = answering(
+        GENERIC, template_values=lambda files, context: {"workspace": "/", "tcp": port, "file": file}
+    )
+    spec = ComponentSpec.model_validate(
+        {"id": "serve", "command": ["x"], "ready": {"tcp": "{tcp}", "file": "{file}", "timeout_s": 7}}
+    )
+    record = ExperimentRecord("one", str(tmp_path), str(tmp_path), (), "parts.toml", "x", 1.0)
+    ready = Launcher(record, Layout(component=(spec,)), own).launch("serve", {}, resume_step=None).ready
+    assert ready is not None
+    assert (ready.tcp, ready.file, ready.timeout_s) == (*asked, 7)
+
+
+def test_framework_knows_what_was_made_for_a_start(tmp_path: Path) -> None:
+    def values(files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
+        return {"workspace": "/", "where": str(context.made.get("env", {}).get("address_file"))}
+
+    recipe = of_framework(tmp_path, answering(GENERIC, template_values=values), "{where}")
+    made = tmp_path / "env.json"
+    made.write_text('{"address_file": "/x/a.address"}')
+    launch = recipe.launch("serve", {}, resume_step=None, resolved={"env": str(made)})
+    assert launch.argv == ("/x/a.address",)
+    made.write_text("{")
+    with pytest.raises(ConfigError, match=r"env\.json cannot be read"):
+        recipe.launch("serve", {}, resume_step=4, resolved={"env": str(made)})

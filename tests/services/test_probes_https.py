@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import http.server
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rltui.core.stalls import InferenceActivity
+from rltui.services import probes
+from rltui.services.probes import read_activity
+
+SAMPLE = Path(__file__).parents[1] / "data" / "vllm-0.32-metrics.txt"
+
+
+class Metrics(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        found = self.path in ("/metrics", "/metrics?engine=0")
+        self.send_response(200 if found else 404)
+        self.end_headers()
+        self.wfile.write(SAMPLE.read_bytes() if found else b"vllm:num_requests_running 1\n")
+
+    def log_message(self, *args: object) -> None:
+        del args
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Metrics)
+    thread = threading.Thread(target=httpd.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{httpd.server_address[1]}"
+    httpd.shutdown()
+    httpd.server_close()
+    thread.join()
+
+
+async def test_a_server_that_answers(server: str) -> None:
+    expected = InferenceActivity(generated_tokens=344, kv_usage_frac=0.0)
+    assert await read_activity(f"{server}/metrics") == expected
+    assert await read_activity(f"{server}/metrics?engine=0") == expected
+
+
+TLS = Path(__file__).parents[1] / "data" / "tls" / "localhost.pem"
+SUPERVISOR = """
+import sys
+sys.modules.update(dict.fromkeys(("ssl", "_hashlib")))  # as the supervisor starts
+import asyncio
+from rltui.core.layout import Ready
+from rltui.services.probes import Probe
+from rltui.services.probes import read_activity
+from pathlib import Path
+probe = Probe(Ready(http=sys.argv[1]), Path("none"))
+print(asyncio.run(probe.succeeded()), asyncio.run(read_activity(sys.argv[1])) is not None, probe)
+"""
+
+
+@pytest.mark.parametrize(
+    ("trusted", "said"), [(True, "True True http https:"), (False, "False False http https:")]
+)
+def test_a_server_with_tls_is_asked_from_the_supervisor(trusted: bool, said: str) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(TLS)
+    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Metrics)
+    httpd.socket = context.wrap_socket(httpd.socket, server_side=True)
+    thread = threading.Thread(target=httpd.serve_forever)
+    thread.start()
+    url = f"https://localhost:{httpd.server_address[1]}/metrics"
+    environment = os.environ | {"SSL_CERT_FILE": str(TLS) if trusted else os.devnull}
+    done = subprocess.run(
+        [sys.executable, "-c", SUPERVISOR, url], env=environment, capture_output=True, text=True, check=False
+    )
+    httpd.shutdown()
+    httpd.server_close()
+    thread.join()
+    assert done.stdout.startswith(said), done.stderr
+    assert trusted or "certificate verify failed" in done.stdout
+
+
+async def test_one_that_does_not(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert await read_activity(f"{server}/other") is None
+    assert await read_activity(f"{server.replace('http:', 'https:')}/metrics") is None
+    assert await read_activity("http://127.0.0.1:nonsense/metrics") is None
+    monkeypatch.setattr(probes, "TIMEOUT_S", 0.2)
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        closed = deaf.getsockname()[1]
+        assert await read_activity(f"http://127.0.0.1:{closed}/metrics") is None
+        deaf.listen()
+        assert await read_activity(f"http://127.0.0.1:{closed}/metrics") is None, "accepts and is silent"

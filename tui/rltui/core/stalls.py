@@ -1,0 +1,319 @@
+"""Whether a living component is stuck: signs of life, progress of a start, load of a server. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rltui.core.failure_cause import LONGEST_LINE
+from rltui.core.text import duration
+
+_PHASES = tuple(
+    (re.compile(regex), words)
+    for regex, words in (
+        (r"non-default args: \{", "reads its arguments"),
+        (r"Resolved architecture: ", "reads the model's config"),
+        (r"Initializing a V1 LLM engine \(v", "starts its engine"),
+        (r"Time spent downloading weights for ", "weights downloaded"),
+        (r"Starting to load model ", "loads the model"),
+        (r"Loading (?:safetensors|pt) checkpoint shards: +(?P<percent>\d{1,3})% Completed", "loads weights"),
+        (r"Loading weights took [\d.]+ seconds", "weights loaded"),
+        (r"Model loading took -?[\d.]+ GiB", "model loaded"),
+        (r"Dynamo bytecode transform time: |Warming up model for the compilation", "compiles"),
+        (r"torch\.compile (?:takes|took) [\d.]+ s in total|Warming up done\.", "compiled"),
+        (r"Available KV cache memory: |Profiling CUDA graph memory: ", "measures its memory"),
+        (r"[A-Z]{3} KV cache size: [\d,]+ tokens", "KV cache made"),
+        (
+            r"Capturing CUDA graphs?(?: shapes)?(?: \([^)]{0,60}\))?: +(?P<percent>\d{1,3})%",
+            "captures CUDA graphs",
+        ),
+        (r"Graph capturing finished in ", "CUDA graphs captured"),
+        (r"init engine \(profile, create kv cache, warmup model\) took ", "engine ready"),
+        (r"Starting vLLM (?:API )?server(?: \d+)? on ", "opens its port"),
+        (r"Waiting for (?:policy )?inference pool to be ready", "waits for inference"),
+        (r"[Ii]nference pool ready", "inference is there"),
+        (r"Loading (?:train(?:ing)?|eval) environments?\b", "waits for the env servers"),
+        (r"Syncing inference to the trainer's startup broadcast", "waits for the trainer's weights"),
+        (r"Still waiting for .{1,80} after \d+s", "waits for its partner"),
+    )
+)
+
+
+def phase_of(lines: Sequence[str]) -> str | None:
+    """What the newest of `lines` (sanitised, oldest first) that tells a phase says: `loads weights 50 %`."""
+    for line in reversed(lines):
+        for regex, words in _PHASES:
+            if found := regex.search(line[:LONGEST_LINE]):
+                percent = found.groupdict().get("percent")
+                return f"{words} {percent} %" if percent else words
+    return None
+
+
+_SAMPLE = re.compile(
+    rb"^vllm:(num_requests_running|num_requests_waiting|generation_tokens_total"
+    rb"|kv_cache_usage_perc|gpu_cache_usage_perc)(?:\{.*\})?[ \t]+([^ \t\r\n]+)",
+    re.MULTILINE,
+)
+"""Whole names only: `_created` series and `num_requests_waiting_by_reason` do not match."""
+_LARGEST = 2.0**53
+"""What is more, or no number at all, is no reading."""
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceActivity:
+    """One reading, all engines of the server together."""
+
+    running: int = 0
+    """Requests in the running batch."""
+    waiting: int = 0
+    """Requests queued."""
+    generated_tokens: int | None = None
+    """Since the server started; falls back to 0 with a new one."""
+    kv_usage_frac: float | None = None
+    """Share of the KV cache in use, 0 to 1, the mean of the engines."""
+
+    @property
+    def requests(self) -> int:
+        """Requests it has not answered yet: rollouts in flight."""
+        return self.running + self.waiting
+
+
+def parse_activity(exposition: bytes) -> InferenceActivity | None:
+    """Pick the few lines that matter out of a Prometheus text; `None` where it has none of them."""
+    values: dict[bytes, list[float]] = {}
+    for name, text in _SAMPLE.findall(exposition):
+        try:
+            value = float(text)
+        except ValueError:
+            continue
+        if abs(value) <= _LARGEST:
+            values.setdefault(name, []).append(value)
+    if not values:
+        return None
+    tokens = values.get(b"generation_tokens_total")
+    usage = values.get(b"kv_cache_usage_perc") or values.get(b"gpu_cache_usage_perc")
+    return InferenceActivity(
+        running=round(sum(values.get(b"num_requests_running", ()))),
+        waiting=round(sum(values.get(b"num_requests_waiting", ()))),
+        generated_tokens=round(sum(tokens)) if tokens else None,
+        kv_usage_frac=sum(usage) / len(usage) if usage else None,
+    )
+
+
+def facts_of(activity: InferenceActivity) -> tuple[str, ...]:
+    """Short texts for the pane's title: `KV 41 %`, `128 run 12 wait`."""
+    load = f"{activity.running} run {activity.waiting} wait"
+    if activity.kv_usage_frac is None:
+        return (load,)
+    return (f"KV {activity.kv_usage_frac * 100:.0f} %", load)
+
+
+_REMEMBERED_PAUSES = 20
+"""The median period is taken of so many."""
+LONGEST_STEP_S = 10.0
+"""More than this between two looks is not counted: nobody watched then."""
+
+
+class WatchClock:
+    """Counts only time in which somebody looked."""
+
+    def __init__(self) -> None:
+        self._time = 0.0
+        self._newest: float | None = None
+
+    def read(self, monotonic_s: float) -> float:
+        """The watched time so far; never goes back."""
+        if self._newest is not None:
+            self._time += min(max(0.0, monotonic_s - self._newest), LONGEST_STEP_S)
+        self._newest = monotonic_s
+        return self._time
+
+
+@dataclass(frozen=True, slots=True)
+class StallRule:
+    """What counts, for one component."""
+
+    silence_s: float
+    """Shortest silence that counts; 0: never stalled."""
+    factor: float
+    """A silence must also be so many times the median period of its sign."""
+    output_suffices: bool = True
+    """Missing output alone is evidence. Not for a service that may just have nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What is seen of a component at one look."""
+
+    pid: int | None = None
+    is_stopped: bool = False
+    """By a signal: state `T` in `/proc`."""
+    log_bytes: int | None = None
+    """Size of its output; `None` where there is none to be seen."""
+    metric_rows: int | None = None
+    """Metric rows of its own so far; `None` where nobody knows which are its own."""
+    metric_step: int = 0
+    """Step of the newest of them."""
+    beat: int | None = None
+    """Changes with every step that it has done; `None` where no file tells."""
+
+
+class Sign:
+    """One kind of sign of life. It exists once it showed; the first look only tells where it stands."""
+
+    def __init__(self) -> None:
+        self.newest: float | None = None
+        """When it last showed; before that, when watching began."""
+        self.has_shown = False
+        self._value: int | None = None
+        self._pauses: deque[float] = deque(maxlen=_REMEMBERED_PAUSES)
+
+    def see(self, value: int, at: float, *, beats: float = 1) -> None:
+        """Its counter reads `value`, which is `beats` periods further where it has changed.
+
+        0: not to be counted as periods. Infinite: nobody knows how many, for it changes at every look.
+        """
+        if value == self._value:
+            return
+        if self._value is not None:
+            if self.has_shown and self.newest is not None and beats > 0:
+                self._pauses.append((at - self.newest) / beats)
+            self.has_shown = True
+        self._value, self.newest = value, at
+
+    @property
+    def period_s(self) -> float | None:
+        """Median of its recent pauses; 0 where they are too short to be seen."""
+        return statistics.median(self._pauses) if self._pauses else None
+
+    def silence_s(self, at: float) -> float:
+        """Since it last showed."""
+        return 0.0 if self.newest is None else at - self.newest
+
+    def is_silent(self, rule: StallRule, at: float) -> bool:
+        """For longer than its own rhythm allows."""
+        return self.silence_s(at) > max(rule.silence_s, rule.factor * (self.period_s or 0.0))
+
+
+class Pulse:
+    """Signs of life of one attempt of one component."""
+
+    def __init__(self, rule: StallRule) -> None:
+        self._rule = rule
+        self._output = Sign()
+        self._rows = Sign()
+        self._beats = Sign()
+        self._step = 0
+        self._looked_at = 0.0
+        self._activity: InferenceActivity | None = None
+        self._answered_at = 0.0
+        self._still_since = 0.0
+        """Since then it has had requests and generated nothing."""
+        self._unanswered_since: float | None = None
+
+    def answered(self, activity: InferenceActivity | None, at: float) -> None:
+        """The server was asked what it is busy with; `None`: no answer.
+
+        Silence counts only once it has answered: an address may be wrong.
+        """
+        if activity is None:
+            if self._activity is not None and self._unanswered_since is None:
+                self._unanswered_since = at
+            return
+        before = self._activity
+        moved = before is None or before.generated_tokens != activity.generated_tokens
+        if moved or not activity.requests or not (before and before.requests):
+            self._still_since = at
+        self._activity, self._answered_at, self._unanswered_since = activity, at, None
+
+    def look(self, signs: Signs, at: float) -> str | None:
+        """Why it counts as stalled, in words; `None` where it does not."""
+        self._take_in(signs, at)
+        if self._rule.silence_s == 0:
+            return None
+        if signs.is_stopped:
+            self._excuse(at)
+            return f"pid {signs.pid} is stopped by a signal; go on with: kill -CONT {signs.pid}"
+        silences = [
+            *self._silent("no metric row", self._rows, at),
+            *self._silent("no step written down", self._beats, at),
+            *self._silent_output(at),
+            *self._silent_server(at),
+        ]
+        if (activity := self._activity) is not None and self._unanswered_since is None:
+            if not activity.requests:
+                return None
+            if activity.running and self._is_still:
+                return self._stillness(activity)
+        if not silences or None in silences:
+            return None
+        return ", ".join(text for text in silences if text)
+
+    def _take_in(self, signs: Signs, at: float) -> None:
+        if signs.log_bytes is not None:
+            grew_before = self._output.newest is not None and self._output.newest == self._looked_at
+            self._output.see(signs.log_bytes, at, beats=math.inf if grew_before else 1)
+        if signs.metric_rows is not None:
+            # a resume repeats steps
+            self._rows.see(signs.metric_rows, at, beats=max(0, signs.metric_step - self._step))
+            self._step = signs.metric_step
+        if signs.beat is not None:
+            self._beats.see(signs.beat, at)
+        self._looked_at = at
+
+    def _excuse(self, at: float) -> None:
+        """What it cannot do while it is stopped is not held against it when it goes on."""
+        for sign in (self._output, self._rows, self._beats):
+            if sign.newest is not None:
+                sign.newest = at
+        self._still_since = self._answered_at = at
+        self._unanswered_since = None
+
+    def _silent(self, what: str, sign: Sign, at: float) -> list[str | None]:
+        if not sign.has_shown:
+            return []
+        return [_told(what, sign, at) if sign.is_silent(self._rule, at) else None]
+
+    def _silent_output(self, at: float) -> list[str | None]:
+        """Never alone where output does not suffice; it counts against a stall in any case."""
+        if self._output.newest is None:
+            return []
+        if not self._output.is_silent(self._rule, at):
+            return [None]
+        alone = not (self._rows.has_shown or self._beats.has_shown) and self._activity is None
+        return [] if alone and not self._rule.output_suffices else [_told("no output", self._output, at)]
+
+    def _silent_server(self, at: float) -> list[str | None]:
+        if self._activity is None:
+            return []
+        if self._unanswered_since is not None:
+            silence_s = at - self._unanswered_since
+            told = f"no answer about its requests for {duration(silence_s)}"
+            return [told if silence_s > self._rule.silence_s else None]
+        return [self._stillness(self._activity) if self._is_still else None]
+
+    @property
+    def _is_still(self) -> bool:
+        """As far as it was asked: a coarse sampling does not lengthen a silence."""
+        return (
+            self._activity is not None
+            and self._activity.generated_tokens is not None
+            and self._answered_at - self._still_since > self._rule.silence_s
+        )
+
+    def _stillness(self, activity: InferenceActivity) -> str:
+        silence = duration(self._answered_at - self._still_since)
+        return f"no token for {silence} while {activity.running} requests run and {activity.waiting} wait"
+
+
+def _told(what: str, sign: Sign, at: float) -> str:
+    usual = f" (usually every {_period(sign.period_s)})" if sign.period_s else ""
+    return f"{what} for {duration(sign.silence_s(at))}{usual}"
+
+
+def _period(seconds: float) -> str:
+    return f"{seconds:.1f}s" if seconds < 10 else duration(seconds)

@@ -1,0 +1,351 @@
+"""Layout and config put together: what exactly to run for a component, on which port, on which GPUs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from rltui.core.config_data import changed_keys, deep_leaves, edited
+from rltui.core.gpu.budget import EngineMemory
+from rltui.core.gpu.devices import GpuChoice
+from rltui.core.gpu.report import GpuDevice
+from rltui.core.knobs import KnobValue
+from rltui.core.layout import PROBES, GpuSourceSpec, Layout, Ready, address_fault
+from rltui.core.template import Missing, TemplateValue, placeholders, render, render_arguments
+from rltui.errors import ConfigError
+from rltui.frameworks.base import (
+    ConfigFiles,
+    Framework,
+    Resolution,
+    RunContext,
+    ServiceCall,
+    standing,
+    values_of,
+)
+from rltui.frameworks.generic import CONFIG
+from rltui.services.checkout import run_prefix
+from rltui.services.config.files import OfFiles
+from rltui.services.gpu.cuda import (
+    BY_BUS,
+    DEVICE_ORDER,
+    VISIBLE_DEVICES,
+    Choose,
+    no_devices,
+    numbered_devices,
+    usable_devices,
+    visible_devices,
+)
+from rltui.services.resolved_configs import read_made
+from rltui.services.runs.experiment_files import ExperimentRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A component's layout entry with every placeholder filled in."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str]
+    """What the layout adds to the user's environment."""
+    ready: Ready | None
+    port: int | None
+    metrics: str | None = None
+    """URL of its Prometheus metrics."""
+    gpus: GpuChoice = ""
+    """Its devices, as far as layout and config say."""
+    gpu_memory: float | None = None
+    """Fraction of each device's memory that must be free before it starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """What the values of one start follow from, besides the config."""
+
+    resume_step: int | None = None
+    run_id: str = ""
+    resolved: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Devices:
+    """What a process started now would see, named in two ways."""
+
+    by_uuid: tuple[str, ...]
+    by_number: tuple[str, ...]
+
+
+class Launcher:
+    """Fills the layout of `record` with the values of a config. Raises `ConfigError` where it cannot."""
+
+    def __init__(
+        self,
+        record: ExperimentRecord,
+        layout: Layout,
+        framework: Framework,
+        *,
+        choose: Choose = no_devices,
+    ) -> None:
+        """`choose` finds the devices of the newest reading."""
+        self._record = record
+        self._layout = layout
+        self._framework = framework
+        self._choose = choose
+        self._engine_memory = OfFiles(framework.engine_memory)
+        self._surroundings = OfFiles(self._run_context)
+        self._filled_in = OfFiles(self._template_values)
+
+    def launch(
+        self,
+        component: str,
+        files: ConfigFiles,
+        *,
+        resume_step: int | None,
+        run_id: str = "",
+        resolved: Mapping[str, str] = MappingProxyType({}),
+    ) -> Launch:
+        """What to run for `component` with the config `files`, and what was made of them for it."""
+        spec = self._layout[component]
+        start = _Start(resume_step, run_id, tuple(sorted(resolved.items())))
+        values = self._values(files, start)
+        where = self._where(component)
+        port = render(spec.port, values, where=where)
+        return Launch(
+            argv=render_arguments(spec.command, values, where=where),
+            cwd=render(spec.cwd, values, where=where),
+            env=self._environment(component, files, start),
+            ready=_filled(spec.ready, values, where) if spec.ready is not None else None,
+            port=_port_number(port, where) if port else None,
+            metrics=_address("metrics", render(spec.metrics, values, where=where), where) or None,
+            gpus=self.gpus(component, files),
+            gpu_memory=self._gpu_memory(component, files),
+        )
+
+    def resolutions(
+        self, component: str, files: ConfigFiles, *, resume_step: int | None, run_id: str
+    ) -> Sequence[Resolution]:
+        """What must be made of the config before `component` can be launched."""
+        spec = self._layout[component]
+        names = placeholders((*spec.command, *spec.env.values(), spec.cwd))
+        wanted = [name.removeprefix(CONFIG) for name in names if name.startswith(CONFIG)]
+        context = self._context(files, _Start(resume_step, run_id))
+        return [each for each in self._framework.resolutions(files, context) if each.makes(wanted)]
+
+    def passed(
+        self, component: str, files: ConfigFiles, *, resume_step: int | None, run_id: str
+    ) -> Mapping[str, Mapping[str, KnobValue]]:
+        """Role → dotted key → value that `component` gets in place of what `files` say; `None`: without it.
+
+        By options on its command line, or in the copies of the config that are made for it.
+        """
+        context = self._context(files, _Start(resume_step, run_id))
+        found: dict[str, dict[str, KnobValue]] = {}
+        for name in placeholders(self._layout[component].command):
+            for role, values in self._framework.passed(name, files, context).items():
+                found.setdefault(role, {}).update(values)
+        wanted = self.resolutions(component, files, resume_step=resume_step, run_id=run_id)
+        places = [each for each in self._framework.resolutions(files, context) if "launcher" in each.outputs]
+        for resolution in (*wanted, *(places if wanted else ())):  # only the launcher's has the real folders
+            for role, values in resolution.edits.items():
+                found.setdefault(role, {}).update(values)
+        return {role: self._differing(role, values, files) for role, values in found.items() if role in files}
+
+    def _differing(
+        self, role: str, values: Mapping[str, KnobValue], files: ConfigFiles
+    ) -> Mapping[str, KnobValue]:
+        """Without what is as the file or the default says, if with a whole path."""
+        knobs = {knob.key: knob for knob in self._framework.knobs(files) if knob.file == role}
+        known = values_of(knobs.values(), files, self._framework)
+        data = files[role].data
+        real = {key: value for key, value in values.items() if "{scratch}" not in str(value)}
+        changes = changed_keys(deep_leaves(data), deep_leaves(edited(data, real)))
+        differing = {}
+        for key, (held, value) in changes.items():
+            meant = known[knobs[key].name] if held is None and key in knobs else held
+            if meant is None and key == "output_dir":
+                meant = self._framework.output_dir(files)
+            if isinstance(value, str) and isinstance(meant, str) and value.startswith("/"):
+                meant = os.path.normpath(Path(self._record.workspace) / meant)
+            if meant != value:
+                differing[key] = value
+        return differing
+
+    def service_calls(self, files: ConfigFiles, *, resume_step: int | None) -> Sequence[ServiceCall]:
+        """What living services must be told before jobs start against them."""
+        return self._framework.service_calls(files, self._context(files, _Start(resume_step)))
+
+    def run_prefix(self, files: ConfigFiles) -> tuple[str, ...] | Missing:
+        """What goes before the framework's own programs."""
+        return self._context(files, _Start()).run
+
+    def port(self, component: str, files: ConfigFiles) -> int | None:
+        """The TCP port that `component` will listen on."""
+        text = self._one(component, self._layout[component].port, files)
+        return _port_number(text, self._where(component)) if text else None
+
+    def gpus(self, component: str, files: ConfigFiles) -> GpuChoice:
+        """The devices it is given: what the layout's `gpus` says, else its `CUDA_VISIBLE_DEVICES`."""
+        spec = self._layout[component]
+        if text := self._one(component, spec.gpus, files):
+            return text
+        return self._environment(component, files, _Start()).get(VISIBLE_DEVICES, "")
+
+    def devices(self, component: str, files: ConfigFiles) -> tuple[GpuDevice, ...]:
+        """Those of the devices of this machine, as last read, in the component's own order."""
+        return tuple(self._choose(self.gpus(component, files)))
+
+    def engine(self, component: str, files: ConfigFiles) -> EngineMemory | None:
+        """What it does with their memory, where it is an inference engine."""
+        named = self._engine_memory(files)
+        fraction = self._gpu_memory(component, files)
+        if named is not None and named.component == component:
+            return named if fraction is None else replace(named, utilization=fraction)
+        return None if fraction is None else EngineMemory(component, fraction)
+
+    def gpu_sources(self, files: ConfigFiles) -> tuple[GpuSourceSpec, ...]:
+        """The commands that read other machines' GPUs."""
+        values = self._values(files, _Start())
+        return tuple(
+            source.model_copy(update={"command": self._source_command(source, values)})
+            for source in self._layout.gpu_source
+        )
+
+    def creates(self, component: str, files: ConfigFiles) -> Path | None:
+        """What this job makes, `None` for any other component."""
+        text = self._layout[component].creates
+        if not text:
+            return None
+        return Path(self._record.workspace) / self._one(component, text, files)
+
+    def _source_command(self, source: GpuSourceSpec, values: Mapping[str, TemplateValue]) -> tuple[str, ...]:
+        where = f"{self._record.layout_file}: gpu_source {source.name!r}"
+        return render_arguments(source.command, values, where=where)
+
+    def _gpu_memory(self, component: str, files: ConfigFiles) -> float | None:
+        text = self._one(component, self._layout[component].gpu_memory, files)
+        return _fraction(text, self._where(component))
+
+    def _environment(self, component: str, files: ConfigFiles, start: _Start) -> dict[str, str]:
+        """What framework and layout add, the layout last. Devices are counted as NVML counts them."""
+        where, values = self._where(component), self._values(files, start)
+        added = {
+            **self._framework.environment(component, files, self._context(files, start)),
+            **{key: render(value, values, where=where) for key, value in self._layout[component].env.items()},
+        }
+        if (order := added.setdefault(DEVICE_ORDER, BY_BUS)) != BY_BUS:
+            raise ConfigError(
+                f"{where}: env sets {DEVICE_ORDER} to {order!r}",
+                hint=f"leave it out: rltui counts GPUs as nvidia-smi does, in the order {BY_BUS}",
+            )
+        return added
+
+    def _one(self, component: str, text: str, files: ConfigFiles) -> str:
+        return render(text, self._values(files, _Start()), where=self._where(component)) if text else ""
+
+    def _values(self, files: ConfigFiles, start: _Start) -> Mapping[str, TemplateValue]:
+        return self._filled_in(files, start, self._seen())
+
+    def _context(self, files: ConfigFiles, start: _Start) -> RunContext:
+        return self._surroundings(files, start, self._seen())
+
+    def _seen(self) -> _Devices:
+        return _Devices(visible_devices(self._choose, os.environ), numbered_devices(self._choose, os.environ))
+
+    def _template_values(
+        self, files: ConfigFiles, start: _Start, seen: _Devices
+    ) -> Mapping[str, TemplateValue]:
+        return self._framework.template_values(files, self._surroundings(files, start, seen))
+
+    def _run_context(self, files: ConfigFiles, start: _Start, seen: _Devices) -> RunContext:
+        workspace = Path(self._record.workspace)
+        checkout = self._framework.checkout
+        config_files = [Path(name) for name in self._record.config_files]
+        return RunContext(
+            workspace=self._record.workspace,
+            output_dir=self._record.output_dir,
+            run_dir=self._record.run_dir,
+            name=self._record.name,
+            python=sys.executable,
+            run=run_prefix(checkout, workspace=workspace, config_files=config_files) if checkout else (),
+            run_id=start.run_id,
+            resolved=dict(start.resolved),
+            made={name: _made(Path(path)) for name, path in start.resolved},
+            resume_step=start.resume_step,
+            overrides=standing(self._framework.ports(files), self._record.overrides, self._record.overridden),
+            cuda_devices=usable_devices(seen.by_uuid, python=sys.executable),
+            devices=seen.by_number,
+        )
+
+    def _where(self, component: str) -> str:
+        return f"{self._record.layout_file}: component {component!r}"
+
+
+def _filled(ready: Ready, values: Mapping[str, TemplateValue], where: str) -> Ready:
+    """The probe with its placeholders filled, of several the first that they do not leave empty.
+
+    A log pattern is a regular expression and stays as it is.
+    """
+    texts = {name: text for name in PROBES if (text := getattr(ready, name)) is not None}
+    filled = {
+        name: text if name == "log" else render(text, values, where=where) for name, text in texts.items()
+    }
+    meant = next((name for name, text in filled.items() if text), next(iter(filled)))
+    return ready.model_copy(
+        update={
+            **dict.fromkeys(PROBES),
+            meant: filled[meant] if meant == "log" else _address(f"ready.{meant}", filled[meant], where),
+        }
+    )
+
+
+def _address(key: str, text: str, where: str) -> str:
+    """`text` as it is.
+
+    Raises:
+        ConfigError: If it is to be an address, and is none.
+    """
+    name = key.rpartition(".")[2]
+    if text and name != "file" and (fault := address_fault(name, text)):
+        raise ConfigError(f"{where}: {key.removesuffix(name)}{fault}")
+    return text
+
+
+def _made(path: Path) -> Mapping[str, Any]:
+    """What a file holds that was just made for a component.
+
+    Raises:
+        ConfigError: If it is gone or damaged.
+    """
+    try:
+        held = read_made(path)
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}", hint="start the component again") from error
+    return held if isinstance(held, Mapping) else {}
+
+
+def _fraction(text: str, where: str) -> float | None:
+    """A part of a device's memory from a filled-in layout value, `None` where it is empty."""
+    if not text:
+        return None
+    try:
+        fraction = float(text)
+    except ValueError:
+        fraction = -1.0
+    if 0 <= fraction <= 1:
+        return fraction
+    raise ConfigError(f"{where}: gpu_memory is {text!r}", hint="use a fraction between 0 and 1, such as 0.9")
+
+
+def _port_number(text: str, where: str) -> int:
+    """A port from a filled-in layout value.
+
+    Raises:
+        ConfigError: if it is none.
+    """
+    if text.isdigit() and 0 < int(text) < 65536:
+        return int(text)
+    raise ConfigError(f"{where}: port is {text!r}, which is no port number", hint="use 1 to 65535")

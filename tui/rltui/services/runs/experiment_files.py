@@ -1,0 +1,259 @@
+"""What rltui keeps of an experiment in `<output_dir>/.rltui/`, and the user's list of experiments."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from rltui import paths
+from rltui.errors import ConfigError, ConflictError
+from rltui.services.own_files import make_folder, read_own, why_folder_is_foreign, write_atomically
+
+NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")
+_ATTEMPT = re.compile(r"attempt-(\d{1,9})")
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentRecord:
+    """What makes an experiment. All paths are absolute."""
+
+    name: str
+    output_dir: str
+    workspace: str
+    config_files: tuple[str, ...]
+    layout_file: str
+    framework: str
+    created_at: float
+    overrides: Mapping[str, int | str] = field(default_factory=dict)
+    """By knob name: what rltui chose because the config's value cannot be used, such as a busy port."""
+    overridden: Mapping[str, int | str] = field(default_factory=dict)
+    """By knob name: what the config said then. Once it says something else, the config counts again."""
+    run_dir: str = ""
+    """The folder that the framework writes the run into. Left out: the output folder."""
+    instances: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What `each` in the layout means for this experiment, as its framework said when it was created."""
+    forced: bool = False
+    """No rule of ours refuses its config: what we know against it are warnings."""
+    observed: bool = False
+    """Somebody else runs it: only its files are looked at, and nothing can be started or stopped."""
+
+    def __post_init__(self) -> None:
+        if not self.run_dir:
+            object.__setattr__(self, "run_dir", self.output_dir)
+
+    @property
+    def tag(self) -> str:
+        """What its processes carry as `RLTUI_EXPERIMENT`: unlike the name, never used twice on a box."""
+        return f"{self.name}@{self.output_dir}"
+
+
+class ControlFolder:
+    """`<output_dir>/.rltui`: record, journal, attempts."""
+
+    def __init__(self, output_dir: Path) -> None:
+        self.path = output_dir / paths.STATE_FOLDER
+        self.record_file = self.path / "experiment.toml"
+        self.journal_file = self.path / "journal.jsonl"
+        self.intent_file = self.path / "intent.json"
+        self.archive = self.path / "archive"
+        """What restarts moved aside: never removed by rltui, since checkpoints may be among it."""
+        self.run_id_file = self.path / "run_id"
+        """Names the run, from its beginning on over all resumes."""
+        self.lock_file = self.path / "supervisor.lock"
+        self.socket_file = self.path / "supervisor.socket"
+        """Holds the path of the supervisor's socket."""
+        self.supervisor_log = self.path / "supervisor.log"
+
+    def attempts(self, component: str) -> list[int]:
+        """Numbers of its attempts, ascending."""
+        folder = self.component_dir(component)
+        if not folder.is_dir():
+            return []
+        return sorted(
+            int(match[1]) for entry in folder.iterdir() if (match := _ATTEMPT.fullmatch(entry.name))
+        )
+
+    def component_dir(self, component: str) -> Path:
+        """Folder of all its starts."""
+        return self.path / "components" / component
+
+    def attempt_dir(self, component: str, attempt: int) -> Path:
+        """Folder of one start."""
+        return self.component_dir(component) / f"attempt-{attempt}"
+
+    def newest_attempts(self) -> list[Path]:
+        """Folder of the newest attempt of each component that was ever started."""
+        folder = self.path / "components"
+        names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+        return [self.attempt_dir(name, numbers[-1]) for name in names if (numbers := self.attempts(name))]
+
+    def log_file(self, component: str, attempt: int) -> Path:
+        """What one start printed, stdout and stderr."""
+        return self.attempt_dir(component, attempt) / "output.log"
+
+    def new_attempt(self, component: str) -> int:
+        """Make the folder of the next attempt and return its number, counted from 1.
+
+        Raises:
+            RltuiError: if the folder cannot be made.
+        """
+        number = (self.attempts(component) or [0])[-1] + 1
+        make_folder(self.attempt_dir(component, number))
+        return number
+
+    def write_record(self, record: ExperimentRecord) -> None:
+        """Write `experiment.toml` and put the experiment on the user's list, with a copy of it.
+
+        Raises:
+            RltuiError: if a folder or file cannot be written.
+            ConflictError: if what lies there is not the user's own.
+        """
+        import tomlkit  # takes 30 ms, which `status` need not pay
+
+        content = tomlkit.dumps(asdict(record)).encode()
+        self.make()
+        if self.record_file.is_dir() and not self.record_file.is_symlink():
+            _make_way(self.record_file)
+        write_atomically(self.record_file, content)
+        listed = list_dir() / record.name
+        make_folder(listed.parent)
+        write_atomically(listed, content)
+
+    def make(self) -> None:
+        """Make the folder, for the user alone.
+
+        Raises:
+            RltuiError: if it cannot be made.
+            ConflictError: if what lies there is not the user's own.
+        """
+        self.refuse_foreign()
+        make_folder(self.path.parent)
+        make_folder(self.path, mode=0o700)
+        self.refuse_foreign()
+        with contextlib.suppress(
+            OSError
+        ):  # older versions let others look in; some file systems have no modes
+            self.path.chmod(0o700)
+
+    def refuse_foreign(self) -> None:
+        """Before anything in it is believed, written or run.
+
+        Raises:
+            ConflictError: if the folder is a link, another user's, or one that others may write to.
+        """
+        if reason := why_folder_is_foreign(self.path):
+            raise ConflictError(
+                f"{self.path} is not trusted: {reason}",
+                hint="choose another folder with -o OUTPUT_DIR; "
+                f"if all in it is yours: chmod -R go-w {self.path}",
+            )
+
+    def read_record(self) -> ExperimentRecord | None:
+        """The record, `None` where there is none. Keys that a newer version wrote are passed over.
+
+        Raises:
+            ConfigError: if it is damaged or cannot be read.
+            ConflictError: if the folder is not the user's own.
+        """
+        self.refuse_foreign()
+        try:
+            return _record(read_own(self.record_file))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise ConfigError(
+                f"cannot read {self.record_file}: {error.strerror}", hint="whose folder is it?"
+            ) from error
+        except ValueError as error:
+            raise ConfigError(
+                f"{self.record_file} is damaged: {error}", hint="remove it and run `up` again"
+            ) from error
+
+
+def copy_on_list(content: bytes) -> ExperimentRecord | None:
+    """The record in an entry of the list; `None` for an older version's, which is the folder's path."""
+    if content.startswith(b"/"):
+        return None
+    return _record(content)
+
+
+def _record(content: bytes) -> ExperimentRecord:
+    """Raises ValueError, saying what is wrong, where it is not one."""
+    try:
+        data = tomllib.loads(content.decode())
+    except RecursionError:
+        raise ValueError("its values are nested too deeply") from None
+    missing = [item.name for item in fields(ExperimentRecord) if item.name in _REQUIRED - data.keys()]
+    if missing:
+        raise ValueError(f"it lacks {', '.join(missing)}")
+    for key, (kind, word) in _KINDS.items():
+        if key in data and not kind(data[key]):
+            raise ValueError(f"{key} is {data[key]!r}, not {word}")
+    known: dict[str, Any] = {key: value for key, value in data.items() if key in _KINDS}
+    known["config_files"] = tuple(known["config_files"])
+    known["instances"] = {key: tuple(names) for key, names in known.get("instances", {}).items()}
+    return ExperimentRecord(**known)
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _is_options(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(item, int | str) for item in value.values())
+
+
+def _is_instances(value: object) -> bool:
+    return isinstance(value, dict) and all(map(_is_texts, value.values()))
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, str) and value.startswith("/") and "\0" not in value
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and abs(value) < 1e12  # a time; NaN is not below anything
+
+
+_KINDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "name": (lambda value: isinstance(value, str) and bool(NAME_PATTERN.fullmatch(value)), "a name"),
+    "output_dir": (_is_path, "an absolute path"),
+    "workspace": (_is_path, "an absolute path"),
+    "config_files": (_is_texts, "a list of texts"),
+    "layout_file": (_is_text, "a text"),
+    "framework": (_is_text, "a text"),
+    "created_at": (_is_number, "a time"),
+    "overrides": (_is_options, "a table of numbers and texts"),
+    "overridden": (_is_options, "a table of numbers and texts"),
+    "run_dir": (_is_text, "a text"),
+    "instances": (_is_instances, "a table of lists of texts"),
+    "observed": (lambda value: isinstance(value, bool), "true or false"),
+}
+"""By key of a record: what its value must be, and that in words."""
+_REQUIRED = frozenset(list(_KINDS)[:7])
+
+
+def same_folder(one: str, other: str) -> bool:
+    """Whether two paths lead to one folder, through links too. It need not exist."""
+    return Path(one).resolve() == Path(other).resolve()
+
+
+def _make_way(folder: Path) -> None:
+    """Move a folder aside that lies where a file belongs, and cannot be replaced by one."""
+    with contextlib.suppress(OSError):  # the write that follows says why
+        folder.rename(folder.with_name(f"{folder.name}.{time.time_ns()}"))
+
+
+def list_dir() -> Path:
+    """The user's list: a file for each experiment, named like it, with a copy of its record."""
+    return paths.state_dir() / "experiments"

@@ -1,0 +1,245 @@
+"""A run's folder: is it used, what can be resumed, what must be moved aside. Nothing is deleted."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rltui.core.api import Request
+from rltui.core.config_data import value_at
+from rltui.core.config_report import Problem
+from rltui.errors import ConfigError, RltuiError
+from rltui.frameworks.base import ConfigFiles, Framework, RunFiles
+from rltui.services.config.files import load_snapshot
+from rltui.services.runs.experiment_files import ControlFolder
+
+_STEP = re.compile(r"step_(0|[1-9]\d{0,14})")
+"""The whole name of a folder that a framework makes: `best_step_400` and `step_0400` are a person's."""
+
+
+class RunFolder:
+    """The folder `path` of a framework that lays its files out as `files` says.
+
+    rltui's own folder is in `output_dir`, by default in the same.
+    """
+
+    def __init__(self, path: Path, files: RunFiles, output_dir: Path | None = None) -> None:
+        self.path = path
+        self._files = files
+        self.archive = ControlFolder(path if output_dir is None else output_dir).archive
+
+    @property
+    def metrics(self) -> tuple[Path, ...]:
+        """Where the metrics may be: the first file that exists counts."""
+        return tuple(self.path / place for place in self._files.metrics)
+
+    def beat(self, component: str) -> int | None:
+        """Changes with every step that the component has done; `None` where no file tells."""
+        try:
+            return (self.path / self._files.beats[component]).stat().st_mtime_ns
+        except (KeyError, OSError):
+            return None
+
+    def artifacts(self) -> list[str]:
+        """Names of what an earlier run left here; folders without any file are nothing."""
+        return [name for name in self._files.artifacts if _holds_files(self.path / name)]
+
+    def checkpoints(self) -> list[int]:
+        """Steps of the complete checkpoints, ascending."""
+        return sorted(self.checkpoint_folders())
+
+    def checkpoint_folders(self) -> dict[int, Path]:
+        """Step → folder of the complete checkpoints, in no order."""
+        folder = self.path / self._files.checkpoints
+        return {step: entry for step, entry in _steps(folder) if self._is_complete(step, entry)}
+
+    def _is_complete(self, step: int, entry: Path) -> bool:
+        parts = (self.path / part.format(step=step) for part in self._files.checkpoint_parts)
+        return (entry / self._files.checkpoint_marker).exists() and all(part.exists() for part in parts)
+
+    def latest_checkpoint(self) -> int | None:
+        """Step of the newest complete checkpoint."""
+        return max(self.checkpoints(), default=None)
+
+    def move_stale_aside(self, resume_step: int | None) -> Path | None:
+        """Before a start: move files that the resumed processes must not see.
+
+        Resuming: `step_<N>` entries beyond the step, or all of them, in the folders that the framework names.
+        From the beginning: everything an earlier run left. What a person laid beside the `step_<N>` folders
+        stays. Returns the folder they went to, or `None` where there was nothing.
+
+        Raises:
+            RltuiError: if they cannot be moved.
+        """
+        if resume_step is None:
+            stale = [entry for name in self.artifacts() for entry in self._left_in(name)]
+        else:
+            files, last_done = self._files, resume_step - 1 + self._files.first_step
+            kept = {
+                **dict.fromkeys(files.stale_after_resume, resume_step),
+                **dict.fromkeys(files.stale_batches, last_done),
+                **dict.fromkeys(files.stale_always, -1),
+            }
+            stale = [
+                entry
+                for name, last in kept.items()
+                for step, entry in _steps(self.path / name)
+                if step > last
+            ]
+        if not stale:
+            return None
+        aside = self._new_archive()
+        for entry in stale:
+            target = aside / entry.relative_to(self.path)
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                entry.rename(target)
+            except OSError as error:
+                raise RltuiError(f"cannot move {entry} aside: {error.strerror}") from error
+        return aside
+
+    def _left_in(self, name: str) -> list[Path]:
+        """An artifact as a whole, or only its steps where a person keeps something beside them."""
+        artifact = self.path / name
+        if name not in (self._files.checkpoints, *self._files.stale_after_resume) or not artifact.is_dir():
+            return [artifact]
+        steps = [entry for _, entry in _steps(artifact)]
+        return steps if len(steps) < len(list(artifact.iterdir())) else [artifact]
+
+    def _new_archive(self) -> Path:
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        for number in range(1, 1000):
+            candidate = self.archive / (stamp if number == 1 else f"{stamp}-{number}")
+            if not candidate.exists():
+                return candidate
+        raise RltuiError(f"too many archived runs in {self.archive}", hint="remove the ones you do not need")
+
+
+def next_free(path: Path) -> Path:
+    """`path` with the smallest number from 2 on that does not exist: `outputs/reverse-text-2`."""
+    number = 2
+    while (candidate := path.with_name(f"{path.name}-{number}")).exists():
+        number += 1
+    return candidate
+
+
+def _holds_files(path: Path) -> bool:
+    return any(files for _, _, files in os.walk(path)) if path.is_dir() else path.exists()
+
+
+def _steps(folder: Path) -> Iterator[tuple[int, Path]]:
+    if not folder.is_dir():
+        return
+    for entry in folder.iterdir():
+        if (match := _STEP.fullmatch(entry.name)) and entry.is_dir():
+            yield int(match[1]), entry
+
+
+_NAMED = 12
+"""Of many checkpoints, so many are named: those nearest to the one that is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResumePoint:
+    """What the jobs of the run continue from."""
+
+    step: int | None
+    """A complete checkpoint; `None`: the beginning."""
+    asked: int | None = None
+    """The step that somebody asked for, 0 for the beginning; `None`: the newest will do."""
+    because: str = ""
+    """Who asks, where that is the config."""
+    problem: Problem | None = None
+    """Why what was asked for cannot be had; `step` is then meaningless."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    step: int
+    key: str = ""
+    """Of the config, with the file that holds it; empty: a person said so on the command line or screen."""
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ResumePoints:
+    """Of the experiment in `control`, whose run lies in `folder` and is written by `run_jobs`."""
+
+    framework: Framework
+    control: ControlFolder
+    folder: RunFolder
+    run_jobs: Collection[str]
+
+    def of(
+        self,
+        request: Request,
+        files: ConfigFiles,
+        *,
+        edited: Mapping[str, Collection[str]] | None = None,
+    ) -> ResumePoint:
+        """Where `request` continues with the config `files`. `edited`: role → keys that it sets there.
+
+        A step in the config counts once: when it is edited, or is not the one that the run was last started
+        with. A later start takes the newest checkpoint again, or the run would never get beyond it.
+        """
+        asked = self._asked(request, files, edited or {})
+        there = self.folder.checkpoints()
+        if asked is None:
+            return ResumePoint(there[-1] if there and request.resume == "latest" else None)
+        because = f"{asked.key} = {asked.step} asks for that checkpoint" if asked.key else ""
+        if asked.step in there or asked.step == 0:
+            return ResumePoint(asked.step if asked.step in there else None, asked.step, because)
+        return ResumePoint(None, asked.step, because, self._missing(asked, there))
+
+    def _asked(
+        self, request: Request, files: ConfigFiles, edited: Mapping[str, Collection[str]]
+    ) -> _Asked | None:
+        if request.resume_step is not None:
+            return _Asked(request.resume_step)
+        named = _named(self.framework, files)
+        if named is None or request.resume == "scratch":
+            return None
+        role, key, step = named
+        if key in edited.get(role, ()) or step not in self._started_with():
+            return _Asked(step, key, files[role].path)
+        return None
+
+    def _started_with(self) -> list[int]:
+        """What the config named when each job of the run was last started."""
+        folders = [folder for folder in self.control.newest_attempts() if folder.parent.name in self.run_jobs]
+        steps = []
+        for folder in folders:
+            try:
+                named = _named(self.framework, load_snapshot(folder / "config", self.framework))
+            except ConfigError:  # damaged since: it tells nothing
+                continue
+            steps.extend([named[2]] if named is not None else [])
+        return steps
+
+    def _missing(self, asked: _Asked, there: Sequence[int]) -> Problem:
+        nearest = sorted(sorted(there, key=lambda step: abs(step - asked.step))[:_NAMED])
+        names = ", ".join(map(str, nearest)) or "none"
+        more = f" and {len(there) - len(nearest)} others" if len(there) > len(nearest) else ""
+        what = f"{asked.key} = {asked.step}" if asked.key else f"checkpoint {asked.step}"
+        return Problem(
+            key=asked.key or None,
+            file=asked.file or None,
+            message=f"{what}: {self.folder.path} has no complete checkpoint of that step; "
+            f"it has: {names}{more}",
+        )
+
+
+def _named(framework: Framework, files: ConfigFiles) -> tuple[str, str, int] | None:
+    """Role, key and step of the checkpoint of this run that a config names; below 0 means the newest."""
+    for role, file in files.items():
+        if any(value_at(file.data, key) is not None for key in framework.resume_elsewhere):
+            return None
+        for key in framework.resume_keys:
+            step = value_at(file.data, key)
+            if isinstance(step, int) and not isinstance(step, bool) and step >= 0:
+                return role, key, step
+    return None

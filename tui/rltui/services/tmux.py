@@ -1,0 +1,464 @@
+"""The private tmux server that keeps supervisor and shims alive when a connection drops.
+
+One server per user (`tmux -L NAME -f /dev/null`), one session per experiment, window 0 the supervisor, one
+window per component. The user's own tmux server, options and environment are never touched.
+
+Every call blocks for about 2 ms on a tmux client: call from one executor thread, not from the event loop.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import logging
+import os
+import re
+import signal
+import socket
+import struct
+import textwrap
+import time
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import libtmux
+from libtmux.common import get_version, get_version_str, has_lt_version
+from libtmux.exc import LibTmuxException, TmuxCommandNotFound
+
+from rltui.core.lines import plain_text
+from rltui.errors import ConflictError, RltuiError
+from rltui.services import outside, processes
+from rltui.services.outside import OUTER_VARIABLES
+
+_CALL_BACK_S = 2.0
+"""For a server to make its socket anew."""
+_UCRED = struct.Struct("3i")
+"""`struct ucred` of unix(7): pid, uid, gid."""
+_MINIMUM_VERSION = "3.2"
+"""First with `new-window -e`, `list-panes -f` and exact `=` targets as used here."""
+SUPERVISOR_WINDOW = "supervisor"
+_INSTALL_HINT = (
+    "Install it with `apt install tmux`, `dnf install tmux` or `conda install -c conda-forge tmux`."
+)
+
+SERVER_OPTIONS: tuple[tuple[str, ...], ...] = (
+    ("-s", "set-clipboard", "off"),  # a log line with OSC 52 must not reach the clipboard
+    ("-g", "destroy-unattached", "off"),
+    ("-g", "detach-on-destroy", "on"),
+    ("-g", "history-limit", "5000"),
+    ("-g", "update-environment", ""),
+    ("-g", "status-left", ""),
+    ("-g", "status-right", " #{session_name} · q leaves, nothing stops "),
+    ("-g", "status-right-length", "80"),
+    ("-wg", "allow-rename", "off"),
+    ("-wg", "automatic-rename", "off"),
+    ("-wg", "remain-on-exit", "on"),
+)
+"""Set before every new session, on the private server only."""
+
+_SERVER_KEYS: tuple[tuple[str, ...], ...] = (
+    ("-n", "q", "detach-client"),
+    (
+        *("-n", "C-c", "display-message", "-d", "5000"),
+        "ctrl+c stops nothing here: rltui stop #{window_name} does; q leaves",
+    ),
+)
+"""Set with the options. No pane here reads keys, and the prefix is taken by a tmux of the person's own around
+this one."""
+
+_SERVER_VARIABLES = frozenset(
+    {
+        "HOME",
+        "LANG",
+        "LC_ALL",
+        "LC_CTYPE",
+        "LOGNAME",
+        "PATH",
+        "SHELL",
+        "TERM",
+        "TMPDIR",
+        "TMUX_TMPDIR",
+        "USER",
+    }
+)
+"""All that the server itself inherits: what it starts with reaches every later session, so a GPU list or a
+component's tag from the shell of the first start must not be among it."""
+
+
+class TmuxWindow(NamedTuple):
+    """A window as tmux sees it."""
+
+    id: str
+    """Unique on the server, such as `@3`."""
+    name: str
+    pane_pid: int
+    """What tmux started: the supervisor or a shim."""
+    dead: bool
+    """It ended and the window was kept. Tells nothing about the exit code: tmux 3.3a often has none."""
+
+
+class TmuxHost:
+    """The experiments' terminals. Not thread-safe; any number of hosts may share a server.
+
+    Every method raises `RltuiError`, naming the tmux command, when tmux refuses.
+    """
+
+    def __init__(self, socket_name: str) -> None:
+        self.socket_name = socket_name
+        self._server = libtmux.Server(socket_name=socket_name, config_file="/dev/null")
+        folder = os.environ.get("TMUX_TMPDIR", "/tmp")  # noqa: S108  (where tmux itself puts it)
+        self._socket_path = Path(folder) / f"tmux-{os.getuid()}" / socket_name
+
+    def check(self) -> None:
+        """Raises `RltuiError` where tmux is missing or too old."""
+        get_version.cache_clear()
+        get_version_str.cache_clear()
+        try:
+            too_old = has_lt_version(_MINIMUM_VERSION)
+        except TmuxCommandNotFound:
+            raise RltuiError("tmux is not installed", hint=_INSTALL_HINT) from None
+        except LibTmuxException as error:
+            raise RltuiError(
+                "tmux does not tell its version", details=[str(error)], hint=_INSTALL_HINT
+            ) from None
+        if too_old:
+            raise RltuiError(
+                f"tmux {get_version_str()} is too old, {_MINIMUM_VERSION} or newer is needed",
+                hint=_INSTALL_HINT,
+            )
+
+    def call_back(self) -> None:
+        """Have the server that this process runs in listen again, where its socket was deleted (tmux(1))."""
+        place, _, rest = os.environ.get("TMUX", "").partition(",")
+        pid = rest.partition(",")[0]
+        if Path(place) != self._socket_path or self._socket_path.exists() or pid != str(os.getppid()):
+            return
+        with suppress(OSError):  # where the folder cannot be made, the server cannot listen there either
+            self._socket_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.kill(int(pid), signal.SIGUSR1)
+        deadline = time.monotonic() + _CALL_BACK_S
+        while not self._socket_path.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    def start_supervisor(
+        self, session: str, argv: Sequence[str], *, cwd: str, env: Mapping[str, str]
+    ) -> TmuxWindow:
+        """Create the session with window 0 running `argv`.
+
+        This process's environment plus `env` becomes the session's, for later windows too. It travels over
+        tmux's socket (`update-environment`), not as `-e` arguments, which everyone can read in `ps`.
+
+        Raises:
+            ConflictError: The session exists.
+        """
+        if self.has_session(session):
+            raise ConflictError(f"tmux session {session!r} exists already")
+        closing = ("set-option", "-w", "-t", f"={session}:0", "remain-on-exit", "off")
+        return self._new_session(session, SUPERVISOR_WINDOW, argv, cwd=cwd, env=env, then=(closing,))
+
+    def start_window(self, session: str, window: str, argv: Sequence[str], *, cwd: str) -> TmuxWindow:
+        """Run `argv`, without a shell, in a new window that stays when it ends; replaces dead namesakes.
+
+        Where the session is gone (somebody ended the tmux server), it is made anew with this process's
+        environment, which is that of the first one where the supervisor calls.
+
+        Raises:
+            ConflictError: A living window has that name.
+        """
+        if not self.has_session(session):
+            return self._new_session(session, window, argv, cwd=cwd, env={}, then=())
+        namesakes = [other for other in self.list_windows(session) if other.name == window]
+        if any(not other.dead for other in namesakes):
+            raise ConflictError(f"tmux window {window!r} of session {session!r} is still running")
+        place = (
+            "-t",
+            f"={session}:",
+            "-n",
+            _literal(window),
+            "-c",
+            _literal(cwd),
+            "-P",
+            "-F",
+            _WINDOW_FORMAT,
+        )
+        replaced = [("kill-window", "-t", other.id) for other in namesakes]
+        lines = self._run(("new-window", "-d", *place, "--", *_executed(argv)), *replaced)
+        return _parse_window(lines[0])
+
+    def list_windows(self, session: str) -> tuple[TmuxWindow, ...]:
+        """In the order they were made; empty where the session or the server does not exist."""
+        lines = self._ask("list-panes", "-a", "-F", f"#{{session_name}} {_WINDOW_FORMAT}")
+        return tuple(
+            _parse_window(line.removeprefix(f"{session} "))
+            for line in lines
+            if line.startswith(f"{session} ")
+        )
+
+    def list_sessions(self) -> tuple[str, ...]:
+        """Names of all sessions; empty where no server runs."""
+        return tuple(self._ask("list-sessions", "-F", "#{session_name}"))
+
+    def has_session(self, session: str) -> bool:
+        return session in self.list_sessions()
+
+    def kill_session(self, session: str) -> None:
+        """End the session's windows. Its processes get SIGHUP, which shims ignore: end those first."""
+        if self.has_session(session):
+            self._run(("kill-session", "-t", f"={session}"))
+
+    def attach_argv(self, session: str, window: str, *, readonly: bool = False) -> list[str]:
+        """Command that shows the window in this terminal, also from within another tmux.
+
+        `readonly`: keys are not passed on, and of tmux's own only those that detach or scroll work.
+
+        Raises:
+            RltuiError: There is no such window.
+        """
+        for candidate in self.list_windows(session):
+            if candidate.name == window:
+                target = ["-t", f"={session}:{candidate.id}", *(["-r"] if readonly else [])]
+                tmux = ["tmux", "-L", self.socket_name, "-f", "/dev/null", "attach-session", *target]
+                return ["env", "-u", "TMUX", *tmux]
+        raise RltuiError(
+            f"tmux session {session!r} has no window {window!r}",
+            hint="`rltui start` makes one for a component.",
+        )
+
+    def _new_session(
+        self,
+        session: str,
+        window: str,
+        argv: Sequence[str],
+        *,
+        cwd: str,
+        env: Mapping[str, str],
+        then: Sequence[Sequence[str]],
+    ) -> TmuxWindow:
+        """Create the session with window 0 running `argv`, and run `then` in the same breath.
+
+        This process's environment plus `env` becomes the session's.
+        """
+        create = ("new-session", "-d", "-s", session, "-n", _literal(window), "-x", "200", "-y", "50")
+        place = ("-c", _literal(cwd), "-P", "-F", _WINDOW_FORMAT, "--")
+        *ahead, names = _update_environment(os.environ.keys() - OUTER_VARIABLES | env.keys())
+        self._start_server()
+        try:
+            self._run(*(("set-option", *option) for option in SERVER_OPTIONS))
+            self._run(*(("bind-key", *key) for key in _SERVER_KEYS))
+            for command in ahead:
+                self._run(command)
+            lines = self._run(
+                names,
+                (*create, *place, *_executed(argv)),
+                ("set-option", "-g", "update-environment", ""),
+                *then,
+                env=env,
+            )
+        finally:
+            self._run(_EXIT_EMPTY_ON)
+        return _parse_window(lines[0])
+
+    def _start_server(self) -> None:
+        """Have a server that does not exit for want of sessions. Without effect on one that runs."""
+        start = (("start-server",), _EXIT_EMPTY_OFF)
+        try:
+            self._run(*start, variables=_SERVER_VARIABLES)
+        except RltuiError as error:
+            if not any(sign in str(error) for sign in _DYING):
+                raise
+            self._run(*start, variables=_SERVER_VARIABLES)
+
+    def _ask(self, *command: str) -> list[str]:
+        """Output lines; none where the server or the session is not there, which is no error when asking."""
+        try:
+            return self._run(command)
+        except RltuiError as error:
+            if any(sign in str(error) for sign in _NOT_THERE):
+                return []
+            raise
+
+    def _refuse_stopped(self) -> None:
+        """A server that is stopped takes every command, and answers none."""
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(1.0)
+            try:
+                probe.connect(str(self._socket_path))
+            except TimeoutError:
+                raise RltuiError(f"the tmux server -L {self.socket_name} does not answer") from None
+            except OSError:  # there is none
+                return
+            pid = int(_UCRED.unpack(probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))[0])
+        server = processes.read_process_id(pid)
+        if server is not None and processes.is_stopped(server):
+            raise RltuiError(
+                f"the tmux server -L {self.socket_name}, pid {pid}, is stopped",
+                hint=f"let it go on: kill -CONT {pid}",
+            )
+
+    def _run(
+        self,
+        *commands: Sequence[str],
+        variables: frozenset[str] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> list[str]:
+        """Run tmux commands in one client, with nothing between them, and return the output lines.
+
+        The client gets this process's environment, of it only `variables` where given, and `env`.
+        """
+        self._refuse_stopped()
+        words = [word for command in commands for word in (*map(_escaped, command), ";")][:-1]
+        try:
+            with _client_environment(variables, env or {}):
+                result = self._server.cmd(*words)
+        except TmuxCommandNotFound:
+            raise RltuiError("tmux is not installed", hint=_INSTALL_HINT) from None
+        except OSError as error:
+            raise RltuiError(f"cannot run tmux: {error.strerror}") from error
+        if result.returncode != 0 or result.stderr:
+            names = ", ".join(dict.fromkeys(command[0] for command in commands))
+            raise RltuiError(f"tmux {names} failed", details=result.stderr, hint=_hint_for(result.stderr))
+        return result.stdout
+
+
+_WINDOW_FORMAT = "#{window_id} #{pane_pid} #{pane_dead} #{window_name}"
+_DYING = ("server exited", "lost server")
+"""Said when the last session ended a moment ago."""
+_NOT_THERE = ("no server running", "error connecting", "can't find session", "no sessions", *_DYING)
+_EXIT_EMPTY_OFF = ("set-option", "-s", "exit-empty", "off")
+_EXIT_EMPTY_ON = ("set-option", "-s", "exit-empty", "on")
+_MAX_NAME = 48
+_MAX_NAMES_BYTES = 8000
+"""Half of what tmux takes in one command (16 KiB), the rest is for the command beside it."""
+
+
+def session_name(experiment: str) -> str:
+    """The tmux session of an experiment: a different one for each name, letters, digits, `_` and `-` only.
+
+    tmux itself turns `.` and `:` into `_`, which lets two experiments meet in one session.
+    """
+    readable = re.sub(r"[^A-Za-z0-9_-]", "_", experiment)[:_MAX_NAME].lstrip("-")
+    if readable == experiment:
+        return experiment
+    return f"{readable}-{hashlib.sha256(experiment.encode()).hexdigest()[:6]}"
+
+
+def _parse_window(line: str) -> TmuxWindow:
+    window_id, pane_pid, dead, name = line.split(" ", 3)
+    return TmuxWindow(window_id, name, int(pane_pid), dead == "1")
+
+
+def _literal(text: str) -> str:
+    """Text that tmux would expand as a format."""
+    return text.replace("#", "##")
+
+
+def _update_environment(variables: Set[str]) -> list[tuple[str, ...]]:
+    """Commands that make the next session take these over from its client, in pieces that tmux accepts.
+
+    By name, since a pattern takes only its first match (3.3a, `environ_update`).
+    """
+    names = " ".join(sorted(name for name in variables if re.fullmatch(r"\w+", name, re.ASCII)))
+    pieces = textwrap.wrap(names, _MAX_NAMES_BYTES, break_long_words=False, break_on_hyphens=False)
+    return [("set-option", "-ga", "update-environment", piece) for piece in pieces or [""]]
+
+
+def _executed(argv: Sequence[str]) -> tuple[str, ...]:
+    """A lone word would be run by a shell, several are executed (`spawn.c`), so one gets `env` before it."""
+    return ("env", *argv) if len(argv) == 1 else tuple(argv)
+
+
+def _escaped(word: str) -> str:
+    """A `;` at the end of a word would end the command (`cmd_parse_from_arguments`)."""
+    return f"{word[:-1]}\\;" if word.endswith(";") else word
+
+
+def _hint_for(stderr: Sequence[str]) -> str:
+    if any("too long" in line for line in stderr):
+        return "tmux takes at most 16 KiB of arguments and variables together: pass less."
+    return ""
+
+
+@contextmanager
+def _client_environment(variables: frozenset[str] | None, env: Mapping[str, str]) -> Iterator[None]:
+    """Change this process's environment for one call: libtmux has no other way to choose the client's."""
+    before = dict(os.environ)
+    for name in before:
+        if name in OUTER_VARIABLES or (variables is not None and name not in variables):
+            del os.environ[name]
+    os.environ.update(env)
+    try:
+        yield
+    finally:
+        os.environ.update(before)
+        for name in env.keys() - before.keys():
+            del os.environ[name]
+
+
+_logger = logging.getLogger(__name__)
+
+TIMEOUT_S = 5.0
+"""For each call: a tmux server that is stopped must not hold up the others."""
+_FORMAT = "#{client_name} #{client_tty} #{session_name}"
+"""Only the last may hold spaces. A tab would not arrive: tmux replaces it where the locale is not UTF-8."""
+
+
+async def show_message(
+    server: str,
+    text: str,
+    *,
+    duration_s: float,
+    session: str | None = None,
+    patterns: Sequence[str] = ("*",),
+) -> int:
+    """Show `text` on one line until a key is pressed or `duration_s` is over. Returns to how many clients.
+
+    `server` is a name (`tmux -L NAME`) or, with a `/`, the path of a socket; none is started. Only clients
+    of `session` where it is given, and whose tty or session one of the `patterns` matches.
+    """
+    tmux = _tmux(server)
+    lines = await _output(*tmux, "list-clients", "-F", _FORMAT)
+    wanted = [name for line in lines if (name := _wanted(line, session, patterns)) is not None]
+    shown = _message(text)
+    for client in wanted:
+        delay = str(int(duration_s * 1000))
+        await _output(*tmux, "display-message", "-d", delay, "-c", client, "--", shown)
+    return len(wanted)
+
+
+def _tmux(server: str) -> tuple[str, ...]:
+    if "/" in server:
+        return "tmux", "-S", os.path.expanduser(server)  # noqa: PTH111
+    return "tmux", "-L", server
+
+
+def _wanted(line: str, session: str | None, patterns: Sequence[str]) -> str | None:
+    name, tty, attached_to = line.split(" ", 2)
+    if session is not None and attached_to != session:
+        return None
+    matches = any(fnmatch.fnmatchcase(value, pattern) for pattern in patterns for value in (tty, attached_to))
+    return name if matches else None
+
+
+def _message(text: str) -> str:
+    """One line that tmux expands to the text: neither a format, nor a time, nor the end of a command."""
+    line = " ".join(plain_text(part).strip() for part in text.splitlines())
+    line = line.replace("#", "##").replace("%", "%%")
+    return f"{line[:-1]}\\;" if line.endswith(";") else line
+
+
+async def _output(*command: str) -> list[str]:
+    """Lines of its output; none where it fails, which is no news where a server or client is gone."""
+    try:
+        done = await outside.run(command, timeout_s=TIMEOUT_S)
+    except RltuiError as error:
+        _logger.warning("%s", error.title)
+        return []
+    if done.code is None:
+        _logger.warning("%s does not answer", " ".join(command[:3]))
+        return []
+    if done.code:
+        _logger.info("%s: %s", " ".join(command[:4]), done.errors.decode(errors="replace").strip())
+        return []
+    return done.output.decode(errors="replace").splitlines()
