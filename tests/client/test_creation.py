@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rltui.client.creation import Wish, check, create, examine, identify, plan_record
+from rltui.client.checking import check, identify
+from rltui.client.creation import Wish, create, examine, plan_record
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.frameworks.registry import AmbiguousConfigError
 from rltui.services.config.files import named

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from rltui.cli import main
-from rltui.client.creation import Wish, check, examine
+from rltui.client.checking import check
+from rltui.client.creation import Wish, examine
 from rltui.errors import ConfigError
 
 PRIME = """\
