@@ -33,7 +33,7 @@ _LOCK_POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ExperimentRequest:
     """What the user asked for. `None`: take it from the config."""
 
     config_files: tuple[Path, ...]
@@ -76,38 +76,41 @@ class EarlierRun:
         )
 
 
-def trust_what_runs(wish: Wish) -> None:
-    """For whoever starts what `wish` describes: the folders that it runs programs of are trusted.
+def trust_what_runs(request: ExperimentRequest) -> None:
+    """For whoever starts what `request` describes: the folders that it runs programs of are trusted.
 
     Raises:
         ConfigError: as `identify`.
     """
-    files, workspace = tuple(path.absolute() for path in wish.config_files), wish.workspace or Path.cwd()
-    framework, layout_file = identify(files, wish.layout, wish.framework, workspace=workspace)
+    files, workspace = (
+        tuple(path.absolute() for path in request.config_files),
+        request.workspace or Path.cwd(),
+    )
+    framework, layout_file = identify(files, request.layout, request.framework, workspace=workspace)
     trust.trust(trust.programs_of(layout_file, framework, workspace=workspace, config_files=files))
 
 
-def plan_record(wish: Wish) -> tuple[ExperimentRecord, EarlierRun | None]:
-    """The experiment that `wish` describes, and the earlier run in its folder. No side effects.
+def plan_record(request: ExperimentRequest) -> tuple[ExperimentRecord, EarlierRun | None]:
+    """The experiment that `request` describes, and the earlier run in its folder. No side effects.
 
     Raises:
         ConfigError: as `identify`, or if the config breaks a rule.
         ConflictError: if the name is taken by an experiment in another folder.
     """
-    paths_ = tuple(path.absolute() for path in wish.config_files)
-    workspace = (wish.workspace or Path.cwd()).absolute()
-    framework, layout_file = identify(paths_, wish.layout, wish.framework, workspace=workspace)
+    paths_ = tuple(path.absolute() for path in request.config_files)
+    workspace = (request.workspace or Path.cwd()).absolute()
+    framework, layout_file = identify(paths_, request.layout, request.framework, workspace=workspace)
     layout = runnable_layout(layout_file)
     framework = framework.fitted(layout)
     files = ConfigStore(list(paths_), framework).load()
     instances = needed(layout, framework.instances(files))
     layout_files.with_instances(layout, instances, layout_file)  # refused now rather than at the start
-    output_dir = _output_dir(wish, workspace, framework, files)
-    name = wish.name if wish.name is not None else free_name(output_dir.name, output_dir)
-    earlier = _earlier_run(wish, output_dir, layout, name, framework, files)
-    if earlier is not None and wish.earlier_run == "new":
+    output_dir = _output_dir(request, workspace, framework, files)
+    name = request.name if request.name is not None else free_name(output_dir.name, output_dir)
+    earlier = _earlier_run(request, output_dir, layout, name, framework, files)
+    if earlier is not None and request.earlier_run == "new":
         output_dir, earlier = earlier.next_free, None
-        name = wish.name if wish.name is not None else free_name(output_dir.name, output_dir)
+        name = request.name if request.name is not None else free_name(output_dir.name, output_dir)
     record = new_record(
         name=name,
         output_dir=output_dir.resolve(),
@@ -117,18 +120,20 @@ def plan_record(wish: Wish) -> tuple[ExperimentRecord, EarlierRun | None]:
         framework=framework.id,
         run_dir=layout.run_dir,
         instances=instances,
-        forced=wish.force,
+        forced=request.force,
     )
     return record, earlier
 
 
-def _output_dir(wish: Wish, workspace: Path, framework: Framework, files: ConfigFiles) -> Path:
+def _output_dir(
+    request: ExperimentRequest, workspace: Path, framework: Framework, files: ConfigFiles
+) -> Path:
     """As a person says it, from the folder they are in; else where the config belongs, or as it says."""
-    if wish.output_dir is not None:
-        return wish.output_dir.absolute()
-    config_files = tuple(path.absolute() for path in wish.config_files)
+    if request.output_dir is not None:
+        return request.output_dir.absolute()
+    config_files = tuple(path.absolute() for path in request.config_files)
     if not config_files:
-        return workspace / default_output_dir([Path(wish.layout or "")])
+        return workspace / default_output_dir([Path(request.layout or "")])
     around = ControlFolder(config_files[0].parent).read_record()
     if around is not None and around.config_files == tuple(map(str, config_files)):
         return Path(around.output_dir)  # an experiment's own copy of the config still names the original's
@@ -136,7 +141,12 @@ def _output_dir(wish: Wish, workspace: Path, framework: Framework, files: Config
 
 
 def _earlier_run(
-    wish: Wish, output_dir: Path, layout: Layout, name: str, framework: Framework, files: ConfigFiles
+    request: ExperimentRequest,
+    output_dir: Path,
+    layout: Layout,
+    name: str,
+    framework: Framework,
+    files: ConfigFiles,
 ) -> EarlierRun | None:
     folder = RunFolder(output_dir / layout.run_dir, framework.run_files(files))
     owner = _owner(output_dir, name)
@@ -144,7 +154,7 @@ def _earlier_run(
         return None
     jobs = layout.run_jobs(framework.run_roles)
     points = ResumePoints(framework, ControlFolder(output_dir), folder, jobs)
-    point = points.of(Request(action="start", resume_step=wish.checkpoint), files)
+    point = points.of(Request(action="start", resume_step=request.checkpoint), files)
     return EarlierRun(output_dir, point, next_free(output_dir), owner.name if owner else None)
 
 
@@ -167,26 +177,26 @@ class Created:
     """Its pid, once it was started."""
 
 
-def examine(wish: Wish) -> ExperimentRecord:
+def examine(request: ExperimentRequest) -> ExperimentRecord:
     """The experiment that `create` would make. No side effects.
 
     Raises:
         ConfigError: if the config breaks a rule.
         ConflictError: if the experiment runs already, its folder belongs to one that runs, or holds an
-            earlier run and `wish` does not say what to do.
+            earlier run and `request` does not say what to do.
     """
-    record, earlier = plan_record(wish)
+    record, earlier = plan_record(request)
     owner = _owner(Path(record.output_dir), record.name)
     if owner is not None and launch.lives(owner):
         raise _folder_taken(owner)
     before = find_experiment(record.name)
     if before is not None or owner is None:  # else what is in the folder is the owner's
         launch.refuse_if_alive(before or record)
-    if earlier is not None and wish.earlier_run == "ask":
+    if earlier is not None and request.earlier_run == "ask":
         raise earlier.refusal()
-    if wish.earlier_run == "resume":
+    if request.earlier_run == "resume":
         _refuse_resume(record, earlier)
-    if not wish.force:
+    if not request.force:
         _refuse_errors(record)
     if before is None:
         return record
@@ -195,7 +205,7 @@ def examine(wish: Wish) -> ExperimentRecord:
     )
 
 
-def create(wish: Wish, begin: Callable[[Created], None] = lambda _: None) -> Created:
+def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda _: None) -> Created:
     """Write the experiment down and start its supervisor; no component yet, unless `begin` starts some. Until
     that is done nobody else can take its name or its folder; where it fails, nothing is left.
 
@@ -207,7 +217,7 @@ def create(wish: Wish, begin: Callable[[Created], None] = lambda _: None) -> Cre
     """
     make_room_for_files()
     with alone():
-        record, notes = with_ports(examine(wish))
+        record, notes = with_ports(examine(request))
         control = ControlFolder(Path(record.output_dir))
         owner = _owner(Path(record.output_dir), record.name)
         made = tuple(folder for folder in (Path(record.output_dir), control.path) if not folder.exists())
@@ -215,7 +225,7 @@ def create(wish: Wish, begin: Callable[[Created], None] = lambda _: None) -> Cre
         try:
             down.send_away(owner or find_experiment(record.name) or record)
         except ConflictError:  # somebody has just started it
-            examine(wish)  # refuses in words that say whose it is
+            examine(request)  # refuses in words that say whose it is
             raise
         make_folder(Path(record.output_dir))
         control.write_record(record)
