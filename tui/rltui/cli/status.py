@@ -14,8 +14,7 @@ from rltui.cli.terminal import columns
 from rltui.client import launch
 from rltui.client.last_status import fingerprint, keep, kept
 from rltui.client.wire import CONNECT_TIMEOUT_S
-from rltui.core.growth import quiet_s
-from rltui.core.text import duration
+from rltui.core.text import duration, quiet_s
 from rltui.errors import RltuiError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import BrokenExperiment, listed_experiments

@@ -9,9 +9,8 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from rltui.core.api import ComponentState, ComponentStatus, FollowedLog
-from rltui.core.growth import quiet_s
 from rltui.core.lines import LogSource
-from rltui.core.text import duration
+from rltui.core.text import duration, quiet_s
 from rltui.errors import RltuiError
 from rltui.ui.shared import Shared
 from rltui.ui.states import SEPARATOR, Badge, component_title, told_below, told_of_memory
