@@ -48,7 +48,7 @@ class Answered(Message):
     how: How
 
 
-def run_at_once(field: Widget, event: events.Key) -> None:
+def _run_at_once(field: Widget, event: events.Key) -> None:
     """Do what a key of the field means as soon as it is pressed.
 
     Textual 8.2 runs a binding only after the event went up the tree. Of keys that arrive together, as
@@ -85,7 +85,7 @@ class TypedValue(Input):
 
     def on_key(self, event: events.Key) -> None:
         """In the order they were pressed."""
-        run_at_once(self, event)
+        _run_at_once(self, event)
 
     def action_answer(self, how: How) -> None:
         """Take what is there now."""
@@ -164,7 +164,7 @@ class ChosenValue(Widget, can_focus=True):
 
     def on_key(self, event: events.Key) -> None:
         """In the order they were pressed."""
-        run_at_once(self, event)
+        _run_at_once(self, event)
 
     def action_answer(self, how: How) -> None:
         """Take what is chosen now."""
@@ -236,7 +236,7 @@ class ListValue(Widget, can_focus=True):
 
     def on_key(self, event: events.Key) -> None:
         """In the order they were pressed."""
-        run_at_once(self, event)
+        _run_at_once(self, event)
         if event.is_printable and event.character:
             event.stop()
             event.prevent_default()
