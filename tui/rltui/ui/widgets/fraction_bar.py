@@ -26,7 +26,7 @@ def bar_line(fraction: float | None, safe: float | None, width: int, style: str 
     return Content("▕") + bar + Content("▏")
 
 
-def figures_line(verdict: MemoryVerdict) -> Content:
+def _figures_line(verdict: MemoryVerdict) -> Content:
     """Budget, what is left, what the trainer is known to need."""
     mark, style = _MARKS.get(verdict.verdict, _BAD)
     parts = []
@@ -55,4 +55,4 @@ class FractionBar(Widget):
         safe = None if verdict is None else verdict.safe_utilization
         is_bad = verdict is not None and verdict.is_bad
         line = bar_line(self.fraction, safe, width, _BAD[1] if is_bad else "$primary")
-        return line if verdict is None else line + Content("\n") + figures_line(verdict)
+        return line if verdict is None else line + Content("\n") + _figures_line(verdict)
