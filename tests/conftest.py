@@ -13,6 +13,7 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,13 @@ def own_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def box() -> Iterator[Box]:
+    with made_box() as made:
+        yield made
+
+
+@contextmanager
+def made_box() -> Iterator[Box]:
+    """A new one. Afterwards nothing of it is left, and nothing of it may run."""
     # Short, since the sockets below it may have at most 107 bytes of path.
     root = Path(tempfile.mkdtemp(prefix="rlt-"))
     for name in ("run", "state", "config", "cache", "work", "tmux"):

@@ -1,0 +1,154 @@
+"""Measures of the source under `tui/`, by its syntax trees alone: nothing is imported or run."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import UnionType
+
+ROOT = Path(__file__).parents[2] / "tui"
+LONGEST_CLASS, LONGEST_FUNCTION, SPLINTER = 300, 60, 90
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    name: str
+    lines: int
+    tree: ast.Module
+    imports: frozenset[str]
+    """Other modules of the package, wherever the import stands."""
+
+    @property
+    def public_names(self) -> list[str]:
+        """Classes and functions at the top level."""
+        named = (node for node in self.tree.body if isinstance(node, ast.ClassDef | Function))
+        return [node.name for node in named if not node.name.startswith("_")]
+
+    @property
+    def import_lines(self) -> int:
+        found = (node for node in ast.walk(self.tree) if isinstance(node, ast.Import | ast.ImportFrom))
+        return sum(length(node) for node in found)
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """All modules of the package, by name."""
+
+    modules: dict[str, Module]
+
+    @property
+    def lines(self) -> int:
+        return sum(module.lines for module in self.modules.values())
+
+    @property
+    def names_per_1000_lines(self) -> float:
+        return 1000 * sum(len(module.public_names) for module in self.modules.values()) / self.lines
+
+    @property
+    def import_share(self) -> float:
+        """Percent of the lines."""
+        return 100 * sum(module.import_lines for module in self.modules.values()) / self.lines
+
+    def circles(self) -> list[list[str]]:
+        """Modules that need each other, also where the import stands in a function or is for types alone."""
+        return sorted(sorted(group) for group in strongly_connected(self._graph()) if len(group) > 1)
+
+    def long_classes(self) -> list[str]:
+        return self._longer(ast.ClassDef, LONGEST_CLASS)
+
+    def long_functions(self) -> list[str]:
+        return self._longer(Function, LONGEST_FUNCTION)
+
+    def splinters(self) -> list[str]:
+        """Short modules that one other imports."""
+        importers = Counter(name for module in self.modules.values() for name in module.imports)
+        return sorted(
+            name for name, module in self.modules.items() if importers[name] == 1 and module.lines < SPLINTER
+        )
+
+    def same_names(self) -> dict[str, list[str]]:
+        """Names of several classes, with their modules."""
+        homes: dict[str, list[str]] = defaultdict(list)
+        for module in self.modules.values():
+            for node in ast.walk(module.tree):
+                if isinstance(node, ast.ClassDef):
+                    homes[node.name].append(module.name)
+        return {name: found for name, found in sorted(homes.items()) if len(found) > 1}
+
+    def _graph(self) -> dict[str, frozenset[str]]:
+        return {name: module.imports for name, module in self.modules.items()}
+
+    def _longer(self, kind: type[ast.ClassDef] | UnionType, most: int) -> list[str]:
+        return sorted(
+            f"{module.name}.{node.name} ({length(node)})"
+            for module in self.modules.values()
+            for node in ast.walk(module.tree)
+            if isinstance(node, kind) and length(node) > most
+        )
+
+
+def length(node: ast.AST) -> int:
+    """Lines of source, decorators left out."""
+    return int(node.end_lineno - node.lineno + 1)  # type: ignore[attr-defined]
+
+
+def house(root: Path = ROOT) -> House:
+    """Read the package below `root`."""
+    files = {module_name(file, root): file for file in sorted(root.rglob("*.py"))}
+    modules = {}
+    for name, file in files.items():
+        text = file.read_text()
+        tree = ast.parse(text)
+        wanted = frozenset(imported(tree, files.keys())) - {name}
+        modules[name] = Module(name, text.count("\n"), tree, wanted)
+    return House(modules)
+
+
+def module_name(file: Path, root: Path) -> str:
+    parts = file.relative_to(root).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported(tree: ast.Module, known: Container[str]) -> Iterator[str]:
+    """Modules among `known` that any import in the tree names."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                if full in known:
+                    yield full
+                elif node.module in known:
+                    yield node.module
+
+
+def strongly_connected(graph: dict[str, frozenset[str]]) -> list[list[str]]:
+    """Tarjan's components."""
+    order: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    groups: list[list[str]] = []
+
+    def visit(name: str) -> None:
+        order[name] = low[name] = len(order)
+        stack.append(name)
+        for other in sorted(graph[name]):
+            if other not in order:
+                visit(other)
+                low[name] = min(low[name], low[other])
+            elif other in stack:
+                low[name] = min(low[name], order[other])
+        if low[name] == order[name]:
+            at = stack.index(name)
+            groups.append(stack[at:])
+            del stack[at:]
+
+    for name in sorted(graph):
+        if name not in order:
+            visit(name)
+    return groups
