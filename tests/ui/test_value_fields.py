@@ -10,8 +10,7 @@ from textual.events import Paste
 
 from rltui.core.config_report import KnobInfo
 from rltui.ui.knob_values import edit_text, item_texts, list_text, moved, parse_value
-from rltui.ui.widgets.fraction_bar import bar_line
-from rltui.ui.widgets.value_fields import Field, ListValue, value_editor
+from rltui.ui.widgets.value_fields import Field, ListValue, bar_line, value_editor
 
 MODULES = knob("a.modules", ["q", "k"], kind="list", default=["q"])
 LAYERS = knob("a.layers", [1, 2], kind="list", default=None)

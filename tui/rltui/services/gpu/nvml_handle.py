@@ -53,7 +53,8 @@ NO_SLICES = "MIG is on, and the GPU is not divided into slices yet"
 _SESSION_REASONS: dict[int, str] = {
     _NvmlCode.NO_PERMISSION: "no permission to use the NVIDIA driver: check the rights of /dev/nvidia*, "
     "or the container's device rules",
-    _NvmlCode.DRIVER_NOT_LOADED: "NVIDIA driver not loaded: it is installed, its kernel module is not running",
+    _NvmlCode.DRIVER_NOT_LOADED: "NVIDIA driver not loaded: it is installed, "
+    "its kernel module is not running",
     _NvmlCode.TIMEOUT: "the NVIDIA driver did not answer in time",
     _NvmlCode.LIBRARY_NOT_FOUND: "no NVIDIA driver here (libnvidia-ml.so.1 not found)",
     _NvmlCode.FUNCTION_NOT_FOUND: "the NVIDIA driver is too old to be read",

@@ -20,17 +20,18 @@ from rltui.core.layout import Screen as ScreenLayout
 from rltui.ui.actions import CHANGING_ACTIONS, CHANGING_KEYS, Scope, bindings
 from rltui.ui.alerts import show_alert
 from rltui.ui.config_actions import ConfigActions
-from rltui.ui.gpu_desk import GpuDesk
 from rltui.ui.requests import AskedRequest, ComponentActions, say_readonly
 from rltui.ui.shared import ConfigDesk
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar
 from rltui.ui.widgets.body import Body, PaneActions
 from rltui.ui.widgets.gpu_panel import GpuPanel
+from rltui.ui.widgets.gpu_words import claims
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
 
 if TYPE_CHECKING:
     from rltui.ui.screens.config import ConfigScreen
+    from rltui.ui.screens.gpus import GpuScreen
 
 TITLE_INTERVAL_S = 1.0
 """How often uptimes are looked at; only a changed text is painted."""
@@ -78,7 +79,10 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
         self._alert_at = 0.0
         self._is_tiny = False
         self._readonly = experiment.readonly
-        self._gpus = GpuDesk(experiment, clock)
+        self._gpus: GpuReport | None = None
+        self._claim: int | None = None
+        """Pid of the process on a GPU that a person most likely wants to end; `None` where there is none."""
+        self._gpu_screen: GpuScreen | None = None
         self._config_screen: ConfigScreen | None = None
 
     def compose(self) -> ComposeResult:
@@ -139,18 +143,20 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
         self.refresh_bindings()
 
     def _show_gpus(self, report: GpuReport) -> None:
-        could_free = self._gpus.claim is not None
-        self._gpus.show(report)
-        if (self._gpus.claim is not None) is not could_free:
+        found, could_free = claims(report), self._claim is not None
+        self._gpus, self._claim = report, found[0][0].pid if found else None
+        if self._gpu_screen is not None:
+            self._gpu_screen.show(report)
+        if bool(found) is not could_free:
             self.refresh_bindings()
         for panel in self.query(GpuPanel):
             panel.show(report, self._clock(), hint="" if self._readonly else " · K")
 
     def show_connection(self, problem: str | None) -> None:
         """Say in a banner that what is shown may be old; `None` takes it away."""
-        self._gpus.show_connection(problem)
-        if self._config_screen is not None:
-            self._config_screen.show_connection(problem)
+        for screen in (self._gpu_screen, self._config_screen):
+            if screen is not None:
+                screen.show_connection(problem)
         for banner in self.query("#banner").results(Static):  # none any more when the app is closing
             banner.update(f"⚠ {problem}" if problem else "")
             banner.set_class(problem is not None, "-shown")
@@ -231,7 +237,17 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
 
     def action_show_gpus(self) -> None:
         """On top of this one, until the person comes back."""
-        self._gpus.open(self.app)
+        self._open_gpus()
+
+    def _open_gpus(self, *, pid: int | None = None) -> None:
+        """With the cursor on the process `pid`."""
+        if self._gpu_screen is None:
+            from rltui.ui.screens.gpus import GpuScreen
+
+            self._gpu_screen = GpuScreen(self.experiment, clock=self._clock)
+            self.app.install_screen(self._gpu_screen, "gpus")
+        self._gpu_screen.show(self._gpus, pid=pid)
+        self.app.push_screen(self._gpu_screen)
 
     def action_show_config(self) -> None:
         """On top of this one, until the person comes back."""
@@ -258,8 +274,8 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
         """Asks, default no. Of what rltui did not start, the GPU screen shows all there is to know first."""
         if self.status is not None and self.status.orphans:
             self.carry_out_action("free_orphans")
-        elif self._gpus.claim is not None:
-            self._gpus.open(self.app, pid=self._gpus.claim)
+        elif self._claim is not None:
+            self._open_gpus(pid=self._claim)
 
     def action_edit_knob(self) -> None:
         """From anywhere: the knob under the table's cursor."""
@@ -295,7 +311,7 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
         """Only what makes sense now."""
         if self._readonly and action in CHANGING_ACTIONS:
             return False
-        if action == "free_orphans" and self._gpus.claim is not None:
+        if action == "free_orphans" and self._claim is not None:
             return True
         for sense in (
             self.component_sense(action),
