@@ -15,8 +15,8 @@ from tests.core.toml.documents import long_document
 from rltui.core.api import JournalEntry, Request
 from rltui.core.toml import edit
 from rltui.frameworks.generic import GENERIC
-from rltui.services.config_editor import ConfigEditor
-from rltui.services.config_store import ConfigStore
+from rltui.services.config.editor import ConfigEditor
+from rltui.services.config.store import ConfigStore
 from rltui.services.experiment_files import ControlFolder
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(300)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Box
-from tests.services.models.checkouts import make
+from tests.services.config.models.checkouts import make
 
 from rltui.cli.box import Logout, at_logout
 

@@ -10,7 +10,7 @@ import pytest
 from rltui.client.creation import Wish, check, create, examine, identify, plan_record
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.frameworks.registry import AmbiguousConfigError
-from rltui.services.config_files import named
+from rltui.services.config.files import named
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 
 DATA = Path(__file__).parents[1] / "data" / "prime_rl"

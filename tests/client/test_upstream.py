@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 from tests.prime_rl_configs.conftest import HOW_TO, VARIABLE
-from tests.services.models.checkouts import make
+from tests.services.config.models.checkouts import make
 
 from rltui.client import creation
 from rltui.core.config_report import KnobInfo, Problem
 from rltui.errors import ConfigError
-from rltui.services.config_files import detect
-from rltui.services.config_store import ConfigStore
-from rltui.services.models import OwnModels
+from rltui.services.config.files import detect
+from rltui.services.config.models import FrameworkModels
+from rltui.services.config.store import ConfigStore
 
 MODEL = """
 from typing import Annotated, Literal
@@ -75,12 +75,12 @@ class Upstream:
 
     def problems(self, text: str) -> list[Problem]:
         self.config.write_text(text)
-        found = creation.check((self.config,), None, workspace=self.root, with_own=True).problems
+        found = creation.check((self.config,), None, workspace=self.root, ask_models=True).problems
         return [problem for problem in found if problem.severity == "error"]
 
     def store(self) -> ConfigStore:
         framework = detect((self.config,), workspace=self.root)
-        with closing(OwnModels(framework, self.root)) as own:
+        with closing(FrameworkModels(framework, self.root)) as own:
             return ConfigStore([self.config], own.informed([self.config]))
 
 

@@ -244,14 +244,14 @@ STRANGERS = (Orphan(pid=3, start=1, evidence="gpu"), Orphan(pid=4, start=1, evid
 def test_only_who_is_named_is_freed_of_those_that_are_no_leftovers(
     request_: Request, pids: list[int]
 ) -> None:
-    made = make_plan(request_, situation(RUNNING, orphans=LEFT, strangers=STRANGERS), readers={})
+    made = make_plan(request_, situation(RUNNING, orphans=LEFT, foreign=STRANGERS), readers={})
     assert [orphan.pid for orphan in made.free] == pids
     assert made.keep == ("inference", "orchestrator", "trainer")
 
 
 def test_a_restart_ends_leftovers_and_no_strangers() -> None:
     request = Request(action="restart", components=("trainer",))
-    made = make_plan(request, situation(RUNNING, orphans=LEFT, strangers=STRANGERS), readers={})
+    made = make_plan(request, situation(RUNNING, orphans=LEFT, foreign=STRANGERS), readers={})
     assert [orphan.pid for orphan in made.free] == [1]
 
 

@@ -18,7 +18,7 @@ from rltui.daemon.alerts import AlertDelivery, Sink, deliver_alerts
 from rltui.daemon.events import EventBus
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import RltuiError
-from rltui.services.journal_file import read_journal
+from rltui.services.runs.journal import read_journal
 
 CRASH = Alert(kind="crash", severity="error", title="trainer failed", text="exited 1", component="trainer")
 

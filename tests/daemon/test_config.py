@@ -13,7 +13,7 @@ from rltui.daemon.events import EventBus
 from rltui.daemon.observation import Observation
 from rltui.errors import ConfigError
 from rltui.frameworks.tinyrl import TINYRL
-from rltui.services.config_files import load, write_snapshot
+from rltui.services.config.files import load_files, write_snapshot
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 
 BROKEN = "[orchestrator\n"
@@ -50,7 +50,7 @@ def box(tmp_path: Path) -> Box:
 
 
 def test_what_runs_is_what_a_living_component_was_started_with(box: Box) -> None:
-    write_snapshot(load([box.file], TINYRL), box.control.attempt_dir("trainer", 1) / "config")
+    write_snapshot(load_files([box.file], TINYRL), box.control.attempt_dir("trainer", 1) / "config")
     box.write(99)
     (files,) = box.config.running({"trainer": 1}).values()
     assert TINYRL.max_steps(files) == 20

@@ -24,7 +24,7 @@ from rltui.core.lifecycle import (
 from rltui.daemon import events
 from rltui.daemon.events import OUTBOX, EventBus
 from rltui.errors import ConfigError
-from rltui.services.journal_file import read_journal
+from rltui.services.runs.journal import read_journal
 
 
 @dataclass

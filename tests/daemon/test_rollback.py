@@ -10,8 +10,8 @@ from rltui.core.edit_log import EditRecord
 from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import Life
 from rltui.daemon.transactions import RollbackWatch
-from rltui.services.intent import AppliedEdit
 from rltui.services.processes import AttemptRecord
+from rltui.services.runs.intent import AppliedEdit
 
 EDIT = EditRecord(number=1, action="set", words="batch_size 128 → 256", files=())
 READY, FAILED, STARTING = ComponentState.READY, ComponentState.FAILED, ComponentState.STARTING

@@ -53,17 +53,6 @@ def test_only_the_main_process_is_asked_first(tmp_path: Path) -> None:
     assert run.log.read_text() == "ready\n"
 
 
-def test_the_whole_group_is_asked_where_the_spec_says_so(tmp_path: Path) -> None:
-    script = "sh -c 'trap \"echo child asked; exit\" INT; echo ready; while :; do sleep 0.02; done'; exit 6"
-    stop = {"signal": "SIGINT", "grace_s": 20.0, "target": "group"}
-    with attempt(tmp_path, ["bash", "-c", f"trap : INT; {script}"], stop=stop) as run:
-        run.start()
-        retry_until(lambda: "ready" in run.log.read_text() if run.log.exists() else False)
-        run.signal(signal.SIGTERM)
-        assert run.wait().exit_code == 6
-    assert run.log.read_text() == "ready\nchild asked\n"
-
-
 def test_a_stubborn_one_is_killed_after_its_grace(tmp_path: Path) -> None:
     with attempt(tmp_path, program("stubborn.py", tmp_path / "ready"), stop=STOP_AT_ONCE) as run:
         run.start()

@@ -27,12 +27,12 @@ from rltui.daemon.observation import ProgressTracker
 from rltui.daemon.stalls import StallWatch, rule_of
 from rltui.frameworks.base import RunFiles
 from rltui.frameworks.tinyrl import TINYRL
-from rltui.services.journal_file import read_journal
 from rltui.services.metrics import RunMetrics
 from rltui.services.processes import AttemptRecord, boot_identity, read_process_id
 from rltui.services.processes.identity import read_stat
 from rltui.services.recipe import Launch
 from rltui.services.run_folder import RunFolder
+from rltui.services.runs.journal import read_journal
 from rltui.services.stack_dump import find_py_spy
 
 HANGS = """\

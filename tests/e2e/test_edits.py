@@ -47,7 +47,7 @@ BUSY = """\
 import subprocess, sys
 from pathlib import Path
 from rltui.client import launch
-from rltui.services.config_lock import config_lock
+from rltui.services.config.lock import config_lock
 wire = launch.connect(launch.choose("one"))
 answers = 0
 with config_lock([Path("run.toml")]):

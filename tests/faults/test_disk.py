@@ -110,18 +110,6 @@ def test_read_only_state_folder_ends_nothing_and_hides_no_end(experiment: Experi
     invariants.assert_all(experiment, before, may_end={"trainer", "orchestrator"})
 
 
-@pytest.mark.skipif(
-    tuple(map(int, os.uname().release.split(".")[:2])) < (6, 15), reason="needs PIDFD_INFO_EXIT of Linux 6.15"
-)
-@pytest.mark.faults
-def test_read_only_state_folder_hides_no_exit_code(experiment: Experiment) -> None:
-    experiment.up()
-    main = experiment.wait_for_main("trainer")
-    with events.read_only(experiment.control):
-        os.kill(main.pid, signal.SIGUSR1)
-        invariants.assert_ended(experiment, "trainer", code=1)
-
-
 @pytest.mark.faults
 def test_main_that_ends_is_told_although_its_shim_cannot_record_it(experiment: Experiment) -> None:
     experiment.behave("trainer", "orphan-deaf")

@@ -63,25 +63,13 @@ def test_killed_shim_leaves_its_component_alone(experiment: Experiment) -> None:
     invariants.assert_all(experiment, before, may_end={"trainer"})
 
 
-@pytest.mark.skipif(
-    tuple(map(int, os.uname().release.split(".")[:2])) < (6, 15), reason="needs PIDFD_INFO_EXIT of Linux 6.15"
-)
-@pytest.mark.parametrize(
-    ("number", "code", "name"),
-    [
-        pytest.param(signal.SIGKILL, None, "SIGKILL", id="killed"),
-        pytest.param(signal.SIGUSR1, 1, None, id="exit-1", marks=pytest.mark.faults),
-    ],
-)
-def test_end_behind_a_killed_shim_is_known(
-    experiment: Experiment, number: int, code: int | None, name: str | None
-) -> None:
+def test_end_behind_a_killed_shim_is_seen_and_of_unknown_cause(experiment: Experiment) -> None:
     experiment.up()
     before = experiment.truth.mains()
     events.kill_shim(experiment, "trainer")
     invariants.assert_shown_is_true(experiment)
-    os.kill(before["trainer"].pid, number)
-    invariants.assert_ended(experiment, "trainer", code=code, signal=name)
+    os.kill(before["trainer"].pid, signal.SIGKILL)
+    invariants.assert_ended(experiment, "trainer")
     invariants.assert_all(experiment, before, may_end={"trainer"})
 
 

@@ -16,7 +16,7 @@ from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.memory_levers import LEVERS
 from rltui.frameworks.tinyrl import TINYRL
-from rltui.services.knob_rows import knob_rows
+from rltui.services.config.knob_table import knob_rows
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "reverse_text"
 ALLOCATION = OutOfMemory(kind="allocation", tried_bytes=2 << 30)

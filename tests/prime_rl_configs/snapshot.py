@@ -26,7 +26,7 @@ from unittest.mock import MagicMock
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "tui/rltui/frameworks/prime_rl/data/schemas"
-SCRIPT = ROOT / "tui/rltui/services/models/script.py"
+SCRIPT = ROOT / "tui/rltui/services/config/models/script.py"
 MODELS = "rl=prime_rl.configs.rl:RLConfig,sft=prime_rl.configs.sft:SFTConfig"
 OF_OTHERS = ("env", "serve")
 """Fields of a source below which the config of verifiers begins."""

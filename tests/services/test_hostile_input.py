@@ -23,15 +23,15 @@ from rltui.daemon.attempt import read_launch
 from rltui.daemon.observation import ProgressTracker
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
-from rltui.services import toml_source
-from rltui.services.attempt_life import explained
+from rltui.services.config.files import read_file
 from rltui.services.experiment_files import ControlFolder
 from rltui.services.gpu.memory_plan import read_peaks
-from rltui.services.intent import IntentFile
-from rltui.services.journal_file import read_journal
 from rltui.services.metrics import RunMetrics
 from rltui.services.processes import read_attempt
 from rltui.services.run_folder import RunFolder
+from rltui.services.runs.attempt_end import explained
+from rltui.services.runs.intent import IntentFile
+from rltui.services.runs.journal import read_journal
 from rltui.services.written_steps import written_max_steps
 
 FEW = settings(max_examples=15, suppress_health_check=list(HealthCheck))
@@ -237,4 +237,4 @@ def test_names_in_a_run_folder(names: list[str]) -> None:
 def test_toml_with_anything_in_it(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.toml").write_text(text)
     with suppress(ConfigError):
-        toml_source.read(tmp_path / "x.toml")
+        read_file(tmp_path / "x.toml")

@@ -9,7 +9,8 @@ import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, field_validator
 
 from rltui.errors import ConfigError
-from rltui.services import model_faults, toml_source
+from rltui.services import model_faults
+from rltui.services.config.files import read_file
 
 Word = Annotated[str, Field(min_length=1)]
 
@@ -66,7 +67,7 @@ def load(path: Path) -> Settings:
     """
     if not path.exists():
         return Settings()
-    source = toml_source.read(path)
+    source = read_file(path)
     try:
         return Settings.model_validate(source.data)
     except ValidationError as error:

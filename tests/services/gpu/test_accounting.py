@@ -20,9 +20,9 @@ from rltui.core.api import Orphan
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
 from rltui.services.experiment_files import ControlFolder
 from rltui.services.gpu.accounting import GpuOwners, LivingComponent
-from rltui.services.process_facts import REFRESH_S, ProcessTable
 from rltui.services.processes import ProcessId, descendants, send_signal
 from rltui.services.processes.identity import ProcessStat
+from rltui.services.processes.origin import REFRESH_S, ProcessTable
 
 __all__ = ["start"]  # a fixture, used by name
 
@@ -224,7 +224,7 @@ def test_a_process_that_takes_over_a_pid_is_another_one(
     assert table.facts(process.pid) is first
     later = ProcessStat(ProcessId(process.pid, process.start + 1), "S", os.getpid(), os.getpid())
     monkeypatch.setattr(
-        "rltui.services.process_facts.read_stat", lambda pid: later if pid == process.pid else None
+        "rltui.services.processes.origin.read_stat", lambda pid: later if pid == process.pid else None
     )
     assert table.facts(process.pid) is first  # in the same look, nobody changes
     table.look_again()

@@ -172,7 +172,7 @@ def _uv() -> Finding:
 def _prime_rl() -> Finding:
     from rltui.frameworks import registry
     from rltui.services import checkout
-    from rltui.services.models import OwnModels
+    from rltui.services.config.models import FrameworkModels
 
     wanted = registry.get("prime-rl").checkout
     assert wanted is not None
@@ -187,12 +187,12 @@ def _prime_rl() -> Finding:
     title = registry.get(known).title if known is not None else "of no generation that rltui knows"
     commit = _said(["git", "-C", str(folder), "log", "-1", "--format=commit %h of %cs"])
     parts = [str(folder), title, commit or "no git history, so its date is not known"]
-    with contextlib.closing(OwnModels(registry.get(known or "prime-rl"), Path.cwd())) as own:
-        versions = own.versions(())
+    with contextlib.closing(FrameworkModels(registry.get(known or "prime-rl"), Path.cwd())) as models:
+        versions = models.versions(())
     if versions:
         parts.append(", ".join(f"{name} {version}" for name, version in versions.items()))
     parts.append(
-        f"its config models cannot be asked: {own.reason}" if own.reason else "its config models answer"
+        f"its config models cannot be asked: {models.reason}" if models.reason else "its config models answer"
     )
     return Finding("prime-rl", known is not None, " · ".join(parts), essential=False)
 

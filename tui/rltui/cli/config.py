@@ -14,7 +14,7 @@ from rltui.errors import ConfigError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.registry import AmbiguousConfigError
 from rltui.services import layout_files, trust
-from rltui.services.config_files import named
+from rltui.services.config.files import named
 from rltui.services.experiment_files import known_experiments
 from rltui.wording import figure_text
 
@@ -60,7 +60,7 @@ def check(arguments: argparse.Namespace) -> int:
     files = named([Path(name) for name in arguments.config])
     framework = chosen_framework(files, arguments.layout, arguments.framework)
     found = creation.check(
-        files, arguments.layout, framework, with_memory=True, with_own=not arguments.no_own
+        files, arguments.layout, framework, with_memory=True, ask_models=not arguments.no_own
     )
     if arguments.json:
         print(found.model_dump_json())

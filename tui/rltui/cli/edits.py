@@ -20,16 +20,16 @@ from rltui.core.api import Plan, Request
 from rltui.core.batch import Way
 from rltui.core.config_report import Conversion
 from rltui.core.knobs import split_assignment
-from rltui.daemon.journal import Journal
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.frameworks import registry
-from rltui.services.config_editor import ConfigEditor
-from rltui.services.config_files import named
-from rltui.services.config_store import ConfigStore
+from rltui.services.config.editor import ConfigEditor
+from rltui.services.config.files import named
+from rltui.services.config.models import FrameworkModels
+from rltui.services.config.store import ConfigStore
+from rltui.services.config.warnings import shared_configs
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.models import OwnModels
 from rltui.services.observed import refuse_observed
-from rltui.services.shared_configs import shared_configs
+from rltui.services.runs.journal import Journal
 from rltui.wording import plan_text
 
 _Ask = Callable[[Literal["plan", "execute"], Request], Plan]
@@ -97,11 +97,11 @@ class _Offline:
         self._record = record
         self._store = offline.open_store(record)
         self._editor = offline_editor(record, self._store)
-        self._own = OwnModels(registry.get(record.framework), Path(record.workspace))
+        self._models = FrameworkModels(registry.get(record.framework), Path(record.workspace))
 
     def ask(self, method: Literal["plan", "execute"], request: Request) -> Plan:
         preview = self._editor.preview(request)
-        if preview.blocked and self._own.accepts(preview.after):
+        if preview.blocked and self._models.accepts(preview.after):
             self._store.accept(preview.after)
             preview = self._editor.preview(request)
         plan = Plan(
@@ -118,7 +118,7 @@ class _Offline:
 
     def close(self) -> None:
         """Nothing more is asked."""
-        self._own.close()
+        self._models.close()
 
 
 class _OfFiles:

@@ -71,7 +71,7 @@ def _of_files(names: Sequence[str], arguments: argparse.Namespace) -> dict[str, 
     """Of a config that need never have run: what its files say, and the defaults."""
     from rltui.cli.config import chosen_framework
     from rltui.client import creation
-    from rltui.services.config_files import named
+    from rltui.services.config.files import named
 
     if arguments.name is not None:
         raise UsageError("files and -n NAME are two things", hint="give one of them")
@@ -189,7 +189,7 @@ def _of_attempts(record: ExperimentRecord, names: list[str]) -> ConfigDiff:
     if len(names) > 2:
         raise UsageError("diff compares two attempts", hint="rltui diff trainer#1 trainer#2")
     from rltui.client import offline
-    from rltui.services.attempt_configs import config_diff, of_attempt
+    from rltui.services.config.diff import config_diff, of_attempt
     from rltui.services.observed import framework_of
 
     control, framework = ControlFolder(Path(record.output_dir)), framework_of(record)
@@ -202,7 +202,7 @@ def _of_attempts(record: ExperimentRecord, names: list[str]) -> ConfigDiff:
 def _of_what_runs(record: ExperimentRecord) -> ConfigDiff:
     from rltui.client import offline
     from rltui.core.config_report import ConfigDiff, KeyDifference
-    from rltui.services.attempt_configs import config_diff, of_attempt
+    from rltui.services.config.diff import config_diff, of_attempt
     from rltui.services.observed import framework_of
 
     keys = tuple(

@@ -20,15 +20,15 @@ from rltui.core.api import Orphan, OrphanReport, Plan, Request, Status
 from rltui.core.gpu.report import GpuReport
 from rltui.core.plan import freed
 from rltui.core.text import short_command
-from rltui.daemon.journal import Journal
 from rltui.errors import ConflictError, RltuiError, UsageError
-from rltui.services import orphans as leftovers
 from rltui.services import processes
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.gpu.sampling import read_once
 from rltui.services.observed import refuse_observed
 from rltui.services.processes import ProcessId
-from rltui.services.strangers import strangers
+from rltui.services.processes import orphans as leftovers
+from rltui.services.processes.orphans import foreign_processes
+from rltui.services.runs.journal import Journal
 from rltui.wording import evidence_text, orphan_text, plan_text
 
 _ANSWER_S = 10.0
@@ -117,7 +117,7 @@ def _look(record: ExperimentRecord) -> OrphanReport:
         with wire:
             found = Status.model_validate(wire.call("status", timeout_s=_ANSWER_S)).orphans
             gpus = GpuReport.model_validate(wire.call("gpus", timeout_s=2 * _ANSWER_S))
-    return OrphanReport(experiment=record.name, orphans=found, strangers=strangers(gpus, found))
+    return OrphanReport(experiment=record.name, orphans=found, strangers=foreign_processes(gpus, found))
 
 
 def _list(report: OrphanReport, *, as_json: bool) -> None:

@@ -21,7 +21,7 @@ from rltui.client.observation import Look, observe
 from rltui.client.wire import Wire
 from rltui.core.api import Plan, Request
 from rltui.errors import ExitCode, RltuiError, UsageError
-from rltui.services.config_files import named
+from rltui.services.config.files import named
 from rltui.services.experiment_files import (
     ControlFolder,
     check_name,

@@ -133,7 +133,7 @@ def _last_words(log: str | None, end: int | None) -> list[str]:
     if log is None or not Path(log).exists():
         return []
     if end is not None:  # what it said of our signal is not why
-        from rltui.services.failure_log import last_lines  # knows the words of every framework
+        from rltui.services.runs.attempt_end import last_lines  # knows the words of every framework
 
         lines = [line for line in last_lines(Path(log), end=end) if line]
         return [line[:_LINE_WIDTH] for line in lines[-_LAST_LINES:]]

@@ -151,7 +151,7 @@ class SupervisedExperiment:
 
     def _refuse_revival(self) -> None:
         """What was taken down stays so. What its supervisor said counts as much as what it could write."""
-        from rltui.services.intent import IntentFile  # the first frame need not wait for it
+        from rltui.services.runs.intent import IntentFile  # the first frame need not wait for it
 
         noted = IntentFile(ControlFolder(Path(self._record.output_dir)).intent_file).read().down
         for down in (self._down, noted):

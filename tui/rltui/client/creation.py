@@ -23,9 +23,11 @@ from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.frameworks.generic import GENERIC
-from rltui.services import layout_files, toml_source, trust
-from rltui.services.config_files import detect, load
-from rltui.services.config_store import ConfigStore
+from rltui.services import layout_files, trust
+from rltui.services.config.files import detect, load_files, read_file
+from rltui.services.config.models import FrameworkModels
+from rltui.services.config.store import ConfigStore
+from rltui.services.config.warnings import shared_configs
 from rltui.services.experiment_files import (
     ControlFolder,
     ExperimentRecord,
@@ -36,11 +38,9 @@ from rltui.services.experiment_files import (
     make_folder,
     new_record,
 )
-from rltui.services.file_lock import FileLock
-from rltui.services.models import OwnModels
+from rltui.services.own_files import FileLock
 from rltui.services.resume_point import ResumePoint, ResumePoints
 from rltui.services.run_folder import RunFolder, next_free
-from rltui.services.shared_configs import shared_configs
 from rltui.services.shell import keep_shell, make_room_for_files
 
 LOCK_TIMEOUT_S = 60.0
@@ -116,7 +116,7 @@ def identify(
         chosen = (
             registry.get(framework) if framework is not None else detect(config_files, workspace=workspace)
         )
-        roles = load(config_files, chosen).sources
+        roles = load_files(config_files, chosen).sources
         return chosen, layout_files.find(registry.layout_for(chosen, roles), folder)
     layout_file = layout_files.find(layout, folder)
     wanted = layout_files.load(layout_file).framework
@@ -136,7 +136,7 @@ def identify(
 
 def _refuse_layouts(config_files: Iterable[Path]) -> None:
     for path in config_files:
-        tables = toml_source.read(path).data.get("component")
+        tables = read_file(path).data.get("component")
         if isinstance(tables, list) and all(isinstance(each, dict) and "command" in each for each in tables):
             raise ConfigError(
                 f"{path} is a layout, which says what to run, and no config",
@@ -151,25 +151,25 @@ def check(
     *,
     workspace: Path | None = None,
     with_memory: bool = False,
-    with_own: bool = False,
+    ask_models: bool = False,
     starting: bool = False,
 ) -> Check:
     """Validate; no side effects. `workspace` as for `identify`.
 
-    `with_memory` also reads the GPUs, and says what will fit. `with_own` asks the framework's own models,
+    `with_memory` also reads the GPUs, and says what will fit. `ask_models` asks the framework's own models,
     where its checkout is found, which takes seconds; what they take, no rule of ours refuses.
     `starting`: what would stand in the way of a start is an error too.
     """
     chosen, layout_file = identify(config_files, layout, framework, workspace=workspace)
     chosen = chosen.fitted(_layout(layout_file))
-    with closing(OwnModels(chosen, workspace or Path.cwd())) as own:
-        chosen = own.informed(config_files, ask=with_own)
+    with closing(FrameworkModels(chosen, workspace or Path.cwd())) as models:
+        chosen = models.informed(config_files, ask=ask_models)
         store = ConfigStore(list(config_files), chosen)
         sources = store.load_sources()
-        if with_own and own.accepts(sources):
+        if ask_models and models.accepts(sources):
             store.accept(sources)
         problems = store.problems()
-        problems += own.problems(sources, problems) if with_own else ()
+        problems += models.problems(sources, problems) if ask_models else ()
     files = sources.files
     loaded = layout_files.with_instances(_layout(layout_file), chosen.instances(files), layout_file)
     problems += shared_configs(store.base())
@@ -209,8 +209,8 @@ def knobs(config_files: tuple[Path, ...], layout: str | None, framework: str | N
     """
     chosen, layout_file = identify(config_files, layout, framework)
     chosen = chosen.fitted(_layout(layout_file))
-    with closing(OwnModels(chosen, Path.cwd())) as own:
-        chosen = own.informed(config_files)
+    with closing(FrameworkModels(chosen, Path.cwd())) as models:
+        chosen = models.informed(config_files)
     instances = chosen.instances(ConfigStore(list(config_files), chosen).load())
     loaded = layout_files.with_instances(_layout(layout_file), instances, layout_file)
     components = [spec.id for spec in loaded.component]
@@ -479,13 +479,13 @@ def _folder_taken(owner: ExperimentRecord) -> ConflictError:
 def _refuse_errors(record: ExperimentRecord) -> None:
     """The framework's own models have the last word, where they can be asked."""
     errors: list[Problem] = []
-    for with_own in (False, True):
+    for ask_models in (False, True):
         found = check(
             tuple(map(Path, record.config_files)),
             record.layout_file,
             record.framework,
             workspace=Path(record.workspace),
-            with_own=with_own,
+            ask_models=ask_models,
             starting=True,
         )
         if not (errors := [problem for problem in found.problems if problem.severity == "error"]):

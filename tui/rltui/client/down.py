@@ -17,9 +17,10 @@ from rltui.client.offline import offline_orphans
 from rltui.client.wire import SupervisorGoneError, Wire
 from rltui.core.api import Down
 from rltui.errors import RltuiError
-from rltui.services import layout_files, orphans, processes
+from rltui.services import layout_files, processes
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.intent import IntentFile
+from rltui.services.processes import orphans
+from rltui.services.runs.intent import IntentFile
 from rltui.services.supervisor_socket import find_socket
 
 SHIM_MARGIN_S = 15.0

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from rltui.client.protocol import ConfigText
 from rltui.errors import ConfigError, RltuiError, UsageError
+from rltui.services.config.files import content_of
 from rltui.services.outside import in_terminal
-from rltui.services.toml_source import content_of
 
 _FALLBACK = "vi"
 

@@ -48,7 +48,7 @@ def has_something_to_adopt(record: ExperimentRecord) -> bool:
     if kept(record) is not None:
         return False
     from rltui.services import processes  # not needed while a supervisor answers
-    from rltui.services.intent import IntentFile
+    from rltui.services.runs.intent import IntentFile
 
     control, traces = ControlFolder(Path(record.output_dir)), processes.Traces()
     attempts = [traces.attempt(folder, record.tag) for folder in control.newest_attempts()]

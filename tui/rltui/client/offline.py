@@ -15,17 +15,17 @@ from rltui.core.gpu.report import GpuReport
 from rltui.core.layout import ComponentSpec
 from rltui.core.metrics import MetricSeries
 from rltui.errors import ConfigError
-from rltui.services import layout_files, orphans, processes
-from rltui.services.attempt_life import ended_life
-from rltui.services.batch_conversion import conversion
-from rltui.services.config_store import ConfigStore
+from rltui.services import layout_files, processes
+from rltui.services.config.measured import StepTimes, conversion
+from rltui.services.config.models import informed
+from rltui.services.config.store import ConfigStore
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.intent import IntentFile
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.metrics import read_series
-from rltui.services.models import informed
 from rltui.services.observed import framework_of, is_growing, refuse_observed, title_of
-from rltui.services.step_times import StepTimes
+from rltui.services.processes import orphans
+from rltui.services.runs.attempt_end import ended_life
+from rltui.services.runs.intent import IntentFile
 
 
 def open_store(record: ExperimentRecord) -> ConfigStore:

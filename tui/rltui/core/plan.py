@@ -36,7 +36,7 @@ class Situation:
     rollouts: int | None = None
     """Requests that the inference servers work on now; `None` where nobody counts them."""
     orphans: Sequence[Orphan] = ()
-    strangers: Sequence[Orphan] = ()
+    foreign: Sequence[Orphan] = ()
     """Processes on the GPUs that are no component's: freed only by pid."""
     times: Mapping[str, Times] = field(default_factory=dict)
     """How long earlier starts and stops took, for the estimate."""
@@ -188,18 +188,18 @@ def _is_met(name: str, situation: Situation) -> bool:
 
 def _plan_free(request: Request, situation: Situation) -> Plan:
     keep = tuple(name for name in situation.layout.start_order() if situation.busy(name))
-    return Plan(action="free", keep=keep, free=freed(request, situation.orphans, situation.strangers))
+    return Plan(action="free", keep=keep, free=freed(request, situation.orphans, situation.foreign))
 
 
-def freed(request: Request, orphans: Sequence[Orphan], strangers: Sequence[Orphan]) -> tuple[Orphan, ...]:
-    """Whom a request to free ends: of `strangers` only those that it names by pid."""
+def freed(request: Request, orphans: Sequence[Orphan], foreign: Sequence[Orphan]) -> tuple[Orphan, ...]:
+    """Whom a request to free ends: of `foreign` only those that it names by pid."""
     chosen = tuple(
         orphan
         for orphan in orphans
         if (not request.pids or orphan.pid in request.pids)
         and (not request.components or orphan.component in request.components)
     )
-    return (*chosen, *(stranger for stranger in strangers if stranger.pid in request.pids))
+    return (*chosen, *(process for process in foreign if process.pid in request.pids))
 
 
 def _plan_stop(request: Request, situation: Situation) -> Plan:

@@ -36,7 +36,7 @@ from rltui.daemon.watches import (
 )
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.file_lock import FileLock
+from rltui.services.own_files import FileLock
 from rltui.services.supervisor_socket import place_socket
 from rltui.services.tmux_host import TmuxHost
 

@@ -16,11 +16,10 @@ from rltui.core.layout import ComponentSpec, Ready
 from rltui.core.lifecycle import ExitInfo
 from rltui.errors import RltuiError
 from rltui.services import processes
-from rltui.services.attempt_life import exit_info, explained
 from rltui.services.experiment_files import ControlFolder, write_atomically
-from rltui.services.host_memory import oom_kills
 from rltui.services.own_files import read_own
 from rltui.services.recipe import Launch
+from rltui.services.runs.attempt_end import exit_info, explained, oom_kills
 from rltui.services.shell import read_shell
 
 _FILE = "spec.json"
@@ -294,21 +293,14 @@ class Ending:
         record = self._record
         if record is None:
             return ExitInfo()
-        # Asked for while the process lives: a dead one cannot be opened any more.
-        status = asyncio.create_task(_exit_status(record.living_main), name="exit status")
-        try:
-            if record.is_supervised and record.shim is not None:
-                await self._wait_beside(record.shim, record, status)
-            if (main := record.living_main) is not None:
-                self._keeper_lost()
-                await processes.wait_for_exit(main)
-            return await self._exit_info(status)
-        finally:
-            status.cancel()
+        if record.is_supervised and record.shim is not None:
+            await self._wait_beside(record.shim, record)
+        if (main := record.living_main) is not None:
+            self._keeper_lost()
+            await processes.wait_for_exit(main)
+        return self._exit_info()
 
-    async def _wait_beside(
-        self, shim: processes.ProcessId, record: processes.AttemptRecord, status: asyncio.Task[int | None]
-    ) -> None:
+    async def _wait_beside(self, shim: processes.ProcessId, record: processes.AttemptRecord) -> None:
         """Return when the shim is gone, or stays only for what is kept."""
         if (main := record.living_main) is not None:
             await _first(processes.wait_for_exit(main), processes.wait_for_exit(shim))
@@ -321,7 +313,7 @@ class Ending:
         try:
             await asyncio.wait([gone], timeout=CLEARING_UP_S)
             if not gone.done():
-                self._main_ended(await self._exit_info(status))
+                self._main_ended(self._exit_info())
             await gone
         finally:
             gone.cancel()
@@ -331,23 +323,16 @@ class Ending:
     ) -> processes.AttemptRecord:
         """What the shim wrote when it had reaped the main process; a stopped one is woken for that."""
         processes.send_signal(shim, signal.SIGCONT)
-        with contextlib.suppress(TimeoutError):  # a full disk: the kernel's word has to do
+        with contextlib.suppress(TimeoutError):  # a full disk: how it ended stays unknown
             async with asyncio.timeout(RECORD_PATIENCE_S):
                 while record.ended_at is None and processes.is_alive(shim):
                     await asyncio.sleep(RECORD_POLL_S)
                     record = processes.read_attempt(self._folder) or record
         return record
 
-    async def _exit_info(self, status: asyncio.Task[int | None]) -> ExitInfo:
-        """As the shim wrote it; by the kernel where it could not."""
-        info = exit_info(processes.read_attempt(self._folder) or self._record)
-        if info == ExitInfo() and (code := await status) is not None:
-            return _from_status(code)
-        return info
-
-
-async def _exit_status(main: processes.ProcessId | None) -> int | None:
-    return None if main is None else await processes.wait_for_exit_status(main)
+    def _exit_info(self) -> ExitInfo:
+        """As the shim wrote it; unknown where it could not."""
+        return exit_info(processes.read_attempt(self._folder) or self._record)
 
 
 async def _first(*waits: Coroutine[None, None, None]) -> None:
@@ -358,13 +343,3 @@ async def _first(*waits: Coroutine[None, None, None]) -> None:
     finally:
         for task in tasks:
             task.cancel()
-
-
-def _from_status(code: int) -> ExitInfo:
-    """A return code as `subprocess` has it: negative for a signal."""
-    if code >= 0:
-        return ExitInfo(code=code)
-    try:
-        return ExitInfo(signal=signal.Signals(-code).name)
-    except ValueError:  # real-time signals have no name of their own
-        return ExitInfo(signal=f"SIG{-code}")

@@ -17,13 +17,12 @@ from rltui.daemon.events import EventBus
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import layout_files, trust
-from rltui.services.changed_instances import changed_instances
-from rltui.services.config_editor import ConfigEditor
-from rltui.services.config_files import LoadedFiles, write_passed
-from rltui.services.config_store import ConfigStore, load_snapshot
-from rltui.services.edit_preview import EditPreview
+from rltui.services.config.editor import ConfigEditor
+from rltui.services.config.files import LoadedFiles, load_snapshot, write_passed
+from rltui.services.config.models import FrameworkModels, informed
+from rltui.services.config.store import ConfigStore, EditPreview
+from rltui.services.config.warnings import changed_instances
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.models import OwnModels, informed
 from rltui.services.observed import framework_of
 from rltui.services.recipe import Launch, Recipe
 from rltui.services.resolution import Resolver
@@ -116,7 +115,7 @@ class Config:
             forced=record.forced,
         )
         self.editor = ConfigEditor(self.store, setup.control, events.journal)
-        self._models = OwnModels(framework, setup.workspace)
+        self._models = FrameworkModels(framework, setup.workspace)
         self._asking = asyncio.Lock()
         """One who waits for the framework takes one of the supervisor's few threads, others none."""
         self._resolver = Resolver(setup.control.path / _RESOLVED, workspace=setup.workspace)

@@ -17,8 +17,8 @@ from rltui.core.lifecycle import Life
 from rltui.core.text import duration
 from rltui.core.values import Value
 from rltui.daemon.component import ComponentRunner
-from rltui.daemon.journal import Journal
 from rltui.errors import ConfigError
+from rltui.services.runs.journal import Journal
 from rltui.settings import AlertSettings
 
 Message = tuple[EventKind, bytes]

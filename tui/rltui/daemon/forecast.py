@@ -16,11 +16,11 @@ from rltui.daemon.component import ComponentRunner
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.memory_levers import LEVERS
-from rltui.services.config_store import ConfigStore
+from rltui.services.config.files import OfFiles
+from rltui.services.config.store import ConfigStore
 from rltui.services.experiment_files import ControlFolder
 from rltui.services.gpu.memory_plan import MemoryPlan, newest_peaks
 from rltui.services.gpu.sampling import GpuReadings
-from rltui.services.of_files import OfFiles
 from rltui.services.recipe import Recipe
 
 _MEASURES = (ComponentState.WAITING, ComponentState.STARTING)

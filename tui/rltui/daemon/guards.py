@@ -13,7 +13,7 @@ from rltui.daemon.component import ComponentRunner
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.experiment_files import ControlFolder, make_folder
-from rltui.services.file_lock import FileLock
+from rltui.services.own_files import FileLock
 from rltui.services.shell import read_shell
 
 logger = logging.getLogger(__name__)

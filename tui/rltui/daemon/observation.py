@@ -17,12 +17,12 @@ from rltui.daemon.config import Setup
 from rltui.daemon.events import EventBus
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework, RunFiles
-from rltui.services import config_files
+from rltui.services.config.files import load_files
+from rltui.services.config.measured import StepTimes
 from rltui.services.experiment_files import write_atomically
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.metrics import RunMetrics, earlier_logs
 from rltui.services.run_folder import RunFolder
-from rltui.services.step_times import StepTimes
 
 
 class Observation:
@@ -130,7 +130,7 @@ def _run_files(setup: Setup) -> RunFiles:
     framework = setup.framework
     try:
         return framework.run_files(
-            config_files.load([Path(name) for name in setup.record.config_files], framework).files
+            load_files([Path(name) for name in setup.record.config_files], framework).files
         )
     except ConfigError:  # told with the first knob table
         return framework.files

@@ -20,13 +20,13 @@ from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.base import ConfigFiles
-from rltui.services.edit_preview import EditPreview
+from rltui.services.config.store import EditPreview
+from rltui.services.config.warnings import shared_configs
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.logs.growing_file import JsonLines
 from rltui.services.observed import refuse_observed
 from rltui.services.processes import port_holders
 from rltui.services.resume_point import ResumePoint, ResumePoints
-from rltui.services.shared_configs import shared_configs
 
 NEWEST_ENTRIES = 500
 """Timed journal entries that are kept, of all components together."""
@@ -160,7 +160,7 @@ class Planner:
             is_made=self._config.is_made,
             rollouts=self._observation.requests(),
             orphans=orphans.orphans,
-            strangers=orphans.strangers() if request.action == "free" and request.pids else (),
+            foreign=orphans.foreign() if request.action == "free" and request.pids else (),
             times=self._times.now(),
         )
 

@@ -25,11 +25,10 @@ from rltui.daemon.tasks import Signal
 from rltui.services import processes
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import GpuReadings
-from rltui.services.orphans import described, end, find_leftovers, leftovers_text
 from rltui.services.probes import served_model
 from rltui.services.processes import Leftover
+from rltui.services.processes.orphans import described, end, find_leftovers, foreign_processes, leftovers_text
 from rltui.services.recipe import Launch
-from rltui.services.strangers import strangers
 from rltui.services.tmux_host import TmuxHost, session_name
 
 _SHIM = Path(shim_program.__file__).with_name("__main__.py")
@@ -273,13 +272,13 @@ class OrphanWatch:
         """Those of one component."""
         return tuple(orphan for orphan in self.orphans if orphan.component == component)
 
-    def strangers(self) -> tuple[Orphan, ...]:
+    def foreign(self) -> tuple[Orphan, ...]:
         """Other processes on the GPUs that a person may end by pid, by the newest reading.
 
         Raises:
             ConfigError: the record of some experiment is damaged.
         """
-        return strangers(self._readings.newest, self.orphans)
+        return foreign_processes(self._readings.newest, self.orphans)
 
     def look(self) -> None:
         """Search soon: an attempt has ended."""

@@ -24,7 +24,7 @@ from rltui.daemon.tasks import spawn
 from rltui.errors import ConflictError, RltuiError
 from rltui.frameworks.base import ServiceCall
 from rltui.services.http import post_json
-from rltui.services.intent import AppliedEdit, Pending
+from rltui.services.runs.intent import AppliedEdit, Pending
 
 START_WINDOW_S = 60.0
 """A component that dies this soon after it was ready has not survived its start."""

@@ -21,7 +21,7 @@ from rltui.daemon.gpu import GpuWatch
 from rltui.daemon.stalls import log_size
 from rltui.daemon.supervisor import Supervisor
 from rltui.services.disk import DiskMeter
-from rltui.services.failure_log import last_lines
+from rltui.services.runs.attempt_end import last_lines
 
 METRICS_INTERVAL_S = 0.5
 CONFIG_INTERVAL_S = 1.0

@@ -189,7 +189,7 @@ class Checkout:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnValidation:
+class ConfigModels:
     """How the framework's own config models are asked, in its interpreter."""
 
     models: Mapping[str, tuple[str, ...]]
@@ -268,7 +268,7 @@ class Framework:
     """Text in every line of which `log_row` makes something: others are not even decoded. `None` where it
     makes nothing of any."""
     checkout: Checkout | None = None
-    own_validation: OwnValidation | None = None
+    config_models: ConfigModels | None = None
     files: RunFiles = RunFiles()
     """Where a run leaves its own files, if nothing is known of its config."""
     metrics: MetricNames = MetricNames()

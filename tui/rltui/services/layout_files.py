@@ -24,7 +24,8 @@ from rltui.core.layout import (
 )
 from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError
-from rltui.services import model_faults, toml_source
+from rltui.services import model_faults
+from rltui.services.config.files import read_file
 from rltui.services.experiment_files import ExperimentRecord
 
 _TABLES: Mapping[str, type[BaseModel]] = {
@@ -89,7 +90,7 @@ def load(path: Path) -> Layout:
     Raises:
         ConfigError: if it is missing, malformed or breaks a rule: names file, line, key and what is wrong.
     """
-    source = toml_source.read(path)
+    source = read_file(path)
     try:
         return Layout.model_validate(source.data)
     except ValidationError as error:

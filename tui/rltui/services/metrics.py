@@ -11,10 +11,10 @@ from rltui.core.lines import decode_line, plain_text
 from rltui.core.metrics import MetricSeries
 from rltui.frameworks.base import Framework
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.journal_file import read_journal
 from rltui.services.logs.growing_file import AppendedLines, JsonLines
 from rltui.services.observed import framework_of
 from rltui.services.run_folder import RunFolder
+from rltui.services.runs.journal import read_journal
 
 READ_BYTES = 8 * 1024 * 1024
 """Most that is read of a log at a time."""

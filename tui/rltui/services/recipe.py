@@ -29,6 +29,7 @@ from rltui.frameworks.base import (
 )
 from rltui.frameworks.generic import CONFIG
 from rltui.services.checkout import run_prefix
+from rltui.services.config.files import OfFiles
 from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.gpu.cuda import (
     BY_BUS,
@@ -40,7 +41,6 @@ from rltui.services.gpu.cuda import (
     usable_devices,
     visible_devices,
 )
-from rltui.services.of_files import OfFiles
 from rltui.services.resolution import read_made
 
 

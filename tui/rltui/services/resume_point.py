@@ -10,7 +10,7 @@ from rltui.core.config_data import value_at
 from rltui.core.config_report import Problem
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.services.config_store import load_snapshot
+from rltui.services.config.files import load_snapshot
 from rltui.services.experiment_files import ControlFolder
 from rltui.services.run_folder import RunFolder
 

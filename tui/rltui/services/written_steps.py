@@ -10,7 +10,7 @@ from typing import Any
 
 from rltui.core.metrics import LARGEST_STEP
 from rltui.errors import ConfigError
-from rltui.services.toml_source import content_of
+from rltui.services.config.files import content_of
 
 _FILES: tuple[tuple[str, Callable[[str], Any]], ...] = (
     *(

@@ -6,9 +6,9 @@ import contextlib
 import os
 import time
 
-PANE_BYTES = 64 * 1024
+_PANE_BYTES = 64 * 1024
 """Most log bytes shown at once."""
-FAREWELL_S = 0.5
+_FAREWELL_S = 0.5
 """Longest time spent on showing the last lines."""
 
 
@@ -25,14 +25,14 @@ class Pane:
         return os.fstat(self._reader).st_size != self._offset
 
     def pump(self) -> bool:
-        """Show what is new, at most `PANE_BYTES`; True when there is more to show."""
+        """Show what is new, at most `_PANE_BYTES`; True when there is more to show."""
         if self._screen is None:
             return False
         size = os.fstat(self._reader).st_size
         self._offset = min(self._offset, size)
-        if size - self._offset > PANE_BYTES and not self._skip_to(size - PANE_BYTES):
+        if size - self._offset > _PANE_BYTES and not self._skip_to(size - _PANE_BYTES):
             return True
-        data = os.pread(self._reader, PANE_BYTES, self._offset)
+        data = os.pread(self._reader, _PANE_BYTES, self._offset)
         self._offset += self._write(data)
         return self._offset < size
 
@@ -40,14 +40,14 @@ class Pane:
         self._write(f"\n— {text} —\n".encode())
 
     def finish(self, text: str) -> None:
-        """Show the rest of the log and a last line, for at most `FAREWELL_S`."""
-        deadline = time.monotonic() + FAREWELL_S
+        """Show the rest of the log and a last line, for at most `_FAREWELL_S`."""
+        deadline = time.monotonic() + _FAREWELL_S
         while self.pump() and time.monotonic() < deadline:
             time.sleep(0.02)
         self.note(text)
 
     def _skip_to(self, offset: int) -> bool:
-        cut = os.pread(self._reader, PANE_BYTES, offset).find(b"\n") + 1
+        cut = os.pread(self._reader, _PANE_BYTES, offset).find(b"\n") + 1
         skipped = offset + cut - self._offset
         if not self._write(f"\n… skipped {skipped} bytes, see {self._log}\n".encode()):
             return False

@@ -1,45 +1,209 @@
 # ruff: noqa: PTH100, PTH118
-"""The program: its place among the processes, its argument, its exit status."""
+"""The program: its place among the processes, and the loop that watches its attempt to the end."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
 import sys
+import time
 
-from rltui.daemon.shim.attempt import WAKING, Attempt
-from rltui.daemon.shim.spec import ForeignFileError, Spec, read_own
+from rltui.daemon.shim.pane import Pane, open_pane
+from rltui.daemon.shim.record import Record, first_record
+from rltui.daemon.shim.spawn import (
+    CANNOT_RUN,
+    CannotRunError,
+    ForeignFileError,
+    Spec,
+    open_log,
+    read_own,
+    spawn,
+)
+from rltui.daemon.shim.stop import ASKED, ENDING, KILLING, RUNNING, StopSequence
+from rltui.daemon.shim.tree import Tree, start_ticks
 
-PR_SET_CHILD_SUBREAPER = 36
+_WAKING = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGCHLD)
+"""Blocked and waited for, so each is handled between two steps and never within one."""
+_TREE_INTERVALS_S = (0.125, 2.0)
+"""First and longest pause between two looks at the tree, which grows most in its first seconds."""
+_PANE_INTERVALS_S = (0.5, 2.0)
+"""Between two looks at the log: while it grows, and when it has been quiet for a while."""
+_RETRY_S = 0.2
+"""Pause after running out of descriptors or memory."""
+
+
+class _Shim:
+    """One component from its start until nothing of it is left."""
+
+    def __init__(self, folder: str, spec: Spec) -> None:
+        self._spec = spec
+        self._record = Record(folder, first_record(spec))
+        self._told_problem: str | None = None
+        self._tree = Tree()
+        self._stop = StopSequence(spec, self._tree)
+        self._pane: Pane | None = None
+        self._main: int | None = None
+        """The main process until it is reaped."""
+        self._told_leftovers = False
+        self._next_tree = self._next_pane = 0.0
+        self._tree_interval_s, self._pane_interval_s = _TREE_INTERVALS_S[0], _PANE_INTERVALS_S[0]
+
+    def run(self) -> None:
+        """Returns when every descendant has been reaped and the record says so."""
+        self._start()
+        while self._reap():
+            try:
+                self._tick(time.monotonic())
+                self._wait()
+            except OSError as error:  # out of descriptors or memory: the component must not lose its keeper
+                self._say(f"shim: {error}")
+                time.sleep(_RETRY_S)
+        self._finish()
+
+    def _start(self) -> None:
+        values = self._record.values
+        try:
+            log = open_log(self._spec.log)
+            try:
+                self._pane = open_pane(self._spec.log)
+                self._main = spawn(self._spec, log)
+            finally:
+                os.close(log)
+        except CannotRunError as error:
+            values["error"], values["exit_code"] = str(error), CANNOT_RUN
+        else:
+            values.update(pid=self._main, pid_start=start_ticks(self._main), session=self._main)
+        self._save()
+        self._record.reserve_room()
+
+    def _reap(self) -> bool:
+        """Collect the dead; False when no child is left."""
+        with contextlib.suppress(ChildProcessError):  # the normal end: no child is left
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return True
+                if pid == self._main:
+                    self._main_ended(os.waitstatus_to_exitcode(status))
+        return False
+
+    def _main_ended(self, code: int) -> None:
+        self._main = None
+        values = self._record.values
+        values["ended_at"] = time.time()
+        values["exit_code"], values["signal"] = (code, None) if code >= 0 else (None, signal_name(-code))
+        values["leftovers_kept"] = self._spec.keeps_leftovers and self._stop.stage == RUNNING
+        self._save()
+        if values["leftovers_kept"]:
+            self._next_tree, self._tree_interval_s = 0.0, _TREE_INTERVALS_S[0]
+        else:
+            self._stop.begin(ENDING)
+
+    def _tick(self, now: float) -> None:
+        if now >= self._next_tree:
+            self._next_tree = now + self._tree_interval_s
+            self._tree_interval_s = min(2 * self._tree_interval_s, _TREE_INTERVALS_S[1])
+            self._record_tree()
+        if now >= self._next_pane:
+            self._show_log()
+            self._next_pane = now + self._pane_interval_s
+        self._stop.advance(now)
+
+    def _wait(self) -> None:
+        """Sleep until something is due or a signal arrives, and take that signal."""
+        until = min(self._next_tree, self._next_pane, self._stop.due)
+        received = signal.sigtimedwait(_WAKING, max(0.0, until - time.monotonic()))
+        if received is None or received.si_signo == signal.SIGCHLD:
+            return
+        if received.si_signo == signal.SIGINT:  # a key in the attached pane, where people press it to leave
+            name = self._spec.experiment.partition("@")[0]
+            self._say(f"ctrl+c stops nothing here; rltui stop {self._spec.component} -n {name} does")
+            return
+        asked = ASKED if self._main is not None else ENDING
+        wanted = KILLING if received.si_signo == signal.SIGUSR1 else asked
+        if self._stop.stage >= wanted:
+            return
+        if self._main is not None:
+            self._record.values["stop_requested"] = True
+        self._stop.begin(wanted, self._main)
+        self._save()
+
+    def _record_tree(self) -> None:
+        self._tree.refresh()
+        members = self._tree.members.items()
+        self._record.values["descendants"] = [{"pid": pid, "start": start} for pid, start in members]
+        self._save(durable=False)
+        if self._record.values["leftovers_kept"] and self._tree.members and not self._told_leftovers:
+            self._told_leftovers = True
+            named = ", ".join(f"pid {pid}" for pid in self._tree.members)
+            self._show_log()
+            self._say(f"{self._record.outcome()}; left alive: {named}; a stop ends them")
+
+    def _save(self, *, durable: bool = True) -> None:
+        self._record.save(durable=durable)
+        if self._record.problem not in (None, self._told_problem):
+            self._say(str(self._record.problem))
+        self._told_problem = self._record.problem
+
+    def _show_log(self) -> None:
+        grew = self._pane is not None and self._pane.has_news()
+        self._pane_interval_s = (
+            _PANE_INTERVALS_S[0] if grew else min(2 * self._pane_interval_s, _PANE_INTERVALS_S[1])
+        )
+        if self._pane is not None:
+            self._pane.pump()
+
+    def _say(self, text: str) -> None:
+        if self._pane is not None:
+            self._pane.note(text)
+
+    def _finish(self) -> None:
+        values = self._record.values
+        values.update(state="exited", descendants=[], ended_at=values["ended_at"] or time.time())
+        self._record.save_last()
+        if self._pane is not None:
+            rest = "; what it left has ended, too" if self._told_leftovers else ""
+            self._pane.finish(self._record.outcome() + rest)
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # real-time signals have no name of their own
+        return f"SIG{number}"
+
+
+_PR_SET_CHILD_SUBREAPER = 36
 """From `linux/prctl.h`."""
 
-IGNORED = (signal.SIGHUP, signal.SIGPIPE, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+_IGNORED = (signal.SIGHUP, signal.SIGPIPE, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 """A lost terminal, or a key pressed in the attached pane, must not end or freeze a trainer's supervision."""
 
 
-def become_reaper() -> None:
+def _become_reaper() -> None:
     """Orphans below us become our children; signals wait until we look at them."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored by a parent, it would swallow exit codes
-    signal.pthread_sigmask(signal.SIG_BLOCK, WAKING)
-    for number in IGNORED:
+    signal.pthread_sigmask(signal.SIG_BLOCK, _WAKING)
+    for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+    if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
 def main(arguments: list[str]) -> int:
     """Exit status: 0 when the attempt is recorded to its end, 2 when there was nothing to run."""
-    become_reaper()
+    _become_reaper()
     if len(arguments) != 1:
         sys.stderr.write("usage: shim ATTEMPT_DIR\n")
         return 2
     folder = os.path.abspath(arguments[0])
     try:
-        attempt = Attempt(folder, Spec(read_own(os.path.join(folder, "spec.json"))))
+        shim = _Shim(folder, Spec(read_own(os.path.join(folder, "spec.json"))))
     except (OSError, ValueError, TypeError, LookupError, ForeignFileError, RecursionError) as error:
         sys.stderr.write(f"shim: {folder}/spec.json: {error!r}\n")
         return 2
-    attempt.run()
+    shim.run()
     return 0

@@ -8,10 +8,10 @@ import json
 import os
 import time
 
-from rltui.daemon.shim.process import boot_identity, start_ticks
-from rltui.daemon.shim.spec import Spec
+from rltui.daemon.shim.spawn import Spec
+from rltui.daemon.shim.tree import boot_identity, start_ticks
 
-RESERVED_BYTES = 1024
+_RESERVED_BYTES = 1024
 """What the last record can be longer than the first."""
 
 
@@ -97,7 +97,7 @@ class Record:
             contextlib.suppress(OSError),
             open(self._reserve, "wb", opener=_private) as file,
         ):
-            file.write(b" " * (len(json.dumps(self.values)) + RESERVED_BYTES))
+            file.write(b" " * (len(json.dumps(self.values)) + _RESERVED_BYTES))
 
     def outcome(self) -> str:
         """How the main process ended, for people: `exited 3 at 12:00:00`. Only once it has."""

@@ -1,20 +1,137 @@
-# ruff: noqa: PTH103, PTH120
-"""From the spec to a running component."""
+# ruff: noqa: PTH103, PTH108, PTH118, PTH120, PTH123
+"""What is to be run, by `spec.json` as the supervisor wrote it; and from there to a running component."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
+import resource
 import signal
+import stat
 
-from rltui.daemon.shim.limits import take_over
-from rltui.daemon.shim.spec import Spec
+TYPE_CHECKING = False  # the one of `typing`, which costs a megabyte
+if TYPE_CHECKING:
+    from typing import Any
+
+
+_FOR_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+"""The right to write, of anybody but the owner."""
+
+
+class ForeignFileError(Exception):
+    """The file cannot be the user's own; the text says why."""
+
+
+def read_own(path: str) -> dict[str, Any]:
+    """The JSON object in a file of rltui's own: what it says is run.
+
+    The little of `services/own_files.py` that a shim needs, without its imports.
+
+    Raises:
+        OSError, ValueError: if it cannot be read or is no JSON.
+        ForeignFileError: if it is a link, another user's, or one that others may write to.
+    """
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), encoding="utf-8") as file:
+        info = os.fstat(file.fileno())
+        if not stat.S_ISREG(info.st_mode):
+            raise ForeignFileError("it is no regular file")
+        if info.st_uid not in (os.getuid(), 0) or info.st_mode & _FOR_OTHERS:
+            usual = _of_a_new_file(os.path.dirname(path))
+            if info.st_uid not in (os.getuid(), 0, usual.st_uid):
+                raise ForeignFileError(f"it belongs to another user, number {info.st_uid}")
+            if info.st_mode & _FOR_OTHERS & ~usual.st_mode:
+                raise ForeignFileError("others may write to it")
+        values: dict[str, Any] = json.load(file)
+        return values
+
+
+def _of_a_new_file(folder: str) -> os.stat_result:
+    """What a private file gets there: some file systems give all files one owner or mode."""
+    path = os.path.join(folder, f"own.{os.getpid()}")
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        return os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+        os.unlink(path)
+
+
+class Spec:
+    """One attempt to be made."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        """Raises TypeError, ValueError or LookupError where the values are no spec."""
+        self.experiment: str = values["experiment"]
+        self.component: str = values["component"]
+        self.attempt: int = values["attempt"]
+        self.argv: list[str] = list(values["argv"])
+        if not self.argv:
+            raise ValueError("argv is empty")
+        self.cwd = str(values["cwd"])
+        self.log = str(values["log"])
+        self.env: dict[str, str | None] = dict(values["env"])
+        """Added to the shim's own environment; None removes."""
+        self.shell: dict[str, Any] = dict(values.get("shell") or {})
+        """See `take_over`; of a supervisor from before an upgrade, empty."""
+        stop = values["stop"]
+        self.stop_signal = signal.Signals[stop["signal"]]
+        self.stop_grace_s = float(stop["grace_s"])
+        leftovers = stop.get("leftovers", "end")
+        if leftovers not in ("end", "keep"):
+            raise ValueError(f"stop.leftovers is {leftovers!r}, not 'end' or 'keep'")
+        self.keeps_leftovers: bool = leftovers == "keep"
+        """What outlives a main process that ended by itself is left alone until a stop is asked for."""
+
+
+def take_over(shell: dict[str, Any]) -> list[str]:
+    """Become like that shell, in the child that will be the component. Returns what could not be had."""
+    try:
+        return _take_over(shell)
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:  # somebody wrote in the spec
+        return [f"its limits cannot be understood ({error})"]
+
+
+def _take_over(shell: dict[str, Any]) -> list[str]:
+    problems = []
+    for name, (soft, hard) in shell.get("limits", {}).items():
+        number = getattr(resource, f"RLIMIT_{name}", None)
+        if number is not None and not _set_limit(number, soft, hard):
+            has = resource.getrlimit(number)[0]
+            problems.append(f"the limit {name} is {has} instead of {soft}: the tmux server has no more")
+    if cpus := shell.get("affinity"):
+        try:
+            os.sched_setaffinity(0, cpus)
+        except OSError:  # not one of them is there any more
+            problems.append(f"it runs on the CPUs {sorted(os.sched_getaffinity(0))} instead of {cpus}")
+    if (umask := shell.get("umask")) is not None:
+        os.umask(umask)
+    nice = shell.get("nice")
+    if nice is not None and nice != os.getpriority(os.PRIO_PROCESS, 0):
+        try:
+            os.setpriority(os.PRIO_PROCESS, 0, nice)
+        except OSError:
+            problems.append(f"its nice value is {os.getpriority(os.PRIO_PROCESS, 0)} instead of {nice}")
+    return problems
+
+
+def _set_limit(number: int, soft: int, hard: int) -> bool:
+    """Nobody but root raises a hard limit: then as much as is allowed."""
+    if resource.getrlimit(number) == (soft, hard):
+        return True
+    try:
+        resource.setrlimit(number, (soft, hard))
+    except (OSError, ValueError):
+        allowed = resource.getrlimit(number)[1]
+        fits = allowed == resource.RLIM_INFINITY or 0 <= soft <= allowed
+        resource.setrlimit(number, (soft if fits else allowed, allowed))
+        return fits
+    return True
+
 
 CANNOT_RUN = 127
 """Exit code of a component that could not be started, as shells have it."""
-
-
-FORK_PROBLEMS = {
+_FORK_PROBLEMS = {
     errno.EAGAIN: "the limit of processes is reached (ulimit -u, or the container's)",
     errno.ENOMEM: "not enough memory for another process",
 }
@@ -25,7 +142,7 @@ class CannotRunError(Exception):
     """The component could not be started; the text says why."""
 
 
-def component_environment(spec: Spec) -> dict[str, str]:
+def _component_environment(spec: Spec) -> dict[str, str]:
     """The shim's own, with what tmux did not pass on, and the additions and removals of the spec."""
     environment = {**os.environ, **spec.shell.get("environment", {})}
     for name, value in spec.env.items():
@@ -58,7 +175,7 @@ def spawn(spec: Spec, log: int) -> int:
         failed, failure = os.pipe()  # closed by a successful exec
         pid = os.fork()
     except OSError as error:
-        reason = FORK_PROBLEMS.get(error.errno or 0, error.strerror)
+        reason = _FORK_PROBLEMS.get(error.errno or 0, error.strerror)
         raise CannotRunError(f"cannot start {spec.argv[0]!r}: {reason}") from None
     if pid == 0:
         _become(spec, log, failure)
@@ -85,7 +202,7 @@ def _become(spec: Spec, log: int, failure: int) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         for problem in take_over(spec.shell):
             os.write(log, f"rltui: {problem}\n".encode())
-        os.execvpe(spec.argv[0], spec.argv, component_environment(spec))  # noqa: S606 - no shell
+        os.execvpe(spec.argv[0], spec.argv, _component_environment(spec))  # noqa: S606 - no shell
     except OSError as error:
         os.write(failure, f"cannot {doing}: {error.strerror}".encode())
     except ValueError as error:  # a NUL in an argument

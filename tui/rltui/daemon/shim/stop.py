@@ -8,20 +8,19 @@ import os
 import signal
 import time
 
-from rltui.daemon.shim.process import send_signal
-from rltui.daemon.shim.spec import Spec
-from rltui.daemon.shim.tree import Tree
+from rltui.daemon.shim.spawn import Spec
+from rltui.daemon.shim.tree import Tree, send_signal
 
 RUNNING, ASKED, ENDING, KILLING = range(4)
 """Stages: nothing asked; main process asked to stop; SIGTERM to all; SIGKILL to all."""
 
-SWEEP_INTERVAL_S = 0.2
-SWEEP_GRACE_S = 5.0
+_SWEEP_INTERVAL_S = 0.2
+_SWEEP_GRACE_S = 5.0
 """From SIGTERM to SIGKILL, for whatever is left below the main process."""
-KILL_INTERVALS_S = (0.05, 2.0)
+_KILL_INTERVALS_S = (0.05, 2.0)
 """First and longest pause between two rounds of SIGKILL: one stuck in a driver can take minutes to die."""
 
-FREEZE_ROUNDS = 20
+_FREEZE_ROUNDS = 20
 """Looks at the tree, at most, until nothing new is found in it."""
 
 
@@ -34,7 +33,7 @@ class StopSequence:
         self._tree = tree
         self._stage_end = self._next_step = math.inf
         """When the stage gives way to the next, and when it has something to do again (monotonic clock)."""
-        self._kill_interval_s = KILL_INTERVALS_S[0]
+        self._kill_interval_s = _KILL_INTERVALS_S[0]
         self._asked: set[tuple[int, int]] = set()
         """Who got SIGTERM in the sweep, by pid and start."""
 
@@ -56,7 +55,7 @@ class StopSequence:
             self._stage_end = now + self._spec.stop_grace_s
             self._ask(main)
             return
-        self._stage_end = now + SWEEP_GRACE_S if stage == ENDING else math.inf
+        self._stage_end = now + _SWEEP_GRACE_S if stage == ENDING else math.inf
         self._next_step = now
 
     def advance(self, now: float) -> None:
@@ -69,22 +68,19 @@ class StopSequence:
         """The main process alone is told to stop: it knows best in which order its own children may end."""
         if main is None:
             return
-        with contextlib.suppress(PermissionError, ProcessLookupError):  # setuid, or its group was changed
-            if self._spec.stops_group:
-                os.killpg(main, self._spec.stop_signal)
-            else:
-                os.kill(main, self._spec.stop_signal)
+        with contextlib.suppress(PermissionError, ProcessLookupError):  # setuid
+            os.kill(main, self._spec.stop_signal)
         self._tree.refresh()
         self._tree.wake()
 
     def _step(self, now: float) -> None:
         self._tree.refresh()
         if self.stage == ENDING:
-            self._next_step = now + SWEEP_INTERVAL_S
+            self._next_step = now + _SWEEP_INTERVAL_S
             self._sweep()
         else:
             self._next_step = now + self._kill_interval_s
-            self._kill_interval_s = min(2 * self._kill_interval_s, KILL_INTERVALS_S[1])
+            self._kill_interval_s = min(2 * self._kill_interval_s, _KILL_INTERVALS_S[1])
             self._kill()
 
     def _sweep(self) -> None:
@@ -103,7 +99,7 @@ class StopSequence:
     def _freeze(self) -> None:
         """Stop all, and what they forked meanwhile: a program that forks faster than it is killed."""
         stopped: set[tuple[int, int]] = set()
-        for _ in range(FREEZE_ROUNDS):
+        for _ in range(_FREEZE_ROUNDS):
             fresh = self._tree.members.items() - stopped
             if not fresh:
                 return

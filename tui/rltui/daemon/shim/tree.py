@@ -1,46 +1,90 @@
-# ruff: noqa: PTH208
-"""Everything that lives below the shim."""
+# ruff: noqa: PTH115, PTH123, PTH208
+"""Processes, named for good by pid and start time, and everything that lives below the shim."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import signal
 
-from rltui.daemon.shim.process import read_stat, send_signal
 
-FULL_SCAN_EVERY = 30
-"""Scans between two that forget who is a stranger, should a stranger's pid have been reused in between."""
+def read_stat(pid: int) -> list[bytes] | None:
+    """Fields of `/proc/PID/stat` from the third on (state, ppid, …), None where there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            text = file.read()
+    except OSError:  # gone, or hidden by hidepid: not ours in either case
+        return None
+    return text[text.rindex(b")") + 2 :].split()
+
+
+def start_ticks(pid: int) -> int | None:
+    """Start time in clock ticks since boot; with the pid it names a process for good."""
+    fields = read_stat(pid)
+    return int(fields[19]) if fields else None
+
+
+def boot_identity() -> str:
+    """Names this boot and pid namespace: pids and sessions recorded elsewhere mean nothing here."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:
+            return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:  # some sandboxes hide both; the record then says "unknown"
+        return ""
+
+
+def send_signal(pid: int, start: int, number: int) -> None:
+    """Signal that very process, never another one that got its pid."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # died meanwhile; runs as another user
+        try:
+            handle = os.pidfd_open(pid)
+        except OSError as error:
+            if error.errno != errno.ENOSYS:
+                raise
+            if start_ticks(pid) == start:  # Linux before 5.3
+                os.kill(pid, number)
+            return
+        try:
+            if start_ticks(pid) == start:
+                signal.pidfd_send_signal(handle, number)
+        finally:
+            os.close(handle)
+
+
+_FULL_SCAN_EVERY = 30
+"""Scans between two that forget who is foreign, should a foreign pid have been reused in between."""
 
 
 class Tree:
     """The living descendants of this process.
 
     Found by parent pid: `/proc/PID/task/*/children` is missing from many kernels and costs a read per thread,
-    of which vLLM has hundreds. A stranger never becomes a descendant, so each one is read only once.
+    of which vLLM has hundreds. A foreign process never becomes a descendant, so each one is read only once.
     """
 
     def __init__(self) -> None:
         self.members: dict[int, int] = {}
         """Start ticks by pid."""
-        self._strangers: set[int] = set()
+        self._foreign: set[int] = set()
         self._scans = 0
 
     def refresh(self) -> None:
         self._scans += 1
-        if self._scans % FULL_SCAN_EVERY == 0:
-            self._strangers.clear()
+        if self._scans % _FULL_SCAN_EVERY == 0:
+            self._foreign.clear()
         listed = {int(name) for name in os.listdir("/proc") if name.isdigit()}
-        self._strangers &= listed
+        self._foreign &= listed
         parents: dict[int, int] = {}
         starts: dict[int, int] = {}
-        for pid in listed - self._strangers - {os.getpid()}:
+        for pid in listed - self._foreign - {os.getpid()}:
             fields = read_stat(pid)
             if fields is not None and fields[0] not in b"ZX":
                 parents[pid], starts[pid] = int(fields[1]), int(fields[19])
         family = _take_below({os.getpid()}, parents)
         self.members = {pid: starts[pid] for pid in sorted(family)}
         # The rest whose parent vanished during the scan stays undecided and is read again.
-        self._strangers |= _take_below(self._strangers | {0, os.getppid()}, parents)
+        self._foreign |= _take_below(self._foreign | {0, os.getppid()}, parents)
 
     def wake(self) -> None:
         """SIGCONT to all, as systemd sends it beside SIGTERM: a stopped process takes no signal but SIGKILL.

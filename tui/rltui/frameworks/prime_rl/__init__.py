@@ -15,7 +15,7 @@ from rltui.core.config_report import DerivedValue, Problem
 from rltui.core.config_schema import ConfigSchema
 from rltui.core.rules import Rule, Values
 from rltui.core.toml.values import TomlValue
-from rltui.frameworks.base import ConfigFile, ConfigFiles, OwnValidation, Parsed
+from rltui.frameworks.base import ConfigFile, ConfigFiles, ConfigModels, Parsed
 from rltui.frameworks.prime_rl import configs, detection, figures, generation, log_lines, values
 from rltui.frameworks.prime_rl.generation import Generation
 from rltui.frameworks.prime_rl.launch import Launch
@@ -58,7 +58,7 @@ class PrimeRl(Launch):
         cleared = g.resume_cleared
         self.resume_keys = tuple(f"{table}.step" for table in cleared) if g.run_folders else cleared
         models = _MODELS if g.has_launchers else _MODELS_OF_2025
-        self.own_validation = OwnValidation(models, detection.SOURCES, detection.PACKAGES)
+        self.config_models = ConfigModels(models, detection.SOURCES, detection.PACKAGES)
 
     def role(self, path: str, data: Mapping[str, Any]) -> str | None:
         """`rl` and `sft`; in the first generation one of the three programs, or `sft`."""

@@ -13,8 +13,8 @@ from rltui.core.gpu.devices import GpuChoice, chosen_devices
 from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuProcess, GpuReport, GpuShare
 from rltui.core.gpu.shares import ChangeEstimate, Tenant, shares
 from rltui.services import processes
-from rltui.services.process_facts import ProcessFacts, ProcessTable
 from rltui.services.processes import ProcessId
+from rltui.services.processes.origin import ProcessFacts, ProcessTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

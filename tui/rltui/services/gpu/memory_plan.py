@@ -21,10 +21,9 @@ from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework, values_of
 from rltui.frameworks.generic import ANY_COMPONENT
 from rltui.frameworks.memory_levers import LEVERS
-from rltui.services.config_store import load_snapshot
+from rltui.services.config.files import OfFiles, load_snapshot
 from rltui.services.experiment_files import ControlFolder, write_atomically
 from rltui.services.gpu.model_files import model_folder, read_shape
-from rltui.services.of_files import OfFiles
 from rltui.services.own_files import read_own
 from rltui.services.recipe import Recipe
 

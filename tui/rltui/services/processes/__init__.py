@@ -8,9 +8,11 @@ from __future__ import annotations
 from rltui.services.processes.attempts import (
     AttemptRecord,
     Leftover,
+    Traces,
     attempt_tags,
     kept,
     leftovers,
+    living_output_dirs,
     read_attempt,
 )
 from rltui.services.processes.details import (
@@ -23,7 +25,6 @@ from rltui.services.processes.details import (
     why_it_lives,
 )
 from rltui.services.processes.ending import end_all, end_processes, wait_for_exit
-from rltui.services.processes.exit_status import wait_for_exit_status
 from rltui.services.processes.identity import (
     ProcessId,
     ancestors,
@@ -35,7 +36,6 @@ from rltui.services.processes.identity import (
     send_signal,
 )
 from rltui.services.processes.ports import PortHolder, listening_ports, port_holder, port_holders
-from rltui.services.processes.traces import Traces, living_output_dirs
 
 __all__ = [
     "AttemptRecord",
@@ -67,6 +67,5 @@ __all__ = [
     "send_signal",
     "uid",
     "wait_for_exit",
-    "wait_for_exit_status",
     "why_it_lives",
 ]

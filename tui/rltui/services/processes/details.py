@@ -9,18 +9,18 @@ import time
 
 from rltui.services.processes.identity import PROC, ProcessId, read_stat
 
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
-TITLE_BYTES = 256
+_TITLE_BYTES = 256
 """How much of a command line is read for a name, which is its first word."""
 
-INITIAL_PID_NAMESPACE = "pid:[4026531836]"
+_INITIAL_PID_NAMESPACE = "pid:[4026531836]"
 """`PROC_PID_INIT_INO` of `linux/proc_ns.h`."""
 
 
 def age_s(process: ProcessId) -> float:
     """Seconds since it started, at least 0; right also after a suspend or a change of the clock."""
-    return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - process.start / TICKS_PER_S)
+    return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - process.start / _TICKS_PER_S)
 
 
 def is_stopped(process: ProcessId) -> bool:
@@ -85,7 +85,7 @@ def owner_name(pid: int) -> str | None:
 def in_initial_pid_namespace() -> bool:
     """Whether pids here are those of the whole machine, as drivers report them. False also if unknown."""
     try:
-        return str((PROC / "self/ns/pid").readlink()) == INITIAL_PID_NAMESPACE
+        return str((PROC / "self/ns/pid").readlink()) == _INITIAL_PID_NAMESPACE
     except OSError:  # hidden in some sandboxes
         return False
 
@@ -102,6 +102,6 @@ def _login_name(number: int) -> str:
 def _start_of(pid: int, file_name: str) -> bytes:
     try:
         with (PROC / str(pid) / file_name).open("rb") as file:
-            return file.read(TITLE_BYTES)
+            return file.read(_TITLE_BYTES)
     except OSError:
         return b""

@@ -18,9 +18,9 @@ from rltui.services.processes.identity import (
     send_signal,
 )
 
-POLL_S = 0.2
+_POLL_S = 0.2
 """Where the kernel has no pidfd (Linux before 5.3)."""
-AFTER_KILL_S = 5.0
+_AFTER_KILL_S = 5.0
 """SIGKILL works at once, but a process inside a driver call ends only when that call returns."""
 
 
@@ -32,24 +32,17 @@ async def wait_for_exit(process: ProcessId) -> None:
         if error.errno not in {errno.ENOSYS, errno.EMFILE, errno.ENFILE}:
             raise
         while is_alive(process):  # noqa: ASYNC110 - nothing tells us
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(_POLL_S)
         return
-    if handle is not None:
-        try:
-            await wait_readable(handle)
-        finally:
-            os.close(handle)
-
-
-async def wait_readable(handle: int) -> None:
-    """A pidfd turns readable when its process ends, reaped or not."""
-    loop = asyncio.get_running_loop()
-    ended = asyncio.Event()
+    if handle is None:
+        return
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(handle, ended.set)
     try:
         await ended.wait()
     finally:
         loop.remove_reader(handle)
+        os.close(handle)
 
 
 async def end_processes(processes: Iterable[ProcessId], *, grace_s: float) -> tuple[ProcessId, ...]:
@@ -58,7 +51,7 @@ async def end_processes(processes: Iterable[ProcessId], *, grace_s: float) -> tu
     Returns the ones that still live: another user's, or stuck in the kernel.
     """
     remaining = set(processes)
-    for number, patience_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, AFTER_KILL_S)):
+    for number, patience_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, _AFTER_KILL_S)):
         for process in sorted(remaining):  # parents first: none goes on when its child has ended
             with suppress(PermissionError):  # told by the return value
                 send_signal(process, number)
@@ -87,15 +80,15 @@ async def end_all(find: Callable[[], Collection[ProcessId]], *, grace_s: float) 
             return ()
         _send(living - asked, signal.SIGTERM, signal.SIGCONT)
         asked |= living
-        await _wait_for_exits(living, min(POLL_S, deadline - time.monotonic()))
-    deadline, frozen = time.monotonic() + AFTER_KILL_S, set[ProcessId]()
+        await _wait_for_exits(living, min(_POLL_S, deadline - time.monotonic()))
+    deadline, frozen = time.monotonic() + _AFTER_KILL_S, set[ProcessId]()
     while living := await _found(find):
         fresh, late = living - frozen, time.monotonic() > deadline
         _send(fresh, signal.SIGSTOP)
         frozen |= living
         if not fresh or late:
             _send(living, signal.SIGKILL)
-            await _wait_for_exits(living, POLL_S)
+            await _wait_for_exits(living, _POLL_S)
         if late:
             return tuple(sorted(process for process in living if is_alive(process)))
     return ()

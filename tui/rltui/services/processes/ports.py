@@ -4,17 +4,75 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from rltui.services.processes.identity import PROC, ProcessId, command_line, read_process_id
-from rltui.services.processes.sockets import Address, Listener, listeners, open_sockets, unmapped
+
+_BYTE_ORDER = sys.byteorder
+_LISTEN = "0A"
+"""TCP_LISTEN in `net/tcp_states.h`."""
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A socket that listens; with SO_REUSEPORT several can have the same port."""
+
+    address: Address
+    """`0.0.0.0` or `::` for everywhere."""
+    port: int
+    inode: int
+    """Names the socket among those of all processes."""
+
+
+def _listeners() -> Iterator[Listener]:
+    """Every listening socket."""
+    for table in ("tcp", "tcp6"):
+        try:
+            lines = (PROC / "net" / table).read_text(encoding="ascii").splitlines()[1:]
+        except FileNotFoundError:  # a kernel without IPv6
+            continue
+        for line in lines:
+            fields = line.split()
+            if fields[3] == _LISTEN:
+                address, _, port = fields[1].partition(":")
+                yield Listener(_address(_packed(address)), int(port, 16), int(fields[9]))
+
+
+def _open_sockets(pid: int) -> Iterator[int]:
+    """Inodes of the sockets that the process has open; none where it is gone or another user's."""
+    with suppress(OSError):
+        for entry in os.scandir(PROC / str(pid) / "fd"):
+            with suppress(FileNotFoundError):  # closed meanwhile
+                target = os.readlink(entry.path)  # noqa: PTH115 - for speed
+                if target.startswith("socket:["):
+                    yield int(target[8:-1])
+
+
+def _packed(hexadecimal: str) -> bytes:
+    """From the kernel's notation: 32-bit words, each in the machine's byte order."""
+    words = (int(word, 16) for word in re.findall(".{8}", hexadecimal))
+    return b"".join(word.to_bytes(4, _BYTE_ORDER) for word in words)
+
+
+def _address(packed: bytes) -> Address:
+    return _unmapped(ipaddress.ip_address(packed))
+
+
+def _unmapped(address: Address) -> Address:
+    """The IPv4 address of `::ffff:127.0.0.1` and its like."""
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
 
 
 @dataclass(frozen=True, slots=True)
 class PortHolder:
-    """Something listens on the port, or has taken it in order to listen later."""
+    """Something listens on the port. One that has only taken it, as vLLM does minutes before, is not seen."""
 
     port: int
     address: str
@@ -40,13 +98,13 @@ def port_holder(port: int, host: str = "127.0.0.1") -> PortHolder | None:
 
 
 def port_holders(port: int, host: str = "127.0.0.1") -> list[PortHolder]:
-    """Everyone who listens on `host:port` or is bound to it, each process once; those of other users last.
+    """Everyone who listens on `host:port`, each process once; those of other users last.
 
     Several where they set SO_REUSEPORT, which makes the kernel share connections out among them. Of processes
     that share one socket, such as a server and its forked workers, the one with the lowest pid is named.
     A `host` that is neither an address nor `localhost` meets any listener: a look-up could block.
     """
-    found = [listener for listener in listeners() if listener.port == port]
+    found = [listener for listener in _listeners() if listener.port == port]
     found = [listener for listener in found if _overlaps(listener.address, host)]
     owners = _owners({listener.inode for listener in found}) if found else {}
     holders = {holder.process: holder for holder in (_holder(item, owners) for item in reversed(found))}
@@ -54,13 +112,13 @@ def port_holders(port: int, host: str = "127.0.0.1") -> list[PortHolder]:
 
 
 def listening_ports(pids: Collection[int]) -> dict[int, tuple[int, ...]]:
-    """The TCP ports that each of the processes listens on or is bound to, ascending; maybe none.
+    """The TCP ports that each of the processes listens on, ascending; maybe none.
 
     Looks at the descriptors of these processes only.
     """
-    ports = {listener.inode: listener.port for listener in listeners()} if pids else {}
+    ports = {listener.inode: listener.port for listener in _listeners()} if pids else {}
     return {
-        pid: tuple(sorted({ports[inode] for inode in open_sockets(pid) if inode in ports})) for pid in pids
+        pid: tuple(sorted({ports[inode] for inode in _open_sockets(pid) if inode in ports})) for pid in pids
     }
 
 
@@ -78,7 +136,7 @@ def _overlaps(held: Address, host: str) -> bool:
     if host == "localhost":
         return held.is_unspecified or held.is_loopback
     try:
-        wanted = unmapped(ipaddress.ip_address(host.strip("[]")))
+        wanted = _unmapped(ipaddress.ip_address(host.strip("[]")))
     except ValueError:
         return True
     if held.version == 4 and wanted.version == 6:
@@ -90,7 +148,7 @@ def _owners(inodes: Collection[int]) -> dict[int, int]:
     """By inode, the lowest pid that has the socket open and lets us see it."""
     owners: dict[int, int] = {}
     for pid in sorted(int(name) for name in os.listdir(PROC) if name.isdigit()):  # noqa: PTH208 - 3× faster
-        for inode in open_sockets(pid):
+        for inode in _open_sockets(pid):
             if inode in inodes:
                 owners.setdefault(inode, pid)
         if len(owners) == len(inodes):

@@ -1,0 +1,395 @@
+"""Edits with a memory: bases, conflicts, undo and redo, two writers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from rltui.core.api import JournalEntry, Request
+from rltui.core.toml.values import TomlValue
+from rltui.errors import ConfigError, ConflictError, RltuiError
+from rltui.frameworks.generic import GENERIC
+from rltui.services.config import history
+from rltui.services.config.editor import ConfigEditor
+from rltui.services.config.store import ConfigStore
+from rltui.services.experiment_files import ControlFolder
+
+TEXT = """\
+# my run
+max_steps = 20   # short
+name = "a"
+
+[orchestrator]
+batch_size = 128
+tags = [
+    "x", # first
+]
+
+[[env]]
+id = "one"
+
+[[env]]
+id = "two"
+"""
+
+
+class FileJournal:
+    """Appends to the file, as the supervisor's does."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.entries: list[JournalEntry] = []
+
+    def add(self, kind: str, text: str, **data: object) -> None:
+        entry = JournalEntry(at=0.0, kind=kind, text=text, data=data)
+        self.entries.append(entry)
+        with self._path.open("a") as file:
+            file.write(entry.model_dump_json() + "\n")
+
+
+class Desk:
+    """A config with an editor."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "run.toml"
+        self.path.write_bytes(TEXT.encode())
+        (folder / "out/.rltui").mkdir(parents=True)
+        self.folder = folder
+        self.reopen()
+
+    def reopen(self) -> None:
+        """Everything in memory is lost."""
+        control = ControlFolder(self.folder / "out")
+        self.journal = FileJournal(control.journal_file)
+        self.store = ConfigStore([self.path], GENERIC, components=["trainer"])
+        self.editor = ConfigEditor(self.store, control, self.journal)
+
+    @property
+    def text(self) -> str:
+        return self.path.read_bytes().decode()
+
+    def do(self, request: Request) -> None:
+        self.editor.apply(request, self.editor.preview(request))
+
+    def set(self, **edits: TomlValue) -> None:
+        self.do(Request(action="set", edits={key.replace("__", "."): value for key, value in edits.items()}))
+
+    def undo(self) -> None:
+        self.do(Request(action="undo"))
+
+    def redo(self) -> None:
+        self.do(Request(action="redo"))
+
+    def words(self) -> tuple[str | None, str | None]:
+        table = self.editor.knob_table({})
+        return table.undo, table.redo
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def test_undo_restores_the_bytes_after_everything_was_forgotten(desk: Desk) -> None:
+    desk.set(max_steps=30, orchestrator__batch_size="unset", env__1__id="zwei")
+    changed = desk.text
+    desk.set(name="b", orchestrator__tags=["x", "y"])
+    assert desk.words() == ('name "a" → "b", orchestrator.tags ["x"] → ["x", "y"]', None)
+    desk.reopen()
+    desk.undo()
+    assert desk.text == changed
+    desk.reopen()
+    desk.undo()
+    assert desk.text == TEXT
+    with pytest.raises(ConfigError, match="nothing to undo"):
+        desk.undo()
+    desk.redo()
+    assert desk.text == changed
+    desk.redo()
+    assert '"y"' in desk.text
+    with pytest.raises(ConfigError, match="nothing to redo"):
+        desk.redo()
+
+
+def test_a_new_edit_clears_redo(desk: Desk) -> None:
+    desk.set(max_steps=30)
+    desk.undo()
+    assert desk.words() == (None, "max_steps 20 → 30")
+    desk.set(name="b")
+    assert desk.words() == ('name "a" → "b"', None)
+
+
+def test_undo_keeps_what_others_changed(desk: Desk) -> None:
+    desk.set(max_steps=30, name=None)
+    desk.path.write_text(desk.text.replace("128", "64") + "# mine\n")
+    desk.undo()
+    assert desk.text == TEXT.replace('name = "a"\n', "").replace("128", "64").replace(
+        "# short\n", '# short\nname = "a"\n'
+    ) + "# mine\n"  # fmt: skip
+
+
+def test_undo_of_a_key_that_others_changed_is_a_conflict(desk: Desk) -> None:
+    desk.set(max_steps=30)
+    desk.path.write_text(desk.text.replace("30", "31"))
+    preview = desk.editor.preview(Request(action="undo"))
+    (conflict,) = preview.conflicts
+    assert [(key.key, key.base, key.theirs, key.yours) for key in conflict.keys] == [
+        ("max_steps", 30, 31, 20)
+    ]
+    with pytest.raises(ConflictError, match="changed since") as caught:
+        desk.undo()
+    assert caught.value.details[0] == "max_steps: was 30, is 31 now, you want 20"
+    assert "31" in desk.text
+
+
+def test_undo_without_the_backup_goes_key_by_key(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "KEPT_BACKUPS", 1)
+    desk.set(max_steps=30)
+    desk.set(name="b")
+    backups = list((desk.folder / "out/.rltui/backups").iterdir())
+    assert {path.stat().st_mode & 0o777 for path in backups} == {0o600}, "finding H3"
+    for path in backups:
+        path.write_text("damaged")
+    desk.reopen()
+    desk.undo()
+    desk.undo()
+    assert desk.text == TEXT
+
+
+def test_an_edit_on_what_was_not_seen_is_refused_with_three_sides(desk: Desk) -> None:
+    desk.store.load()
+    base = desk.store.base()
+    theirs = TEXT.replace("128", "64")
+    desk.path.write_text(theirs)
+    fits = Request(action="set", edits={"max_steps": 30}, base=base)
+    (conflict,) = desk.editor.preview(fits).conflicts
+    assert conflict.keys == ()
+    assert "-batch_size = 128\n+batch_size = 64\n" in conflict.theirs
+    assert "-max_steps = 20   # short\n+max_steps = 30   # short\n" in conflict.yours
+    with pytest.raises(ConflictError) as caught:
+        desk.do(fits)
+    assert "fits onto what is there now" in caught.value.hint
+    clash = Request(action="set", edits={"orchestrator.batch_size": 256}, base=base)
+    with pytest.raises(ConflictError) as caught:
+        desk.do(clash)
+    assert caught.value.details[0] == "orchestrator.batch_size: was 128, is 64 now, you want 256"
+    assert desk.text == theirs
+    desk.do(fits.model_copy(update={"base": {}}))
+    assert desk.text == theirs.replace("20", "30")
+
+
+def test_a_base_that_nobody_remembers_counts_every_difference(desk: Desk) -> None:
+    base = {str(desk.path): "0" * 64}
+    preview = desk.editor.preview(Request(action="set", edits={"max_steps": 30, "name": "a"}, base=base))
+    (conflict,) = preview.conflicts
+    assert (conflict.theirs, conflict.yours, [key.key for key in conflict.keys]) == ("", "", ["max_steps"])
+
+
+def test_a_whole_text_is_validated_recorded_and_taken_back(desk: Desk) -> None:
+    new = TEXT.replace("20", "25").replace("# my run", "# our run").replace('id = "two"', 'id = "2"')
+    request = Request(action="write", texts={str(desk.path): new})
+    preview = desk.editor.preview(request)
+    assert preview.readers == {"max_steps": ("trainer",), "env.1.id": ("trainer",)}
+    desk.do(request)
+    assert desk.text == new
+    assert desk.words() == ('max_steps 20 → 25, env.1.id "two" → "2"', None)
+    desk.undo()
+    assert desk.text == TEXT
+    with pytest.raises(ConfigError, match=r"run\.toml:1:5"):
+        desk.do(Request(action="write", texts={str(desk.path): "x = = 1\n"}))
+    with pytest.raises(ConfigError, match="not a config file of this experiment"):
+        desk.do(Request(action="write", texts={"/other.toml": ""}))
+
+
+def test_a_whole_text_on_a_changed_file_names_what_it_would_take_back(desk: Desk) -> None:
+    desk.store.load()
+    base = desk.store.base()
+    desk.path.write_text(TEXT.replace("128", "64"))
+    request = Request(action="write", texts={str(desk.path): TEXT.replace("20", "25")}, base=base)
+    (conflict,) = desk.editor.preview(request).conflicts
+    assert [(key.key, key.theirs, key.yours) for key in conflict.keys] == [
+        ("orchestrator.batch_size", 64, 128)
+    ]
+
+
+def test_an_edit_that_changes_nothing_is_not_recorded(desk: Desk) -> None:
+    desk.set(max_steps=20)
+    assert desk.journal.entries == []
+    assert desk.words() == (None, None)
+
+
+def test_a_failed_write_is_not_recorded(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(contents: object) -> None:
+        raise RltuiError("disk full")
+
+    monkeypatch.setattr("rltui.services.config.store.replace_files", fail)
+    with pytest.raises(RltuiError, match="disk full"):
+        desk.set(max_steps=30)
+    assert desk.journal.entries == []
+
+
+def test_values_that_json_cannot_hold_come_back(desk: Desk) -> None:
+    desk.path.write_text(TEXT + "limit = inf\nday = 2026-01-31\n")
+    desk.reopen()
+    desk.set(env__1__limit=1.5, env__1__day="2026-02-01")
+    assert desk.text.endswith("limit = 1.5\nday = 2026-02-01\n")
+    desk.path.write_text(desk.text + "# mine\n")
+    desk.undo()
+    assert desk.text.endswith("limit = inf\nday = 2026-01-31\n# mine\n")
+    with pytest.raises(ConfigError, match="must be a date"):
+        desk.set(env__1__day="soon")
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from rltui.core.api import Request
+from rltui.frameworks.generic import GENERIC
+from rltui.services.config.editor import ConfigEditor
+from rltui.services.config.store import ConfigStore
+from rltui.services.experiment_files import ControlFolder
+class Journal:
+    def add(self, kind, text, **data): pass
+store = ConfigStore([Path(sys.argv[1])], GENERIC, components=["trainer"])
+editor = ConfigEditor(store, ControlFolder(Path(sys.argv[2])), Journal())
+request = Request(action="set", edits={"max_steps": int(sys.argv[3])})
+preview = editor.preview(request)
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    editor.apply(request, preview)
+except Exception as error:
+    print(type(error).__name__, flush=True)
+else:
+    print("written", flush=True)
+"""
+
+
+def test_of_two_writers_one_gets_the_conflict(desk: Desk) -> None:
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(desk.path), str(desk.folder / "out"), str(number)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in (31, 32)
+    ]
+    for writer in writers:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    said = [writer.communicate()[0].strip() for writer in writers]
+    assert sorted(said) == ["ConflictError", "written"]
+    assert desk.text == TEXT.replace("20", "31" if said[0] == "written" else "32")
+
+
+VALUES = {
+    "max_steps": st.integers(0, 10**6) | st.none(),
+    "name": st.text(st.characters(blacklist_categories=["Cs"]), min_size=1, max_size=8).map(repr).map(
+        lambda text: f"v{text}"
+    ),
+    "orchestrator.tags": st.lists(st.text("ab", max_size=2), max_size=4),
+    "env.0.id": st.sampled_from(["one", "uno"]),
+    "orchestrator.batch_size": st.integers(1, 9) | st.none(),
+    "fresh": st.booleans() | st.none(),
+    "deep.er.added": st.floats(allow_nan=False, allow_infinity=False) | st.none(),
+}  # fmt: skip
+STEP = st.fixed_dictionaries({}, optional=VALUES) | st.sampled_from(["undo", "redo"])
+
+
+def walk(desk: Desk, steps: list[dict[str, TomlValue] | str]) -> None:
+    """Any edits, undone and redone: the bytes are those of that time."""
+    desk.path.write_bytes(TEXT.encode())
+    past, future = [desk.text], list[str]()
+    for step in steps:
+        if step == "undo" and len(past) > 1:
+            desk.undo()
+            future.append(past.pop())
+        elif step == "redo" and future:
+            desk.redo()
+            past.append(future.pop())
+        elif isinstance(step, dict):
+            there = {
+                key: value
+                for key, value in step.items()
+                if value is not None or f"{key.rpartition('.')[2]} =" in desk.text
+            }
+            desk.do(Request(action="set", edits=there, force=True))
+            if desk.text != past[-1]:
+                past.append(desk.text)
+                future.clear()
+        assert desk.text == past[-1]
+    for text in reversed(past[:-1]):
+        desk.undo()
+        assert desk.text == text
+
+
+UNSHRUNK = settings(phases=(Phase.explicit, Phase.generate), suppress_health_check=list(HealthCheck))
+"""An example is many writes: making it smaller would take minutes."""
+
+
+@settings(UNSHRUNK, max_examples=25)
+@given(st.lists(STEP, min_size=4, max_size=12))
+def test_undo_restores_the_bytes_of_any_edits(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[TomlValue]
+) -> None:
+    walk(Desk(tmp_path_factory.mktemp("desk")), steps)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@settings(UNSHRUNK, max_examples=500)
+@given(st.lists(STEP, min_size=20, max_size=20))
+def test_undo_restores_the_bytes_of_ten_thousand_edits(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[TomlValue]
+) -> None:
+    walk(Desk(tmp_path_factory.mktemp("desk")), steps)
+
+
+def test_secrets_are_in_no_record_and_come_back_all_the_same(desk: Desk) -> None:
+    """Finding H4."""
+    desk.path.write_text(TEXT + '[wandb]\napi_key = "old-secret"\n# token = "a-third"\n')
+    before = desk.text
+    desk.set(wandb__api_key="new-secret", max_steps=30)
+    assert desk.words() == ('max_steps 20 → 30, wandb.api_key "(hidden)" → "(hidden)"', None)
+    preview = desk.editor.preview(Request(action="undo"))
+    journal = (desk.folder / "out/.rltui/journal.jsonl").read_text()
+    told = [journal, preview.diff, repr(preview.changes), desk.editor.knob_table({}).model_dump_json()]
+    assert not any(word in each for each in told for word in ("old-secret", "new-secret", "a-third"))
+    assert '-api_key = "(hidden)"\n+api_key = "(hidden)"\n' in preview.diff
+    desk.path.write_text(desk.text + "# mine\n")
+    desk.reopen()
+    desk.undo()
+    assert desk.text == before + "# mine\n"
+    with pytest.raises(ConfigError, match="is a secret, which is not shown"):
+        desk.set(wandb__api_key="(hidden)")
+    base = desk.store.base()
+    desk.path.write_text(desk.text.replace("old-secret", "their-secret"))
+    request = Request(action="set", edits={"wandb.api_key": "new-secret"}, base=base)
+    with pytest.raises(ConflictError) as caught:
+        desk.do(request)
+    assert "-secret" not in str(caught.value)
+    desk.path.write_text('max_steps = 20\ntoken = "a-secret\n')
+    with pytest.raises(ConfigError) as broken:
+        desk.store.load()
+    assert "a-secret" not in str(broken.value)
+
+
+def test_a_secret_that_was_not_kept_is_set_by_hand(desk: Desk) -> None:
+    desk.path.write_text(TEXT + 'token = "old"\n')
+    desk.set(env__1__token="new")
+    desk.path.write_text(desk.text + "# mine\n")
+    desk.reopen()
+    for path in (desk.folder / "out/.rltui/backups").iterdir():
+        path.unlink()
+    with pytest.raises(ConfigError, match=r"the value of env\.1\.token, a secret, was not kept"):
+        desk.undo()

@@ -1,0 +1,393 @@
+from __future__ import annotations
+
+import difflib
+import os
+import socket
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rltui.core.config_report import KnobInfo, KnobTable
+from rltui.core.toml.scan import scan
+from rltui.errors import ConfigError, ConflictError, RltuiError
+from rltui.frameworks import registry
+from rltui.frameworks.generic import GENERIC
+from rltui.frameworks.tinyrl import TINYRL
+from rltui.services.config.files import detect, load_snapshot, write_passed
+from rltui.services.config.store import ConfigStore
+
+RL = """\
+# my run
+max_steps = 20   # short
+
+[orchestrator]
+batch_size = 128
+rollouts_per_example = 16
+
+[trainer.optim]
+lr = 3e-6
+"""
+DATA = Path(__file__).parents[2] / "data" / "prime_rl"
+SFT = "[data]\nbatch_size = 32\nmicro_batch_size = 8\n"
+
+
+@pytest.fixture
+def rl(tmp_path: Path) -> Path:
+    path = tmp_path / "rl.toml"
+    path.write_text(RL)
+    (tmp_path / "sft.toml").write_text(SFT)
+    return path
+
+
+@pytest.fixture
+def store(rl: Path) -> ConfigStore:
+    return ConfigStore([rl], TINYRL)
+
+
+def row(table: KnobTable, key: str) -> KnobInfo:
+    return next(knob for knob in table.knobs if knob.key == key)
+
+
+def test_load_finds_the_companion(store: ConfigStore, rl: Path) -> None:
+    files = store.load()
+    assert {role: file.path for role, file in files.items()} == {
+        "rl": str(rl),
+        "sft": str(rl.parent / "sft.toml"),
+    }
+    (rl.parent / "sft.toml").unlink()
+    assert list(store.load()) == ["rl"]
+
+
+def test_set_changes_one_line(store: ConfigStore, rl: Path) -> None:
+    preview = store.preview({"orchestrator.batch_size": "64"})
+    assert rl.read_text() == RL
+    assert preview.readers == {"orchestrator.batch_size": ("orchestrator",)}
+    assert preview.diff == (
+        "--- a/rl.toml\n+++ b/rl.toml\n@@ -2,7 +2,7 @@\n max_steps = 20   # short\n \n [orchestrator]\n"
+        "-batch_size = 128\n+batch_size = 64\n rollouts_per_example = 16\n \n [trainer.optim]\n"
+    )
+    store.apply(preview)
+    assert rl.read_text() == RL.replace("128", "64")
+    assert store.files["rl"].data["orchestrator"]["batch_size"] == 64
+
+
+def test_set_reaches_every_file_at_once(store: ConfigStore, rl: Path) -> None:
+    preview = store.preview({"trainer.optim.lr": 1e-5, "micro_batch_size": "16"})
+    store.apply(preview)
+    assert "lr = 1e-5" in rl.read_text()
+    assert "micro_batch_size = 16" in (rl.parent / "sft.toml").read_text()
+    assert preview.changed == ("trainer.optim.lr", "sft.data.micro_batch_size")
+    assert "b/sft.toml" in preview.diff
+
+
+def test_a_learning_rate_far_from_the_last_one_is_a_warning(store: ConfigStore) -> None:  # B1
+    far = store.preview({"trainer.optim.lr": 0.6})
+    assert [
+        (problem.severity, problem.message) for problem in far.problems if problem.severity == "warning"
+    ] == [("warning", "trainer.optim.lr: 0.6 is 200,000 times higher than 3e-06: is that meant?")]
+    assert not far.blocked
+    assert not store.preview({"trainer.optim.lr": 1e-5}).problems
+
+
+def test_preview_without_a_change_is_empty(store: ConfigStore) -> None:
+    preview = store.preview({"orchestrator.batch_size": 128, "trainer.optim.lr": "3e-6"})
+    assert (preview.diff, dict(preview.readers)) == ("", {})
+
+
+def test_preview_counts_what_runs_as_a_change(store: ConfigStore, tmp_path: Path) -> None:
+    running = {"orchestrator": store.snapshot(tmp_path / "snap")}
+    store.apply(store.preview({"orchestrator.batch_size": 64}))
+    assert store.preview({"orchestrator.batch_size": 64}).readers == {}
+    assert store.preview({"orchestrator.batch_size": 64}, running=running).changed == (
+        "orchestrator.batch_size",
+    )
+
+
+def test_what_runs_is_what_the_process_got(store: ConfigStore, rl: Path, tmp_path: Path) -> None:
+    """Finding A7: a port of rltui's choice, the checkpoint, the folder of the run."""
+    store.snapshot(tmp_path / "snap")
+    write_passed(tmp_path / "snap", {"rl": {"inference.server.port": 8001, "ckpt.resume_step": 500}})
+    got = load_snapshot(tmp_path / "snap", TINYRL)
+    running = {"inference": got, "orchestrator": got, "trainer": got}
+    table = store.knob_table(running)
+    port, step = row(table, "inference.server.port"), row(table, "ckpt.resume_step")
+    assert (port.value, port.running, port.overridden, port.changed) == (8000, 8001, True, False)
+    assert (step.value, step.running, step.overridden, step.changed) == (None, 500, True, False)
+    assert store.pending(running) == (), "no restart would change that"
+    batch = row(table, "orchestrator.batch_size")
+    assert (batch.running, batch.overridden) == (128, False)
+
+    store.apply(store.preview({"inference.server.port": 8005, "ckpt.resume_step": 420}))
+    table = store.knob_table(running)
+    port = row(table, "inference.server.port")
+    assert (port.value, port.running, port.overridden, port.changed) == (8005, 8001, False, True)
+    pending = {each.key: each.running for each in store.pending(running)}
+    assert pending["inference.server.port"] == 8001
+    assert pending["ckpt.resume_step"] == 500
+    again = store.preview({"ckpt.resume_step": 420}, running=running)
+    assert again.readers == {"ckpt.resume_step": ("orchestrator", "trainer")}, "it may be asked for again"
+
+
+def test_removing_a_key_brings_back_the_default(store: ConfigStore, rl: Path) -> None:
+    store.apply(store.preview({"orchestrator.batch_size": "unset"}))
+    assert rl.read_text() == RL.replace("batch_size = 128\n", "")
+    knob = row(store.knob_table({}), "orchestrator.batch_size")
+    assert (knob.value, knob.is_set) == (128, False)
+
+
+def test_a_broken_rule_is_previewed_but_not_written(store: ConfigStore, rl: Path) -> None:
+    preview = store.preview({"orchestrator.batch_size": 100})
+    (problem,) = [problem for problem in preview.problems if problem.severity == "error"]
+    assert (problem.line, problem.column, problem.file) == (5, 1, str(rl))
+    assert "96 or 112" in problem.message
+    with pytest.raises(ConfigError, match="96 or 112") as caught:
+        store.apply(preview)
+    assert caught.value.exit_code == 3
+    assert rl.read_text() == RL
+
+
+def test_what_the_framework_takes_or_a_person_forces_is_written(store: ConfigStore, rl: Path) -> None:
+    edit = {"orchestrator.batch_size": 100}
+    refused = store.preview(edit)
+    assert refused.blocked
+    assert not store.preview(edit, force=True).blocked
+    store.accept(refused.after)
+    taken = store.preview(edit)
+    assert any("itself takes it" in problem.message for problem in taken.problems)
+    store.apply(taken)
+    assert "batch_size = 100" in rl.read_text()
+    assert store.preview({"orchestrator.batch_size": 101}).blocked, "of those contents alone"
+
+
+def test_a_choice_that_nobody_knows_can_be_forced(tmp_path: Path) -> None:
+    rl = tmp_path / "rl.toml"
+    rl.write_text((DATA / "era_c" / "rl.toml").read_text())
+    store = ConfigStore([rl], registry.get("prime-rl"))
+    with pytest.raises(ConfigError, match="must be one of"):
+        store.preview({"trainer.optim.type": "lion"})
+    store.apply(store.preview({"trainer.optim.type": "lion"}, force=True))
+    assert 'type = "lion"' in rl.read_text()
+
+
+def test_a_change_since_the_preview_is_a_conflict(store: ConfigStore, rl: Path) -> None:
+    preview = store.preview({"orchestrator.batch_size": 64})
+    rl.write_text(RL + "# mine\n")
+    with pytest.raises(ConflictError, match="changed by somebody else"):
+        store.apply(preview)
+    assert rl.read_text() == RL + "# mine\n"
+    rl.unlink()
+    with pytest.raises(ConflictError, match="there is no such file"):
+        store.apply(preview)
+
+
+def test_apply_keeps_mode_link_and_line_ends(tmp_path: Path) -> None:
+    real = tmp_path / "real" / "shared.toml"
+    real.parent.mkdir()
+    real.write_bytes(RL.replace("\n", "\r\n").encode())
+    real.chmod(0o640)
+    link = tmp_path / "rl.toml"
+    link.symlink_to(real)
+    store = ConfigStore([link], TINYRL)
+    store.apply(store.preview({"orchestrator.batch_size": 64}))
+    assert link.is_symlink()
+    assert real.stat().st_mode & 0o777 == 0o640
+    assert real.read_bytes() == RL.replace("128", "64").replace("\n", "\r\n").encode()
+    assert [path.name for path in real.parent.iterdir()] == ["shared.toml"]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+def test_apply_keeps_the_owner(store: ConfigStore, rl: Path) -> None:
+    os.chown(rl, 12345, 23456)
+    store.apply(store.preview({"orchestrator.batch_size": 64}))
+    assert (rl.stat().st_uid, rl.stat().st_gid) == (12345, 23456)
+
+
+def test_a_full_disk_leaves_everything_as_it_was(
+    store: ConfigStore, rl: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+
+    def fsync(descriptor: int) -> None:
+        calls.append(descriptor)
+        if len(calls) == 2:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    preview = store.preview({"orchestrator.batch_size": 64, "sft.data.micro_batch_size": 4})
+    with pytest.raises(RltuiError, match="No space left on device") as caught:
+        store.apply(preview)
+    assert "make room" in caught.value.hint
+    assert (rl.read_text(), (rl.parent / "sft.toml").read_text()) == (RL, SFT)
+    assert sorted(path.name for path in rl.parent.iterdir()) == ["rl.toml", "sft.toml"]
+
+
+def test_a_read_only_file_is_respected(store: ConfigStore, rl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(RltuiError, match="the file is read-only"):
+        store.apply(store.preview({"orchestrator.batch_size": 64}))
+    assert rl.read_text() == RL
+
+
+def test_knob_table_shows_what_runs_beside_the_file(store: ConfigStore, tmp_path: Path) -> None:
+    running = {name: store.snapshot(tmp_path / name) for name in ("orchestrator", "trainer")}
+    store.apply(store.preview({"orchestrator.batch_size": 64, "max_steps": 30}))
+    table = store.knob_table(running)
+    batch = row(table, "orchestrator.batch_size")
+    assert (batch.value, batch.running, batch.changed, batch.is_set) == (64, 128, True, True)
+    assert row(table, "trainer.optim.lr").changed is False
+    share = row(table, "inference.gpu_memory_utilization")
+    assert (share.is_running, share.running, share.bounds) == (False, None, (0.0, 1.0))
+    assert row(table, "max_steps").running == 20
+    assert row(table, "sft.data.batch_size").file.endswith("sft.toml")
+    newer = {**running, "orchestrator": store.snapshot(tmp_path / "newer")}
+    assert row(store.knob_table(newer), "max_steps").running == 20, "the trainer still has the old value"
+
+
+def test_snapshot_can_be_read_again(store: ConfigStore, rl: Path, tmp_path: Path) -> None:
+    rl.write_text("\ufeff" + RL)
+    store.load()
+    copies = store.snapshot(tmp_path / "attempt" / "config")
+    assert Path(copies["rl"].path).read_text() == RL
+    assert load_snapshot(tmp_path / "attempt" / "config", TINYRL) == copies
+    assert load_snapshot(tmp_path / "nothing", TINYRL) == {}
+    modes = [path.stat().st_mode & 0o777 for path in (tmp_path / "attempt" / "config").rglob("*")]
+    assert set(modes) == {0o600}, "finding H3: they may hold secrets"
+
+
+def test_the_last_good_config_stays(store: ConfigStore, rl: Path) -> None:
+    store.load()
+    rl.write_text("max_steps = = 5\n")
+    with pytest.raises(ConfigError, match=r"rl\.toml:1:13: Invalid value"):
+        store.load()
+    assert store.files["rl"].data["max_steps"] == 20
+    rl.unlink()
+    with pytest.raises(ConfigError, match="no such file"):
+        store.knob_table({})
+    assert store.files["rl"].data["max_steps"] == 20
+
+
+def test_problems_point_to_the_table_where_the_key_is_absent(store: ConfigStore, rl: Path) -> None:
+    rl.write_text("[orchestrator]\nrollouts_per_example = 100\n")
+    store.load()
+    assert [(problem.key, problem.line) for problem in store.problems() if problem.severity == "error"] == [
+        ("orchestrator.batch_size", 1)
+    ]
+
+
+def test_problems_of_the_companion_name_its_file_and_line(store: ConfigStore, rl: Path) -> None:
+    (rl.parent / "sft.toml").write_text("[data]\nbatch_size = 30\nmicro_batch_size = 8\n")
+    store.load()
+    (problem,) = store.problems()
+    assert (problem.key, problem.line) == ("sft.data.batch_size", 2)
+    assert problem.file is not None
+    assert problem.file.endswith("sft.toml")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"\xff\xfe", "is not UTF-8"), (b"[other]\nx = 1\n", "is not a config file of tinyrl")],
+)
+def test_load_says_what_is_wrong_with_a_file(tmp_path: Path, content: bytes, words: str) -> None:
+    path = tmp_path / "rl.toml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=words):
+        ConfigStore([path], TINYRL).load()
+
+
+def test_load_asks_for_the_main_file(rl: Path) -> None:
+    with pytest.raises(ConfigError, match=r"needs its rl\.toml") as caught:
+        ConfigStore([rl.parent / "sft.toml"], TINYRL).load()
+    assert "sft.toml beside it is found by itself" in caught.value.hint
+    with pytest.raises(ConfigError, match="both the 'rl' file"):
+        ConfigStore([rl, rl], TINYRL).load()
+    with pytest.raises(ConfigError, match="is a folder"):
+        ConfigStore([rl.parent], TINYRL).load()
+
+
+def test_detect_reads_the_files(rl: Path) -> None:
+    assert detect([rl], workspace=rl.parent).id == "prime-rl-merged"
+    rl.write_text("seed = 0\n" + rl.read_text())
+    assert detect([rl], workspace=rl.parent) is TINYRL
+
+
+def test_generic_knobs_are_read_by_every_component(tmp_path: Path) -> None:
+    path = tmp_path / "train.toml"
+    path.write_text("lr = 0.1\nmax_steps = 5\n")
+    store = ConfigStore([path], GENERIC, components=["a", "b"])
+    assert store.preview({"lr": "0.2"}).readers == {"lr": ("a", "b")}
+    store.apply(store.preview({"lr": "0.2"}))
+    assert path.read_text() == "lr = 0.2\nmax_steps = 5\n"
+
+
+def test_the_diff_applies_with_patch(store: ConfigStore, rl: Path, tmp_path: Path) -> None:
+    rl.write_bytes(RL.rstrip("\n").encode())
+    preview = store.preview({"trainer.optim.lr": 1e-5, "trainer.optim.weight_decay": 0.1})
+    copy = tmp_path / "copy" / "rl.toml"
+    copy.parent.mkdir()
+    copy.write_bytes(rl.read_bytes())
+    store.apply(preview)
+    subprocess.run(["git", "apply", "-"], input=preview.diff.encode(), cwd=copy.parent, check=True)
+    assert copy.read_bytes() == rl.read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "socket", "large"])
+def test_what_is_no_config_file_is_refused_at_once_and_in_words(
+    store: ConfigStore, rl: Path, kind: str
+) -> None:
+    """Findings H7 and H19: it became one while a supervisor lives."""
+    store.load()
+    preview = store.preview({"orchestrator.batch_size": 64})
+    rl.unlink()
+    words = "is no regular file"
+    match kind:
+        case "pipe":
+            os.mkfifo(rl)
+        case "device":
+            rl.symlink_to("/dev/zero")
+        case "folder":
+            rl.mkdir()
+            words = "is a folder"
+        case "socket":
+            socket.socket(socket.AF_UNIX).bind(os.path.relpath(rl))
+            words = "cannot be read"
+        case "large":
+            rl.write_text(RL + "# x\n" * 100_000)
+            words = "is larger than 256 KiB"
+    with pytest.raises(ConfigError, match=words):
+        store.load()
+    with pytest.raises(ConflictError, match=words):
+        store.apply(preview)
+
+
+@pytest.mark.parametrize("lines", ["key_{} = 1\n", "[t{}]\na = 1\n"])
+def test_work_grows_with_the_file_and_no_faster(
+    store: ConfigStore, rl: Path, lines: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finding H7: a file is scanned once, and few of its unknown keys are compared with all known ones."""
+    calls = []
+    real = difflib.get_close_matches
+
+    def counted(*arguments: Any, **options: Any) -> list[Any]:
+        calls.append(arguments)
+        return list(real(*arguments, **options))
+
+    monkeypatch.setattr(difflib, "get_close_matches", counted)
+    scan.cache_clear()
+    rl.write_text(RL + "".join(map(lines.format, range(300))))
+    table = store.knob_table({})
+    assert 50 <= len(table.problems) < 60
+    assert any("more than 50 unknown keys" in problem.message for problem in table.problems)
+    assert len(calls) < 120
+    assert scan.cache_info().misses == 1
+
+
+def test_advice_is_about_the_edited_knob_first(store: ConfigStore) -> None:
+    """Finding B7."""
+    (problem,) = store.preview({"orchestrator.rollouts_per_example": 48}).problems
+    assert problem.message.endswith(
+        "nearest valid rollouts_per_example is 32 or 64, or batch_size is 96 or 144"
+    )
+    (problem,) = store.preview({"orchestrator.batch_size": 100}).problems
+    assert problem.message.endswith("nearest valid batch_size is 96 or 112")

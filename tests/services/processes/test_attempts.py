@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.services.programs import Start, start
+from tests.waiting import retry_until
+
+from rltui.services.processes import (
+    AttemptRecord,
+    ProcessId,
+    boot_identity,
+    descendants,
+    end_processes,
+    is_alive,
+    kept,
+    leftovers,
+    read_attempt,
+    read_process_id,
+    send_signal,
+    wait_for_exit,
+)
+
+NAME = f"test-{os.getpid()}"
+"""Other test processes look for theirs at the same time."""
+
+__all__ = ["start"]  # a fixture, used by name
+
+Orphan = Callable[..., ProcessId]
+
+
+def record_of(main: ProcessId | None, **changes: Any) -> AttemptRecord:
+    """Of a shim that was killed."""
+    record = AttemptRecord(
+        experiment=NAME,
+        component="trainer",
+        attempt=3,
+        state="running",
+        boot=boot_identity(),
+        shim=ProcessId(2**22 - 1, 1),
+        main=main,
+        session=main.pid if main else None,
+        argv=("x",),
+        cwd="/",
+        log="/x.log",
+        started_at=0.0,
+        ended_at=None,
+        exit_code=None,
+        signal=None,
+        error=None,
+        stop_requested=False,
+        descendants=(),
+    )
+    return replace(record, **changes)
+
+
+def test_a_process_is_alive_until_it_is_a_zombie(start: Start) -> None:
+    process = start("sleep", "1000")
+    assert is_alive(process)
+    os.kill(process.pid, signal.SIGKILL)
+    retry_until(lambda: not is_alive(process))
+    assert read_process_id(process.pid) == process  # not reaped yet
+
+
+def test_a_reused_pid_is_another_process(start: Start) -> None:
+    process = start("sleep", "1000")
+    former = ProcessId(process.pid, process.start - 1)
+    assert not is_alive(former)
+    assert not send_signal(former, signal.SIGKILL)
+    assert is_alive(process)
+
+
+def test_no_process_has_no_identity() -> None:
+    assert read_process_id(2**22 + 1) is None
+    assert not send_signal(ProcessId(2**22 + 1, 1), signal.SIGTERM)
+
+
+def test_names_with_blanks_and_parentheses_are_understood(tmp_path: Path, start: Start) -> None:
+    odd = tmp_path / "a) S 1 (b"
+    odd.symlink_to("/bin/sleep")
+    assert is_alive(start(str(odd), "1000"))
+
+
+def test_descendants_lists_parents_first(start: Start) -> None:
+    top = start("sh", "-c", "sh -c 'sleep 1000 & wait' & wait")
+    found = retry_until(lambda: len(below := descendants(top.pid)) == 2 and below)
+    assert [read_parent(process.pid) for process in found] == [top.pid, found[0].pid]
+    for process in found:
+        send_signal(process, signal.SIGKILL)
+
+
+def read_parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+async def test_wait_for_exit_returns_when_it_ends(start: Start) -> None:
+    process = start("sleep", "1000")
+    waiting = asyncio.create_task(wait_for_exit(process))
+    done, _ = await asyncio.wait([waiting], timeout=0.1)
+    assert not done
+    send_signal(process, signal.SIGKILL)
+    await asyncio.wait_for(waiting, 5)
+    await asyncio.wait_for(wait_for_exit(process), 5)  # of one that has ended
+
+
+async def test_wait_for_exit_works_without_pidfd(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = start("sleep", "1000")
+
+    def refuse(pid: int) -> int:
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    waiting = asyncio.create_task(wait_for_exit(process))
+    assert send_signal(process, signal.SIGKILL)
+    await asyncio.wait_for(waiting, 5)
+
+
+async def test_a_cancelled_wait_closes_its_descriptor(start: Start) -> None:
+    process = start("sleep", "1000")
+    before = open_descriptors()
+    for _ in range(3):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(wait_for_exit(process), 0.01)
+    assert open_descriptors() == before
+
+
+def open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def test_end_processes_asks_first_and_wakes_the_stopped(tmp_path: Path, start: Start) -> None:
+    polite = start(
+        "sh",
+        "-c",
+        f"trap 'touch {tmp_path}/asked; exit' TERM; touch {tmp_path}/on; while :; do sleep 0.01; done",
+    )
+    stopped = start("sleep", "1000")
+    os.kill(stopped.pid, signal.SIGSTOP)
+    retry_until((tmp_path / "on").exists)
+    assert await end_processes([polite, stopped], grace_s=5) == ()
+    assert (tmp_path / "asked").exists()
+    assert not is_alive(stopped)
+
+
+async def test_end_processes_kills_the_stubborn(tmp_path: Path, start: Start) -> None:
+    program = Path(__file__).parents[2] / "fakes/programs/stubborn.py"
+    stubborn = start(sys.executable, str(program), str(tmp_path / "ready"))
+    retry_until((tmp_path / "ready").exists)
+    assert await end_processes([stubborn], grace_s=0.05) == ()
+    assert not is_alive(stubborn)
+    assert await end_processes([stubborn], grace_s=0.05) == ()
+
+
+@pytest.fixture
+def orphan(tmp_path: Path) -> Iterator[Orphan]:
+    """Starts `sleep` in a session of its own with no parent of ours."""
+    made: list[ProcessId] = []
+
+    def start_orphan(script: str = "exec sleep 1000", **variables: str) -> ProcessId:
+        target = tmp_path / f"pid{len(made)}"
+        command = f"setsid sh -c 'echo $$ > {target}.part; mv {target}.part {target}; {script}' &"
+        subprocess.run(["sh", "-c", command], env={**os.environ, **variables}, check=True)
+        retry_until(target.exists)
+        pid = int(target.read_text())
+        retry_until(lambda: b"sleep" in Path(f"/proc/{pid}/cmdline").read_bytes()[:6])
+        identity = read_process_id(pid)
+        assert identity is not None
+        made.append(identity)
+        return identity
+
+    yield start_orphan
+    for identity in made:
+        send_signal(identity, signal.SIGKILL)
+
+
+def found(
+    experiment: str, *records: AttemptRecord, exclude: tuple[ProcessId, ...] = ()
+) -> dict[ProcessId, str]:
+    return {item.id: item.evidence for item in leftovers(experiment, records, exclude=exclude)}
+
+
+def test_leftovers_by_each_kind_of_evidence(orphan: Orphan) -> None:
+    main, recorded, tagged, stranger = orphan(), orphan(), orphan(RLTUI_EXPERIMENT=NAME), orphan()
+    record = record_of(main, descendants=(recorded,))
+    assert found(NAME, record) == {main: "recorded", recorded: "recorded", tagged: "environment"}
+    assert found(NAME) == {tagged: "environment"}
+    assert found("other", record) == {main: "recorded", recorded: "recorded"}
+    assert is_alive(stranger)
+
+
+def test_leftovers_by_session_check_the_leader(orphan: Orphan) -> None:
+    member = orphan()  # leads the session, and stands for a member here
+    assert found(NAME, record_of(member)) == {member: "recorded"}
+    younger_leader = ProcessId(member.pid, member.start - 1)
+    assert found(NAME, record_of(younger_leader, session=member.pid)) == {}
+
+
+def test_a_session_outlives_its_leader(orphan: Orphan, tmp_path: Path) -> None:
+    script = f"sleep 1000 & echo $! > {tmp_path}/part; mv {tmp_path}/part {tmp_path}/child; exec sleep 1000"
+    leader = orphan(script=script)
+    retry_until((tmp_path / "child").exists)
+    child = read_process_id(int((tmp_path / "child").read_text()))
+    assert child is not None
+    try:
+        record = record_of(leader)
+        assert found(NAME, record) == {leader: "recorded", child: "session"}
+        send_signal(leader, signal.SIGKILL)
+        retry_until(lambda: not is_alive(leader))
+        assert found(NAME, record) == {child: "session"}
+        assert found(NAME, replace(record, state="exited")) == {}
+        assert found(NAME, replace(record, boot="another")) == {}
+    finally:
+        send_signal(child, signal.SIGKILL)
+
+
+def test_leftovers_tell_component_and_command(orphan: Orphan) -> None:
+    orphan(RLTUI_EXPERIMENT=NAME, RLTUI_COMPONENT="inference", RLTUI_ATTEMPT="4")
+    [leftover] = leftovers(NAME, [])
+    assert (leftover.component, leftover.attempt, leftover.command) == ("inference", 4, "sleep 1000")
+
+
+def test_leftovers_spare_the_excluded_and_the_supervised(orphan: Orphan) -> None:
+    supervisor, shim = orphan(RLTUI_EXPERIMENT=NAME), orphan(RLTUI_EXPERIMENT=NAME)
+    assert found(NAME, record_of(None, shim=shim), exclude=(supervisor,)) == {}
+    assert found(NAME, record_of(None), exclude=(supervisor,)) == {shim: "environment"}
+
+
+def test_leftovers_spare_this_process(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = start("sleep", "1000", env={"RLTUI_EXPERIMENT": NAME})
+    me = read_process_id(os.getpid())
+    assert found(NAME, record_of(me, descendants=(own,))) == {}
+
+
+@pytest.mark.parametrize("text", [None, "", '{"experiment": "e", "comp', "[]", "{}", "null"])
+def test_read_attempt_understands_or_says_none(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / "attempt.json").write_text(text)
+    assert read_attempt(tmp_path) is None
+
+
+def test_only_a_living_shim_keeps_leftovers(start: Start, tmp_path: Path) -> None:
+    child = tmp_path / "child"
+    shim = start("sh", "-c", f"sleep 1000 & echo $! > {child}.part; mv {child}.part {child}; wait")
+    retry_until(child.exists)
+    below = read_process_id(int(child.read_text()))
+    assert below is not None
+    record = record_of(None, shim=shim, leftovers_kept=True)
+    try:
+        [leftover] = kept(record)
+        assert (leftover.id, leftover.evidence, leftover.command) == (below, "descendant", "sleep 1000")
+        assert (leftover.component, leftover.attempt) == ("trainer", 3)
+        assert kept(replace(record, leftovers_kept=False)) == []
+        assert kept(replace(record, boot="another")) == []
+        assert kept(replace(record, shim=ProcessId(shim.pid, shim.start - 1))) == []
+    finally:
+        send_signal(below, signal.SIGKILL)

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import json
+import logging
+import resource
+from pathlib import Path
+
+import pytest
+
+from rltui.core.api import JournalEntry
+from rltui.services.runs.journal import Journal, read_journal
+
+
+def test_entries_are_appended_and_told(tmp_path: Path) -> None:
+    told: list[JournalEntry] = []
+    journal = Journal(tmp_path / "journal.jsonl", clock=lambda: 12.5, listener=told.append)
+    journal.add("start", "trainer starting", component="trainer", attempt=2, pid=7)
+    journal.add("edit", "lr = 3e-4")
+    entries = read_journal(tmp_path / "journal.jsonl")
+    assert entries == told
+    assert entries[0].data == {"pid": 7}
+    assert entries[0].at == 12.5
+
+
+def test_a_line_cut_short_by_a_crash_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    journal = Journal(path, clock=lambda: 1.0, listener=lambda entry: None)
+    journal.add("start", "one")
+    with path.open("ab") as file:
+        file.write(b'{"at": 2.0, "kind": "st')
+    assert [entry.text for entry in read_journal(path)] == ["one"]
+    assert read_journal(tmp_path / "none") == []
+
+
+def test_a_journal_that_cannot_be_written_is_logged_and_still_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[JournalEntry] = []
+    journal = Journal(tmp_path / "missing" / "journal.jsonl", clock=lambda: 1.0, listener=told.append)
+    with caplog.at_level(logging.ERROR):
+        journal.add("start", "one")
+    assert [entry.text for entry in told] == ["one"]
+    assert "cannot write the journal" in caplog.text
+
+
+def test_what_a_full_disk_cut_short_is_taken_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "journal.jsonl"
+    told: list[JournalEntry] = []
+    journal = Journal(path, clock=lambda: 1.0, listener=told.append)
+    journal.add("start", "one")
+    whole = path.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) + 10, hard))
+    try:
+        journal.add("start", "two")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == whole
+    assert "cannot write the journal" in caplog.text
+    journal.add("start", "three")
+    assert [entry.text for entry in read_journal(path)] == ["one", "three"]
+    assert [entry.text for entry in told] == ["one", "two", "three"]
+
+
+def test_half_a_line_of_a_killed_supervisor_is_taken_back(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    journal = Journal(path, clock=lambda: 1.0, listener=lambda entry: None)
+    journal.add("start", "one")
+    with path.open("ab") as file:
+        file.write(b'{"at": 2.0, "kind": "st')
+    journal.add("start", "two")
+    lines = path.read_text().splitlines()
+    assert [json.loads(line)["text"] for line in lines] == ["one", "two"]

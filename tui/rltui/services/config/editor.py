@@ -1,0 +1,293 @@
+"""Edits of the config files with a memory: checked against what the person saw, written, undone, redone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rltui.core.api import EDITS, Request
+from rltui.core.config_data import Leaves, changed_keys, deep_leaves, key_conflicts, value_at
+from rltui.core.config_report import FileConflict, KeyConflict, KnobTable
+from rltui.core.edit_log import EditRecord, FileEdit, describe
+from rltui.core.knobs import shown
+from rltui.core.secrets import MASK
+from rltui.core.toml import edit
+from rltui.core.toml.values import TomlValue, format_value, parse_value, same_value
+from rltui.errors import ConfigError, ConflictError
+from rltui.services.config.diff import text_diff
+from rltui.services.config.files import Source, parse_file, with_key
+from rltui.services.config.history import EditHistory, EditIntent, EditJournal
+from rltui.services.config.knob_table import Running
+from rltui.services.config.store import ConfigStore, EditPreview
+from rltui.services.experiment_files import ControlFolder
+
+
+def find_conflicts(
+    preview: EditPreview, base: Mapping[str, str], content_of: Callable[[str], bytes | None]
+) -> tuple[FileConflict, ...]:
+    """Files that are not what `base` (path → SHA-256) says any more.
+
+    `content_of` finds contents by SHA-256; where it does not know one, that side is left empty.
+    """
+    return tuple(
+        _conflict(preview, role, content_of(base[str(source.path)]))
+        for role, source in preview.before.sources.items()
+        if base.get(str(source.path), source.sha) != source.sha
+    )
+
+
+def _conflict(preview: EditPreview, role: str, content: bytes | None) -> FileConflict:
+    theirs = preview.before.sources[role]
+    base = _source_of(theirs, content)
+    base_leaves = None if base is None else deep_leaves(base.data)
+    yours = _wanted(preview, role, base_leaves)
+    return FileConflict(
+        file=str(theirs.path),
+        theirs="" if base is None else text_diff(base.text, theirs.text, theirs.path.name),
+        yours="" if base is None else text_diff(base.text, _yours(preview, role, base), theirs.path.name),
+        keys=key_conflicts(base_leaves, deep_leaves(theirs.data), yours),
+    )
+
+
+def _source_of(like: Source, content: bytes | None) -> Source | None:
+    try:
+        return None if content is None else parse_file(like.path, content)
+    except ConfigError:  # what was looked at then could not be read either
+        return None
+
+
+def _wanted(preview: EditPreview, role: str, base: Leaves | None) -> Leaves:
+    """What the edit sets in a file. A whole text also takes back what others changed."""
+    if preview.wanted is not None:
+        return preview.wanted.get(role, {})
+    yours = deep_leaves(preview.after.sources[role].data)
+    theirs = deep_leaves(preview.before.sources[role].data)
+    changed = changed_keys(theirs if base is None else base, yours if base is None else theirs)
+    return {key: yours.get(key) for key in changed}
+
+
+def _yours(preview: EditPreview, role: str, base: Source) -> str:
+    if preview.wanted is None:
+        return preview.after.sources[role].text
+    try:
+        return edit.edit(base.text, preview.wanted.get(role, {}))
+    except ConfigError:  # the edit fits only what is there now
+        return base.text
+
+
+def conflict_error(conflicts: Sequence[FileConflict], *, again: str) -> ConflictError:
+    """The three sides in words. `again`: how to write all the same where no key was changed by both."""
+    details: list[str] = []
+    for conflict in conflicts:
+        details.extend(f"{key.key}: {_sides(key)}" for key in conflict.keys)
+        if conflict.theirs:
+            details.extend(("changed by somebody else:", *conflict.theirs.splitlines()))
+        if conflict.yours:
+            details.extend(("your edit:", *conflict.yours.splitlines()))
+    names = " and ".join(conflict.file for conflict in conflicts)
+    clash = any(conflict.keys for conflict in conflicts)
+    return ConflictError(
+        f"{names} changed since you looked",
+        details=details,
+        hint="nothing was written; look at both sides and decide"
+        if clash
+        else f"nothing was written; {again}",
+    )
+
+
+def _sides(key: KeyConflict) -> str:
+    return f"was {_in_words(key.base)}, is {_in_words(key.theirs)} now, you want {_in_words(key.yours)}"
+
+
+def _in_words(value: object) -> str:
+    if value is None:
+        return "not set"
+    return shown(value) if isinstance(value, dict) else format_value(value)
+
+
+_LONGEST_DIFF = 100_000
+"""Characters of a diff that the journal takes."""
+
+
+class ConfigEditor:
+    """Edits the files of `store`. Blocking. For one thread, but `apply`, which waits for others that
+    write and for the disk, may be called from another. Others may edit the same files elsewhere.
+    """
+
+    def __init__(self, store: ConfigStore, control: ControlFolder, journal: EditJournal) -> None:
+        self._store = store
+        self._history = EditHistory(control.journal_file, control.path / "backups")
+        self._intent = EditIntent(control.path / "edit.json", self._history, journal)
+
+    def settle(self) -> None:
+        """Finish what a killed rltui had begun to write. To be called before the first look at the history.
+
+        Raises:
+            RltuiError: as `EditIntent.settle`.
+        """
+        self._intent.settle()
+
+    def knob_table(self, running: Running) -> KnobTable:
+        """As `ConfigStore.knob_table`, with what can be undone and redone."""
+        table, log = self._store.knob_table(running), self._history.now()
+        return table.model_copy(
+            update={
+                "undo": log.undoable.words if log.undoable is not None else None,
+                "redo": log.redoable.words if log.redoable is not None else None,
+            }
+        )
+
+    def preview(self, request: Request, *, running: Running | None = None) -> EditPreview:
+        """What an edit would do to the files as they are now. Writes nothing.
+
+        Raises:
+            ConfigError: if a file, a name or a value cannot be understood, or there is nothing to undo.
+        """
+        assert request.action in EDITS
+        match request.action:
+            case "set":
+                preview = self._store.preview(request.edits, running=running, force=request.force)
+            case "write":
+                contents = {Path(path): text.encode() for path, text in request.texts.items()}
+                preview = self._store.preview_contents(contents, running=running)
+            case _:
+                preview = self._take_back(request, running)
+        conflicts = find_conflicts(preview, request.base, self._content)
+        return replace(preview, conflicts=(*preview.conflicts, *conflicts))
+
+    def apply(self, request: Request, preview: EditPreview) -> EditRecord | None:
+        """Write what was previewed for `request`, and record it; `None` where nothing changes.
+
+        Raises:
+            ConfigError: if the result breaks a rule; nothing was written.
+            ConflictError: if a file is not what the person saw, or what was previewed, any more, or another
+                rltui is writing; nothing was written. The details are the three sides.
+            RltuiError: if the disk does not take it; nothing was written.
+        """
+        if preview.conflicts:
+            again = (
+                "its keys were changed meanwhile; set them by hand"
+                if request.action in ("undo", "redo")
+                else "the same edit fits onto what is there now: look again, and repeat it"
+            )
+            raise conflict_error(preview.conflicts, again=again)
+        if preview.blocked or not preview.roles:
+            self._store.apply(preview)
+            return None
+        self._history.keep(
+            loaded.sources[role] for role in preview.roles for loaded in (preview.before, preview.after)
+        )
+        written: list[EditRecord] = []
+
+        @contextmanager
+        def recorded() -> Iterator[None]:
+            written.append(self._record(request, preview))
+            with self._intent.carried_out(*_told(written[0], preview)):
+                yield
+
+        self._store.apply(preview, recorded=recorded)
+        return written[0]
+
+    def _record(self, request: Request, preview: EditPreview) -> EditRecord:
+        changes = {key: pair for role in preview.roles for key, pair in preview.changes[role].items()}
+        return EditRecord(
+            number=self._history.now().next_number,
+            action=request.action,
+            words=preview.words or describe(changes),
+            files=tuple(_file_edit(preview, role) for role in preview.roles),
+            takes_back=preview.takes_back,
+        )
+
+    def _content(self, sha: str) -> bytes | None:
+        return self._store.remembered(sha) or self._history.content(sha)
+
+    # --- undo and redo ------------------------------------------------------------------------------------
+
+    def _take_back(self, request: Request, running: Running | None) -> EditPreview:
+        log = self._history.now()
+        record = log.undoable if request.action == "undo" else log.redoable
+        if record is None:
+            raise ConfigError(f"there is nothing to {request.action}", hint="rltui events lists the edits")
+        self._store.load()
+        contents: dict[Path, bytes] = {}
+        conflicts: list[FileConflict] = []
+        for file in record.files:
+            restored = self._restored(file)
+            if isinstance(restored, FileConflict):
+                conflicts.append(restored)
+            else:
+                contents[Path(file.path)] = restored
+        preview = self._store.preview_contents({} if conflicts else contents, running=running)
+        wanted = {
+            role: self._values(file, file.before)
+            for file in record.files
+            for role, source in preview.before.sources.items()
+            if str(source.path) == file.path
+        }
+        return replace(
+            preview,
+            wanted=wanted,
+            conflicts=tuple(conflicts),
+            takes_back=record.number,
+            words=record.words,
+        )
+
+    def _restored(self, file: FileEdit) -> bytes | FileConflict:
+        """The file without the edit: as it was to the byte, or key by key where others changed it since."""
+        source = self._store.source(Path(file.path))
+        content = self._content(file.before)
+        if source.sha == file.after and content is not None:
+            return content
+        before, after = self._values(file, file.before), self._values(file, file.after)
+        theirs = {key: value_at(source.data, key) for key in after}
+        if clashes := key_conflicts(after, theirs, before):
+            return FileConflict(file=file.path, keys=clashes)
+        for key, value in before.items():
+            if not same_value(theirs[key], value):
+                source = with_key(source, key, value)
+        return source.content
+
+    def _values(self, file: FileEdit, sha: str) -> dict[str, TomlValue]:
+        """The changed keys as the content of that SHA-256, which is one of the edit's two, has them; where
+        it is not kept any more, as the record says, which does not hold secrets.
+
+        Raises:
+            ConfigError: if a secret is not known.
+        """
+        content = self._content(sha)
+        if content is not None:
+            data = parse_file(Path(file.path), content).data
+            return {key: value_at(data, key) for key in file.keys}
+        texts = {key: pair[sha == file.after] for key, pair in file.keys.items()}
+        for key, text in texts.items():
+            if text is not None and MASK in text:
+                raise ConfigError(f"the value of {key}, a secret, was not kept", hint="set it by hand")
+        return {key: None if text is None else parse_value(text) for key, text in texts.items()}
+
+
+def _told(record: EditRecord, preview: EditPreview) -> tuple[str, dict[str, Any]]:
+    """Text and data of its journal entry."""
+    text = f"{record.action}: {record.words}" if preview.words else record.words
+    diff = preview.diff
+    if len(diff) > _LONGEST_DIFF:
+        diff = f"{diff[:_LONGEST_DIFF]}\n… {len(diff) - _LONGEST_DIFF} more characters\n"
+    edits = {key: after for file in record.files for key, (_, after) in file.keys.items()}
+    return text, {**record.model_dump(mode="json"), "edits": edits, "diff": diff}
+
+
+def _file_edit(preview: EditPreview, role: str) -> FileEdit:
+    before, after = preview.before.sources[role], preview.after.sources[role]
+    keys: Mapping[str, tuple[TomlValue, TomlValue]] = preview.changes[role]
+    return FileEdit(
+        path=str(before.path),
+        before=before.sha,
+        after=after.sha,
+        keys={key: (_toml(old), _toml(new)) for key, (old, new) in keys.items()},
+    )
+
+
+def _toml(value: TomlValue) -> str | None:
+    return None if value is None else format_value(value)

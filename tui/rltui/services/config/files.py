@@ -1,0 +1,366 @@
+"""Config files on the disk: read, parsed, put to their roles, edited in memory, copied."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar, TypeVarTuple
+
+from rltui.core.config_data import changed_keys, deep_leaves, value_at
+from rltui.core.config_report import Problem
+from rltui.core.toml import edit
+from rltui.core.toml.scan import BOM
+from rltui.core.toml.values import TomlValue, format_key, parse_value, same_value, split_key
+from rltui.errors import ConfigError
+from rltui.frameworks import registry
+from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
+from rltui.services import checkout
+from rltui.services.experiment_files import make_folder, write_atomically
+
+LARGEST_BYTES = 256 * 1024
+"""Of a config or layout file. Those of prime-rl have 12 kB at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file as it was read. `path` is absolute and not resolved: links are kept as the user gave them."""
+
+    path: Path
+    content: bytes
+    data: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        """The content with its line ends as they are."""
+        return self.content.decode()
+
+    @property
+    def sha(self) -> str:
+        """SHA-256 of the content."""
+        return sha_of(self.content)
+
+
+def sha_of(content: bytes) -> str:
+    """What contents are told apart by."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def read_file(path: Path) -> Source:
+    """One file, parsed.
+
+    Raises:
+        ConfigError: if it is missing, cannot be read, is too large, no UTF-8 text or no TOML.
+    """
+    absolute = path.expanduser().absolute()
+    return parse_file(absolute, content_of(absolute, called=path))
+
+
+def content_of(path: Path, *, called: Path | None = None) -> bytes:
+    """The bytes of a config or layout file, `called` so in messages. Never waits and never reads on and on:
+    a path may come to mean a pipe or a device.
+
+    Raises:
+        ConfigError: if it is missing, no regular file, cannot be read, or is too large.
+    """
+    name = called or path
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:  # noqa: PTH123  (of a descriptor)
+            kind = os.fstat(descriptor).st_mode
+            if stat.S_ISDIR(kind):
+                raise IsADirectoryError
+            if not stat.S_ISREG(kind):
+                raise ConfigError(f"{name} is no regular file", hint="name a TOML file")
+            content = file.read(LARGEST_BYTES + 1)
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{name}: there is no such file", hint="check the path; nothing is guessed"
+        ) from None
+    except IsADirectoryError:
+        raise ConfigError(f"{name} is a folder", hint=f"name a file in it: {name / 'rl.toml'}") from None
+    except OSError as error:
+        raise ConfigError(f"{name}: cannot be read: {error.strerror}") from error
+    if len(content) > LARGEST_BYTES:
+        raise ConfigError(
+            f"{name} is larger than {LARGEST_BYTES // 1024} KiB, too large for a config file",
+            hint="is it the right file? keep data in files of their own",
+        )
+    return content
+
+
+def parse_file(path: Path, content: bytes) -> Source:
+    """The content of `path`, parsed.
+
+    Raises:
+        ConfigError: if it is no UTF-8 text or no TOML.
+    """
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            f"{path}:{line}: is not UTF-8 text", hint="save it as UTF-8; TOML allows nothing else"
+        ) from error
+    return Source(path, content, edit.parse(text, str(path)))
+
+
+_PASSED = "passed.json"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedFiles:
+    """The config files of an experiment as they were read, by role."""
+
+    sources: Mapping[str, Source]
+    passed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By role, of copies: what a component got in place of what they say."""
+
+    @property
+    def files(self) -> ConfigFiles:
+        """What framework modules take."""
+        return {
+            role: ConfigFile(role, str(source.path), source.data, passed=self.passed.get(role, {}))
+            for role, source in self.sources.items()
+        }
+
+
+def detect(paths: Sequence[Path], *, workspace: Path) -> Framework:
+    """The framework that these files are for: the one whose checkout is at hand, if its programs read such
+    files, else the one that knows most of their keys.
+
+    Raises:
+        AmbiguousConfigError: if several know as many.
+        ConfigError: if a file cannot be read, or no framework knows them.
+    """
+    parsed = [(str(source.path), source.data) for source in map(read_file, paths)]
+    installed = next(
+        (
+            name
+            for known in registry.checkouts()
+            if (name := checkout.installed_generation(known, workspace=workspace, config_files=paths))
+        ),
+        None,
+    )
+    try:
+        return registry.detect(parsed, installed=installed)
+    except registry.AmbiguousConfigError as error:
+        if (likely := registry.likely(error, parsed)) is None:
+            raise
+        return registry.get(likely)
+
+
+def named(paths: Sequence[Path]) -> tuple[Path, ...]:
+    """The config files meant on a command line: absolute, and in place of a folder its TOML files, by name.
+
+    Raises:
+        ConfigError: if a folder has none.
+    """
+    found: list[Path] = []
+    for path in paths:
+        files = sorted(path.glob("*.toml")) if path.is_dir() else [path]
+        if not files:
+            raise ConfigError(f"{path} holds no TOML file", hint="name the config file, or another folder")
+        found.extend(file.absolute() for file in files)
+    return tuple(found)
+
+
+def load_files(paths: Sequence[Path], framework: Framework) -> LoadedFiles:
+    """Read the files, and those the framework looks for beside the first one.
+
+    Raises:
+        ConfigError: if one cannot be read or has no role, or a required one is missing.
+    """
+    sources: dict[str, Source] = {}
+    for path in paths:
+        source = read_file(path)
+        role = framework.role(str(source.path), source.data)
+        if role is None:
+            raise ConfigError(
+                f"{path} is not a config file of {framework.title}", hint="see its example files"
+            )
+        if role in sources:
+            raise ConfigError(
+                f"{path} and {sources[role].path} are both the {role!r} file of {framework.title}",
+                hint="give one of them; what `@ base.toml @ overlay.toml` merges, write into one file: "
+                "a copy of the base with the tables of the overlay",
+            )
+        sources[role] = source
+    _require(framework, sources)
+    for role, name in framework.companions.items():
+        beside = next(iter(sources.values())).path.parent / name if sources else Path(name)
+        if role not in sources and beside.exists():
+            sources[role] = read_file(beside)
+    return LoadedFiles(sources)
+
+
+def _require(framework: Framework, sources: Mapping[str, Source]) -> None:
+    if not framework.required or any(roles <= sources.keys() for roles in framework.required):
+        return
+    given = ", ".join(str(source.path) for source in sources.values()) or "no file"
+    beside = " and ".join(framework.companions.values())
+    missing = sorted(framework.required[0] - sources.keys())
+    alone = f"; {given} is for {next(iter(sources))} alone" if len(sources) == 1 else f"; given: {given}"
+    raise ConfigError(
+        f"{framework.title} needs its {' and '.join(f'{role}.toml' for role in missing)}{alone}",
+        hint=f"name that file; {beside} beside it is found by itself"
+        if beside
+        else "name that file too; one program alone is run by a layout of your own, with framework = "
+        '"generic" and its command',
+    )
+
+
+def write_snapshot(loaded: LoadedFiles, folder: Path) -> ConfigFiles:
+    """Copy the files as `<role>.toml` into `folder`, for nobody else to read: they may hold secrets. A byte
+    order mark is left out: few programs take one.
+
+    Raises:
+        RltuiError: if they cannot be written.
+    """
+    copies: dict[str, ConfigFile] = {}
+    make_folder(folder, mode=0o700)
+    for role, source in loaded.sources.items():
+        copy = folder.absolute() / f"{role}.toml"
+        write_atomically(copy, source.text.removeprefix(BOM).encode())
+        copies[role] = ConfigFile(role, str(copy), source.data)
+    return copies
+
+
+def read_snapshot(folder: Path, framework: Framework) -> LoadedFiles:
+    """The files that `write_snapshot` left. Empty where there are none.
+
+    Raises:
+        ConfigError: if one was damaged since.
+    """
+    sources = [read_file(path) for path in sorted(folder.glob("*.toml"))]
+    roles = (framework.role(str(source.path), source.data) or source.path.stem for source in sources)
+    return LoadedFiles(dict(zip(roles, sources, strict=True)), _read_passed(folder))
+
+
+def write_passed(folder: Path, passed: Mapping[str, Mapping[str, Any]]) -> None:
+    """Keep beside a snapshot what its component gets in place of what the files say.
+
+    Raises:
+        RltuiError: if it cannot be written.
+    """
+    write_atomically(folder / _PASSED, json.dumps(passed).encode())
+
+
+def _read_passed(folder: Path) -> Mapping[str, Mapping[str, Any]]:
+    """Nothing where nobody wrote it down, such as an earlier rltui."""
+    try:
+        found = json.loads((folder / _PASSED).read_text())
+    except (OSError, ValueError):
+        return {}
+    return {role: values for role, values in found.items() if isinstance(values, dict)}
+
+
+def load_snapshot(folder: Path, framework: Framework) -> ConfigFiles:
+    """The files that `write_snapshot` left in `folder`; empty where there are none.
+
+    Raises:
+        ConfigError: if one was damaged since.
+    """
+    return read_snapshot(folder, framework).files
+
+
+def with_key(source: Source, key: str, value: TomlValue) -> Source:
+    """The source with a dotted key set; `None` removes it.
+
+    Raises:
+        ConfigError: if the text resists; then it is left to the person.
+    """
+    before = value_at(source.data, key)
+    if isinstance(value, str) and isinstance(before, datetime.date | datetime.time):
+        value = _moment(key, value)
+    text = edit.edit(source.text, {key: value})
+    try:
+        after = parse_file(source.path, text.encode())
+    except ConfigError as error:
+        raise _at_risk(source, key) from error
+    touched = changed_keys(deep_leaves(source.data), deep_leaves(after.data))
+    found = value_at(after.data, key)
+    is_there = found == value or same_value(found, value)
+    if not is_there or not all(_is_about(each, key, value) for each in touched):
+        raise _at_risk(source, key)
+    return after
+
+
+def _is_about(changed: str, key: str, value: TomlValue) -> bool:
+    """A changed key is the wanted one, or a table that is empty from now on."""
+    return changed == key or (value is None and key.startswith(f"{changed}."))
+
+
+def _moment(key: str, text: str) -> TomlValue:
+    """A date or time as it is typed."""
+    try:
+        moment = parse_value(text)
+    except ValueError:
+        moment = None
+    if not isinstance(moment, datetime.date | datetime.time):
+        raise ConfigError(f"{key} must be a date or time, not {text!r}", hint="write it like 2026-01-31")
+    return moment
+
+
+def _at_risk(source: Source, key: str) -> ConfigError:
+    return ConfigError(
+        f"{source.path}: cannot set {key} without risk to the rest", hint="edit it in the file itself"
+    )
+
+
+def located(problems: Iterable[Problem], loaded: LoadedFiles) -> tuple[Problem, ...]:
+    """The problems with line and column: of the key, or of the table it would belong to."""
+    return tuple(_located(problem, loaded) for problem in problems)
+
+
+def _located(problem: Problem, loaded: LoadedFiles) -> Problem:
+    for role, source in loaded.sources.items():
+        if problem.key is None or problem.line is not None or problem.file != str(source.path):
+            continue
+        path = split_key(problem.key)
+        for keys in (path, path[1:] if path[0] == role else path):
+            if place := _nearest(source.text, keys):
+                return problem.model_copy(update={"line": place[0], "column": place[1]})
+    return problem
+
+
+def _nearest(text: str, keys: tuple[str, ...]) -> tuple[int, int] | None:
+    for depth in range(len(keys), 0, -1):
+        if place := edit.locate(text, format_key(keys[:depth])):
+            return place
+    return None
+
+
+Args = TypeVarTuple("Args")
+T = TypeVar("T")
+
+
+class OfFiles(Generic[*Args, T]):
+    """A function of config files and hashable arguments, whose results are kept until files are read again.
+
+    What raises is not kept.
+    """
+
+    def __init__(self, work: Callable[[ConfigFiles, *Args], T]) -> None:
+        self._work = work
+        self._files: ConfigFiles = {}
+        self._results: dict[tuple[*Args], T] = {}
+
+    def __call__(self, files: ConfigFiles, *args: *Args) -> T:
+        if not _are_same(files, self._files):
+            self._files, self._results = files, {}
+        if args not in self._results:
+            self._results[args] = self._work(files, *args)
+        return self._results[args]
+
+
+def _are_same(files: ConfigFiles, others: ConfigFiles) -> bool:
+    """From one reading. Equal values will not do: `1` equals `1.0` and `true`."""
+    return files.keys() == others.keys() and all(
+        file.data is others[role].data and file.path == others[role].path for role, file in files.items()
+    )

@@ -1,0 +1,151 @@
+"""Which knobs a config has, and the knob table: their values in the files beside those that run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rltui.core.config_data import value_at
+from rltui.core.config_report import KnobInfo, PendingKnob
+from rltui.core.knobs import Knob
+from rltui.core.toml.values import TomlValue
+from rltui.frameworks.base import ConfigFiles, Framework, as_passed, values_of
+from rltui.frameworks.generic import ANY_COMPONENT, other_knobs
+
+Running = Mapping[str, ConfigFiles]
+"""Living component → the files it was started with."""
+
+
+def knob_rows(
+    knobs: Sequence[Knob], files: ConfigFiles, running: Running, framework: Framework, *, known: bool = True
+) -> tuple[KnobInfo, ...]:
+    """A row per knob, in the order given. `known`: they are of the framework's knob table."""
+    defaults = framework.defaults(files)
+    values = values_of(knobs, files, framework)
+    in_copies = _living(knobs, running, framework)
+    got = _living(knobs, {name: as_passed(each) for name, each in running.items()}, framework)
+    rows = []
+    for knob in knobs:
+        held = [got[reader][knob.name] for reader in knob.readers if reader in got]
+        started_with = [in_copies[reader][knob.name] for reader in knob.readers if reader in in_copies]
+        rows.append(
+            KnobInfo(
+                key=knob.name,
+                file=files[knob.file].path,
+                value=values[knob.name],
+                default=defaults.get(knob.name, knob.default),
+                running=_most_telling(held, values[knob.name]),
+                is_set=value_at(files[knob.file].data, knob.key) is not None,
+                overridden=any(each != values[knob.name] for each in held)
+                and all(each == values[knob.name] for each in started_with),
+                is_running=bool(held),
+                kind=knob.kind,
+                control=knob.control,
+                main=knob.main,
+                known=known,
+                nullable=knob.nullable,
+                choices=knob.choices,
+                bounds=_bounds(knob),
+                unit=knob.unit,
+                readers=knob.readers,
+                help=knob.help,
+            )
+        )
+    return tuple(rows)
+
+
+def pending_knobs(
+    knobs: Sequence[Knob], files: ConfigFiles, running: Running, framework: Framework
+) -> tuple[PendingKnob, ...]:
+    """Knobs that `files` set to something else than in the copy that a living reader was started with."""
+    values = values_of(knobs, files, framework)
+    living = _living(knobs, running, framework)
+    got = _living(knobs, {name: as_passed(each) for name, each in running.items()}, framework)
+    pending = []
+    for knob in knobs:
+        value = values[knob.name]
+        readers = [name for name in knob.readers if name in living and living[name][knob.name] != value]
+        if readers:
+            started_with = got[readers[0]][knob.name]
+            pending.append(
+                PendingKnob(key=knob.name, running=started_with, value=value, readers=tuple(readers))
+            )
+    return tuple(pending)
+
+
+def _living(knobs: Sequence[Knob], running: Running, framework: Framework) -> dict[str, dict[str, TomlValue]]:
+    return {name: values_of(knobs, each, framework) for name, each in running.items()}
+
+
+def _bounds(knob: Knob) -> tuple[float | None, float | None]:
+    low = knob.above if knob.minimum is None else knob.minimum
+    return low, knob.below if knob.maximum is None else knob.maximum
+
+
+def _most_telling(held: Sequence[TomlValue], value: TomlValue) -> TomlValue:
+    """What the first living reader holds, but rather one that differs from the file."""
+    return next((other for other in held if other != value), held[0] if held else None)
+
+
+_REMEMBERED = 4
+"""Readings of the files whose knobs are kept: what is there, what was planned."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnobLists:
+    """The knobs of one reading."""
+
+    files: ConfigFiles
+    knobs: tuple[Knob, ...]
+    others: tuple[Knob, ...]
+    """Keys that the files set and the framework does not list."""
+
+
+class KnobCatalog:
+    """Lists knobs. Remembers the newest few readings by their identity."""
+
+    def __init__(
+        self, framework: Framework, *, components: Sequence[str], launched: Mapping[str, str]
+    ) -> None:
+        """As for `ConfigStore`."""
+        self._framework = framework
+        self._components = tuple(components)
+        self._launched = launched
+        self._lists: dict[tuple[tuple[str, str, int], ...], KnobLists] = {}
+
+    def of(self, files: ConfigFiles) -> KnobLists:
+        """The knobs of `files`, and their other keys."""
+        key = tuple((role, file.path, id(file.data)) for role, file in files.items())
+        if key not in self._lists:  # what is kept holds the data, so that no other can come to have its id
+            self._lists[key] = self._list(files)
+            while len(self._lists) > _REMEMBERED:
+                del self._lists[next(iter(self._lists))]
+        return self._lists[key]
+
+    def others(self, files: ConfigFiles, running: Running) -> tuple[Knob, ...]:
+        """Keys of the files that are no knobs, then those that only a living component was started with."""
+        here = self.of(files)
+        known = {knob.name for knob in here.knobs}
+        others = {knob.name: knob for knob in here.others}
+        for started_with in running.values():
+            there = {role: file for role, file in started_with.items() if role in files}
+            if all(file.data == files[role].data for role, file in there.items()):
+                continue
+            lists = self._list(there)
+            for knob in (*lists.knobs, *lists.others):
+                if knob.name not in known:
+                    others.setdefault(knob.name, knob)
+        return tuple(others.values())
+
+    def with_known_readers(self, knob: Knob) -> Knob:
+        """The knob with readers that are components."""
+        if ANY_COMPONENT in knob.readers:
+            return replace(knob, readers=self._components)
+        if self._launched.keys().isdisjoint(knob.readers):
+            return knob
+        return replace(knob, readers=tuple(dict.fromkeys(self._launched.get(r, r) for r in knob.readers)))
+
+    def _list(self, files: ConfigFiles) -> KnobLists:
+        knobs = tuple(self.with_known_readers(knob) for knob in self._framework.knobs(files))
+        others = tuple(self.with_known_readers(knob) for knob in other_knobs(files, knobs))
+        return KnobLists(files, knobs, others)

@@ -1,0 +1,101 @@
+"""Keeps every other rltui, a supervisor or `rltui set`, from writing config files in the same folder."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from rltui import paths
+from rltui.errors import ConflictError
+from rltui.services.experiment_files import make_folder
+from rltui.services.own_files import FileLock
+
+WAIT_S = 2.0
+"""For whoever writes: that takes milliseconds, unless the disk hangs."""
+POLL_S = 0.02
+
+
+@contextmanager
+def config_lock(files: Iterable[Path], *, wait_s: float = WAIT_S) -> Iterator[None]:
+    """Hold the folders of `files`, links followed.
+
+    Raises:
+        ConflictError: if somebody else held one for longer than `wait_s`; names who.
+    """
+    folders = sorted({file.resolve().parent for file in files})
+    deadline = time.monotonic() + wait_s
+    with ExitStack() as held:
+        for folder in folders:
+            held.enter_context(_folder(folder, deadline))
+        yield
+
+
+@contextmanager
+def _folder(folder: Path, deadline: float) -> Iterator[None]:
+    """A lock on the folder itself, which leaves no file behind."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        while not _take(descriptor):
+            _wait(folder, os.fstat(descriptor).st_ino, deadline)
+    except OSError:  # NFS takes no exclusive lock on what is not open for writing
+        os.close(descriptor)
+        with _elsewhere(folder, deadline):
+            yield
+        return
+    except BaseException:
+        os.close(descriptor)
+        raise
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _elsewhere(folder: Path, deadline: float) -> Iterator[None]:
+    """A lock in the user's state folder, for all of this user's rltui on this machine."""
+    locks = paths.state_dir() / "locks"
+    make_folder(locks)
+    lock = FileLock(locks / hashlib.sha256(os.fsencode(folder)).hexdigest()[:32])
+    while not lock.take():
+        _wait(folder, lock.path.stat().st_ino, deadline)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _take(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _wait(folder: Path, inode: int, deadline: float) -> None:
+    if time.monotonic() > deadline:
+        raise ConflictError(
+            f"another rltui is writing config files in {folder}: {_holder(inode)}",
+            hint="nothing was written; try again, or end that process if it hangs",
+        )
+    time.sleep(POLL_S)
+
+
+def _holder(inode: int) -> str:
+    """Who locked it, from `/proc/locks`: `1: FLOCK  ADVISORY  WRITE 4242 08:01:131 0 EOF`."""
+    try:
+        lines = Path("/proc/locks").read_text().splitlines()
+        for line in lines:
+            words = line.split()
+            if len(words) > 5 and words[1] == "FLOCK" and words[5].endswith(f":{inode}"):
+                command = Path(f"/proc/{words[4]}/cmdline").read_bytes().replace(b"\0", b" ")
+                return f"pid {words[4]} ({command.decode(errors='replace').strip()})"
+    except OSError:
+        return "a process that cannot be looked at"
+    return "a process of another machine or container"

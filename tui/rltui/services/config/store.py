@@ -1,0 +1,440 @@
+"""The config of an experiment: what the files say, what an edit would do, and the edit itself."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from types import MappingProxyType
+
+from rltui.core.batch import other_way
+from rltui.core.config_data import changed_keys, deep_leaves
+from rltui.core.config_report import DerivedValue, FileConflict, KnobInfo, KnobTable, PendingKnob, Problem
+from rltui.core.knobs import Knob, KnobValue, resolve_edits
+from rltui.core.run_health import large_step
+from rltui.core.secrets import masked
+from rltui.core.toml.values import TomlValue
+from rltui.errors import ConfigError, ConflictError
+from rltui.frameworks.base import ConfigFiles, Framework, as_passed, values_of
+from rltui.frameworks.generic import above, added_knob
+from rltui.services.config.diff import text_diff, unified_diff
+from rltui.services.config.files import (
+    LoadedFiles,
+    Source,
+    content_of,
+    load_files,
+    located,
+    parse_file,
+    with_key,
+    write_snapshot,
+)
+from rltui.services.config.knob_table import KnobCatalog, Running, knob_rows, pending_knobs
+from rltui.services.config.lock import config_lock
+from rltui.services.config.writing import Change, ForeignSaveError, replace_files
+
+Changes = Mapping[str, tuple[TomlValue, TomlValue]]
+"""Dotted key → value before and after; `None` where it is absent."""
+
+
+@dataclass(frozen=True)
+class EditPreview:
+    """Nothing has been written."""
+
+    before: LoadedFiles
+    after: LoadedFiles
+    readers: Mapping[str, tuple[str, ...]]
+    """Name of each changed knob → components that read it."""
+    problems: tuple[Problem, ...]
+    """What is wrong with the files after the edit."""
+    derived: tuple[DerivedValue, ...] = ()
+    """Figures that get another value."""
+    wanted: Mapping[str, Mapping[str, TomlValue]] | None = None
+    """Role → dotted key → value, whatever the file holds now; `None`: the whole text is wanted."""
+    conflicts: tuple[FileConflict, ...] = ()
+    """Why it must not be written, though no rule is broken."""
+    takes_back: int | None = None
+    """For an undo or redo: number of the record whose opposite it is."""
+    words: str | None = None
+    """For an undo or redo: the edit that it is about."""
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Names of the knobs that get another value."""
+        return tuple(self.readers)
+
+    @property
+    def blocked(self) -> bool:
+        """An error forbids it."""
+        return any(problem.severity == "error" for problem in self.problems)
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Of the files whose bytes change."""
+        return tuple(
+            role
+            for role, source in self.after.sources.items()
+            if source.content != self.before.sources[role].content
+        )
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The same files, on the disk."""
+        return tuple(self.after.sources[role].path for role in self.roles)
+
+    @cached_property
+    def diff(self) -> str:
+        """Unified diff of all files, empty where nothing changes."""
+        return unified_diff(self.before, self.after)
+
+    @cached_property
+    def changes(self) -> Mapping[str, Changes]:
+        """By role, of each file that changes, with secrets masked."""
+        return {
+            role: {
+                key: (masked(key, old), masked(key, new))
+                for key, (old, new) in changed_keys(
+                    deep_leaves(self.before.sources[role].data), deep_leaves(self.after.sources[role].data)
+                ).items()
+            }
+            for role in self.roles
+        }
+
+
+_TEXTS = 32
+"""Contents of files that are remembered, for whoever looked at an older one."""
+
+
+class ConfigStore:
+    """The config files `paths` of one experiment. Blocking; reads only when asked to. For one thread,
+    but `apply` may be called from another.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        framework: Framework,
+        *,
+        components: Sequence[str] = (),
+        launched: Mapping[str, str] = MappingProxyType({}),
+        derive: Callable[[ConfigFiles], tuple[DerivedValue, ...]] | None = None,
+        forced: bool = False,
+    ) -> None:
+        """`components`: ids of the layout, who read the knobs of which nobody knows the readers.
+
+        `launched`: reader that is none of them → the one that starts it.
+
+        `derive` gives the figures that follow from a config; `None`: the framework does. `forced`: no rule
+        of ours refuses anything, all are warnings.
+        """
+        self._paths = tuple(paths)
+        self._framework = framework
+        self._derive = derive or framework.derive
+        self._catalog = KnobCatalog(framework, components=components, launched=launched)
+        self._forced = forced
+        self._accepted: tuple[str, ...] | None = None
+        self._loaded: LoadedFiles | None = None
+        self._texts: dict[str, bytes] = {}
+        """By SHA-256, the newest last."""
+        self._lock = threading.Lock()
+
+    @property
+    def files(self) -> ConfigFiles:
+        """The files as last loaded with success; loads them at the first call.
+
+        Raises:
+            ConfigError: if they never could be loaded.
+        """
+        return self._last().files
+
+    @property
+    def knobs(self) -> tuple[Knob, ...]:
+        """The framework's knobs for these files."""
+        return self._catalog.of(self.files).knobs
+
+    def load(self) -> ConfigFiles:
+        """Read the files again; if that fails, those read before stay.
+
+        Raises:
+            ConfigError: if a file is missing, unreadable or malformed, in words with place and remedy.
+        """
+        return self.load_sources().files
+
+    def load_sources(self) -> LoadedFiles:
+        """As `load`, with the texts."""
+        loaded = load_files(self._paths, self._framework)
+        self._keep(loaded)
+        return loaded
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong with the files as last loaded, with lines and columns."""
+        return self._problems(self._last())
+
+    def accept(self, loaded: LoadedFiles) -> None:
+        """The framework itself finds these contents valid: what our rules say against them is a warning."""
+        self._accepted = _shas(loaded)
+
+    def knob_table(self, running: Running) -> KnobTable:
+        """Every knob and every other key, from the files as they are now.
+
+        Raises:
+            ConfigError: if a file cannot be read or is malformed.
+        """
+        files = self.load()
+        rows = self.rows(running)
+        return KnobTable(
+            files=tuple(file.path for file in files.values()),
+            knobs=rows,
+            others=knob_rows(
+                self._catalog.others(files, running), files, running, self._framework, known=False
+            ),
+            derived=self._derive(files),
+            problems=self.problems(),
+            converts_to=other_way(self._framework.batch_knobs(files), {row.key: row for row in rows}),
+        )
+
+    def rows(self, running: Running) -> tuple[KnobInfo, ...]:
+        """Every knob, from the files as last loaded."""
+        return knob_rows(self.knobs, self.files, running, self._framework)
+
+    def pending(self, running: Running, files: ConfigFiles | None = None) -> tuple[PendingKnob, ...]:
+        """Keys that `files`, or those last loaded, set to something else than runs."""
+        files = self.files if files is None else files
+        knobs = (*self._catalog.of(files).knobs, *self._catalog.others(files, running))
+        return pending_knobs(knobs, files, running, self._framework)
+
+    def base(self) -> dict[str, str]:
+        """Path → SHA-256 of the files as last loaded."""
+        return {str(source.path): source.sha for source in self._last().sources.values()}
+
+    def source(self, path: Path) -> Source:
+        """One of the files as last loaded.
+
+        Raises:
+            ConfigError: if it is none of them.
+        """
+        for source in self._last().sources.values():
+            if source.path == path:
+                return source
+        raise ConfigError(
+            f"{path} is not a config file of this experiment",
+            hint=f"these are: {', '.join(self.base())}",
+        )
+
+    def remembered(self, sha: str) -> bytes | None:
+        """The content with that SHA-256, if it was loaded or written lately."""
+        return self._texts.get(sha)
+
+    def preview(
+        self, edits: Mapping[str, TomlValue], *, running: Running | None = None, force: bool = False
+    ) -> EditPreview:
+        """What setting knobs would do to the files as they are now; `None` or `unset` removes the key.
+
+        A knob also counts as changed if a living reader has another value. `force` adds keys and takes
+        choices that nobody knows, and lets our rules only warn.
+
+        Raises:
+            ConfigError: if a file cannot be read, a knob is unknown, or a value has a wrong type or bound.
+        """
+        files = self.load()
+        before = self._last()
+        add = partial(added_knob, files=files, knobs=self.knobs) if force else None
+        found = resolve_edits(
+            self.knobs,
+            edits,
+            others=self._catalog.others(files, running or {}),
+            renamed=self._framework.renamed(files),
+            add=add,
+        )
+        sources = dict(before.sources)
+        wanted: dict[str, dict[str, KnobValue]] = {}
+        for knob, value in found.items():
+            sources[knob.file] = with_key(sources[knob.file], knob.key, value)
+            wanted.setdefault(knob.file, {})[knob.key] = value
+        preview = self._preview(before, LoadedFiles(sources), list(found), running or {})
+        problems = _as_warnings(preview.problems, "forced") if force else preview.problems
+        return replace(preview, wanted=wanted, problems=problems)
+
+    def preview_contents(
+        self, contents: Mapping[Path, bytes], *, running: Running | None = None
+    ) -> EditPreview:
+        """What putting whole files in the place of those that are there now would do.
+
+        Raises:
+            ConfigError: if one is not of the experiment, or a content is no TOML.
+        """
+        self.load()
+        before = self._last()
+        sources = dict(before.sources)
+        for path, content in contents.items():
+            held = self.source(path)
+            role = next(role for role, source in sources.items() if source is held)
+            sources[role] = parse_file(path, content)
+        return self._preview(before, LoadedFiles(sources), [], running or {})
+
+    def apply(
+        self, preview: EditPreview, *, recorded: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
+        """Write what was previewed: all files or none. `recorded` is entered around the write, before anybody
+        else of rltui can write these files.
+
+        Raises:
+            ConfigError: if the result breaks a rule; nothing was written.
+            ConflictError: if a file changed since the preview, or another rltui is writing; nothing was
+                written.
+            RltuiError: if the disk does not take it; nothing was written.
+        """
+        if preview.blocked:
+            errors = [problem.message for problem in preview.problems if problem.severity == "error"]
+            raise ConfigError(errors[0], details=errors[1:], hint="nothing was written")
+        before, after = preview.before.sources, preview.after.sources
+        changes = {
+            before[role].path: Change(before[role].content, after[role].content) for role in preview.roles
+        }
+        if changes:
+            with config_lock(changes):
+                for source in before.values():
+                    _require_unchanged(source)
+                with recorded():
+                    _replace_all(changes, before.values())
+        self._keep(preview.after)
+
+    def snapshot(self, folder: Path) -> ConfigFiles:
+        """Copy the files as last loaded into `folder`, and return the copies.
+
+        Raises:
+            RltuiError: if they cannot be written.
+        """
+        return write_snapshot(self._last(), folder)
+
+    def _last(self) -> LoadedFiles:
+        return self.load_sources() if self._loaded is None else self._loaded
+
+    def _keep(self, loaded: LoadedFiles) -> None:
+        with self._lock:
+            self._loaded = loaded
+            for source in loaded.sources.values():
+                self._texts[source.sha] = self._texts.pop(source.sha, source.content)
+            while len(self._texts) > _TEXTS:
+                del self._texts[next(iter(self._texts))]
+
+    def _preview(
+        self, before: LoadedFiles, after: LoadedFiles, asked: Sequence[Knob], running: Running
+    ) -> EditPreview:
+        """`asked`: knobs that count as changed too if a living reader has another value than `after`."""
+        old, new = self._derive(before.files), self._derive(after.files)
+        preview = EditPreview(
+            before=before,
+            after=after,
+            readers={},
+            problems=tuple(
+                problem.after_edit([knob.name for knob in asked]) for problem in self._problems(after)
+            ),
+            derived=tuple(figure for figure in new if figure not in old),
+        )
+        touched = {knob.name: self._catalog.with_known_readers(knob) for knob in asked}
+        touched |= {knob.name: knob for knob in self._touched(preview)}
+        changed = self._changed(list(touched.values()), preview, running)
+        return replace(
+            preview,
+            readers={knob.name: knob.readers for knob in changed},
+            problems=(*preview.problems, *self._large_steps(changed, preview)),
+        )
+
+    def _large_steps(self, changed: Sequence[Knob], preview: EditPreview) -> Iterable[Problem]:
+        """New values that no rule forbids and that are seldom meant."""
+        old = self._values(changed, preview.before.files)
+        new = self._values(changed, preview.after.files)
+        for knob in changed:
+            if (what := large_step(knob.key, old[knob.name], new[knob.name])) is not None:
+                file = str(preview.after.sources[knob.file].path)
+                yield Problem(severity="warning", key=knob.name, message=f"{knob.name}: {what}", file=file)
+
+    def _problems(self, loaded: LoadedFiles) -> tuple[Problem, ...]:
+        problems = located(self._framework.check(loaded.files), loaded)
+        if self._accepted == _shas(loaded):
+            return _as_warnings(problems, "the framework itself takes it")
+        return _as_warnings(problems, "forced") if self._forced else problems
+
+    def _touched(self, preview: EditPreview) -> list[Knob]:
+        """Knobs and other keys that the files set to something else than before, or that lie around such."""
+        changed = {
+            (role, each) for role, keys in preview.changes.items() for key in keys for each in above(key)
+        }
+        lists = (self._catalog.of(preview.before.files), self._catalog.of(preview.after.files))
+        knobs = {(knob.file, knob.key): knob for each in lists for knob in (*each.knobs, *each.others)}
+        return [knob for place, knob in knobs.items() if place in changed]
+
+    def _changed(self, touched: list[Knob], preview: EditPreview, running: Running) -> list[Knob]:
+        """Knobs whose new value is not what the file held, or not what a living reader has.
+
+        A step to resume from may be asked for again: what counts is the one that the reader got.
+        """
+        new = self._values(touched, preview.after.files)
+        old = self._values(touched, preview.before.files)
+        living: dict[str, Mapping[str, TomlValue]] = {
+            component: self._values(touched, files) for component, files in running.items()
+        }
+        for component, files in running.items():
+            got = self._values(touched, as_passed(files))
+            resumed = {knob.name for knob in touched if knob.key in self._framework.resume_keys}
+            living[component] = {**living[component], **{name: got[name] for name in resumed}}
+        return [
+            knob
+            for knob in touched
+            if any(
+                values[knob.name] != new[knob.name]
+                for values in (old, *(living[reader] for reader in knob.readers if reader in living))
+            )
+        ]
+
+    def _values(self, knobs: Sequence[Knob], files: ConfigFiles) -> Mapping[str, TomlValue]:
+        return values_of(knobs, files, self._framework)
+
+
+def _replace_all(changes: Mapping[Path, Change], sources: Iterable[Source]) -> None:
+    """As `replace_files`, a foreign save in words."""
+    try:
+        replace_files(changes)
+    except ForeignSaveError as error:
+        source = next(each for each in sources if each.path == error.path)
+        raise _changed_meanwhile(source, error.content) from error
+
+
+def _as_warnings(problems: tuple[Problem, ...], why: str) -> tuple[Problem, ...]:
+    return tuple(
+        problem.model_copy(update={"severity": "warning", "message": f"{problem.message} ({why})"})
+        if problem.severity == "error"
+        else problem
+        for problem in problems
+    )
+
+
+def _shas(loaded: LoadedFiles) -> tuple[str, ...]:
+    return tuple(source.sha for source in loaded.sources.values())
+
+
+def _require_unchanged(source: Source) -> None:
+    """The file still holds what was read.
+
+    Raises:
+        ConflictError: if it does not; the details are the difference.
+    """
+    try:
+        current = content_of(source.path)
+    except ConfigError as error:
+        raise ConflictError(error.title, hint="nothing was written") from error
+    if current != source.content:
+        raise _changed_meanwhile(source, current)
+
+
+def _changed_meanwhile(source: Source, current: bytes | None) -> ConflictError:
+    """`source` is not what the file holds any more, but `current`; `None`: nobody knows."""
+    theirs = "" if current is None else current.decode(errors="replace")
+    return ConflictError(
+        f"{source.path} was changed by somebody else meanwhile",
+        details=text_diff(source.text, theirs, source.path.name).splitlines() if current is not None else (),
+        hint="nothing was written; look at the file and try again",
+    )

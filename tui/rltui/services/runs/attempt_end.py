@@ -1,0 +1,206 @@
+"""What became of an attempt whose processes are gone: by its record, its output and the kernel."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rltui.core.api import ComponentState
+from rltui.core.failure_cause import Cause, FailurePattern, find_cause
+from rltui.core.layout import ComponentSpec
+from rltui.core.lifecycle import Ended, ExitInfo, Life, Spawned, advance
+from rltui.core.lines import LINE_BREAK, decode_line, plain_text
+from rltui.frameworks.failures import CHILD_KILLED
+from rltui.services import processes
+from rltui.services.experiment_files import ControlFolder
+from rltui.services.processes import AttemptRecord
+
+_KILLS = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
+
+
+def oom_kills(root: Path = Path("/")) -> int | None:
+    """A counter of which only a rise means something; `None` where the kernel does not tell.
+
+    The sum of the machine's (`/proc/vmstat`, Linux 4.13 on) and this process's control group's: in some
+    sandboxes only one of them is visible. A kill may count in both.
+    """
+    files = [root / "proc/vmstat", *_group_files(root)]
+    counts = [count for file in files if (count := _count(file)) is not None]
+    return sum(counts) if counts else None
+
+
+def _group_files(root: Path) -> list[Path]:
+    """`memory.events` (version 2) or `memory.oom_control` (version 1), nearest first; one that exists.
+
+    A container often sees its own group mounted as the root of the tree, whatever `/proc/self/cgroup` says.
+    """
+    try:
+        entries = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        entries = []
+    candidates: list[Path] = []
+    for entry in entries:
+        _, controllers, path = entry.split(":", 2)
+        if controllers == "":
+            candidates.append(root / "sys/fs/cgroup" / path.lstrip("/") / "memory.events")
+        elif "memory" in controllers.split(","):
+            candidates.append(root / "sys/fs/cgroup/memory" / path.lstrip("/") / "memory.oom_control")
+    candidates += [
+        root / "sys/fs/cgroup/memory.events",
+        root / "sys/fs/cgroup/memory/memory.oom_control",
+    ]
+    return [file for file in candidates if file.exists()][:1]
+
+
+def _count(file: Path) -> int | None:
+    try:
+        found = _KILLS.search(file.read_text(encoding="ascii", errors="replace"))
+    except OSError:
+        return None
+    return int(found[1]) if found else None
+
+
+TAIL_BYTES = 64 * 1024
+"""Read of the log. vLLM writes 20 kB between the root cause and its end."""
+_USAGE_ERROR = 2
+"""What argparse, tyro and click exit with for wrong arguments."""
+_KILLED_CODE = 128 + 9
+"""What a shell, or `uv run`, exits with when its child was killed by SIGKILL."""
+
+_FROM_OUTSIDE = frozenset({"SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"})
+"""Signals that others send: the output says nothing of why."""
+_USAGE = re.compile(r"^\s*usage: |\berror: |^Error\b|^\W*Usage: ", re.MULTILINE | re.IGNORECASE)
+_ERROR_LINE = re.compile(r"^.*?\berror: (?P<what>[^\n]+)$", re.MULTILINE | re.IGNORECASE)
+_HOST_OOM = Cause("killed by the kernel: the machine ran out of memory", hopeless=True)
+
+
+def cause_of_end(
+    log: Path,
+    *,
+    exit_code: int | None,
+    signal: str | None,
+    patterns: Sequence[FailurePattern],
+    host_oom: bool,
+) -> Cause | None:
+    """Why it failed, `None` where nothing says. Ask only of an attempt that nobody asked to end.
+
+    `host_oom`: the kernel has killed a process for want of memory while the attempt ran. Reads at most
+    `TAIL_BYTES` of `log`; one that cannot be read counts as empty.
+    """
+    if host_oom and (signal == "SIGKILL" or exit_code == _KILLED_CODE):
+        return _HOST_OOM
+    if signal in _FROM_OUTSIDE:
+        return None
+    lines = last_lines(log)
+    output = "\n".join(lines)
+    if host_oom and re.search(CHILD_KILLED, output):
+        return _HOST_OOM
+    cause = find_cause(lines, patterns)
+    if exit_code == _USAGE_ERROR and not (cause and cause.hopeless) and _USAGE.search(output):
+        return _usage_error(output)
+    return cause
+
+
+def last_lines(log: Path, *, end: int | None = None) -> list[str]:
+    """The lines within the last `TAIL_BYTES`, sanitised, oldest first; one cut at its start is left out.
+
+    `end`: where the file is taken to end.
+    """
+    try:
+        with log.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            size = size if end is None else min(size, end)
+            file.seek(max(0, size - TAIL_BYTES))
+            data = file.read(min(size, TAIL_BYTES))
+    except OSError:
+        return []
+    lines = data.split(b"\n")
+    if size > TAIL_BYTES and len(lines) > 1:
+        lines = lines[1:]
+    return [piece for line in lines for piece in plain_text(decode_line(line)).split(LINE_BREAK)]
+
+
+def _usage_error(output: str) -> Cause:
+    errors = [match["what"] for match in _ERROR_LINE.finditer(output)]
+    what = f": {' '.join(errors[-1].split())[:200]}" if errors else "; see the end of the log"
+    return Cause(f"config error: wrong arguments{what}", hopeless=True)
+
+
+logger = logging.getLogger(__name__)
+
+NEWEST_KEPT = 50
+"""Attempts of a component that are kept whatever became of them."""
+LASTED_S = 60.0
+"""An older one is kept if it ran for so long."""
+
+
+def exit_info(record: AttemptRecord | None) -> ExitInfo:
+    """How it ended; unknown where nobody was there to write it down."""
+    if record is None or (record.ended_at is None and record.state != "exited"):
+        return ExitInfo()
+    return ExitInfo(
+        code=record.exit_code, signal=record.signal, error=record.error, on_request=record.stop_requested
+    )
+
+
+def explained(
+    exit_info: ExitInfo,
+    spec: ComponentSpec,
+    log: Path,
+    patterns: Sequence[FailurePattern],
+    *,
+    host_oom: bool = False,
+) -> ExitInfo:
+    """`exit_info` with what the end of the output says of the cause.
+
+    An end that was wanted needs none; of a job that ended well, it may say to whom it left the work.
+
+    `host_oom`: the kernel has killed a process for want of memory while the attempt ran.
+    """
+    if exit_info.on_request:
+        return exit_info
+    if exit_info.code == 0 and spec.kind == "job":
+        left = find_cause(last_lines(log), patterns, ends_well=True)
+        return exit_info if left is None else replace(exit_info, cause=left.text)
+    try:
+        cause = cause_of_end(
+            log, exit_code=exit_info.code, signal=exit_info.signal, patterns=patterns, host_oom=host_oom
+        )
+    except (ValueError, OverflowError):  # its line has a number that no computer holds
+        cause = None
+    if cause is None:
+        return exit_info
+    memory = cause.memory and cause.memory.model_copy(update={"component": spec.id})
+    return replace(exit_info, cause=cause.text, hopeless=cause.hopeless, memory=memory)
+
+
+def ended_life(
+    spec: ComponentSpec, record: AttemptRecord | None, log: Path, patterns: Sequence[FailurePattern]
+) -> Life:
+    """The state to show of an attempt whose output is `log`."""
+    waiting = Life(kind=spec.kind, state=ComponentState.WAITING)
+    ended = explained(exit_info(record), spec, log, patterns)
+    return advance(advance(waiting, Spawned(epoch=0, ready=True)), Ended(epoch=0, exit=ended))
+
+
+def prune_attempts(control: ControlFolder, component: str) -> None:
+    """Remove old attempts that came to nothing: what a crash loop leaves would fill the disk.
+
+    One that lasted has a log that a person may want, and stays, as do the newest.
+    """
+    for number in control.attempts(component)[:-NEWEST_KEPT]:
+        folder = control.attempt_dir(component, number)
+        record = processes.read_attempt(folder)
+        if record is None or record.ended_at is None:
+            continue  # unreadable, or not ended as far as is known
+        if record.ended_at - record.started_at >= LASTED_S or record.is_supervised:
+            continue
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            logger.warning("cannot remove %s: %s", folder, error.strerror)

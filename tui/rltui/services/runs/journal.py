@@ -1,0 +1,132 @@
+"""The journal: everything that happened to an experiment, appended line by line, never rewritten."""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rltui.services.own_files import open_own
+
+if TYPE_CHECKING:
+    from rltui.core.api import JournalEntry  # pydantic takes 60 ms, which `rltui events` need not pay
+
+_LATEST = 1e11
+"""Seconds since 1970 that still are a date."""
+
+
+def read_entries(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield all whole entries, oldest first, as JSON has them. What is no whole entry is passed over."""
+    try:
+        descriptor = open_own(path, os.O_RDONLY)
+    except OSError:  # none, or not the user's own
+        return
+    with os.fdopen(descriptor, "rb") as file:
+        for line in file:
+            if (entry := _entry(line)) is not None:
+                yield entry
+
+
+def read_journal(path: Path) -> list[JournalEntry]:
+    """As `read_entries`, as values; lines that are no such value are passed over too."""
+    from pydantic import ValidationError
+
+    from rltui.core.api import JournalEntry
+
+    entries = []
+    for entry in read_entries(path):
+        try:
+            entries.append(JournalEntry.model_validate(entry))
+        except ValidationError:
+            continue
+    return entries
+
+
+def _entry(line: bytes) -> dict[str, Any] | None:
+    """With all that every entry has, of the kind it should be."""
+    try:
+        entry = json.loads(line)
+        whole = 0 <= entry["at"] < _LATEST and isinstance(entry["kind"] + entry["text"], str)
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return None
+    return entry if whole else None
+
+
+logger = logging.getLogger(__name__)
+
+LONGEST_LINE = 1 << 20
+"""So far back the end of the last whole line is looked for, in bytes."""
+
+
+class Journal:
+    """Appends to `path`, of which it is the only writer. A line is whole or absent: what a full disk or a
+    killed supervisor cut short is taken back.
+
+    A disk that is full does not stop anything: the entry still reaches the listeners, and the log says so.
+    """
+
+    def __init__(
+        self, path: Path, *, clock: Callable[[], float], listener: Callable[[JournalEntry], None]
+    ) -> None:
+        self._path = path
+        self._clock = clock
+        self._listener = listener
+        self._lock = threading.Lock()
+
+    def add(
+        self,
+        kind: str,
+        text: str,
+        *,
+        component: str | None = None,
+        attempt: int | None = None,
+        **data: object,
+    ) -> JournalEntry:
+        """Record an event that happened now. From any thread; the listener hears it there."""
+        from rltui.core.api import JournalEntry
+
+        entry = JournalEntry(
+            at=self._clock(), kind=kind, text=text, component=component, attempt=attempt, data=data
+        )
+        with self._lock:
+            self._write(entry)
+        self._listener(entry)
+        return entry
+
+    def _write(self, entry: JournalEntry) -> None:
+        try:
+            descriptor = open_own(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+            try:
+                _append_line(descriptor, entry.model_dump_json().encode() + b"\n")
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            logger.error("cannot write the journal %s: %s", self._path, error.strerror)
+
+
+def _append_line(descriptor: int, line: bytes) -> None:
+    """All of `line` or nothing.
+
+    Raises:
+        OSError: what was written of it is gone again.
+    """
+    end = _end_of_whole_lines(descriptor)
+    if os.write(descriptor, line) != len(line):  # the first part of it still had room
+        os.ftruncate(descriptor, end)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _end_of_whole_lines(descriptor: int) -> int:
+    """Size of the file, without the beginning of a line that its writer did not live to finish."""
+    size = os.fstat(descriptor).st_size
+    if size == 0 or os.pread(descriptor, 1, size - 1) == b"\n":
+        return size
+    start = max(0, size - LONGEST_LINE)
+    end = start + os.pread(descriptor, LONGEST_LINE, start).rfind(b"\n") + 1
+    os.ftruncate(descriptor, end)
+    return end
