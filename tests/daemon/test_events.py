@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from rltui.core.api import Alert, ComponentState, JournalEntry
+from rltui.core.api import Alert, ComponentState, JournalEntry, Progress
 from rltui.core.estimate import Times, times_from
 from rltui.core.layout import ComponentSpec, Restart
 from rltui.core.lifecycle import (
@@ -22,7 +22,17 @@ from rltui.core.lifecycle import (
     advance,
 )
 from rltui.daemon import events
-from rltui.daemon.events import OUTBOX, EventBus
+from rltui.daemon.events import (
+    BACKLOG,
+    OUTBOX,
+    Broadcast,
+    EventBus,
+    Message,
+    Subscription,
+    done_alert,
+    keeper_alert,
+    stall_alert,
+)
 from rltui.errors import ConfigError
 from rltui.services.runs.journal import read_journal
 
@@ -243,3 +253,77 @@ async def test_what_fails_shortly_after_what_it_needs_is_told_at_once(tmp_path: 
     pair.fails("inference")
     pair.fails("orchestrator")
     assert pair.alerts == ["inference failed", "orchestrator failed"]
+
+
+async def take(subscription: Subscription, count: int) -> list[Message]:
+    taken: list[Message] = []
+    async for message in subscription:
+        taken.append(message)
+        if len(taken) == count:
+            break
+    return taken
+
+
+async def test_subscriber_gets_the_current_state_first_and_then_changes() -> None:
+    broadcast = Broadcast()
+    subscription = broadcast.subscribe([("status", b"1"), ("gpus", b"2")])
+    broadcast.publish("journal", lambda: b"3")
+    assert await take(subscription, 3) == [("status", b"1"), ("gpus", b"2"), ("journal", b"3")]
+
+
+async def test_slow_subscriber_sees_only_the_newest_state_and_every_entry() -> None:
+    broadcast = Broadcast()
+    subscription = broadcast.subscribe([])
+    for number in range(100):
+        broadcast.publish("status", lambda number=number: str(number).encode())  # type: ignore[misc]
+        broadcast.publish("journal", lambda number=number: str(number).encode())  # type: ignore[misc]
+    messages = await take(subscription, 101)
+    assert messages[0] == ("status", b"99")
+    assert [value for kind, value in messages if kind == "journal"] == [str(n).encode() for n in range(100)]
+
+
+async def test_backlog_is_bounded() -> None:
+    broadcast = Broadcast()
+    subscription = broadcast.subscribe([])
+    for number in range(BACKLOG + 10):
+        broadcast.publish("journal", lambda number=number: str(number).encode())  # type: ignore[misc]
+    messages = await take(subscription, BACKLOG)
+    assert messages[0] == ("journal", b"10")
+
+
+async def test_nothing_is_encoded_when_nobody_listens() -> None:
+    broadcast = Broadcast()
+    broadcast.publish("status", lambda: 1 / 0)  # type: ignore[arg-type, return-value]
+    subscription = broadcast.subscribe([])
+    broadcast.unsubscribe(subscription)
+    broadcast.publish("status", lambda: 1 / 0)  # type: ignore[arg-type, return-value]
+    assert len(broadcast) == 0
+
+
+async def test_waiting_subscriber_is_woken() -> None:
+    broadcast = Broadcast()
+    subscription = broadcast.subscribe([])
+    waiting = asyncio.create_task(take(subscription, 1))
+    await asyncio.sleep(0)
+    broadcast.publish("alert", lambda: b"x")
+    assert await asyncio.wait_for(waiting, 5) == [("alert", b"x")]
+
+
+def test_a_stall_warns_with_its_evidence_and_its_end_informs() -> None:
+    stalled, recovered = stall_alert("trainer", "no output for 5m"), stall_alert("trainer", None)
+    assert (stalled.kind, stalled.severity, stalled.text) == ("stall", "warning", "no output for 5m")
+    assert (recovered.kind, recovered.severity) == ("recovered", "information")
+    assert recovered.component == "trainer"
+
+
+def test_a_killed_shim_is_told_with_the_pid_that_goes_on() -> None:
+    alert = keeper_alert("trainer", 4711)
+    assert alert.component == "trainer"
+    assert "pid 4711" in alert.text
+
+
+@pytest.mark.parametrize(
+    ("reward", "text"), [(None, "step 20/20"), (0.5, "step 20/20, reward 0.500")], ids=["none", "reward"]
+)
+def test_the_end_of_a_run_names_its_reward_if_there_is_one(reward: float | None, text: str) -> None:
+    assert done_alert(Progress(step=20, max_steps=20, reward=reward)).text == text

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from rltui.core.knobs import Knob
 from rltui.core.layout import Layout
+from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework, RunContext
-from rltui.frameworks.generic import COMPLETED, FIRST_PORT, GENERIC
+from rltui.frameworks.generic import COMPLETED, FIRST_PORT, GENERIC, added_knob, other_knobs
 from rltui.frameworks.tinyrl import TINYRL
 
 FILES: ConfigFiles = {"run": ConfigFile("run", "run.toml", {"lr": 1e-3, "serve": {"len": 8, "tp": 1}}, {})}
@@ -92,3 +94,63 @@ def test_patterns_that_tell_no_step_are_refused(pattern: str, fault: str) -> Non
 def test_other_frameworks_know_better() -> None:
     layout = Layout.model_validate({"component": [{"id": "a", "command": ["x"]}]})
     assert TINYRL.fitted(layout) is TINYRL
+
+
+def test_generic_makes_every_scalar_a_knob() -> None:
+    data = {"lr": 1.0, "max_steps": 5, "list": [1], "a": {"b": {"on": True, "x.y": "z"}}}
+    files = {"my-run": ConfigFile("my-run", "/c/My Run.toml", data)}
+    assert GENERIC.role("/c/My Run.toml", data) == "my-run"
+    knobs = {knob.name: knob.kind for knob in GENERIC.knobs(files)}
+    assert knobs == {"lr": "float", "max_steps": "int", "a.b.on": "bool", 'a.b."x.y"': "str"}
+    assert GENERIC.max_steps(files) == 5
+    values = GENERIC.template_values(files, RunContext("/w", "/o", "/py"))
+    assert values["config.my-run"] == "/c/My Run.toml"
+
+
+def test_generic_names_the_file_where_there_are_several() -> None:
+    files = {name: ConfigFile(name, f"/c/{name}.toml", {"lr": 1}) for name in ("a", "b")}
+    assert [knob.name for knob in GENERIC.knobs(files)] == ["a.lr", "b.lr"]
+
+
+KNOBS = (
+    Knob("orchestrator.batch_size", "int", ("orchestrator",), ""),
+    Knob("orchestrator.names", "list", ("orchestrator", "env"), ""),
+    Knob("trainer.lr", "float", ("trainer",), ""),
+    Knob("data.batch_size", "int", ("sft",), "", file="sft", namespace="sft"),
+)
+
+
+def holding(**data: dict[str, Any]) -> ConfigFiles:
+    return {role: ConfigFile(role, f"/{role}.toml", content) for role, content in data.items()}
+
+
+def test_other_keys_have_the_kind_of_their_value_and_readers_of_their_table() -> None:
+    held = holding(
+        rl={
+            "orchestrator": {"batch_size": 1, "names": [{"x": 1}], "env": [{"id": "a"}], "on": True},
+            "trainer": {"deep": {"x": 1.5}},
+            "top": [1],
+        },
+        sft={"data": {"seed": 1}},
+    )
+    assert [(knob.name, knob.kind, knob.readers) for knob in other_knobs(held, KNOBS)] == [
+        ("orchestrator.env.0.id", "str", ("orchestrator", "env")),
+        ("orchestrator.on", "bool", ("orchestrator", "env")),
+        ("trainer.deep.x", "float", ("trainer",)),
+        ("top", "list", ("orchestrator", "env", "trainer")),
+        ("sft.data.seed", "int", ("sft",)),
+    ]
+
+
+def test_an_added_key_goes_to_the_file_that_its_name_says() -> None:
+    held = holding(rl={}, sft={})
+    assert (added_knob("sft.seed", 5, held, KNOBS).file, added_knob("a.b", "x", held, KNOBS).file) == (
+        "sft",
+        "rl",
+    )
+    assert added_knob("a.b", "x", held, KNOBS).kind == "str"
+    with pytest.raises(ConfigError, match="table"):
+        added_knob("a", {}, held, KNOBS)
+    with pytest.raises(ConfigError, match="several files") as caught:
+        added_knob("seed", 1, holding(one={}, two={}), ())
+    assert caught.value.hint == "write one.seed or two.seed"

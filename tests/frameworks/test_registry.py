@@ -7,7 +7,7 @@ import pytest
 
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
-from rltui.frameworks.base import ConfigFile, RunContext
+from rltui.frameworks.registry import IDS, framework_of_tree
 
 DATA = Path(__file__).parents[1] / "data" / "prime_rl"
 
@@ -106,18 +106,48 @@ def test_get_suggests() -> None:
     assert caught.value.hint == "did you mean tinyrl?"
 
 
-def test_generic_makes_every_scalar_a_knob() -> None:
-    generic = registry.get("generic")
-    data = {"lr": 1.0, "max_steps": 5, "list": [1], "a": {"b": {"on": True, "x.y": "z"}}}
-    files = {"my-run": ConfigFile("my-run", "/c/My Run.toml", data)}
-    assert generic.role("/c/My Run.toml", data) == "my-run"
-    knobs = {knob.name: knob.kind for knob in generic.knobs(files)}
-    assert knobs == {"lr": "float", "max_steps": "int", "a.b.on": "bool", 'a.b."x.y"': "str"}
-    assert generic.max_steps(files) == 5
-    values = generic.template_values(files, RunContext("/w", "/o", "/py"))
-    assert values["config.my-run"] == "/c/My Run.toml"
+TREES = {
+    "split, by the launcher": (
+        "prime-rl-split",
+        ("logs", "logs/rl.log", "logs/inference.stdout", "logs/orchestrator.stdout", "logs/trainer.stdout",
+         "logs/orchestrator.log", "logs/trainer", "logs/trainer/rank_0.log", "torchrun", "rollouts"),
+    ),
+    "split, by hand": ("prime-rl-split", ("logs", "logs/trainer", "logs/trainer/rank_0.log", "weights")),
+    "split, one file so far": ("prime-rl-split", ("logs", "logs/inference.stdout")),
+    "merged, in February 2026": (
+        "prime-rl-merged",
+        ("logs", "logs/trainer.stdout", "logs/inference.stdout", "run_default", "configs/trainer.toml"),
+    ),
+    "merged, in April 2026": (
+        "prime-rl-merged",
+        ("logs", "logs/trainer.log", "logs/orchestrator.log", "logs/envs", "run_default", "configs/rl.toml"),
+    ),
+    "merged, sft": ("prime-rl-merged", ("logs", "logs/trainer.log", "logs/trainer", "checkpoints")),
+    "current": (
+        "prime-rl",
+        ("logs", "logs/latest", "logs/attempt_1", "configs", "configs/trainer.json", "metrics.jsonl"),
+    ),
+    "latest": (
+        "prime-rl",
+        ("logs", "configs", "configs/latest", "configs/attempt_1", "monitors", "monitors/file"),
+    ),
+    "latest, evals only": ("prime-rl", ("monitors", "monitors/file")),
+    "current, only resolved": ("prime-rl", ("configs", "configs/trainer.json")),
+    "current, where an older run left its own": (
+        "prime-rl",
+        ("logs/trainer.stdout", "run_default", "logs/attempt_1", "configs/trainer.toml"),
+    ),
+    "tinyrl": ("tinyrl", ("control", "control/trainer.json", "metrics.jsonl", "rollouts", "weights")),
+    "nothing": (None, ()),
+    "a folder of runs": (None, ("run-1", "run-2", "notes.txt")),
+    "logs of something else": (None, ("logs", "logs/server.log", "configs", "configs/a.yaml")),
+}  # fmt: skip
 
 
-def test_generic_names_the_file_where_there_are_several() -> None:
-    files = {name: ConfigFile(name, f"/c/{name}.toml", {"lr": 1}) for name in ("a", "b")}
-    assert [knob.name for knob in registry.get("generic").knobs(files)] == ["a.lr", "b.lr"]
+@pytest.mark.parametrize(("framework", "names"), TREES.values(), ids=TREES)
+def test_who_wrote_it(framework: str | None, names: tuple[str, ...]) -> None:
+    assert framework_of_tree(names) == framework
+
+
+def test_every_framework_that_writes_folders_is_known() -> None:
+    assert [each for each in IDS if not registry.get(each).signs] == ["generic"]

@@ -121,7 +121,7 @@ BATCHING = [
 ]  # fmt: skip
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(
     st.dictionaries(st.sampled_from(BATCHING), st.sampled_from([1, 2, 8, 12, 16, 64, 128, 256]), max_size=5)
 )

@@ -143,11 +143,25 @@ def test_a_sound_config_has_no_problems() -> None:
                 "remove both and set max_async_level to 2 or 1"
             ),
         ),
+        (
+            "sampling.max_tokens = 16\nseq_len = 16",
+            (
+                "orchestrator.sampling.max_tokens (16) leaves no room for a prompt within "
+                "orchestrator.seq_len (16): set max_tokens to 15 or less, or "
+                "orchestrator.seq_len to more than 16"
+            ),
+        ),
         ("env = [{ nam = 'x' }]", "unknown key orchestrator.env.0.nam: did you mean orchestrator.env.name?"),
     ],
 )  # fmt: skip
 def test_check_names_the_rule_both_knobs_and_a_way_out(lines: str, message: str) -> None:
     assert messages(with_orchestrator(lines)) == [message]
+
+
+def test_ratios_of_the_loss_are_in_order() -> None:
+    low, high = "trainer.loss.mask_ratio_low", "trainer.loss.mask_ratio_high"
+    (message,) = messages(f"{BASE}[trainer.loss]\nmask_ratio_low = 9\n")
+    assert message == f"{low} (9) must be below {high} (8): an unchanged policy has ratio 1"
 
 
 @pytest.mark.parametrize("share", ["0.0", "-0.1", "1.01", "nan"])
@@ -191,6 +205,31 @@ def test_check_knows_where_a_key_belongs(lines: str, message: str) -> None:
             ),
         ),
         ("[optim]\nlrr = 1\n", "unknown key sft.optim.lrr: did you mean optim.lr?"),
+        (
+            "[model]\nhidden_size = 90\n",
+            (
+                "sft.model.hidden_size (90) must be divisible by twice sft.model.num_attention_heads (4): "
+                "nearest valid hidden_size is 88 or 96"
+            ),
+        ),
+        (
+            "[data]\nmin_chars = 9\n",
+            "sft.data.min_chars (9) must be at most sft.data.max_chars (7)",
+        ),
+        (
+            "[data]\nseq_len = 17\n",
+            (
+                "sft.data.seq_len (17) is too short for sft.data.max_chars (7): a text, its reversal and 4 "
+                "special tokens need 18"
+            ),
+        ),
+        (
+            "[data]\nseq_len = 1024\n",
+            (
+                "sft.model.max_position_embeddings (512) must be at least sft.data.seq_len (1024): "
+                "raise it to 1024, or lower sft.data.seq_len to 512"
+            ),
+        ),
     ],
 )
 def test_check_covers_the_warm_up(text: str, message: str) -> None:

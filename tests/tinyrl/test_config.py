@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rltui.tinyrl.config import RlConfig, SftConfig
-from rltui.tinyrl.config_file import load_config, parse_arguments
+from rltui.tinyrl.config_file import load_config, override_value, parse_arguments
 from rltui.tinyrl.errors import TinyrlError
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "reverse_text"
@@ -50,90 +50,28 @@ def test_defaults_are_resolved() -> None:
     assert rl("--orchestrator.oversampling-factor", "1.5").inflight_limit == 192
 
 
-RULES = [
-    (
-        ["--orchestrator.batch-size", "128", "--orchestrator.token-batch-size", "4096"],
-        "set exactly one of orchestrator.batch_size (128) or orchestrator.token_batch_size (4096)",
-    ),
-    (
-        ["--orchestrator.token-batch-size", "9", "--orchestrator.oversampling-factor", "2",
-         "--orchestrator.max-inflight-rollouts", "8"],
-        "orchestrator.oversampling_factor (2) can only be set when orchestrator.batch_size is set",
-    ),
-    (
-        ["--orchestrator.token-batch-size", "4096"],
-        "orchestrator.max_inflight_rollouts must be set when orchestrator.token_batch_size (4096) is",
-    ),
-    (
-        ["--orchestrator.batch-size", "100", "--orchestrator.rollouts-per-example", "16"],
-        "orchestrator.batch_size (100) must be divisible by orchestrator.rollouts_per_example (16): nearest valid"
-        " batch_size is 96 or 112",
-    ),
-    (
-        ["--orchestrator.batch-size", "8", "--orchestrator.oversampling-factor", "2",
-         "--orchestrator.max-inflight-rollouts", "9"],
-        "orchestrator.max_inflight_rollouts (9) conflicts with orchestrator.oversampling_factor (2) *"
-        " orchestrator.batch_size (8): remove one of them, or set max_inflight_rollouts to 16",
-    ),
-    (
-        ["--orchestrator.rollouts-per-example", "16", "--orchestrator.max-inflight-rollouts", "8"],
-        "orchestrator.max_inflight_rollouts (8) must be at least orchestrator.rollouts_per_example (16)",
-    ),
-    (["--trainer.model.seq-len", "64"], "trainer.model.seq_len (64) must be at least orchestrator.seq_len (256)"),
-    (
-        ["--orchestrator.sampling.max-tokens", "128"],
-        "orchestrator.sampling.max_tokens (128) leaves no room for a prompt within inference.model.max_model_len"
-        " (128): set max_tokens to 127 or less",
-    ),
-    (
-        ["--trainer.max-async-level", "0"],
-        "orchestrator.max_async_level (1) and trainer.max_async_level (0) must be the same",
-    ),
-    (
-        ["--trainer.loss.mask-ratio-low", "9"],
-        "trainer.loss.mask_ratio_low (9) must be below trainer.loss.mask_ratio_high (8)",
-    ),
-    (
-        ["--orchestrator.client.base-url", "http://localhost:8001/v1"],
-        "orchestrator.client.base_url (http://localhost:8001/v1) must name the port of inference.server.port (8000)",
-    ),
-    (["--orchestrator.env", '[{id = "gsm8k"}]'], 'orchestrator.env.0.id is "gsm8k": there is reverse-text'),
-    (
-        ["--orchestrator.env", "[{args = {min_chars = 9, max_chars = 3}}]"],
-        "orchestrator.env.0.args.min_chars (9) must be at most orchestrator.env.0.args.max_chars (3)",
-    ),
-    (["--model.name", ""], 'model.name must name a folder, such as "outputs/reverse-text-sft"'),
-    (["--max-steps", "0"], "command line: max_steps: Input should be greater than or equal to 1, got 0"),
-    (["--inference.gpu-memory-utilization", "1.5"], "less than or equal to 1, got 1.5"),
-]  # fmt: skip
+def test_rules_between_knobs_are_told_all_at_once() -> None:
+    """Each rule has its test in `tests/frameworks/test_tinyrl_framework.py`."""
+    words = ["--orchestrator.batch-size", "100", "--orchestrator.rollouts-per-example", "16"]
+    assert rl_error(*words, "--orchestrator.env", '[{id = "gsm8k"}]', "--model.name", "").splitlines() == [
+        'command line: model.name must name a folder, such as "outputs/reverse-text-sft"',
+        "orchestrator.batch_size (100) must be divisible by orchestrator.rollouts_per_example (16):"
+        " nearest valid batch_size is 96 or 112",
+        'orchestrator.env.0.id is "gsm8k": there is reverse-text',
+    ]
+    with pytest.raises(TinyrlError, match=r"command line: data\.batch_size \(30\) must be divisible by"):
+        load_config(SftConfig, parse_arguments(["--data.batch-size", "30", "--data.micro-batch-size", "8"]))
 
 
-@pytest.mark.parametrize(("words", "message"), RULES, ids=[message[:40] for _, message in RULES])
-def test_rl_rules(words: list[str], message: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--max-steps", "0"], "command line: max_steps: Input should be greater than or equal to 1, got 0"),
+        (["--inference.gpu-memory-utilization", "1.5"], "less than or equal to 1, got 1.5"),
+    ],
+)
+def test_bounds_are_told_with_the_value(words: list[str], message: str) -> None:
     assert message in rl_error(*words)
-
-
-SFT_RULES = [
-    (
-        ["--data.batch-size", "30", "--data.micro-batch-size", "8"],
-        "data.batch_size (30) must be divisible by data.micro_batch_size (8): nearest valid batch_size is 24 or 32",
-    ),
-    (
-        ["--data.batch-size", "4", "--data.micro-batch-size", "8"],
-        "data.batch_size (4) must be at least data.micro_batch_size (8)",
-    ),
-    (["--model.hidden-size", "90"], "nearest valid hidden_size is 88 or 96"),
-    (["--data.min-chars", "9"], "data.min_chars (9) must be at most data.max_chars (7)"),
-    (["--data.seq-len", "17"], "data.seq_len (17) is too short for data.max_chars (7)"),
-    (["--data.seq-len", "1024"], "model.max_position_embeddings (512) must be at least data.seq_len (1024)"),
-]
-
-
-@pytest.mark.parametrize(("words", "message"), SFT_RULES, ids=[message[:40] for _, message in SFT_RULES])
-def test_sft_rules(words: list[str], message: str) -> None:
-    with pytest.raises(TinyrlError) as caught:
-        load_config(SftConfig, parse_arguments(words))
-    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -160,3 +98,36 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
     assert rl_error("@", str(tmp_path / "no.toml")) == (
         f"{tmp_path / 'no.toml'}: cannot read the config file: No such file or directory"
     )
+
+
+def test_files_and_overrides_keep_their_order() -> None:
+    arguments = parse_arguments(["@", "a.toml", "--max-steps", "5", "@", "b.toml", "--trainer.optim.lr=1e-3"])
+    assert arguments.files == [Path("a.toml"), Path("b.toml")]
+    assert arguments.overrides == {"max_steps": 5, "trainer.optim.lr": 1e-3}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("3", 3), ("1e-3", 1e-3), ("true", True), ("None", None), ("a/b", "a/b"), ('"3"', "3"), ("-1", -1)],
+)
+def test_parse_value_reads_toml_or_text(text: str, value: object) -> None:
+    assert override_value(text) == value
+
+
+def test_flags_without_value_are_booleans() -> None:
+    words = ["--orchestrator.strict-async-level", "--orchestrator.no-other", "@", "a.toml"]
+    arguments = parse_arguments(words)
+    assert arguments.overrides == {"orchestrator.strict_async_level": True, "orchestrator.other": False}
+
+
+def test_negative_number_is_a_value() -> None:
+    assert parse_arguments(["--ckpt.resume-step", "-1"]).overrides == {"ckpt.resume_step": -1}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(["@"], "needs a file"), (["@rl.toml"], "put a space"), (["rl.toml"], "unexpected argument")],
+)
+def test_wrong_words_are_explained(words: list[str], message: str) -> None:
+    with pytest.raises(TinyrlError, match=message):
+        parse_arguments(words)

@@ -201,3 +201,30 @@ def figure_value(value: float | str | None) -> str:
 def figure_unit(figure: DerivedValue) -> str:
     """` tokens`; empty where it is a word of the name: `prompts per step` needs no `prompts` behind it."""
     return "" if figure.unit in figure.name.split() else f" {figure.unit}"
+
+
+def value_text(value: object) -> str:
+    """A value as a person writes it: text without quotes, `none` for nothing, lists in TOML."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        short = f"{value:g}"
+        exact = short if float(short) == value else repr(value)
+        return exact.replace("e-0", "e-").replace("e+0", "e+")
+    if isinstance(value, list):
+        from rltui.core.toml.values import format_value  # `status` needs it not
+
+        return format_value(value)
+    return str(value)
+
+
+def range_text(bounds: Sequence[float | None]) -> str:
+    """`1 to 100`, `1 or more`, `up to 100`; empty where anything goes."""
+    low, high = bounds
+    if low is not None and high is not None:
+        return f"{value_text(low)} to {value_text(high)}"
+    if low is not None:
+        return f"{value_text(low)} or more"
+    return "" if high is None else f"up to {value_text(high)}"

@@ -111,7 +111,24 @@ def test_too_few_devices_are_told() -> None:
     values = PRIME_RL.template_values(
         of_text(RL + "[deployment]\nnum_train_gpus = 4"), with_devices("0", "1")
     )
-    assert isinstance(values["gpus.trainer"], Missing)
+    fault = values["gpus.trainer"]
+    assert isinstance(fault, Missing)
+    assert "asks for 5 GPUs (1 for inference, 4 for the trainer), and 2 GPUs can be used" in fault.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "devices", "shares"),
+    [
+        ("inference = {}\ndeployment.num_train_gpus = 2", ("0", "1", "2", "3"), ("0", "1,2")),
+        ("deployment.num_train_gpus = 2", ("0", "1"), ("", "0,1")),
+        ("inference = {}", ("GPU-a",), ("GPU-a", "GPU-a")),
+        ("inference = {}\ndeployment.num_train_gpus = 4", (), ("", "")),
+    ],
+    ids=["in order", "no server", "one for both", "none known"],
+)
+def test_devices_of_server_and_trainer(text: str, devices: tuple[str, ...], shares: tuple[str, str]) -> None:
+    values = PRIME_RL.template_values(of_text(f"{text}\n[orchestrator]\n[trainer]"), with_devices(*devices))
+    assert (values["gpus.inference"], values["gpus.trainer"]) == shares
 
 
 @pytest.mark.parametrize(

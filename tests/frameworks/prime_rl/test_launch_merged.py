@@ -90,6 +90,7 @@ def test_devices_by_deployment_or_by_number() -> None:
     numbered = of(rl={"inference_gpu_ids": [0], "trainer_gpu_ids": [0], "inference": {}})
     values = MERGED.template_values(numbered, with_devices("0", "1"))
     assert values["gpus.inference"] == values["gpus.trainer"] == "0"
+    assert MERGED.template_values(numbered, with_devices())["gpus.trainer"] == ""
 
 
 def test_environment_shares_one_wandb_run_only_where_there_is_one() -> None:

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
+
+from rltui.core.failure_cause import Cause
 from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import ExitInfo
+from rltui.frameworks.failures import COMMON
 from rltui.frameworks.prime_rl.log_lines import FAILURES
+from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.experiment_files import ControlFolder
 from rltui.services.processes import boot_identity
-from rltui.services.runs.attempt_end import LASTED_S, NEWEST_KEPT, explained, prune_attempts
+from rltui.services.runs.attempt_end import (
+    LASTED_S,
+    NEWEST_KEPT,
+    TAIL_BYTES,
+    cause_of_end,
+    explained,
+    last_lines,
+    oom_kills,
+    prune_attempts,
+)
 
 
 def attempt(control: ControlFolder, lasted_s: float | None) -> int:
@@ -63,3 +79,156 @@ def test_a_launcher_that_submits_and_leaves_says_where_the_run_is(tmp_path: Path
     failed = explained(ExitInfo(code=1), job, log, FAILURES)
     assert "boom" in str(failed)
     assert "4711" not in str(failed)
+
+
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+HOST_OOM = Cause("killed by the kernel: the machine ran out of memory", hopeless=True)
+
+
+def cause(
+    log: Path, *, exit_code: int | None = None, signal: str | None = None, host_oom: bool = False
+) -> Cause | None:
+    return cause_of_end(log, exit_code=exit_code, signal=signal, patterns=COMMON, host_oom=host_oom)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "output.log"
+    path.write_text(f"step 1\n{OOM}\n")
+    return path
+
+
+def test_what_the_output_says(log: Path) -> None:
+    found = cause(log, exit_code=1)
+    assert found is not None
+    assert found.hopeless
+    assert cause(log, exit_code=0) == found, "vLLM exits 0 after an engine crash"
+    assert cause(log, signal="SIGABRT") == found
+
+
+def test_colour_and_redrawn_lines_do_not_hide_it(log: Path) -> None:
+    log.write_bytes(b"\x1b[31m\x1b[1mload: 10%|x\r\x1b[1mCUDA out of\x1b[0m memory\x1b[0m\r\n")
+    assert cause(log, exit_code=1) is not None
+
+
+def test_only_the_end_of_the_log_is_read(log: Path) -> None:
+    with log.open("a") as file:
+        file.write("step 2\n" * TAIL_BYTES)
+    assert cause(log, exit_code=1) is None
+    lines = last_lines(log)
+    assert set(lines) == {"step 2", ""}, "a line that was cut is left out"
+    assert cause(log.with_name("none"), exit_code=1) is None
+
+
+@pytest.mark.parametrize("signal", ["SIGKILL", "SIGTERM", "SIGINT"])
+def test_a_signal_from_outside_is_not_the_outputs_fault(log: Path, signal: str) -> None:
+    assert cause(log, signal=signal) is None
+
+
+def test_a_kill_while_the_kernel_killed_is_for_want_of_memory(log: Path) -> None:
+    log.write_text("step 1\n")
+    assert cause(log, signal="SIGKILL", host_oom=True) == HOST_OOM
+    assert cause(log, exit_code=137, host_oom=True) == HOST_OOM, "killed below a shell or `uv run`"
+    assert cause(log, signal="SIGSEGV", host_oom=True) is None
+    assert cause(log, exit_code=1, host_oom=True) is None, "somebody else's process was killed"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ERROR Worker proc VllmWorker-1 died unexpectedly (exit code: -9), shutting down executor.",
+        "  traceback : Signal 9 (SIGKILL) received by PID 4711",
+        "  exitcode  : -9 (pid: 4711)",
+    ],
+)
+def test_a_child_that_was_killed_while_the_kernel_killed(log: Path, line: str) -> None:
+    log.write_text(f"{line}\n")
+    assert cause(log, exit_code=1, host_oom=True) == HOST_OOM
+    assert cause(log, exit_code=1) != HOST_OOM
+
+
+def test_a_usage_error_of_an_unknown_program_is_a_config_error(tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(
+        "import argparse\n"
+        "parser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--lr', type=float)\n"
+        "if parser.parse_args().lr > 1: parser.error('lr is too high for this model')\n"
+    )
+    log = tmp_path / "output.log"
+    with log.open("wb") as file:
+        done = subprocess.run(
+            [sys.executable, str(program), "--lr", "2"], stdout=file, stderr=file, check=False
+        )
+    assert cause(log, exit_code=done.returncode) == Cause(
+        "config error: wrong arguments: lr is too high for this model", hopeless=True
+    )
+    log.write_text("test 3 failed\n")
+    assert cause(log, exit_code=2) is None, "2 alone is no usage error"
+
+
+def test_what_tinyrl_itself_says_of_a_wrong_config(tmp_path: Path) -> None:
+    config = tmp_path / "rl.toml"
+    for text, arguments, what in (
+        ("max_step = 3\n", ["trainer", "@", str(config)], "rl.toml: max_step: unknown key"),
+        ("max_steps = \n", ["trainer", "@", str(config)], "rl.toml:1:13: TOML syntax error"),
+        ("", ["trainer", "@", str(config), "--max-steps", "x"], "command line: max_steps: "),
+        ("", ["train"], "unknown program `train`"),
+        ("", ["trainer", "x"], "unexpected argument `x`"),
+    ):
+        config.write_text(text)
+        log = tmp_path / "output.log"
+        with log.open("wb") as file:
+            done = subprocess.run(
+                [sys.executable, "-m", "rltui.tinyrl", *arguments], stdout=file, stderr=file, check=False
+            )
+        found = cause_of_end(
+            log, exit_code=done.returncode, signal=None, patterns=TINYRL.failures, host_oom=False
+        )
+        assert found is not None, text
+        assert found.text.startswith(f"config error: {what}")
+        assert found.hopeless
+
+
+def test_lines_before_an_end(tmp_path: Path) -> None:
+    log = tmp_path / "output.log"
+    log.write_text("loading\nstill loading\nKeyboardInterrupt\n")
+    assert last_lines(log, end=22) == ["loading", "still loading", ""]
+    assert last_lines(log, end=1000) == last_lines(log)
+
+
+def put(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_machine_and_group_are_added(tmp_path: Path) -> None:
+    put(tmp_path / "proc/vmstat", "nr_free_pages 12\noom_kill 3\noom_kill_other 9\n")
+    assert oom_kills(tmp_path) == 3
+    put(tmp_path / "proc/self/cgroup", "0::/user.slice/tmux\n")
+    put(tmp_path / "sys/fs/cgroup/user.slice/tmux/memory.events", "oom 7\noom_kill 2\noom_group_kill 5\n")
+    assert oom_kills(tmp_path) == 5
+
+
+def test_a_group_of_the_old_hierarchy(tmp_path: Path) -> None:
+    put(tmp_path / "proc/self/cgroup", "9:name=systemd:/\n4:cpu,memory:/box\n0::/\n")
+    put(tmp_path / "sys/fs/cgroup/memory/box/memory.oom_control", "oom_kill_disable 0\noom_kill 4\n")
+    assert oom_kills(tmp_path) == 4
+
+
+def test_a_container_sees_its_group_as_the_root(tmp_path: Path) -> None:
+    put(tmp_path / "proc/self/cgroup", "0::/../../elsewhere/docker-1\n")
+    put(tmp_path / "sys/fs/cgroup/memory.events", "oom_kill 6\n")
+    assert oom_kills(tmp_path) == 6
+
+
+def test_a_kernel_that_does_not_tell(tmp_path: Path) -> None:
+    assert oom_kills(tmp_path) is None
+    put(tmp_path / "proc/vmstat", "nr_free_pages 12\n")
+    assert oom_kills(tmp_path) is None
+
+
+def test_this_machine() -> None:
+    kills = oom_kills()
+    told = "oom_kill" in Path("/proc/vmstat").read_text() if Path("/proc/vmstat").exists() else False
+    assert (kills is not None and kills >= 0) or not told

@@ -19,6 +19,7 @@ from rltui.core.knobs import IN_TEXT, pattern, rank
 from rltui.core.toml.values import format_value
 from rltui.errors import UsageError
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.wording import range_text
 
 if TYPE_CHECKING:
     from rltui.core.config_report import ConfigDiff
@@ -118,25 +119,23 @@ def changed(row: Row) -> bool:
 
 
 def _value(row: Row) -> str:
-    value = value_text(row["value"])
-    return f"{value_text(row['running'])} → {value}" if changed(row) else value
+    value = _toml_text(row["value"])
+    return f"{_toml_text(row['running'])} → {value}" if changed(row) else value
 
 
-def value_text(value: object) -> str:
+def _toml_text(value: object) -> str:
     """A value as TOML; `—` where there is none."""
     return "—" if value is None else format_value(value)
 
 
 def _notes(row: Row) -> str:
-    low, high = row["bounds"]
-    bounds = f"{'' if low is None else f'{low:g}'} … {'' if high is None else f'{high:g}'}".strip()
     notes = (
         row["unit"],
         "" if row["is_set"] else "default",
-        f"default {value_text(row['default'])}" if row["is_set"] and row["default"] is not None else "",
-        bounds if (low, high) != (None, None) else "",
+        f"default {_toml_text(row['default'])}" if row["is_set"] and row["default"] is not None else "",
+        range_text(row["bounds"]),
         "|".join(row["choices"]),
-        f"runs with {value_text(row['running'])}" if row.get("overridden") else "",
+        f"runs with {_toml_text(row['running'])}" if row.get("overridden") else "",
         " ".join(row["readers"]),
     )
     return " · ".join(note for note in notes if note)
@@ -236,4 +235,4 @@ def _print_keys(before: str, after: str, found: Sequence[tuple[dict[str, Any], o
     for each, old, new in found:
         readers = f"  ({' '.join(each['readers'])})" if each["readers"] else ""
         note = "  passed by rltui in place of the file's" if each.get("overridden") else ""
-        print(f"  {each['key']:<{width}}  {value_text(old)} → {value_text(new)}{readers}{note}")
+        print(f"  {each['key']:<{width}}  {_toml_text(old)} → {_toml_text(new)}{readers}{note}")

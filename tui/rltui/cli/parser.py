@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from rltui import __version__
+from rltui.core.text import number
 from rltui.errors import UsageError
 
 DESCRIPTION = """\
@@ -298,13 +299,10 @@ def _add_box(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def tokens(text: str) -> float:
     """A number of tokens, for arguments and answers."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 < number < math.inf:
+    count = number(text)
+    if not 0 < count < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of tokens above 0")
-    return number
+    return count
 
 
 def _count(text: str) -> int:
@@ -314,10 +312,7 @@ def _count(text: str) -> int:
 
 
 def _interval(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
+    seconds = number(text)
     if not SHORTEST_WATCH_S <= seconds <= LONGEST_WATCH_S:
         raise argparse.ArgumentTypeError(
             f"{text!r} is no number of seconds from {SHORTEST_WATCH_S:g} to {LONGEST_WATCH_S:g}"

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from rltui.core.config_report import Conversion, DerivedValue, KnobInfo
-from rltui.core.rules import Rule, Values, divisible, last, number
+from rltui.core.rules import Rule, Values, bad_if, divisible, last, number, when
 
-MOST_DECIMALS = 6
+_MOST_DECIMALS = 6
 """Of an oversampling factor; rounded further, it would not give the same number in flight."""
 
 
@@ -78,7 +78,7 @@ def oversampling(size: int, inflight: int) -> float | None:
     """The factor with the fewest decimals for which `int(size * factor)` is `inflight`; none is below 1."""
     if inflight < size:
         return None
-    for decimals in range(MOST_DECIMALS + 1):
+    for decimals in range(_MOST_DECIMALS + 1):
         unit: int = 10**decimals
         factor = -(-inflight * unit // size) / unit
         if int(size * factor) == inflight:
@@ -92,134 +92,79 @@ def batching(names: BatchKnobs, *, also: Collection[str] = ()) -> tuple[Rule, ..
     Rules on what is in flight are left out where the framework finds that out by itself. `also`: knobs that
     others follow, such as a shared `seq_len`; while they are faulty, so are those.
     """
-    if not names.token_batch_size:
-        return divisible(names.batch_size, names.group_size), lonely_rollouts(names.group_size)
-    rules = [exactly_one(names), _whole_groups(names)]
+    batch, tokens, group = names.batch_size, names.token_batch_size, names.group_size
+    if not tokens:
+        return divisible(batch, group), lonely_rollouts(group)
+    whole_groups = when(divisible(batch, group), lambda v: v[tokens] is None, also=(tokens,))
+    found = [_exactly_one(batch, tokens), whole_groups]
     if names.oversampling is not None:
-        rules.append(_factor_needs_batch(names, names.oversampling))
+        found.append(_factor_needs_batch(names, names.oversampling))
     if names.inflight is not None:
-        rules += [_tokens_need_inflight(names, names.inflight, also), _holds_a_group(names, names.inflight)]
-        rules.append(inflight_fills_batch(names, names.inflight))
-        if names.oversampling is not None:
-            rules.append(_as_factor_says(names, names.inflight, names.oversampling))
-    return (*rules, lonely_rollouts(names.group_size))
+        found += _inflight_rules(names, names.inflight, also)
+    return (*found, lonely_rollouts(group))
 
 
-def exactly_one(names: BatchKnobs) -> Rule:
+def _exactly_one(batch: str, tokens: str) -> Rule:
     """A batch is a number of rollouts or a number of tokens, not both."""
-    batch, tokens = names.batch_size, names.token_batch_size
-
-    def fault(v: Values) -> str | None:
-        if v[batch] is None or v[tokens] is None:
-            return None
-        return f"set exactly one of {batch} ({v[batch]}) or {tokens} ({v[tokens]}): remove one of them"
-
-    return Rule(tokens, (batch, tokens), fault)
+    return bad_if(
+        lambda v: v[batch] is not None and v[tokens] is not None, tokens, (batch,),
+        lambda v: f"set exactly one of {batch} ({v[batch]}) or {tokens} ({v[tokens]}): remove one of them",
+    )  # fmt: skip
 
 
 def lonely_rollouts(group: str) -> Rule:
     """A group of one has nothing to compare with."""
-
-    def fault(v: Values) -> str | None:
-        if v[group] != 1:
-            return None
-        return (
-            f"{group} is 1: alone in its group, a rollout has advantage 0 and nothing is learnt; try 8 or 16"
-        )
-
-    return Rule(group, (group,), fault, "warning")
-
-
-def inflight_fills_batch(names: BatchKnobs, inflight: str) -> Rule:
-    """Allowed, but slow."""
-    batch = names.batch_size
-
-    def fault(v: Values) -> str | None:
-        if v[batch] is None or v[inflight] is None or v[inflight] >= v[batch]:
-            return None
-        return (
-            f"{inflight} ({v[inflight]}) is less than {batch} ({v[batch]}): "
-            f"each step needs several rounds of generation"
-        )
-
-    return Rule(inflight, _all(names), fault, "warning")
-
-
-def _whole_groups(names: BatchKnobs) -> Rule:
-    rule = divisible(names.batch_size, names.group_size)
-
-    def fault(v: Values) -> str | None:
-        return rule.fault(v) if v[names.token_batch_size] is None else None
-
-    return replace(rule, needs=(*rule.needs, names.token_batch_size), fault=fault)
+    return bad_if(
+        lambda v: v[group] == 1, group, (),
+        f"{group} is 1: alone in its group, a rollout has advantage 0 and nothing is learnt; try 8 or 16",
+        "warning",
+    )  # fmt: skip
 
 
 def _factor_needs_batch(names: BatchKnobs, factor: str) -> Rule:
     batch, tokens = names.batch_size, names.token_batch_size
-
-    def fault(v: Values) -> str | None:
-        if v[tokens] is None or v[factor] is None:
-            return None
-        then = f" and set {names.inflight}" if names.inflight else ""
-        return (
-            f"{factor} ({number(v[factor])}) can only be set when {batch} is set, "
-            f"but {tokens} ({v[tokens]}) is: remove it{then}"
-        )
-
-    return Rule(factor, (tokens, factor), fault)
+    then = f" and set {names.inflight}" if names.inflight else ""
+    return bad_if(
+        lambda v: v[tokens] is not None and v[factor] is not None, factor, (tokens,),
+        lambda v: f"{factor} ({number(v[factor])}) can only be set when {batch} is set, "
+        f"but {tokens} ({v[tokens]}) is: remove it{then}",
+    )  # fmt: skip
 
 
-def _tokens_need_inflight(names: BatchKnobs, inflight: str, also: Collection[str]) -> Rule:
-    tokens, group, seq_len = names.token_batch_size, names.group_size, names.seq_len
+def _inflight_rules(names: BatchKnobs, inflight: str, also: Collection[str]) -> Iterator[Rule]:
+    """On the number of rollouts in flight."""
+    batch, tokens, factor = names.batch_size, names.token_batch_size, names.oversampling
+    group, seq_len = names.group_size, names.seq_len
+    both = (batch, tokens, *([factor] if factor else []))
 
-    def fault(v: Values) -> str | None:
-        if v[tokens] is None or v[inflight] is not None:
-            return None
-        wanted = max(v[group], -(-v[tokens] // v[seq_len]))
-        return (
-            f"{inflight} must be set when {tokens} ({v[tokens]}) is: at least {group} ({v[group]}), "
-            f"for example {-(-wanted // v[group]) * v[group]}"
-        )
+    def example(v: Values) -> int:
+        wanted: int = max(v[group], _rounded_up(v[tokens], v[seq_len]))
+        return _rounded_up(wanted, v[group]) * int(v[group])
 
-    return Rule(tokens, (tokens, inflight, group, seq_len, *also), fault)
-
-
-def _as_factor_says(names: BatchKnobs, inflight: str, factor: str) -> Rule:
-    batch, tokens = names.batch_size, names.token_batch_size
-
-    def fault(v: Values) -> str | None:
-        if v[tokens] is not None or v[factor] is None:
-            return None
-        wanted = int(v[batch] * v[factor])
-        if v[inflight] == wanted:
-            return None
-        return (
-            f"{inflight} ({v[inflight]}) conflicts with {factor} ({number(v[factor])}) * {batch} "
-            f"({v[batch]}): remove one of them, or set {last(inflight)} to {wanted}"
-        )
-
-    return Rule(inflight, _all(names), fault)
-
-
-def _holds_a_group(names: BatchKnobs, inflight: str) -> Rule:
-    batch, tokens, group = names.batch_size, names.token_batch_size, names.group_size
-
-    def fault(v: Values) -> str | None:
-        if v[inflight] is None or v[inflight] >= v[group]:
-            return None
-        if v[tokens] is None and v[batch] % v[group]:
-            return None  # told already, and what is in flight may follow from the batch
-        return (
-            f"{inflight} ({v[inflight]}) must be at least {group} ({v[group]}): "
-            f"nearest valid {last(inflight)} is {v[group]}"
-        )
-
-    return Rule(inflight, (*_all(names), group), fault)
-
-
-def _all(names: BatchKnobs) -> tuple[str, ...]:
-    known = (names.batch_size, names.token_batch_size, names.inflight, names.oversampling)
-    return tuple(name for name in known if name is not None)
+    yield bad_if(
+        lambda v: v[tokens] is not None and v[inflight] is None, tokens, (inflight, group, seq_len, *also),
+        lambda v: f"{inflight} must be set when {tokens} ({v[tokens]}) is: at least {group} ({v[group]}), "
+        f"for example {example(v)}",
+    )  # fmt: skip
+    yield bad_if(
+        lambda v: v[inflight] is not None and v[inflight] < v[group]
+        and not (v[tokens] is None and v[batch] % v[group]),  # told already, and it may follow from the batch
+        inflight, (*both, group),
+        lambda v: f"{inflight} ({v[inflight]}) must be at least {group} ({v[group]}): "
+        f"nearest valid {last(inflight)} is {v[group]}",
+    )  # fmt: skip
+    yield bad_if(
+        lambda v: v[batch] is not None and v[inflight] is not None and v[inflight] < v[batch], inflight, both,
+        lambda v: f"{inflight} ({v[inflight]}) is less than {batch} ({v[batch]}): "
+        f"each step needs several rounds of generation", "warning",
+    )  # fmt: skip
+    if factor is not None:
+        yield bad_if(
+            lambda v: v[tokens] is None and v[factor] is not None
+            and v[inflight] != int(v[batch] * v[factor]), inflight, both,
+            lambda v: f"{inflight} ({v[inflight]}) conflicts with {factor} ({number(v[factor])}) * {batch} "
+            f"({v[batch]}): remove one of them, or set {last(inflight)} to {int(v[batch] * v[factor])}",
+        )  # fmt: skip
 
 
 def micro_batches(batch: str, micro: str) -> Rule:

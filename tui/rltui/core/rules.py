@@ -70,115 +70,26 @@ def nearest_divisors(value: int, divisor: int) -> str:
     return " or ".join(map(str, near))
 
 
-def divisible(name: str, by: str, *, severity: Severity = "error") -> Rule:
-    """A whole number of groups."""
+def bad_if(
+    condition: Callable[[Values], object],
+    key: str,
+    also: Collection[str],
+    message: str | Callable[[Values], str],
+    severity: Severity = "error",
+) -> Rule:
+    """A rule from a condition under which it does not hold, and what is said then."""
 
     def fault(v: Values) -> str | None:
-        value, divisor = v[name], v[by]
-        if value is None or not divisor or value % divisor == 0:
+        if not condition(v):
             return None
-        return (
-            f"{name} ({value}) must be divisible by {by} ({divisor}): "
-            f"nearest valid {last(name)} is {nearest_multiples(value, divisor)}"
-        )
+        return message if isinstance(message, str) else message(v)
 
-    return Rule(name, (name, by), fault, severity, {by: lambda v: nearest_divisors(v[name], v[by])})
+    return Rule(key, (key, *also), fault, severity)
 
 
-def divisible_by(name: str, divisor: int, *, where: tuple[str, TomlValue]) -> Rule:
-    """A multiple of a constant, where another knob has a certain value."""
-    other, wanted = where
-
-    def fault(v: Values) -> str | None:
-        if v[name] is None or v[other] != wanted or v[name] % divisor == 0:
-            return None
-        return (
-            f"{name} ({v[name]}) must be divisible by {divisor} while {other} is {wanted}: "
-            f"nearest valid {last(name)} is {nearest_multiples(v[name], divisor)}"
-        )
-
-    return Rule(name, (name, other), fault)
-
-
-def at_least(name: str, floor: str, *, also: Collection[str] = (), severity: Severity = "error") -> Rule:
-    """`also`: further knobs whose faults make the two values unreliable."""
-
-    def fault(v: Values) -> str | None:
-        if v[name] is None or v[floor] is None or v[name] >= v[floor]:
-            return None
-        return (
-            f"{name} ({number(v[name])}) must be at least {floor} ({number(v[floor])}): "
-            f"raise it to {number(v[floor])}, or lower {floor} to {number(v[name])}"
-        )
-
-    return Rule(name, (name, floor, *also), fault, severity)
-
-
-def holds(name: str, group: str) -> Rule:
-    """A number of things at once that must hold one whole group."""
-
-    def fault(v: Values) -> str | None:
-        if v[name] is None or v[group] is None or v[name] >= v[group]:
-            return None
-        return (
-            f"{name} ({v[name]}) must be at least {group} ({v[group]}): "
-            f"nearest valid {last(name)} is {v[group]}"
-        )
-
-    return Rule(name, (name, group), fault)
-
-
-def same(first: str, second: str, *, shared: str | None = None, severity: Severity = "error") -> Rule:
-    """Two values that mean one thing. `shared` is the knob that sets both, where there is one."""
-
-    def fault(v: Values) -> str | None:
-        if v[first] == v[second]:
-            return None
-        values = [shown(v[name]) for name in (first, second) if v[name] is not None]
-        way = f"remove both and set {shared} to" if shared else "set both to"
-        return (
-            f"{first} ({_or_none(v[first])}) and {second} ({_or_none(v[second])}) must be the same: "
-            f"{way} {' or '.join(values)}"
-        )
-
-    return Rule(first, (first, second, *([shared] if shared else [])), fault, severity)
-
-
-def overruled(name: str, shared: str) -> Rule:
-    """A value that is set but not read, since the shared one goes before it."""
-
-    def fault(v: Values) -> str | None:
-        if v[name] is None or v[shared] is None or v[name] == v[shared]:
-            return None
-        return (
-            f"{name} ({shown(v[name])}) is not read, since the shared {shared} ({shown(v[shared])}) "
-            f"goes before it: remove one of them"
-        )
-
-    return Rule(name, (name, shared), fault, "warning")
-
-
-def not_both(first: str, second: str, *, why: str = "") -> Rule:
-    """At most one of two: switches that are on, or tables and values that are there."""
-
-    def fault(v: Values) -> str | None:
-        if not is_on(v.get(first)) or not is_on(v.get(second)):
-            return None
-        reason = f", since {why}" if why else ""
-        return f"{first} and {second} cannot be used together{reason}: remove one of them"
-
-    return Rule(first, (first, second), fault)
-
-
-def needs(name: str, other: str, *, why: str, severity: Severity = "error") -> Rule:
-    """A switch, value or table that only works with another one."""
-
-    def fault(v: Values) -> str | None:
-        if not is_on(v.get(name)) or is_on(v.get(other)):
-            return None
-        return f"{name} needs {other}, {why}: set {other}, or remove {name}"
-
-    return Rule(name, (name, other), fault, severity)
+def when(rule: Rule, condition: Callable[[Values], bool], *, also: Collection[str] = ()) -> Rule:
+    """A rule that only holds under a condition, which looks at the knobs in `also` too."""
+    return replace(rule, needs=(*rule.needs, *also), fault=lambda v: rule.fault(v) if condition(v) else None)
 
 
 def is_on(value: TomlValue) -> bool:
@@ -186,15 +97,89 @@ def is_on(value: TomlValue) -> bool:
     return value is not None and value is not False
 
 
+def _are_set(v: Values, *names: str) -> bool:
+    return all(v[name] is not None for name in names)
+
+
+def _or_none(value: TomlValue) -> str:
+    return "not set" if value is None else shown(value)
+
+
+def divisible(name: str, by: str) -> Rule:
+    """A whole number of groups."""
+    rule = bad_if(
+        lambda v: v[name] is not None and v[by] and v[name] % v[by], name, (by,),
+        lambda v: f"{name} ({v[name]}) must be divisible by {by} ({v[by]}): "
+        f"nearest valid {last(name)} is {nearest_multiples(v[name], v[by])}",
+    )  # fmt: skip
+    return replace(rule, instead={by: lambda v: nearest_divisors(v[name], v[by])})
+
+
+def divisible_by(name: str, divisor: int, *, where: tuple[str, TomlValue]) -> Rule:
+    """A multiple of a constant, where another knob has a certain value."""
+    other, wanted = where
+    return bad_if(
+        lambda v: v[name] is not None and v[other] == wanted and v[name] % divisor, name, (other,),
+        lambda v: f"{name} ({v[name]}) must be divisible by {divisor} while {other} is {wanted}: "
+        f"nearest valid {last(name)} is {nearest_multiples(v[name], divisor)}",
+    )  # fmt: skip
+
+
+def at_least(name: str, floor: str, *, also: Collection[str] = (), severity: Severity = "error") -> Rule:
+    """`also`: further knobs whose faults make the two values unreliable."""
+    return bad_if(
+        lambda v: _are_set(v, name, floor) and v[name] < v[floor], name, (floor, *also),
+        lambda v: f"{name} ({number(v[name])}) must be at least {floor} ({number(v[floor])}): "
+        f"raise it to {number(v[floor])}, or lower {floor} to {number(v[name])}", severity,
+    )  # fmt: skip
+
+
+def holds(name: str, group: str) -> Rule:
+    """A number of things at once that must hold one whole group."""
+    return bad_if(
+        lambda v: _are_set(v, name, group) and v[name] < v[group], name, (group,),
+        lambda v: f"{name} ({v[name]}) must be at least {group} ({v[group]}): "
+        f"nearest valid {last(name)} is {v[group]}",
+    )  # fmt: skip
+
+
+def same(first: str, second: str, *, shared: str | None = None) -> Rule:
+    """Two values that mean one thing. `shared` is the knob that sets both, where there is one."""
+
+    def message(v: Values) -> str:
+        values = [shown(v[name]) for name in (first, second) if v[name] is not None]
+        way = f"remove both and set {shared} to" if shared else "set both to"
+        return (
+            f"{first} ({_or_none(v[first])}) and {second} ({_or_none(v[second])}) must be the same: "
+            f"{way} {' or '.join(values)}"
+        )
+
+    return bad_if(lambda v: v[first] != v[second], first, (second, *([shared] if shared else [])), message)
+
+
+def overruled(name: str, shared: str) -> Rule:
+    """A value that is set but not read, since the shared one goes before it."""
+    return bad_if(
+        lambda v: _are_set(v, name, shared) and v[name] != v[shared], name, (shared,),
+        lambda v: f"{name} ({shown(v[name])}) is not read, since the shared {shared} ({shown(v[shared])}) "
+        f"goes before it: remove one of them", "warning",
+    )  # fmt: skip
+
+
+def not_both(first: str, second: str, *, why: str) -> Rule:
+    """At most one of two: switches that are on, or tables and values that are there."""
+    return bad_if(
+        lambda v: is_on(v.get(first)) and is_on(v.get(second)), first, (second,),
+        f"{first} and {second} cannot be used together, since {why}: remove one of them",
+    )  # fmt: skip
+
+
 def in_share(name: str, what: str) -> Rule:
     """A share of a GPU's memory that the framework passes on unchecked to `what`, which refuses it."""
-
-    def fault(v: Values) -> str | None:
-        if v[name] is None or 0 < v[name] <= 1:
-            return None
-        return f"{name} ({number(v[name])}) must be greater than 0 and at most 1: {what} refuses to start"
-
-    return Rule(name, (name,), fault)
+    return bad_if(
+        lambda v: v[name] is not None and not 0 < v[name] <= 1, name, (),
+        lambda v: f"{name} ({number(v[name])}) must be greater than 0 and at most 1: {what} refuses to start",
+    )  # fmt: skip
 
 
 def room_for_prompts(
@@ -204,7 +189,7 @@ def room_for_prompts(
 
     def fault(v: Values) -> str | None:
         for limit in limits:
-            if v[max_tokens] is not None and v[limit] is not None and v[max_tokens] >= v[limit]:
+            if _are_set(v, max_tokens, limit) and v[max_tokens] >= v[limit]:
                 return (
                     f"{max_tokens} ({v[max_tokens]}) leaves no room for a prompt within {limit} "
                     f"({v[limit]}): set {last(max_tokens)} to {v[limit] - 1} or less, "
@@ -215,6 +200,37 @@ def room_for_prompts(
     return Rule(max_tokens, (max_tokens, *limits, *also), fault, severity)
 
 
+def requires(name: str, other: str, *allowed: TomlValue) -> Rule:
+    """A switch, a number above 1 or a table that works only while another knob has one of some values."""
+
+    def fault(v: Values) -> str | None:
+        value = v.get(name)
+        used = value > 1 if isinstance(value, int) and not isinstance(value, bool) else is_on(value)
+        if not used or v[other] in allowed:
+            return None
+        what = f"{name} ({shown(value)})" if not isinstance(value, Mapping) else name
+        wanted = " or ".join(shown(word) for word in allowed)
+        return f"{what} needs {other} to be {wanted}, not {_or_none(v[other])}: change one of them"
+
+    return Rule(name, (name, other), fault)
+
+
+def at_most(low: str, high: str) -> Rule:
+    """Two bounds in order; they may be the same."""
+    return bad_if(
+        lambda v: _are_set(v, low, high) and v[low] > v[high], low, (high,),
+        lambda v: f"{low} ({number(v[low])}) must be at most {high} ({number(v[high])})",
+    )  # fmt: skip
+
+
+def same_length(first: str, second: str, *, what: str) -> Rule:
+    """Two lists whose elements belong together."""
+    return bad_if(
+        lambda v: _are_set(v, first, second) and len(v[first]) != len(v[second]), first, (second,),
+        lambda v: f"{first} has {len(v[first])} elements and {second} has {len(v[second])}: {what}",
+    )  # fmt: skip
+
+
 def same_port(url: str, port: str, *, severity: Severity = "error") -> Rule:
     """An address, or the first of several, that must name the port on which the server listens."""
 
@@ -223,7 +239,7 @@ def same_port(url: str, port: str, *, severity: Severity = "error") -> Rule:
         address = given[0] if isinstance(given, list | tuple) and given else given
         if not isinstance(address, str) or v[port] is None:
             return None
-        named = port_of(address)
+        named = _port_of(address)
         if named is None:
             return f"{url} ({address}) is no address: it should look like http://localhost:{v[port]}/v1"
         if named == v[port]:
@@ -241,7 +257,7 @@ def same_port(url: str, port: str, *, severity: Severity = "error") -> Rule:
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0", platform.node().lower()})  # noqa: S104
 
 
-def port_of(address: str) -> int | None:
+def _port_of(address: str) -> int | None:
     """The TCP port of an http address; `None` if it is none."""
     try:
         url = urlsplit(address)
@@ -249,65 +265,3 @@ def port_of(address: str) -> int | None:
     except ValueError:
         return None
     return port if url.scheme in ("http", "https") and url.hostname else None
-
-
-def _or_none(value: TomlValue) -> str:
-    return "not set" if value is None else shown(value)
-
-
-def when(rule: Rule, condition: Callable[[Values], bool], *, also: Collection[str] = ()) -> Rule:
-    """A rule that only holds under a condition, which looks at the knobs in `also` too."""
-
-    def fault(v: Values) -> str | None:
-        return rule.fault(v) if condition(v) else None
-
-    return replace(rule, needs=(*rule.needs, *also), fault=fault)
-
-
-def requires(name: str, other: str, *allowed: TomlValue, severity: Severity = "error") -> Rule:
-    """A switch, a number above 1 or a table that works only while another knob has one of some values."""
-
-    def fault(v: Values) -> str | None:
-        value = v.get(name)
-        used = value > 1 if isinstance(value, int) and not isinstance(value, bool) else is_on(value)
-        if not used or v[other] in allowed:
-            return None
-        what = f"{name} ({shown(value)})" if not isinstance(value, Mapping) else name
-        wanted = " or ".join(shown(word) for word in allowed)
-        return f"{what} needs {other} to be {wanted}, not {_or_none(v[other])}: change one of them"
-
-    return Rule(name, (name, other), fault, severity)
-
-
-def complete(table: str, *keys: str) -> Rule:
-    """A table that cannot be there without some of its keys."""
-
-    def fault(v: Values) -> str | None:
-        there = v.get(table)
-        lacking = [f"{table}.{key}" for key in keys if there is not None and key not in there]
-        return f"[{table}] needs {' and '.join(lacking)}: set it, or remove the table" if lacking else None
-
-    return Rule(table, (table,), fault)
-
-
-def below(low: str, high: str, *, equal: bool = False) -> Rule:
-    """Two bounds in order. `equal`: they may be the same."""
-
-    def fault(v: Values) -> str | None:
-        if v[low] is None or v[high] is None or v[low] < v[high] or (equal and v[low] == v[high]):
-            return None
-        order = "at most" if equal else "less than"
-        return f"{low} ({number(v[low])}) must be {order} {high} ({number(v[high])})"
-
-    return Rule(low, (low, high), fault)
-
-
-def same_length(first: str, second: str, *, what: str) -> Rule:
-    """Two lists whose elements belong together."""
-
-    def fault(v: Values) -> str | None:
-        if v[first] is None or v[second] is None or len(v[first]) == len(v[second]):
-            return None
-        return f"{first} has {len(v[first])} elements and {second} has {len(v[second])}: {what}"
-
-    return Rule(first, (first, second), fault)

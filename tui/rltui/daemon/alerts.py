@@ -23,13 +23,13 @@ from rltui.settings import AlertSettings
 
 logger = logging.getLogger(__name__)
 
-SETTINGS_INTERVAL_S = 2.0
+_SETTINGS_INTERVAL_S = 2.0
 """How often the settings file is looked at: one `stat`."""
 WAITING_ALERTS = 50
 """Alerts that wait for a slow sink; further ones are not told there."""
-LONGEST_VARIABLE = 4000
+_LONGEST_VARIABLE = 4000
 """Characters of a value in the command's environment; the JSON has all of it."""
-COMMAND_S = 10.0
+_COMMAND_S = 10.0
 """How long the user's command may take."""
 _SHOWN_S = {"error": 15.0, "warning": 8.0, "information": 5.0}
 """How long tmux shows a line that no key takes away."""
@@ -58,7 +58,7 @@ async def deliver_alerts(supervisor: Supervisor) -> None:
 
 async def _follow(delivery: AlertDelivery) -> None:
     while True:
-        await asyncio.sleep(SETTINGS_INTERVAL_S)
+        await asyncio.sleep(_SETTINGS_INTERVAL_S)
         delivery.look_at_settings()
 
 
@@ -149,9 +149,9 @@ class AlertDelivery:
 
 async def _run_command(command: Sequence[str], document: bytes, variables: Mapping[str, str]) -> None:
     """Run the user's command with `document` on its stdin. What it leaves in the background goes on."""
-    done = await outside.run(command, stdin=document, variables=variables, timeout_s=COMMAND_S)
+    done = await outside.run(command, stdin=document, variables=variables, timeout_s=_COMMAND_S)
     if done.code is None:
-        raise RltuiError(f"{command[0]} took longer than {COMMAND_S:g} s and was ended")
+        raise RltuiError(f"{command[0]} took longer than {_COMMAND_S:g} s and was ended")
     if done.failure:
         raise RltuiError(f"{command[0]} {done.failure}")
 
@@ -167,7 +167,7 @@ def _variables(alert: Alert, experiment: str) -> dict[str, str]:
         "COMPONENT": alert.component or "",
     }
     return {
-        f"RLTUI_ALERT_{name}": "\n".join(map(plain_text, value[:LONGEST_VARIABLE].split("\n")))
+        f"RLTUI_ALERT_{name}": "\n".join(map(plain_text, value[:_LONGEST_VARIABLE].split("\n")))
         for name, value in values.items()
     }
 

@@ -27,13 +27,30 @@ from rltui.core.values import Value
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ExitCode, RltuiError, UsageError
 
+logger = logging.getLogger(__name__)
+
+LINE_LIMIT = 1 << 20
+"""Longest request, in bytes. A longer one is refused and its connection closed."""
+MAX_CLIENTS = 256
+"""Connections at a time. One more takes the place of the one that has been idle for longest; where none is
+idle, it is refused in words."""
+_FAREWELL_S = 2.0
+"""At the end, for clients to read what they were sent."""
+_UCRED = struct.Struct("3i")
+"""`struct ucred` of unix(7): pid, uid, gid."""
+_LONGEST_NAME = 200
+"""Of who asks for something, in characters."""
+_LOOKING = frozenset({"status", "knobs", "gpus", "gpu_history", "plan", "convert"})
+"""Methods that change nothing, all that a read-only client may use."""
+PATIENCE_S = 10.0
+"""A client that reads nothing for so long, while data waits for it, is dropped."""
 _NUL = re.compile(rb"\\u0000")
 """No name, path or value may hold it."""
-LONGEST_ID = 100
+_LONGEST_ID = 100
 """Characters."""
 
 
-class Call(Value):
+class _Call(Value):
     """One line of a client."""
 
     id: StrictInt | StrictStr | None = Field(default=None)
@@ -41,28 +58,28 @@ class Call(Value):
     params: dict[str, Any] | None = None
 
 
-class Nothing(Value):
+class _Nothing(Value):
     """Of methods that take no parameters."""
 
 
-class ConvertParams(Value):
+class _ConvertParams(Value):
     """Of `convert`."""
 
     to: Literal["tokens", "rollouts"] | None = None
     mean_tokens: float | None = Field(default=None, strict=True, allow_inf_nan=False)
 
 
-class ShutdownParams(Value):
+class _ShutdownParams(Value):
     """Of `shutdown`."""
 
     by: StrictStr = "somebody"
     only_idle: StrictBool = False
 
 
-Params = TypeVar("Params", bound=Value)
+_Params = TypeVar("_Params", bound=Value)
 
 
-def parse_call(line: bytes) -> Call:
+def _parse_call(line: bytes) -> _Call:
     """What a line asks.
 
     Raises:
@@ -71,12 +88,12 @@ def parse_call(line: bytes) -> Call:
     if _NUL.search(line):
         raise UsageError("a request that cannot be understood: it holds the character NUL")
     try:
-        return Call.model_validate_json(line)
+        return _Call.model_validate_json(line)
     except ValidationError as error:
         raise UsageError(f"a request that cannot be understood: {_first_fault(error)}") from None
 
 
-def parse_params(model: type[Params], params: dict[str, Any] | None) -> Params:
+def _parse_params(model: type[_Params], params: dict[str, Any] | None) -> _Params:
     """The parameters of a method.
 
     Raises:
@@ -88,14 +105,14 @@ def parse_params(model: type[Params], params: dict[str, Any] | None) -> Params:
         raise UsageError(f"request: {_first_fault(error)}") from None
 
 
-def id_of(line: bytes) -> int | str | None:
+def _id_of(line: bytes) -> int | str | None:
     """The id in a line that is no request, for its refusal, where there is one."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
         return None
     found = message.get("id") if isinstance(message, dict) else None
-    is_one = isinstance(found, int | str) and not isinstance(found, bool) and len(str(found)) <= LONGEST_ID
+    is_one = isinstance(found, int | str) and not isinstance(found, bool) and len(str(found)) <= _LONGEST_ID
     return found if is_one else None
 
 
@@ -105,15 +122,11 @@ def _first_fault(error: ValidationError) -> str:
     return f"{where}: {first['msg']}" if where else str(first["msg"])
 
 
-PATIENCE_S = 10.0
-"""A client that reads nothing for so long, while data waits for it, is dropped."""
-
-
-class SlowClientError(Exception):
+class _SlowClientError(Exception):
     """The client does not read. Its connection has been ended."""
 
 
-class BoundedWriter:
+class _BoundedWriter:
     """Sends whole messages; each sender waits until its own has gone into asyncio's buffer (64 KiB)."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
@@ -138,7 +151,7 @@ class BoundedWriter:
             except TimeoutError:
                 if self._sent_bytes() == sent:
                     self.hang_up()
-                    raise SlowClientError(f"it read nothing for {PATIENCE_S:g} s") from None
+                    raise _SlowClientError(f"it read nothing for {PATIENCE_S:g} s") from None
                 sent = self._sent_bytes()
 
     def close(self) -> None:
@@ -154,23 +167,6 @@ class BoundedWriter:
         return self._accepted_bytes - self._writer.transport.get_write_buffer_size()
 
 
-logger = logging.getLogger(__name__)
-
-LINE_LIMIT = 1 << 20
-"""Longest request, in bytes. A longer one is refused and its connection closed."""
-MAX_CLIENTS = 256
-"""Connections at a time. One more takes the place of the one that has been idle for longest; where none is
-idle, it is refused in words."""
-FAREWELL_S = 2.0
-"""At the end, for clients to read what they were sent."""
-_UCRED = struct.Struct("3i")
-"""`struct ucred` of unix(7): pid, uid, gid."""
-LONGEST_NAME = 200
-"""Of who asks for something, in characters."""
-LOOKING = frozenset({"status", "knobs", "gpus", "gpu_history", "plan", "convert"})
-"""Methods that change nothing, all that a read-only client may use."""
-
-
 class ApiServer:
     """Serves one supervisor on the socket `path`."""
 
@@ -182,16 +178,6 @@ class ApiServer:
         self._inode: int | None = None
         self._server: asyncio.Server | None = None
         self._connections: dict[asyncio.Task[None], _Client] = {}
-        self._methods: dict[str, tuple[type[Value], Callable[[Any], Awaitable[Value]]]] = {
-            "status": (Nothing, self._status),
-            "knobs": (Nothing, self._knobs),
-            "gpus": (Nothing, self._gpus),
-            "gpu_history": (Nothing, self._gpu_history),
-            "plan": (Request, self._plan),
-            "convert": (ConvertParams, self._convert),
-            "execute": (Request, self._execute),
-            "shutdown": (ShutdownParams, self._shutdown),
-        }
 
     async def open(self) -> None:
         """Listen. A socket left by a dead supervisor is replaced: the caller holds the experiment's lock.
@@ -225,7 +211,7 @@ class ApiServer:
         for task, client in self._connections.items():
             if client.idle_since is not None:
                 task.cancel()
-        for patience_s in (FAREWELL_S, FAREWELL_S):
+        for patience_s in (_FAREWELL_S, _FAREWELL_S):
             if self._connections:
                 await asyncio.wait(self._connections, timeout=patience_s)
             for task in self._connections:
@@ -246,7 +232,7 @@ class ApiServer:
                 )
             else:
                 await client.serve()
-        except (ConnectionError, SlowClientError) as error:
+        except (ConnectionError, _SlowClientError) as error:
             logger.info("a client was dropped: %s", error)
         except asyncio.CancelledError:
             logger.debug("hung up on a client")  # by `close`; nobody else has this task
@@ -270,13 +256,40 @@ class ApiServer:
         Raises:
             RltuiError: if it is refused.
         """
-        if method not in self._methods:
-            raise UsageError(
-                f"this supervisor knows no method {method[:LONGEST_NAME]!r}",
-                hint="it may be of an older version",
-            )
-        model, handler = self._methods[method]
-        return await handler(parse_params(model, params))
+        supervisor = self._supervisor
+        match method:
+            case "status":
+                _parse_params(_Nothing, params)
+                supervisor.observation.progress.poll()
+                return supervisor.status()
+            case "knobs":
+                _parse_params(_Nothing, params)
+                return supervisor.knobs()
+            case "gpus":
+                _parse_params(_Nothing, params)
+                return await supervisor.gpu_readings.first()
+            case "gpu_history":
+                _parse_params(_Nothing, params)
+                return supervisor.gpu_account.histories()
+            case "plan":
+                return await supervisor.plan(_parse_params(Request, params))
+            case "convert":
+                asked = _parse_params(_ConvertParams, params)
+                return supervisor.convert(asked.to, asked.mean_tokens)
+            case "execute":
+                return await supervisor.execute(_parse_params(Request, params))
+            case "shutdown":
+                return await self._shut_down(_parse_params(_ShutdownParams, params))
+            case _:
+                raise UsageError(
+                    f"this supervisor knows no method {method[:_LONGEST_NAME]!r}",
+                    hint="it may be of an older version",
+                )
+
+    async def _shut_down(self, asked: _ShutdownParams) -> Value:
+        by = "".join(letter if letter.isprintable() else "?" for letter in asked.by)[:_LONGEST_NAME]
+        await self._supervisor.shut_down(by, only_idle=asked.only_idle)
+        return self._supervisor.status()
 
     async def stream(self, send: Callable[[bytes], Awaitable[None]]) -> None:
         """Send the current state, then every change, until the server closes or `send` fails."""
@@ -287,37 +300,6 @@ class ApiServer:
         finally:
             self._supervisor.events.broadcast.unsubscribe(subscription)
 
-    async def _status(self, params: Nothing) -> Value:
-        del params
-        self._supervisor.observation.progress.poll()
-        return self._supervisor.status()
-
-    async def _knobs(self, params: Nothing) -> Value:
-        del params
-        return self._supervisor.knobs()
-
-    async def _gpus(self, params: Nothing) -> Value:
-        del params
-        return await self._supervisor.gpu_readings.first()
-
-    async def _gpu_history(self, params: Nothing) -> Value:
-        del params
-        return self._supervisor.gpu_account.histories()
-
-    async def _plan(self, params: Request) -> Value:
-        return await self._supervisor.plan(params)
-
-    async def _convert(self, params: ConvertParams) -> Value:
-        return self._supervisor.convert(params.to, params.mean_tokens)
-
-    async def _execute(self, params: Request) -> Value:
-        return await self._supervisor.execute(params)
-
-    async def _shutdown(self, params: ShutdownParams) -> Value:
-        by = "".join(letter if letter.isprintable() else "?" for letter in params.by)[:LONGEST_NAME]
-        await self._supervisor.shut_down(by, only_idle=params.only_idle)
-        return self._supervisor.status()
-
 
 class _Client:
     """One connection. Requests are answered in order; events are interleaved."""
@@ -325,7 +307,7 @@ class _Client:
     def __init__(self, server: ApiServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._server = server
         self._reader = reader
-        self._out = BoundedWriter(writer)
+        self._out = _BoundedWriter(writer)
         self._readonly = False
         self._streaming: asyncio.Task[None] | None = None
         self.idle_since: float | None = time.monotonic()
@@ -363,9 +345,9 @@ class _Client:
         request_id: int | str | None = None
         try:
             try:
-                call = parse_call(line)
+                call = _parse_call(line)
             except UsageError:
-                request_id = id_of(line)
+                request_id = _id_of(line)
                 raise
             request_id = call.id
             if call.method == "subscribe":
@@ -377,7 +359,7 @@ class _Client:
                 exit_code=int(error.exit_code), title=error.title, details=error.details, hint=error.hint
             )
             await self._reply(request_id, "error", reply)
-        except (ConnectionError, SlowClientError):
+        except (ConnectionError, _SlowClientError):
             raise
         except Exception as error:  # a bug, or a disk in trouble: the client is told, and may go on
             logger.exception("the request %s failed", request_id)
@@ -390,7 +372,7 @@ class _Client:
         if method == "readonly":
             self._readonly = True
             return Value()
-        if self._readonly and method not in LOOKING:
+        if self._readonly and method not in _LOOKING:
             raise RltuiError(
                 f"this client is read-only: {method!r} is refused",
                 hint="open the experiment without --readonly to change something",
@@ -407,7 +389,7 @@ class _Client:
         try:
             await self._server.stream(self._out.send)
             self._out.close()
-        except (ConnectionError, SlowClientError) as error:
+        except (ConnectionError, _SlowClientError) as error:
             logger.info("a subscriber was dropped: %s", error)
             self._out.hang_up()
         except BaseException:

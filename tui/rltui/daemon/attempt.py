@@ -9,7 +9,6 @@ import signal
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any
 
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.layout import ComponentSpec, Ready
@@ -23,45 +22,15 @@ from rltui.services.runs.attempt_end import exit_info, explained, oom_kills
 from rltui.services.shell import read_shell
 
 _FILE = "spec.json"
-
-
-def write_spec(
-    folder: Path,
-    launch: Launch,
-    *,
-    spec: ComponentSpec,
-    tag: str,
-    attempt: int,
-    log: Path,
-    shell: dict[str, Any],
-) -> None:
-    """Write the spec of an attempt into its folder. `shell`: as `read_shell` has it.
-
-    Raises:
-        RltuiError: if it cannot be written.
-    """
-    values = {
-        "experiment": tag,
-        "component": spec.id,
-        "attempt": attempt,
-        "argv": launch.argv,
-        "cwd": launch.cwd,
-        "env": dict(launch.env),
-        "shell": shell,
-        "log": str(log),
-        "stop": {
-            "signal": spec.stop.signal,
-            "grace_s": spec.stop.grace_s,
-            "leftovers": spec.stop.leftovers,
-        },
-        "created_at": time.time(),
-        "ready": launch.ready.model_dump(exclude_none=True) if launch.ready else None,
-        "port": launch.port,
-        "metrics": launch.metrics,
-        "gpus": {"text": launch.gpus},
-        "gpu_memory": launch.gpu_memory,
-    }
-    write_atomically(folder / _FILE, json.dumps(values, indent=1).encode())
+"""What a shim is to run, and what the next supervisor learns of a running attempt."""
+SPAWN_TIMEOUT_S = 20.0
+"""From the tmux window to a running process; includes the start of the shim's interpreter."""
+_SPAWN_POLL_S = 0.02
+_RECORD_PATIENCE_S = 1.0
+"""From the end of a main process to its shim's record of it."""
+_RECORD_POLL_S = 0.02
+_CLEARING_UP_S = 0.5
+"""A shim that takes longer than this over what a main process left is worth telling of."""
 
 
 def read_launch(folder: Path) -> Launch | None:
@@ -81,19 +50,6 @@ def read_launch(folder: Path) -> Launch | None:
         )
     except (OSError, ValueError, LookupError, TypeError, RecursionError, AttributeError):
         return None
-
-
-def spec_age_s(folder: Path) -> float | None:
-    """Seconds since the spec was written, at least 0; `None` where there is none."""
-    try:
-        return max(0.0, time.time() - (folder / _FILE).stat().st_mtime)
-    except OSError:
-        return None
-
-
-SPAWN_TIMEOUT_S = 20.0
-"""From the tmux window to a running process; includes the start of the shim's interpreter."""
-SPAWN_POLL_S = 0.02
 
 
 class Attempt:
@@ -121,15 +77,24 @@ class Attempt:
             RltuiError: if that cannot be written.
         """
         self.launch = launch
-        write_spec(
-            self.folder,
-            launch,
-            spec=self.spec,
-            tag=self._tag,
-            attempt=self.number,
-            log=self.log,
-            shell=read_shell(self._control),
-        )
+        values = {
+            "experiment": self._tag,
+            "component": self.spec.id,
+            "attempt": self.number,
+            "argv": launch.argv,
+            "cwd": launch.cwd,
+            "env": dict(launch.env),
+            "shell": read_shell(self._control),
+            "log": str(self.log),
+            "stop": self.spec.stop.model_dump(include={"signal", "grace_s", "leftovers"}),
+            "created_at": time.time(),
+            "ready": launch.ready.model_dump(exclude_none=True) if launch.ready else None,
+            "port": launch.port,
+            "metrics": launch.metrics,
+            "gpus": {"text": launch.gpus},
+            "gpu_memory": launch.gpu_memory,
+        }
+        write_atomically(self.folder / _FILE, json.dumps(values, indent=1).encode())
 
     def refresh(self) -> None:
         """Read again what the shim wrote. An unreadable record leaves the one known."""
@@ -141,8 +106,12 @@ class Attempt:
 
     @property
     def launch_age_s(self) -> float | None:
-        """Seconds since it was said what to run; `None` where that never happened."""
-        return spec_age_s(self.folder) if self.launch is not None else None
+        """Seconds since it was said what to run, at least 0; `None` where that never happened."""
+        try:
+            written_at = (self.folder / _FILE).stat().st_mtime
+        except OSError:
+            return None
+        return max(0.0, time.time() - written_at) if self.launch is not None else None
 
     @property
     def was_ready(self) -> bool:
@@ -216,7 +185,7 @@ class Attempt:
                     f"the shim of {self.spec.id} did not start within {timeout_s:.0f} s",
                     hint=f"look at it: rltui attach {self.spec.id}",
                 )
-            await asyncio.sleep(SPAWN_POLL_S)
+            await asyncio.sleep(_SPAWN_POLL_S)
         self.record = record
 
     async def signal(self, number: signal.Signals) -> None:
@@ -255,13 +224,6 @@ class Attempt:
         found = processes.leftovers(self._tag, records)
         own = {leftover.id for leftover in found if leftover.component == self.spec.id}
         return own.union(*(processes.descendants(process.pid) for process in own))
-
-
-RECORD_PATIENCE_S = 1.0
-"""From the end of a main process to its shim's record of it."""
-RECORD_POLL_S = 0.02
-CLEARING_UP_S = 0.5
-"""A shim that takes longer than this over what a main process left is worth telling of."""
 
 
 class Ending:
@@ -311,7 +273,7 @@ class Ending:
             return
         gone = asyncio.create_task(processes.wait_for_exit(shim), name="shim")
         try:
-            await asyncio.wait([gone], timeout=CLEARING_UP_S)
+            await asyncio.wait([gone], timeout=_CLEARING_UP_S)
             if not gone.done():
                 self._main_ended(self._exit_info())
             await gone
@@ -324,9 +286,9 @@ class Ending:
         """What the shim wrote when it had reaped the main process; a stopped one is woken for that."""
         processes.send_signal(shim, signal.SIGCONT)
         with contextlib.suppress(TimeoutError):  # a full disk: how it ended stays unknown
-            async with asyncio.timeout(RECORD_PATIENCE_S):
+            async with asyncio.timeout(_RECORD_PATIENCE_S):
                 while record.ended_at is None and processes.is_alive(shim):
-                    await asyncio.sleep(RECORD_POLL_S)
+                    await asyncio.sleep(_RECORD_POLL_S)
                     record = processes.read_attempt(self._folder) or record
         return record
 

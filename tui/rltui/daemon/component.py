@@ -42,11 +42,11 @@ from rltui.services.runs.attempt_end import ended_life, prune_attempts
 
 logger = logging.getLogger(__name__)
 
-PROBE_INTERVALS_S = (0.1, 1.0)
+_PROBE_INTERVALS_S = (0.1, 1.0)
 """First and longest pause between two readiness probes; each is 1.3 times the one before."""
-PRECONDITION_INTERVALS_S = (0.2, 2.0)
+_PRECONDITION_INTERVALS_S = (0.2, 2.0)
 """First and longest pause between two looks at what a start waits for."""
-STOP_MARGIN_S = 15.0
+_STOP_MARGIN_S = 15.0
 """Beyond its grace, a shim gets this long to end a tree before the supervisor does it itself."""
 
 
@@ -99,7 +99,7 @@ class ComponentRunner:
     """How far its start is, by its own words."""
     log_end: int | None = None
     """Bytes of its log when it was stopped for not being ready in time; `None` where it was not."""
-    stop_margin_s: float = STOP_MARGIN_S
+    stop_margin_s: float = _STOP_MARGIN_S
     _task: asyncio.Task[None] | None = None
     _launching: bool = False
     """A shim is on its way: too late to give the start up quietly."""
@@ -265,7 +265,7 @@ class ComponentRunner:
 
     async def _wait_for_room(self, epoch: int, launch: Launch) -> None:
         deadline = time.monotonic() + self.spec.wait_s
-        pause, longest = PRECONDITION_INTERVALS_S
+        pause, longest = _PRECONDITION_INTERVALS_S
         while (unmet := await self.around.unmet(self.spec.id, launch)) is not None:
             self._advance(Held(epoch=epoch, reason=f"waits for {unmet}"))
             if time.monotonic() > deadline:
@@ -353,7 +353,7 @@ class ComponentRunner:
 
     async def _probe(self, epoch: int, attempt: Attempt, ready: Ready) -> None:
         probe = Probe(ready, attempt.log)
-        pause, longest = PROBE_INTERVALS_S
+        pause, longest = _PROBE_INTERVALS_S
         try:
             async with asyncio.timeout(ready.timeout_s):
                 while not await probe.succeeded():

@@ -21,13 +21,20 @@ from rltui.errors import ConfigError
 from rltui.services.runs.journal import Journal
 from rltui.settings import AlertSettings
 
+logger = logging.getLogger(__name__)
+
 Message = tuple[EventKind, bytes]
 """Kind and the encoded value."""
 
-STATES: frozenset[EventKind] = frozenset({"status", "gpus", "knobs"})
+_STATES: frozenset[EventKind] = frozenset({"status", "gpus", "knobs"})
 """Kinds of which only the newest value matters."""
 BACKLOG = 1000
 """Most journal entries and alerts kept for a subscriber that does not read; the oldest are dropped."""
+CAUSE_S = 6.0
+"""So long the failure of a component waits for that of what it needs, which is then told first: a server
+clears up for seconds while its clients fail at once."""
+OUTBOX = 100
+"""Alerts kept for the sinks while they are busy; the oldest are dropped."""
 
 
 class Subscription:
@@ -42,7 +49,7 @@ class Subscription:
     def put(self, message: Message) -> None:
         """Add a message; a state replaces an older one not yet taken."""
         kind, value = message
-        if kind in STATES:
+        if kind in _STATES:
             self._latest[kind] = value
         else:
             self._queue.append(message)
@@ -99,7 +106,7 @@ class Broadcast:
             subscription.put(message)
 
 
-JOURNAL_KINDS = {
+_JOURNAL_KINDS = {
     ComponentState.STARTING: "start",
     ComponentState.READY: "ready",
     ComponentState.STOPPING: "stop",
@@ -217,15 +224,6 @@ def done_alert(progress: Progress, still_running: Sequence[str] = ()) -> Alert:
     return Alert(kind="finished", severity="information", title="the run is done", text=text)
 
 
-logger = logging.getLogger(__name__)
-
-CAUSE_S = 6.0
-"""So long the failure of a component waits for that of what it needs, which is then told first: a server
-clears up for seconds while its clients fail at once."""
-OUTBOX = 100
-"""Alerts kept for the sinks while they are busy; the oldest are dropped."""
-
-
 class EventBus:
     """Everything that leaves the supervisor without being asked for goes through here."""
 
@@ -299,9 +297,9 @@ class EventBus:
         if life.state is before.state:
             return
         facts = self._news.facts(runner, before, now)
-        if life.state in JOURNAL_KINDS:
+        if life.state in _JOURNAL_KINDS:
             text = f"{name} {life.state}" + (f": {life.reason}" if life.reason else "")
-            kind = JOURNAL_KINDS[life.state]
+            kind = _JOURNAL_KINDS[life.state]
             self.journal.add(kind, text, component=name, attempt=runner.attempt, **facts)
         alert = self._news.alert(runner, now)
         if alert is None:

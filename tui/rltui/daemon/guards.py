@@ -8,17 +8,16 @@ from pathlib import Path
 
 from rltui.core.api import Alert
 from rltui.daemon.api_server import ApiServer
-from rltui.daemon.attempt import read_launch, write_spec
+from rltui.daemon.attempt import read_launch
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.experiment_files import ControlFolder, make_folder
 from rltui.services.own_files import FileLock
-from rltui.services.shell import read_shell
 
 logger = logging.getLogger(__name__)
 
-INTERVAL_S = 2.0
+_INTERVAL_S = 2.0
 """Between two looks at the folder, or the socket."""
 
 
@@ -30,7 +29,7 @@ async def guard_folder(supervisor: Supervisor, lock: FileLock) -> None:
     """
     told, problem = False, ""
     while True:
-        await asyncio.sleep(INTERVAL_S)
+        await asyncio.sleep(_INTERVAL_S)
         if lock.is_held() and _is_there(supervisor.setup.control.record_file):
             told, problem = False, _mended(supervisor, problem)
             continue
@@ -68,7 +67,7 @@ def _mended(supervisor: Supervisor, problem: str) -> str:
             control.write_record(supervisor.setup.record)
             supervisor.events.journal.add("notice", f"{control.record_file} was damaged; it is whole again")
         for runner in supervisor.processes.runners.values():
-            _restore_attempt(supervisor, runner)
+            _restore_attempt(runner)
     except RltuiError as error:
         reason = error.title
         if reason != problem:
@@ -96,17 +95,14 @@ def _restore(supervisor: Supervisor, lock: FileLock) -> None:
     _mended(supervisor, "")
 
 
-def _restore_attempt(supervisor: Supervisor, runner: ComponentRunner) -> None:
+def _restore_attempt(runner: ComponentRunner) -> None:
     """What the next supervisor needs to take a living component over."""
-    folder, launch = runner.attempt_dir, runner.launch
-    if not runner.life.alive or folder is None or launch is None or runner.attempt is None:
+    attempt = runner.newest
+    if not runner.life.alive or attempt is None or attempt.launch is None:
         return
-    make_folder(folder)
-    if read_launch(folder) is None:
-        log = supervisor.setup.control.log_file(runner.spec.id, runner.attempt)
-        tag = supervisor.setup.record.tag
-        shell = read_shell(supervisor.setup.control)
-        write_spec(folder, launch, spec=runner.spec, tag=tag, attempt=runner.attempt, log=log, shell=shell)
+    make_folder(attempt.folder)
+    if read_launch(attempt.folder) is None:
+        attempt.write_spec(attempt.launch)
 
 
 def _alert(supervisor: Supervisor, consequence: str) -> Alert:
@@ -126,7 +122,7 @@ async def guard_socket(server: ApiServer) -> None:
     """
     problem: str | None = None
     while True:
-        await asyncio.sleep(INTERVAL_S)
+        await asyncio.sleep(_INTERVAL_S)
         if server.is_reachable():
             continue
         try:

@@ -28,7 +28,7 @@ from rltui.services.observed import refuse_observed
 from rltui.services.processes import port_holders
 from rltui.services.resume_point import ResumePoint, ResumePoints
 
-NEWEST_ENTRIES = 500
+_NEWEST_ENTRIES = 500
 """Timed journal entries that are kept, of all components together."""
 
 
@@ -62,7 +62,7 @@ class Planner:
         self._processes = processes
         self._readings = readings
         self._points = ResumePoints(setup.framework, setup.control, observation.folder, setup.run_jobs)
-        self._times = StartTimes(setup.control.journal_file)
+        self._times = _StartTimes(setup.control.journal_file)
 
     async def plan(self, request: Request) -> Plan:
         """What `request` would do; what the framework's own models say too, where it is thorough.
@@ -286,12 +286,12 @@ def refuse_blocked(plan: Plan) -> None:
     raise ConfigError(title, details=lines if len(lines) > 1 else (), hint="nothing was written or started")
 
 
-class StartTimes:
+class _StartTimes:
     """How long starts and stops took before: reads what was appended to the journal since the last look."""
 
     def __init__(self, journal: Path) -> None:
         self._feed = JsonLines(journal)
-        self._timed: deque[JournalEntry] = deque(maxlen=NEWEST_ENTRIES)
+        self._timed: deque[JournalEntry] = deque(maxlen=_NEWEST_ENTRIES)
 
     def now(self) -> dict[str, Times]:
         """Medians by component."""

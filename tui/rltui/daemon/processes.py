@@ -32,9 +32,9 @@ from rltui.services.recipe import Launch
 from rltui.services.tmux_host import TmuxHost, session_name
 
 _SHIM = Path(shim_program.__file__).with_name("__main__.py")
-ROUNDS = 3
+_ROUNDS = 3
 """Of ending what is found: a program that forks has new processes by then."""
-POLL_S = 1.0
+_POLL_S = 1.0
 """Between two looks at orphans that are known."""
 
 
@@ -294,7 +294,7 @@ class OrphanWatch:
         """Search when asked to, and while orphans are known."""
         while True:
             with contextlib.suppress(TimeoutError):  # time for another look
-                async with asyncio.timeout(POLL_S if self.orphans else None):
+                async with asyncio.timeout(_POLL_S if self.orphans else None):
                     await self._wanted.wait()
             self._wanted.clear()
             await self.search()
@@ -304,7 +304,7 @@ class OrphanWatch:
         asked = self._asked
         async with self._searching:
             found = await self._find()
-            for _ in range(ROUNDS):
+            for _ in range(_ROUNDS):
                 ended_by_policy = [orphan for orphan in found if self._is_unwanted(orphan)]
                 if not ended_by_policy:
                     break

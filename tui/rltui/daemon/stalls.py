@@ -27,16 +27,16 @@ from rltui.services.vllm_metrics import read_activity
 
 logger = logging.getLogger(__name__)
 
-LOOK_INTERVAL_S = 2.0
-ACTIVITY_INTERVAL_UNWATCHED_S = 10.0
+_LOOK_INTERVAL_S = 2.0
+_ACTIVITY_INTERVAL_UNWATCHED_S = 10.0
 """Between two questions to a server while nobody looks; else it is asked at every look."""
-CHILDREN_INTERVAL_S = 10.0
+_CHILDREN_INTERVAL_S = 10.0
 """Between two looks at the processes of an inference server: its engine is one of them."""
-RETELL_S = 10.0
+_RETELL_S = 10.0
 """The durations in the evidence are brought up to date this often."""
-LOST_ANSWERS = 3
+_LOST_ANSWERS = 3
 """So many questions without an answer and what the server said before is no longer shown."""
-JOURNAL_LINES = 40
+_JOURNAL_LINES = 40
 """Of the stacks, in the journal; the file has all."""
 
 
@@ -45,7 +45,7 @@ async def watch_stalls(supervisor: Supervisor) -> None:
     watch = StallWatch(supervisor.processes, supervisor.observation, supervisor.events)
     while True:
         watch.look(time.monotonic())
-        await asyncio.sleep(LOOK_INTERVAL_S)
+        await asyncio.sleep(_LOOK_INTERVAL_S)
 
 
 class StallWatch:
@@ -107,7 +107,7 @@ class _Watched:
         self._asked_at: float | None = None
         self._is_asking = False
         self._unanswered = 0
-        self._children_at = -CHILDREN_INTERVAL_S
+        self._children_at = -_CHILDREN_INTERVAL_S
         self._stopped_child: ProcessId | None = None
         self.activity: InferenceActivity | None = None
         """As last told."""
@@ -122,8 +122,8 @@ class _Watched:
         self._ask(at)
         signs = _signs(self._runner, self._observation)
         if self._url is not None and not signs.is_stopped:
-            if at - self._children_at >= CHILDREN_INTERVAL_S or self._stopped_child is not None:
-                self._children_at, self._stopped_child = at, stopped_child(signs.pid)
+            if at - self._children_at >= _CHILDREN_INTERVAL_S or self._stopped_child is not None:
+                self._children_at, self._stopped_child = at, _stopped_child(signs.pid)
             if self._stopped_child is not None:
                 signs = replace(signs, pid=self._stopped_child.pid, is_stopped=True)
         before, self._evidence = self._evidence, self._pulse.look(signs, at)
@@ -132,12 +132,12 @@ class _Watched:
             self._told_at = at
             if self._evidence is not None and self._runner.spec.stall.dump:
                 self._dump()
-        elif self._evidence is not None and at - self._told_at >= RETELL_S:
+        elif self._evidence is not None and at - self._told_at >= _RETELL_S:
             self._processes.set_stall(self._name, self._evidence)
             self._told_at = at
 
     def _ask(self, at: float) -> None:
-        pause = 0.0 if len(self._events.broadcast) else ACTIVITY_INTERVAL_UNWATCHED_S
+        pause = 0.0 if len(self._events.broadcast) else _ACTIVITY_INTERVAL_UNWATCHED_S
         due = self._asked_at is None or at - self._asked_at >= pause
         if self._url is not None and due and not self._is_asking:
             self._asked_at, self._is_asking = at, True
@@ -152,7 +152,7 @@ class _Watched:
             return
         self._pulse.answered(answer, self._clock.read(time.monotonic()))
         self._unanswered = 0 if answer is not None else self._unanswered + 1
-        shown = answer if answer is not None or self._unanswered >= LOST_ANSWERS else self.activity
+        shown = answer if answer is not None or self._unanswered >= _LOST_ANSWERS else self.activity
         if shown != self.activity:
             self.activity = shown
             self._observation.set_activity(self._name, shown)
@@ -192,7 +192,7 @@ def _signs(runner: ComponentRunner, observation: Observation) -> Signs:
     )
 
 
-def stopped_child(pid: int | None) -> ProcessId | None:
+def _stopped_child(pid: int | None) -> ProcessId | None:
     """A process below `pid` that a signal has stopped: an engine so frozen, behind a server that answers."""
     for process in () if pid is None else descendants(pid):
         stat = read_stat(process.pid)
@@ -223,7 +223,7 @@ async def _write_stacks(
     except OSError as error:
         logger.error("cannot write %s: %s", file, error.strerror)
         text = f"what {component} was doing ({file} cannot be written: {error.strerror})"
-    lines = stacks.splitlines()[:JOURNAL_LINES]
+    lines = stacks.splitlines()[:_JOURNAL_LINES]
     events.journal.add(
         "stall", text, component=component, attempt=attempt, dump=str(file), stacks="\n".join(lines)
     )

@@ -10,9 +10,9 @@ logger = logging.getLogger(__name__)
 
 PAUSE_S = 2.0
 """Before work that failed is begun anew."""
-LONGEST_ERROR = 300
+_LONGEST_ERROR = 300
 """Characters of an error that are told."""
-MOST_TOLD = 50
+_MOST_TOLD = 50
 """Errors that are remembered, so as not to be told again."""
 
 
@@ -34,10 +34,10 @@ async def go_on(work: Callable[[], Awaitable[None]], name: str, tell: Callable[[
         try:
             await work()
         except Exception as error:
-            if (kind := f"{type(error).__name__}: {error}"[:LONGEST_ERROR]) not in told:
+            if (kind := f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]) not in told:
                 logger.exception("%s failed; it is begun anew", name)
                 tell(f"{name} failed and is begun anew: {kind}")
-            told = {*list(told)[-MOST_TOLD:], kind}
+            told = {*list(told)[-_MOST_TOLD:], kind}
         await asyncio.sleep(PAUSE_S)
 
 

@@ -26,10 +26,10 @@ from rltui.frameworks.base import ServiceCall
 from rltui.services.http import post_json
 from rltui.services.runs.intent import AppliedEdit, Pending
 
-START_WINDOW_S = 60.0
+_START_WINDOW_S = 60.0
 """A component that dies this soon after it was ready has not survived its start."""
 _DIED = (ComponentState.FAILED, ComponentState.BACKOFF)
-SETTLED = frozenset(
+_SETTLED = frozenset(
     {
         ComponentState.READY,
         ComponentState.EXITED,
@@ -76,7 +76,7 @@ class Transactions:
     @property
     def under_way(self) -> str | None:
         """What is being carried out, in words."""
-        return describe(self.pending.plan) if self.pending is not None else None
+        return _describe(self.pending.plan) if self.pending is not None else None
 
     @asynccontextmanager
     async def deciding(self, *, starts: bool) -> AsyncIterator[None]:
@@ -108,7 +108,7 @@ class Transactions:
     def begin(self, plan: Plan, request: Request, *, automatic: bool = False) -> None:
         """Carry `plan` out; returns at once. `automatic`: by a restart policy, so that failures count on."""
         kept = plan.model_dump(include={"action", "stop", "start", "keep"})
-        self._events.journal.add("plan", describe(plan), **kept)
+        self._events.journal.add("plan", _describe(plan), **kept)
         written = request.model_copy(update={"edits": {}, "texts": {}})  # kept on disk, without their secrets
         self.resume(Pending(request=written, plan=plan, automatic=automatic))
 
@@ -214,12 +214,12 @@ class Transactions:
     async def _tell_outcome(self, plan: Plan, begun: float, number: int) -> None:
         """Journal how it came out, unless another transaction took over."""
         epochs = {name: self._runners[name].life.epoch for name in plan.start}
-        while not all(self._runners[name].life.state in SETTLED for name in plan.start):
+        while not all(self._runners[name].life.state in _SETTLED for name in plan.start):
             await self._processes.changes.wait()
         took_s = time.monotonic() - begun
         lives = {name: self._runners[name].life for name in plan.start}
         if number != self._number or any(life.epoch != epochs[name] for name, life in lives.items()):
-            self._events.journal.add("plan", f"overtaken: {describe(plan)}")
+            self._events.journal.add("plan", f"overtaken: {_describe(plan)}")
             return
         bad = [
             f"{name} {life.state}" + (f": {life.reason}" if life.reason else "")
@@ -231,10 +231,10 @@ class Transactions:
                 "plan", f"failed after {duration(took_s)}: {'; '.join(bad)}", failed=True
             )
         else:
-            self._events.journal.add("plan", f"done in {duration(took_s)}: {describe(plan)}", plan_s=took_s)
+            self._events.journal.add("plan", f"done in {duration(took_s)}: {_describe(plan)}", plan_s=took_s)
 
 
-def describe(plan: Plan) -> str:
+def _describe(plan: Plan) -> str:
     """`stop trainer, orchestrator; start orchestrator, trainer`."""
     steps = (
         ("stop", plan.stop),
@@ -336,7 +336,7 @@ class RollbackWatch:
                 }
             )
             return
-        is_starting = now - applied.ready_at.get(name, now) <= START_WINDOW_S
+        is_starting = now - applied.ready_at.get(name, now) <= _START_WINDOW_S
         if applied.offer is None and is_starting and life.state in _DIED and before.state not in _DIED:
             self._make_offer(applied, component, now)
 

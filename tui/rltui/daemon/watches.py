@@ -23,9 +23,17 @@ from rltui.daemon.supervisor import Supervisor
 from rltui.services.disk import DiskMeter
 from rltui.services.runs.attempt_end import last_lines
 
-METRICS_INTERVAL_S = 0.5
-CONFIG_INTERVAL_S = 1.0
-LOGS_INTERVAL_S = 1.0
+logger = logging.getLogger(__name__)
+
+_METRICS_INTERVAL_S = 0.5
+_CONFIG_INTERVAL_S = 1.0
+_LOGS_INTERVAL_S = 1.0
+_DISK_INTERVAL_S = 5.0
+"""How often a new checkpoint is looked for."""
+LOOKS_PER_READING = 6
+"""Without a new checkpoint, the disk is measured every so many looks."""
+_START_INTERVAL_S = 3.0
+"""Between two looks at a component that is starting."""
 
 
 async def follow_metrics(supervisor: Supervisor) -> None:
@@ -44,7 +52,7 @@ async def follow_metrics(supervisor: Supervisor) -> None:
                 if concern.word not in told:
                     supervisor.events.alert(concern_alert(concern))
             told = frozenset(concern.word for concern in concerns)
-        await asyncio.sleep(METRICS_INTERVAL_S)
+        await asyncio.sleep(_METRICS_INTERVAL_S)
 
 
 async def follow_logs(supervisor: Supervisor) -> None:
@@ -52,7 +60,7 @@ async def follow_logs(supervisor: Supervisor) -> None:
     while True:
         if supervisor.observation.logs.look():
             supervisor.events.changed("status")
-        await asyncio.sleep(LOGS_INTERVAL_S)
+        await asyncio.sleep(_LOGS_INTERVAL_S)
 
 
 def _tell(supervisor: Supervisor, found: Iterable[NonFinite]) -> None:
@@ -64,7 +72,7 @@ async def follow_config(supervisor: Supervisor) -> None:
     """Publish the knobs when a config file was changed by somebody else."""
     seen = _stamps(supervisor)
     while True:
-        await asyncio.sleep(CONFIG_INTERVAL_S)
+        await asyncio.sleep(_CONFIG_INTERVAL_S)
         stamps = _stamps(supervisor)
         if stamps != seen:
             seen = stamps
@@ -101,14 +109,6 @@ async def watch_orphans(supervisor: Supervisor) -> None:
     await supervisor.processes.orphans.watch()
 
 
-logger = logging.getLogger(__name__)
-
-DISK_INTERVAL_S = 5.0
-"""How often a new checkpoint is looked for."""
-LOOKS_PER_READING = 6
-"""Without a new checkpoint, the disk is measured every so many looks."""
-
-
 async def watch_disk(supervisor: Supervisor) -> None:
     """While something runs, alert when the forecast becomes worse. It is told again after it was well."""
     meter = DiskMeter(supervisor.observation.folder)
@@ -118,7 +118,7 @@ async def watch_disk(supervisor: Supervisor) -> None:
             alert = await watch.look(supervisor.observation.progress.max_steps)
             if alert is not None:
                 supervisor.events.alert(alert)
-        await asyncio.sleep(DISK_INTERVAL_S)
+        await asyncio.sleep(_DISK_INTERVAL_S)
 
 
 class DiskWatch:
@@ -161,10 +161,6 @@ class DiskWatch:
         return Alert(kind="disk", severity=now.severity, title=now.title, text=now.text)
 
 
-START_INTERVAL_S = 3.0
-"""Between two looks at a component that is starting."""
-
-
 async def watch_starts(supervisor: Supervisor) -> None:
     """Look at every component that is starting, for ever."""
     watched: dict[str, _Start] = {}
@@ -182,7 +178,7 @@ async def watch_starts(supervisor: Supervisor) -> None:
                 supervisor.processes.set_stall(name, evidence)
                 if runner.phase != phase:
                     supervisor.events.changed("status")
-        await asyncio.sleep(START_INTERVAL_S)
+        await asyncio.sleep(_START_INTERVAL_S)
 
 
 class _Start:

@@ -69,7 +69,7 @@ class Generic(Framework):
 
     def _knobs_of(self, role: str, files: ConfigFiles) -> Iterator[Knob]:
         for key, value in leaves(files[role].data):
-            kind = kind_of(value)
+            kind = _kind_of(value)
             if kind and not isinstance(value, list | datetime.date | datetime.time):
                 knob = _knob(key, kind, role, role if len(files) > 1 else "", (ANY_COMPONENT,))
                 yield replace(knob, readers=self._readers(knob)) if self._components else knob
@@ -192,7 +192,7 @@ def _others(files: ConfigFiles, knobs: Sequence[Knob]) -> Iterator[Knob]:
         known = {knob.key for knob in knobs if knob.file == role}
         readers: dict[str, tuple[str, ...]] = {}
         for key, value in deep_leaves(file.data).items():
-            kind = kind_of(value)
+            kind = _kind_of(value)
             if kind is None or not known.isdisjoint(above(key)):
                 continue
             table = key.rpartition(".")[0]
@@ -207,7 +207,7 @@ def added_knob(name: str, value: TomlValue, files: ConfigFiles, knobs: Sequence[
     Raises:
         ConfigError: if the file or the kind is not clear.
     """
-    kind = kind_of(value)
+    kind = _kind_of(value)
     if kind is None:
         raise ConfigError(f"{name} cannot be set to a table", hint="edit it in the file itself")
     by_namespace = {_namespace(role, files, knobs): role for role in files}
@@ -249,7 +249,7 @@ def above(key: str) -> tuple[str, ...]:
     return (*(key[:at] for at, character in enumerate(key) if character == "."), key)
 
 
-def kind_of(value: TomlValue) -> KnobKind | None:
+def _kind_of(value: TomlValue) -> KnobKind | None:
     """As what a value is edited; `None` for a table."""
     match value:
         case bool():

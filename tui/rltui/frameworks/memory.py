@@ -1,27 +1,39 @@
-"""What the groups of the memory texts say in bytes: the other half of `memory_failures`."""
+"""How programs say that memory, of a GPU or of the host, did not suffice, and what that is in bytes.
+
+vLLM 0.10 to 0.32, torch 1.13 to 2.13.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Literal
 
 from rltui.core.failure_cause import FailurePattern, Groups, Weight
 from rltui.core.gpu.budget import passing_utilization
 from rltui.core.gpu.out_of_memory import size_bytes, size_text
 from rltui.core.gpu.report import OutOfMemory
 
-COUNT = r"(?<!\d)\d{1,15}"
-NUMBER = rf"{COUNT}(?:\.\d{{1,15}})?"
+_COUNT = r"(?<!\d)\d{1,15}"
+_NUMBER = rf"{_COUNT}(?:\.\d{{1,15}})?"
 """No longer than figures of memory are: what is cannot be reckoned with."""
-SIZE = rf"{NUMBER} (?:bytes|[KMGT]iB)"
+_SIZE = rf"{_NUMBER} (?:bytes|[KMGT]iB)"
 """As torch writes one."""
-OF_A_PROCESS = rf"(?:Process {COUNT}|Including non-PyTorch memory, this process) has {SIZE} memory in use\."
+_OF_A_PROCESS = (
+    rf"(?:Process {_COUNT}|Including non-PyTorch memory, this process) has {_SIZE} memory in use\."
+)
 
-_HOLDER = re.compile(rf"(?P<pid>{COUNT}|this process) has (?P<held>{SIZE})")
+_HOLDER = re.compile(rf"(?P<pid>{_COUNT}|this process) has (?P<held>{_SIZE})")
 _CONTEXT_BYTES = 2 << 30
 """A process holds at most about this much besides what torch has allocated: CUDA context, libraries, NCCL."""
 
 
-def start_check(groups: Groups) -> OutOfMemory:
+def _only(kind: Literal["no_kv_cache", "load", "graph_capture"]) -> Callable[[Groups], OutOfMemory]:
+    """Without figures: torch's own text, which has them, stands near, or there are none."""
+    return lambda _: OutOfMemory(kind=kind)
+
+
+def _start_check(groups: Groups) -> OutOfMemory:
     """Less free than vLLM's budget. Its sizes have one unit for all; `dev` may be missing (before 0.14.1)."""
     return OutOfMemory(
         kind="start_check",
@@ -33,13 +45,7 @@ def start_check(groups: Groups) -> OutOfMemory:
     )
 
 
-def no_kv_cache(groups: Groups) -> OutOfMemory:
-    """Weights and activations take the whole budget."""
-    del groups
-    return OutOfMemory(kind="no_kv_cache")
-
-
-def small_kv_cache(groups: Groups) -> OutOfMemory:
+def _small_kv_cache(groups: Groups) -> OutOfMemory:
     """Too little for one request."""
     return OutOfMemory(
         kind="kv_cache_small",
@@ -49,35 +55,23 @@ def small_kv_cache(groups: Groups) -> OutOfMemory:
     )
 
 
-def few_kv_tokens(groups: Groups) -> OutOfMemory:
-    """As `small_kv_cache`, counted in tokens."""
+def _few_kv_tokens(groups: Groups) -> OutOfMemory:
+    """As `_small_kv_cache`, counted in tokens."""
     return OutOfMemory(kind="kv_cache_small", possible_model_len=_count(groups["have"]))
 
 
-def load(groups: Groups) -> OutOfMemory:
-    """Torch's own text, with the figures, stands beside."""
-    del groups
-    return OutOfMemory(kind="load")
-
-
-def graph_capture(groups: Groups) -> OutOfMemory:
-    """Torch's own text, with the figures, stands at the end of the traceback."""
-    del groups
-    return OutOfMemory(kind="graph_capture")
-
-
-def warm_up(groups: Groups) -> OutOfMemory:
+def _warm_up(groups: Groups) -> OutOfMemory:
     """Torch's own text, with the figures, stands before."""
     return OutOfMemory(kind="warm_up", requests=_count(groups["n"]))
 
 
-def unspecified(groups: Groups) -> OutOfMemory:
+def _unspecified(groups: Groups) -> OutOfMemory:
     """No figures, but for what was asked for."""
     tried = size_bytes(groups.get("req", "?"))
     return OutOfMemory(kind="other" if tried is None else "allocation", tried_bytes=tried)
 
 
-def allocation(groups: Groups) -> OutOfMemory:
+def _allocation(groups: Groups) -> OutOfMemory:
     """Torch from 2.1 on."""
     total = size_bytes(groups["total"])
     allocated, cached = size_bytes(groups["allocated"]), size_bytes(groups["cached"])
@@ -94,7 +88,7 @@ def allocation(groups: Groups) -> OutOfMemory:
     )
 
 
-def allocation_before_2_1(groups: Groups) -> OutOfMemory:
+def _allocation_before_2_1(groups: Groups) -> OutOfMemory:
     """Torch up to 2.0 tells nothing of others, and of itself only what it reserved."""
     reserved = size_bytes(groups["reserved"])
     return OutOfMemory(
@@ -112,8 +106,8 @@ def _processes(
 ) -> tuple[int | None, tuple[tuple[int, int], ...]]:
     """What the process held, and (pid, bytes) of the others.
 
-    In a container torch does not know its own pid on the host, and names itself like a stranger: then it is
-    the one that holds little more than torch has allocated (`own_bytes`).
+    In a container torch does not know its own pid on the host, and names itself like another process: then it
+    is the one that holds little more than torch has allocated (`own_bytes`).
     """
     in_use: int | None = None
     holders = []
@@ -178,7 +172,7 @@ def _cache_too_small(groups: Groups) -> str:
 
 def _torch_oom(groups: Groups) -> str:
     """The pids that torch names are those of the host, also inside a container."""
-    holders = allocation(groups).holders
+    holders = _allocation(groups).holders
     pid, held = max(holders, key=lambda holder: holder[1], default=(None, 0))
     holder = "" if pid is None else f"; pid {pid} of the host holds {size_text(held)}"
     return (
@@ -191,22 +185,22 @@ MEMORY: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_FREE",
         # What is told has no number of the device: it counts inside CUDA_VISIBLE_DEVICES.
-        rf"Free memory on device(?: (?P<dev>[\w:]+))? \((?P<free>{NUMBER})/(?P<total>{NUMBER}) GiB\)"
+        rf"Free memory on device(?: (?P<dev>[\w:]+))? \((?P<free>{_NUMBER})/(?P<total>{_NUMBER}) GiB\)"
         r" on startup is less than (?:desired GPU memory utilization|the engine's budget)"
-        rf".*?\((?P<util>{NUMBER}), (?P<want>{NUMBER}) GiB\)",
+        rf".*?\((?P<util>{_NUMBER}), (?P<want>{_NUMBER}) GiB\)",
         _too_little_free,
         hopeless=True,
-        memory=start_check,
+        memory=_start_check,
     ),
     FailurePattern(
         "F_FREE_CPU",
-        rf"Available memory on node (?P<node>{COUNT}) \((?P<free>{NUMBER})/(?P<total>{NUMBER}) GiB\) on"
+        rf"Available memory on node (?P<node>{_COUNT}) \((?P<free>{_NUMBER})/(?P<total>{_NUMBER}) GiB\) on"
         r" (?:startup|kv cache allocation) is less than"
-        rf"(?: desired CPU memory utilization \((?P<util>{NUMBER}), (?P<want>{NUMBER}) GiB\))?",
+        rf"(?: desired CPU memory utilization \((?P<util>{_NUMBER}), (?P<want>{_NUMBER}) GiB\))?",
         "out of memory: {free} of {total} GiB are free on node {node}, less than the server asks for;"
         " lower gpu_memory_utilization",
         hopeless=True,
-        memory=start_check,
+        memory=_start_check,
     ),
     FailurePattern(
         "F_NOKV",
@@ -214,40 +208,41 @@ MEMORY: tuple[FailurePattern, ...] = (
         "out of GPU memory: nothing is left for the KV cache; raise gpu_memory_utilization,"
         " or lower max_model_len or max_num_batched_tokens",
         hopeless=True,
-        memory=no_kv_cache,
+        memory=_only("no_kv_cache"),
     ),
     FailurePattern(
         "F_KVSMALL",
-        rf"To serve at least one request with the models?'s max seq len \((?P<len>{COUNT})\),"
-        rf" \(?(?P<need>{NUMBER}) GiB KV cache is needed, which is larger than the available KV cache memory"
-        rf" \((?P<have>{NUMBER}) GiB\)"
-        rf"(?:.*?[Ee]stimated maximum model length is (?P<est>{COUNT}))?",
+        rf"To serve at least one request with the models?'s max seq len \((?P<len>{_COUNT})\),"
+        rf" \(?(?P<need>{_NUMBER}) GiB KV cache is needed, which is larger than the available KV cache memory"
+        rf" \((?P<have>{_NUMBER}) GiB\)"
+        rf"(?:.*?[Ee]stimated maximum model length is (?P<est>{_COUNT}))?",
         _cache_too_small,
         hopeless=True,
-        memory=small_kv_cache,
+        memory=_small_kv_cache,
     ),
     FailurePattern(
         "F_KVTOKENS",
-        rf"max seq len \((?P<len>{COUNT})\) is larger than the maximum number of tokens that can be stored in"
-        rf" KV cache \((?P<have>{COUNT})\)",
+        rf"max seq len \((?P<len>{_COUNT})\) is larger than the maximum number of tokens that can be stored"
+        rf" in KV cache \((?P<have>{_COUNT})\)",
         "out of GPU memory: max_model_len {len} is more than the {have} tokens that fit into the KV cache;"
         " lower it, or raise gpu_memory_utilization",
         hopeless=True,
-        memory=few_kv_tokens,
+        memory=_few_kv_tokens,
     ),
     FailurePattern(
         "F_LOAD_OOM",
         r"Failed to load model - not enough GPU memory",
         "out of GPU memory while the model was loaded; end what else holds the GPU, or use more GPUs",
         hopeless=True,
-        memory=load,
+        memory=_only("load"),
     ),
     FailurePattern(
         "F_WARM_OOM",
-        rf"CUDA out of memory occurred when warming up (?:sampler|pooler) with (?P<n>{COUNT}) dummy requests",
+        rf"CUDA out of memory occurred when warming up (?:sampler|pooler) with (?P<n>{_COUNT}) dummy"
+        r" requests",
         "out of GPU memory in the warm-up with {n} requests; lower max_num_seqs or gpu_memory_utilization",
         hopeless=True,
-        memory=warm_up,
+        memory=_warm_up,
     ),
     FailurePattern(
         "F_GRAPH_OOM",
@@ -257,38 +252,38 @@ MEMORY: tuple[FailurePattern, ...] = (
         "out of GPU memory while CUDA graphs were captured; lower gpu_memory_utilization,"
         " or turn on enforce_eager",
         hopeless=True,
-        memory=graph_capture,
+        memory=_only("graph_capture"),
     ),
     FailurePattern(
         "F_OOM",
         # torch 2.1 writes "capacty".
-        rf"{_OOM}\. Tried to allocate (?P<req>{SIZE})\. GPU (?P<gpu>{COUNT}) has a total capaci?ty of"
-        rf" (?P<total>{SIZE}) of which (?P<free>{SIZE}) is free\.(?P<processes>(?: *{OF_A_PROCESS})*)"
-        rf"(?: *{SIZE} allowed;)?(?: *Of the allocated memory (?P<allocated>{SIZE}) is allocated by PyTorch"
-        rf"[^\n]*? and (?P<cached>{SIZE}) is reserved)?",
+        rf"{_OOM}\. Tried to allocate (?P<req>{_SIZE})\. GPU (?P<gpu>{_COUNT}) has a total capaci?ty of"
+        rf" (?P<total>{_SIZE}) of which (?P<free>{_SIZE}) is free\.(?P<processes>(?: *{_OF_A_PROCESS})*)"
+        rf"(?: *{_SIZE} allowed;)?(?: *Of the allocated memory (?P<allocated>{_SIZE}) is allocated by PyTorch"
+        rf"[^\n]*? and (?P<cached>{_SIZE}) is reserved)?",
         _torch_oom,
         hopeless=True,
         weight=Weight.BROAD,
-        memory=allocation,
+        memory=_allocation,
     ),
     FailurePattern(
         "F_OOM_BEFORE_TORCH_2_1",
-        rf"{_OOM}\. Tried to allocate (?P<req>{SIZE}) \(GPU (?P<gpu>{COUNT}); (?P<total>{SIZE}) total"
-        rf" capacity;(?: (?P<allocated>{SIZE}) already allocated;)?.*? (?P<free>{SIZE}) free;"
-        rf"(?: (?P<reserved>{SIZE}) reserved)?",
+        rf"{_OOM}\. Tried to allocate (?P<req>{_SIZE}) \(GPU (?P<gpu>{_COUNT}); (?P<total>{_SIZE}) total"
+        rf" capacity;(?: (?P<allocated>{_SIZE}) already allocated;)?.*? (?P<free>{_SIZE}) free;"
+        rf"(?: (?P<reserved>{_SIZE}) reserved)?",
         "out of GPU memory: {req} asked for, {free} of {total} free; " + _SMALLER,
         hopeless=True,
         weight=Weight.BROAD,
-        memory=allocation_before_2_1,
+        memory=_allocation_before_2_1,
     ),
     FailurePattern(
         "F_OOM_ANY",
         rf"(?:{_OOM}\b|RESOURCE_EXHAUSTED: Out of memory)"
-        rf"(?:(?:\. Tried| while trying) to allocate (?P<req>{SIZE}))?",
+        rf"(?:(?:\. Tried| while trying) to allocate (?P<req>{_SIZE}))?",
         "out of GPU memory; " + _SMALLER,
         hopeless=True,
         weight=Weight.BROAD,
-        memory=unspecified,
+        memory=_unspecified,
     ),
     FailurePattern(
         "F_OOM_ASYNC",
@@ -298,12 +293,12 @@ MEMORY: tuple[FailurePattern, ...] = (
         " or the trainer's batch",
         hopeless=True,
         weight=Weight.BROAD,
-        memory=unspecified,
+        memory=_unspecified,
     ),
     FailurePattern(
         "F_PROFILE",
-        rf"Error in memory profiling\. Initial free memory (?P<a>{NUMBER}) GiB, "
-        rf"current free memory (?P<b>{NUMBER})",
+        rf"Error in memory profiling\. Initial free memory (?P<a>{_NUMBER}) GiB, "
+        rf"current free memory (?P<b>{_NUMBER})",
         "another process gave GPU memory back while vLLM measured it ({a} GiB free, then {b} GiB);"
         " start it again",
     ),

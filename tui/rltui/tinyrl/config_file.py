@@ -1,4 +1,7 @@
-"""From files and overrides to a checked configuration, or to one message that says what to do."""
+"""From the command line to a checked configuration, or to one message that says what to do.
+
+The grammar is prime-rl's: `@ file.toml` as often as needed, then `--dotted.key value`.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,19 @@ import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from rltui.tinyrl.errors import TinyrlError
 
+ConfigType = TypeVar("ConfigType", bound=BaseModel)
+
+_COMMAND_LINE = "command line"
 _NULL_WORDS = frozenset({"none", "null"})
 
 
@@ -28,7 +36,7 @@ class Arguments:
     wants_help: bool = False
 
 
-def parse_value(text: str) -> object:
+def override_value(text: str) -> object:
     """A TOML value where `text` is one, `None` for None and null, else the text itself."""
     if text.lower() in _NULL_WORDS:
         return None
@@ -67,9 +75,9 @@ def _add_override(arguments: Arguments, option: str, rest: list[str]) -> None:
     key, equals, text = option.partition("=")
     key = key.replace("-", "_")
     if equals:
-        arguments.overrides[key] = parse_value(text)
+        arguments.overrides[key] = override_value(text)
     elif rest and rest[0] != "@" and not rest[0].startswith("--"):
-        arguments.overrides[key] = parse_value(rest.pop(0))
+        arguments.overrides[key] = override_value(rest.pop(0))
     else:
         parents, _, leaf = key.rpartition(".")
         negated = leaf.startswith("no_")
@@ -77,12 +85,7 @@ def _add_override(arguments: Arguments, option: str, rest: list[str]) -> None:
         arguments.overrides[f"{parents}.{leaf}" if parents else leaf] = not negated
 
 
-COMMAND_LINE = "command line"
-
-ConfigType = TypeVar("ConfigType", bound=BaseModel)
-
-
-def read_toml(path: Path) -> dict[str, Any]:
+def _read_toml(path: Path) -> dict[str, Any]:
     """The file's table, keys in snake case.
 
     Raises:
@@ -110,13 +113,13 @@ def _snake_keys(value: object) -> object:
     return value
 
 
-def merge(base: dict[str, Any], overlay: dict[str, Any]) -> dict[str, Any]:
+def _merge(base: dict[str, Any], overlay: dict[str, Any]) -> dict[str, Any]:
     """A new table: tables merge key by key, everything else in `overlay` replaces."""
     merged = dict(base)
     for key, value in overlay.items():
         old = merged.get(key)
         if isinstance(old, dict) and isinstance(value, dict):
-            merged[key] = merge(old, value)
+            merged[key] = _merge(old, value)
         else:
             merged[key] = value
     return merged
@@ -129,14 +132,6 @@ def _leaves(table: dict[str, Any], prefix: str = "") -> Iterator[str]:
             yield from _leaves(value, f"{prefix}{key}.")
 
 
-def _nested(dotted_key: str, value: object) -> dict[str, Any]:
-    *parents, leaf = dotted_key.split(".")
-    table: dict[str, Any] = {leaf: value}
-    for part in reversed(parents):
-        table = {part: table}
-    return table
-
-
 def load_config(config_type: type[ConfigType], arguments: Arguments) -> ConfigType:
     """Merge files left to right, then overrides, and validate.
 
@@ -146,16 +141,17 @@ def load_config(config_type: type[ConfigType], arguments: Arguments) -> ConfigTy
     merged: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for path in arguments.files:
-        table = read_toml(path)
-        merged = merge(merged, table)
+        table = _read_toml(path)
+        merged = _merge(merged, table)
         origins.update(dict.fromkeys(_leaves(table), str(path)))
     for dotted_key, value in arguments.overrides.items():
-        merged = merge(merged, _nested(dotted_key, value))
-        origins[dotted_key] = COMMAND_LINE
+        tables = reversed(dotted_key.split("."))
+        merged = _merge(merged, reduce(lambda inner, key: {key: inner}, tables, value))
+        origins[dotted_key] = _COMMAND_LINE
     try:
         return config_type.model_validate(merged)
     except ValidationError as error:
-        default_origin = str(arguments.files[-1]) if arguments.files else COMMAND_LINE
+        default_origin = str(arguments.files[-1]) if arguments.files else _COMMAND_LINE
         lines = [_describe(config_type, item, origins, default_origin) for item in error.errors()]
         raise TinyrlError("\n".join(lines)) from error
 
@@ -177,56 +173,38 @@ def _describe(
 
 
 def _suggestion(config_type: type[BaseModel], location: tuple[Any, ...]) -> str:
-    fields = _fields_at(config_type, location[:-1])
-    near = difflib.get_close_matches(str(location[-1]), fields, n=1)
-    parents = "".join(f"{part}." for part in location[:-1])
-    if near:
-        return f"Did you mean {parents}{near[0]}?"
-    everywhere = {path.rpartition(".")[2]: path for path in _all_keys(config_type)}
-    elsewhere = everywhere.get(str(location[-1]))
+    """What was meant by a key that is none."""
+    *parents, wrong = map(str, location)
+    table = "".join(f"{part}." for part in location[:-1] if isinstance(part, str))
+    keys = [key for key, _ in _fields(config_type)]
+    here = {key.removeprefix(table).partition(".")[0] for key in keys if key.startswith(table)}
+    if near := difflib.get_close_matches(wrong, here, n=1):
+        return f"Did you mean {'.'.join([*parents, near[0]])}?"
+    elsewhere = next((key for key in reversed(keys) if key.rpartition(".")[2] == wrong), None)
     if elsewhere:
         return f"Did you mean {elsewhere}?"
-    return f"Remove it, or use one of: {', '.join(sorted(fields))}."
+    return f"Remove it, or use one of: {', '.join(sorted(here))}."
 
 
-def nested_model(annotation: object) -> type[BaseModel] | None:
+def describe_keys(config_type: type[BaseModel]) -> Iterator[tuple[str, str, str]]:
+    """Every key as (dotted key, default, help), for `--help`."""
+    for key, info in _fields(config_type):
+        default = "required" if info.is_required() else repr(info.get_default(call_default_factory=True))
+        yield key, default, " ".join((info.description or "").split())
+
+
+def _fields(config_type: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """Every dotted key."""
+    for name, info in config_type.model_fields.items():
+        if (inner := _nested_model(info.annotation)) is not None:
+            yield from _fields(inner, f"{prefix}{name}.")
+        else:
+            yield prefix + name, info
+
+
+def _nested_model(annotation: object) -> type[BaseModel] | None:
     """The model inside a field's type, also inside `| None` and `list[…]`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    for inner in getattr(annotation, "__args__", ()):
-        found = nested_model(inner)
-        if found is not None:
-            return found
-    return None
-
-
-def _fields_at(config_type: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
-    current = config_type
-    for part in location:
-        if isinstance(part, int):
-            continue
-        found = nested_model(current.model_fields[part].annotation) if part in current.model_fields else None
-        if found is None:
-            return []
-        current = found
-    return list(current.model_fields)
-
-
-def _all_keys(config_type: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    for name, info in config_type.model_fields.items():
-        inner = nested_model(info.annotation)
-        if inner is None:
-            yield prefix + name
-        else:
-            yield from _all_keys(inner, f"{prefix}{name}.")
-
-
-def describe_keys(config_type: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str, str]]:
-    """Every key as (dotted key, default, help), for `--help`."""
-    for name, info in config_type.model_fields.items():
-        inner = nested_model(info.annotation)
-        if inner is not None:
-            yield from describe_keys(inner, f"{prefix}{name}.")
-        else:
-            default = "required" if info.is_required() else repr(info.get_default(call_default_factory=True))
-            yield f"{prefix}{name}", default, " ".join((info.description or "").split())
+    found = map(_nested_model, getattr(annotation, "__args__", ()))
+    return next((each for each in found if each is not None), None)

@@ -8,7 +8,7 @@ from rltui.core.rules import (
     Rule,
     Values,
     at_least,
-    below,
+    at_most,
     nearest_multiples,
     room_for_prompts,
     same,
@@ -72,7 +72,7 @@ def rl_rules() -> tuple[Rule, ...]:
         Rule(low, (low, high), low_below_high),
         same_port("orchestrator.client.base_url", "inference.server.port"),
         Rule(f"{env}.id", (f"{env}.id",), known_environment),
-        below(f"{env}.args.min_chars", f"{env}.args.max_chars", equal=True),
+        at_most(f"{env}.args.min_chars", f"{env}.args.max_chars"),
     )
 
 
@@ -102,7 +102,7 @@ def sft_rules(at: str) -> tuple[Rule, ...]:
     return (
         _names_folder(f"{at}output_dir", "outputs/reverse-text-sft"),
         micro_batches(f"{at}data.batch_size", f"{at}data.micro_batch_size"),
-        below(f"{at}data.min_chars", longest, equal=True),
+        at_most(f"{at}data.min_chars", longest),
         Rule(seq_len, (seq_len, longest), room),
         at_least(f"{at}model.max_position_embeddings", seq_len),
         Rule(width, (width, heads), whole_heads),

@@ -100,17 +100,11 @@ def test_schema_has_what_a_file_may_say(worker: Any) -> None:
     assert "hook" in found
 
 
-def test_values_are_told_where_they_are_wanted(worker: Any) -> None:
+def test_a_verdict_names_the_place_of_each_error(worker: Any) -> None:
     asked = worker(RICH)
-    fine = {"text": "OTHER = 1\nrollouts = 4\nbroken = 1\n"}
-    assert told(asked.ask("rl", fine)) == {"valid": True}
-    resolved = told(asked.ask("rl", {**fine, "resolve": True}))["resolved"]
-    assert (resolved["group_size"], resolved["folder"], resolved["limit"]) == (4, "out", "inf")
-    [error] = told(asked.ask("rl", {"text": "OTHER = 'x'\nbroken = 1\n", "resolve": True}))["errors"]
+    assert told(asked.ask("rl", {"text": "OTHER = 1\nrollouts = 4\nbroken = 1\n"})) == {"valid": True}
+    [error] = told(asked.ask("rl", {"text": "OTHER = 'x'\nbroken = 1\n"}))["errors"]
     assert (error["at"], error["type"]) == (["OTHER"], "int_parsing")
-    cannot = RICH + "    @property\n    def model_dump(self): raise KeyError('no')\n"
-    answer = told(worker(cannot).ask("rl", {**fine, "resolve": True}))
-    assert answer == {"valid": True, "unresolved": "KeyError: 'no'"}
 
 
 def test_what_they_print_read_or_fork_does_not_disturb(worker: Any) -> None:
@@ -127,12 +121,12 @@ class RLConfig(BaseModel):
     def forks(self):
         print("noise", flush=True)
         os.fork()
+        assert self.x != 1
         return self
 """
     asked = worker(busy)
-    for number in range(3):
-        text = f"x = {number}\n"
-        assert told(asked.ask("rl", {"text": text, "resolve": True}))["resolved"] == {"x": number}
+    verdicts = [told(asked.ask("rl", {"text": f"x = {number}\n"})) for number in range(3)]
+    assert ["valid" in each for each in verdicts] == [True, False, True]
 
 
 def test_text_may_be_longer_than_a_pipe(worker: Any) -> None:

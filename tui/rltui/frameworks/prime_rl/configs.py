@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
-from importlib import resources
 from typing import Any
 
 from rltui.core.config_data import leaves
@@ -31,13 +30,8 @@ from rltui.frameworks.prime_rl.rules import (
     is_today,
     whole,
 )
-from rltui.frameworks.prime_rl.values import ENGINE_ABOVE
+from rltui.frameworks.prime_rl.values import ENGINE_ABOVE, data_file
 from rltui.frameworks.schemas import Names, Overlay
-
-
-def _data(name: str) -> str:
-    return (resources.files(__package__) / "data" / name).read_text(encoding="utf-8")
-
 
 SPLIT, MERGED, CURRENT = "prime-rl-split", "prime-rl-merged", "prime-rl"
 """Ids of the generations: three files (2025), one `rl.toml` (until August 2026), since then run folders."""
@@ -53,7 +47,7 @@ SWITCHES = frozenset({"trainer.model.full_offload", "model.full_offload"})
 """A validator turns `true` into the table, which no schema tells."""
 FOREIGN = frozenset({"orchestrator.renderer", "renderer"})
 """Tables of the package `renderers`."""
-OVERLAY = Overlay.parse(_data("concepts.toml"))
+OVERLAY = Overlay.parse(data_file("concepts.toml"))
 """What no schema tells, for all generations."""
 
 _DATES: Mapping[str, tuple[str, ...]] = {
@@ -105,7 +99,7 @@ def _snapshot(day: str, role: str) -> ConfigSchema:
 
 @cache
 def _document(day: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = json.loads(_data(f"schemas/{day}.json"))
+    found: Mapping[str, Any] = json.loads(data_file(f"schemas/{day}.json"))
     return found
 
 

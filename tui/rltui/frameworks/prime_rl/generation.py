@@ -239,7 +239,7 @@ _CURRENT = Generation(
     },
     shared_wandb="WANDB_RUN_ID",
 )
-LATEST = replace(_CURRENT, env_port="")
+_LATEST = replace(_CURRENT, env_port="")
 """From September 2026 on: run folders with attempts, env servers that tell their addresses in files."""
-CURRENT = replace(_CURRENT, successor=LATEST)
+CURRENT = replace(_CURRENT, successor=_LATEST)
 """Of August 2026. A file that shows neither is run as of August, and by what its dry run writes."""

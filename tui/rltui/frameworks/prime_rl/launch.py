@@ -32,109 +32,10 @@ from rltui.frameworks.prime_rl.values import (
 )
 from rltui.frameworks.schemas import SchemaFramework
 
-
-@dataclass(frozen=True, slots=True)
-class GpuSplit:
-    """Devices of the two, named as in `CUDA_VISIBLE_DEVICES`; both empty where no GPU is known."""
-
-    inference: tuple[str, ...] = ()
-    trainer: tuple[str, ...] = ()
-    fault: Missing | None = None
-    """Why the devices of this box do not do."""
-
-    @property
-    def is_shared(self) -> bool:
-        """They have a device in common."""
-        return not set(self.inference).isdisjoint(self.trainer)
-
-    def value(self, component: str) -> TemplateValue:
-        """What a layout's `{gpus.<component>}` stands for."""
-        if self.fault is not None:
-            return self.fault
-        return ",".join(self.trainer if component == "trainer" else self.inference)
-
-
-def contiguous(devices: Sequence[str], *, inference: int, trainer: int) -> GpuSplit:
-    """The first devices for inference, the next for the trainer.
-
-    On a box with one, both get it: what prime-rl's own launcher refuses from 2026 on.
-    """
-    wanted = inference + trainer
-    if not devices:
-        return GpuSplit()
-    if wanted <= len(devices):
-        return GpuSplit(tuple(devices[:inference]), tuple(devices[inference:wanted]))
-    if len(devices) == 1 and inference <= 1 and trainer == 1:
-        return GpuSplit(tuple(devices[:inference]), tuple(devices))
-    have = f"{len(devices)} GPU{'' if len(devices) == 1 else 's'}"
-    return GpuSplit(
-        fault=Missing(
-            f"the config asks for {wanted} GPUs ({inference} for inference, {trainer} for the trainer), "
-            f"and {have} can be used here",
-            hint="lower the numbers of GPUs in the config, or make more visible with CUDA_VISIBLE_DEVICES",
-        )
-    )
-
-
-def by_number(devices: Sequence[str], inference: Sequence[int], trainer: Sequence[int]) -> GpuSplit:
-    """The devices that the config numbers itself; the lists may overlap."""
-    if not devices:
-        return GpuSplit()
-    return GpuSplit(tuple(map(str, inference)), tuple(map(str, trainer)))
-
-
 _LOGGING = ("orchestrator", "trainer")
 """Both log to W&B."""
 _ENV_SERVERS = "env-"
 """How the ids of env servers begin."""
-
-
-def _environment(
-    g: Generation, component: str, files: ConfigFiles, context: RunContext, split: GpuSplit
-) -> Mapping[str, str]:
-    """The generation's own, then what the config says, then what cannot be chosen; little for a launcher."""
-    part = "env" if component.startswith(_ENV_SERVERS) else component
-    parts = ("env", "inference", *_LOGGING) if g.has_launchers else ("inference", *_LOGGING, "sft")
-    if part not in parts or (g.has_launchers and "rl" not in files):
-        return {"PYTHONUNBUFFERED": "1"}
-    data = files["rl"].data if "rl" in files else {}
-    found = {**g.environment[""], **g.environment.get(part, {})}
-    if part in (*_LOGGING, "sft"):
-        found |= {"LOGURU_FORCE_COLORS": "1", **_typed(part, files)}
-    if g.run_folders:
-        of_part = f"{'orchestrator' if part == 'env' else part}.env_vars"
-        found |= texts(value_at(data, "env_vars")) | texts(value_at(data, of_part))
-        found |= {"PRL_RUN_ID": context.run_id or context.name, "PRL_RUN_NAME": _run_name(files, context)}
-        found["PRL_ATTEMPT_CONFIG_DIR"] = ports.attempt_configs(context)
-        found["PRL_ATTEMPT_LOG_DIR"] = ports.attempt_logs(context)
-    if part in _LOGGING and g.shared_wandb and _shares(g, data):
-        found |= {"WANDB_SHARED_MODE": "1", "WANDB_SHARED_LABEL": part}
-        found[g.shared_wandb] = context.run_id or context.name
-    devices = {"inference": split.inference, "trainer": split.trainer}.get(part)
-    return {**found, "CUDA_VISIBLE_DEVICES": ",".join(devices)} if devices else found
-
-
-def _run_name(files: ConfigFiles, context: RunContext) -> str:
-    """What the config calls the run, else the name of the experiment."""
-    named = (text(file.data, "run.name") for file in files.values())
-    return next((name for name in named if name is not None), context.name)
-
-
-def _typed(part: str, files: ConfigFiles) -> Mapping[str, str]:
-    """What W&B shows as the command of the run: the one that a person would have typed."""
-    role = next((role for role in (part, "rl", "orchestrator") if role in files), None)
-    program = "sft" if part == "sft" else "rl"
-    words = [program, "@", files[role].path if role is not None else ""]
-    return {"WANDB_PROGRAM": f"uv run {program}", "WANDB_ARGS": json.dumps(words)}
-
-
-def _shares(g: Generation, data: Mapping[str, Any]) -> bool:
-    """Orchestrator and trainer log to one W&B run."""
-    if not g.wandb_table:
-        return True
-    return is_table(data, g.wandb_table) and value_at(data, f"{g.wandb_table}.shared") is not False
-
-
 _PARTS = ("inference", "orchestrator", "trainer")
 _PAIR = frozenset({"orchestrator", "trainer"})
 _INFERENCE = frozenset({"inference"})
@@ -321,6 +222,27 @@ class Launch(SchemaFramework):
         return self.generation.of(_config(files))
 
 
+@dataclass(frozen=True, slots=True)
+class _GpuSplit:
+    """Devices of the two, named as in `CUDA_VISIBLE_DEVICES`; both empty where no GPU is known."""
+
+    inference: tuple[str, ...] = ()
+    trainer: tuple[str, ...] = ()
+    fault: Missing | None = None
+    """Why the devices of this box do not do."""
+
+    @property
+    def is_shared(self) -> bool:
+        """They have a device in common."""
+        return not set(self.inference).isdisjoint(self.trainer)
+
+    def value(self, component: str) -> TemplateValue:
+        """What a layout's `{gpus.<component>}` stands for."""
+        if self.fault is not None:
+            return self.fault
+        return ",".join(self.trainer if component == "trainer" else self.inference)
+
+
 def _config(files: ConfigFiles) -> Mapping[str, Any]:
     """One merged config, whether it is written in one file or in three."""
     whole = next((files[role].data for role in ("rl", "sft") if role in files), None)
@@ -340,13 +262,31 @@ def _wanted(g: Generation, data: Mapping[str, Any]) -> tuple[int, int]:
     return prod(count(data, key, 1) for key in g.infer_gpus) if serves else 0, max(1, trainer)
 
 
-def _split(g: Generation, data: Mapping[str, Any], devices: Sequence[str]) -> GpuSplit:
-    """By number in files from before February 2026, else by how many there are to be."""
-    inference, trainer = numbers(data, "inference_gpu_ids"), numbers(data, "trainer_gpu_ids")
-    if inference is not None or trainer is not None:
-        return by_number(devices, inference or (0,), trainer or (1,))
-    wanted = _wanted(g, data)
-    return contiguous(devices, inference=wanted[0], trainer=wanted[1])
+def _split(g: Generation, data: Mapping[str, Any], devices: Sequence[str]) -> _GpuSplit:
+    """By number in files from before February 2026, where the lists may overlap; else the first devices for
+    inference, the next for the trainer.
+
+    On a box with one, both get it: what prime-rl's own launcher refuses from 2026 on.
+    """
+    if not devices:
+        return _GpuSplit()
+    numbered, others = numbers(data, "inference_gpu_ids"), numbers(data, "trainer_gpu_ids")
+    if numbered is not None or others is not None:
+        return _GpuSplit(tuple(map(str, numbered or (0,))), tuple(map(str, others or (1,))))
+    inference, trainer = _wanted(g, data)
+    wanted = inference + trainer
+    if wanted <= len(devices):
+        return _GpuSplit(tuple(devices[:inference]), tuple(devices[inference:wanted]))
+    if len(devices) == 1 and inference <= 1 and trainer == 1:
+        return _GpuSplit(tuple(devices[:inference]), tuple(devices))
+    have = f"{len(devices)} GPU{'' if len(devices) == 1 else 's'}"
+    return _GpuSplit(
+        fault=Missing(
+            f"the config asks for {wanted} GPUs ({inference} for inference, {trainer} for the trainer), "
+            f"and {have} can be used here",
+            hint="lower the numbers of GPUs in the config, or make more visible with CUDA_VISIBLE_DEVICES",
+        )
+    )
 
 
 def _made(g: Generation, files: ConfigFiles) -> Mapping[str, Missing | None]:
@@ -455,3 +395,49 @@ def _arguments(data: Mapping[str, Any], name: str) -> list[TomlValue]:
 def _argument(data: Mapping[str, Any], name: str) -> int | None:
     found = (optional_count({name: value}, name) for value in _arguments(data, name))
     return next((number for number in found if number is not None), None)
+
+
+def _environment(
+    g: Generation, component: str, files: ConfigFiles, context: RunContext, split: _GpuSplit
+) -> Mapping[str, str]:
+    """The generation's own, then what the config says, then what cannot be chosen; little for a launcher."""
+    part = "env" if component.startswith(_ENV_SERVERS) else component
+    parts = ("env", "inference", *_LOGGING) if g.has_launchers else ("inference", *_LOGGING, "sft")
+    if part not in parts or (g.has_launchers and "rl" not in files):
+        return {"PYTHONUNBUFFERED": "1"}
+    data = files["rl"].data if "rl" in files else {}
+    found = {**g.environment[""], **g.environment.get(part, {})}
+    if part in (*_LOGGING, "sft"):
+        found |= {"LOGURU_FORCE_COLORS": "1", **_typed(part, files)}
+    if g.run_folders:
+        of_part = f"{'orchestrator' if part == 'env' else part}.env_vars"
+        found |= texts(value_at(data, "env_vars")) | texts(value_at(data, of_part))
+        found |= {"PRL_RUN_ID": context.run_id or context.name, "PRL_RUN_NAME": _run_name(files, context)}
+        found["PRL_ATTEMPT_CONFIG_DIR"] = ports.attempt_configs(context)
+        found["PRL_ATTEMPT_LOG_DIR"] = ports.attempt_logs(context)
+    if part in _LOGGING and g.shared_wandb and _shares(g, data):
+        found |= {"WANDB_SHARED_MODE": "1", "WANDB_SHARED_LABEL": part}
+        found[g.shared_wandb] = context.run_id or context.name
+    devices = {"inference": split.inference, "trainer": split.trainer}.get(part)
+    return {**found, "CUDA_VISIBLE_DEVICES": ",".join(devices)} if devices else found
+
+
+def _run_name(files: ConfigFiles, context: RunContext) -> str:
+    """What the config calls the run, else the name of the experiment."""
+    named = (text(file.data, "run.name") for file in files.values())
+    return next((name for name in named if name is not None), context.name)
+
+
+def _typed(part: str, files: ConfigFiles) -> Mapping[str, str]:
+    """What W&B shows as the command of the run: the one that a person would have typed."""
+    role = next((role for role in (part, "rl", "orchestrator") if role in files), None)
+    program = "sft" if part == "sft" else "rl"
+    words = [program, "@", files[role].path if role is not None else ""]
+    return {"WANDB_PROGRAM": f"uv run {program}", "WANDB_ARGS": json.dumps(words)}
+
+
+def _shares(g: Generation, data: Mapping[str, Any]) -> bool:
+    """Orchestrator and trainer log to one W&B run."""
+    if not g.wandb_table:
+        return True
+    return is_table(data, g.wandb_table) and value_at(data, f"{g.wandb_table}.shared") is not False

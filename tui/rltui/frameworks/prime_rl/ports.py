@@ -79,7 +79,7 @@ def edits(g: Generation, data: Mapping[str, Any], overrides: Mapping[str, int | 
         if (port := overrides.get(key)) is not None:
             found[key] = port
     if {_SERVER, _ENGINE} & overrides.keys():
-        router, engine = server_ports(g, data, overrides)
+        router, engine = _server_ports(g, data, overrides)
         url = f"http://localhost:{router}/v1"
         found |= {_SERVER: router, _base_url(g, data): url if g.has_router else [url]}
         found |= {_ENGINE: engine} if _has_router(g, data) else {}
@@ -100,7 +100,7 @@ def values(
 
     `moving`: as `knobs` has them.
     """
-    router, engine = server_ports(g, data, context.overrides)
+    router, engine = _server_ports(g, data, context.overrides)
     host = value_at(data, "inference.server.host")
     chosen = {item.knob: int(context.overrides.get(item.knob, item.port)) for item in moving}
     found = {
@@ -120,7 +120,7 @@ def values(
     return found
 
 
-def server_ports(
+def _server_ports(
     g: Generation, data: Mapping[str, Any], overrides: Mapping[str, int | str]
 ) -> tuple[int, int]:
     """Where clients and where the engine are spoken to: one and the same without a router."""
@@ -153,7 +153,7 @@ def _address_file(g: Generation, source: EnvSource, name: str, context: RunConte
 
 
 def _server_knobs(g: Generation, data: Mapping[str, Any]) -> Iterator[PortKnob]:
-    router, engine = server_ports(g, data, {})
+    router, engine = _server_ports(g, data, {})
     addresses = [value_at(data, key) for key in g.base_urls]
     if not is_table(data, "inference") or not all(_is_here(g, each, router) for each in addresses):
         return

@@ -14,7 +14,7 @@ from rltui.core import rules as make
 from rltui.core.batch import BatchKnobs, batching, lonely_rollouts, micro_batches
 from rltui.core.config_schema import NONE
 from rltui.core.knobs import shown
-from rltui.core.rules import Rule, Severity, Values, is_on, last, nearest_multiples, own
+from rltui.core.rules import Rule, Severity, Values, bad_if, is_on, last, nearest_multiples, own
 from rltui.frameworks.prime_rl.log_lines import TOKENS_PER_ROLLOUT
 from rltui.frameworks.schemas import Names
 
@@ -88,23 +88,6 @@ def strict(names: Names) -> Severity:
     return "error" if is_today(names) else "warning"
 
 
-def _if(
-    condition: Callable[[Values], object],
-    key: str,
-    also: Collection[str],
-    message: str | Callable[[Values], str],
-    severity: Severity = "error",
-) -> Rule:
-    """A rule from a condition under which it does not hold, and what is said then."""
-
-    def fault(v: Values) -> str | None:
-        if not condition(v):
-            return None
-        return message if isinstance(message, str) else message(v)
-
-    return Rule(key, (key, *also), fault, severity)
-
-
 def whole(v: Values, name: str, otherwise: int = 0) -> int:
     value = v.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) else otherwise
@@ -176,13 +159,13 @@ def _holds_largest(bound: str, names: Names) -> Rule:
 
 def _sampling_rules(at: str) -> Iterator[Rule]:
     heat, top_p, top_k, extra = (f"{at}.{key}" for key in ("temperature", "top_p", "top_k", "extra_body"))
-    yield _if(
+    yield bad_if(
         lambda v: v[heat] == 0 and ((v[top_p] or 1) < 1 or v[top_k] is not None), heat, (top_p, top_k),
         f"{heat} must be above 0 while {top_p} is below 1 or {top_k} is set: the choices are replayed",
     )  # fmt: skip
-    yield _if(lambda v: (v[top_k] or 0) > _MOST_CHOICES, top_k, (),
+    yield bad_if(lambda v: (v[top_k] or 0) > _MOST_CHOICES, top_k, (),
         lambda v: f"{top_k} ({v[top_k]}) must be at most {_MOST_CHOICES}")  # fmt: skip
-    yield _if(lambda v: not {"top_p", "top_k"}.isdisjoint(v[extra] or {}), extra, (),
+    yield bad_if(lambda v: not {"top_p", "top_k"}.isdisjoint(v[extra] or {}), extra, (),
         f"{extra} cannot hold top_p and top_k: set {top_p} and {top_k}")  # fmt: skip
 
 
@@ -241,7 +224,7 @@ def _agreement_rules(names: Names) -> Iterator[Rule]:
         lambda v: has_inference(v) and not is_on(v.get(elastic)),
     )
     if merged:
-        yield _if(lambda v: not has_inference(v) and v[url] is not None, url, (),
+        yield bad_if(lambda v: not has_inference(v) and v[url] is not None, url, (),
             lambda v: "no [inference]: the rl launcher starts no server, so one must answer at "
             f"{url} ({v[url]})", "hint")  # fmt: skip
 
@@ -277,7 +260,7 @@ def _shared_rules(names: Names) -> Iterator[Rule]:
 
 
 def _unread_table(table: str) -> Rule:
-    return _if(lambda v: own(v, table) is not None, BROADCAST, (table,),
+    return bad_if(lambda v: own(v, table) is not None, BROADCAST, (table,),
         lambda v: f"[{table}] is not read: rl fills it from [weight_broadcast], here {v[BROADCAST]}",
         "warning")  # fmt: skip
 
@@ -312,11 +295,11 @@ def _gpu_rules(names: Names) -> Iterator[Rule]:
     for at in ("", "sft."):
         yield _needs_slurm(f"{at}{KIND}", f"{at}slurm")
     trained = f"trainer.{BROADCAST}"
-    yield _if(lambda v: own(v, trained) == "nccl" and gpus_of(v, "train") + gpus_of(v, "infer") < 2,
+    yield bad_if(lambda v: own(v, trained) == "nccl" and gpus_of(v, "train") + gpus_of(v, "infer") < 2,
         TRAIN, (_INFER, "trainer.weight_broadcast"),
         lambda v: f"{trained} nccl needs at least 2 GPUs, and {TRAIN} ({v[TRAIN]}) + {_INFER} "
         f"({v[_INFER]}) is less: use filesystem")  # fmt: skip
-    yield _if(
+    yield bad_if(
         lambda v: v[BROADCAST] == "nccl" and has_inference(v) and v[TRAIN] + v[_INFER] == 1,
         BROADCAST, (TRAIN, _INFER),
         f"{BROADCAST} nccl needs at least 2 GPUs, and there is 1: set it to filesystem", "warning",
@@ -343,17 +326,17 @@ def _fits_machine(train: str, at: str, others: Collection[str]) -> Rule:
 
 
 def _needs_slurm(kind: str, slurm: str) -> Rule:
-    return _if(lambda v: v[kind] == "multi_node" and not is_on(v.get(slurm)), kind, (slurm,),
+    return bad_if(lambda v: v[kind] == "multi_node" and not is_on(v.get(slurm)), kind, (slurm,),
         f"{kind} (multi_node) needs [slurm], which starts the processes of the other machines")  # fmt: skip
 
 
 def _weight_rules(names: Names) -> Iterator[Rule]:
     """How weights get from the trainer to inference."""
     lora, trained = names("lora"), f"trainer.{BROADCAST}"
-    yield _if(lambda v: is_on(v.get(lora)) and v[BROADCAST] in _IN_MEMORY, BROADCAST, (lora,),
+    yield bad_if(lambda v: is_on(v.get(lora)) and v[BROADCAST] in _IN_MEMORY, BROADCAST, (lora,),
         lambda v: f"{BROADCAST} ({shown(v[BROADCAST])}) cannot carry {lora}: set it to filesystem",
         strict(names))  # fmt: skip
-    yield _if(
+    yield bad_if(
         lambda v: is_on(v.get(lora)) and own(v, trained) in _IN_MEMORY, lora, ("trainer.weight_broadcast",),
         lambda v: f"{trained} ({own(v, trained)}) cannot carry {lora}: remove the table",
     )  # fmt: skip
@@ -367,21 +350,21 @@ def _weight_rules(names: Names) -> Iterator[Rule]:
 
 
 def _same_adapter(name: str, trained: str, lora: str) -> Rule:
-    return _if(
+    return bad_if(
         lambda v: is_on(v.get(lora)) and v[name] is not None and v[name] != v[trained], name, (trained, lora),
         lambda v: f"{name} ({shown(v[name])}) must be that of {trained} ({shown(v[trained])}): remove it",
     )  # fmt: skip
 
 
 def _one_step_ahead(level: str, kind: str) -> Rule:
-    return _if(
+    return bad_if(
         lambda v: v[kind] == "nccl" and v[level] != 1, level, (kind,),
         lambda v: f"{level} ({v[level]}) must be 1 while {kind} is nccl: set it to 1, or use filesystem",
     )  # fmt: skip
 
 
 def _counted_by_rl(name: str) -> Rule:
-    return _if(
+    return bad_if(
         lambda v: own(v, name) is not None, name, (),
         lambda v: f"{name} ({shown(own(v, name))}) is not read: rl counts inference's GPUs itself", "warning",
     )  # fmt: skip
@@ -399,18 +382,18 @@ def _inference_rules(at: str, names: Names) -> Iterator[Rule]:
         return whole(v, gpus, 1) if at else gpus_of(v, "infer")
 
     yield make.in_share(f"{at}{names('gpu_memory_utilization')}", "vLLM")
-    yield _if(lambda v: is_on(v.get(base)) and v[tensor] and count(v) % v[tensor], gpus, (tensor,),
+    yield bad_if(lambda v: is_on(v.get(base)) and v[tensor] and count(v) % v[tensor], gpus, (tensor,),
         lambda v: f"{gpus} ({shown(v[gpus])}) must be divisible by {tensor} ({v[tensor]}): nearest valid "
         f"num_infer_gpus is {nearest_multiples(count(v), v[tensor])}")  # fmt: skip
-    yield _if(lambda v: is_on(v.get(base)) and own(v, copies) is not None and v[tensor]
+    yield bad_if(lambda v: is_on(v.get(base)) and own(v, copies) is not None and v[tensor]
         and count(v) % v[tensor] == 0 and v[copies] * v[tensor] != count(v), copies, (gpus, tensor),
         lambda v: f"{copies} ({v[copies]}) is not read: {gpus} ({shown(v[gpus])}) / {tensor} ({v[tensor]}) = "
         f"{count(v) // v[tensor]} copies fill the GPUs", "warning")  # fmt: skip
-    yield _if(
+    yield bad_if(
         lambda v: (v[rank] or 0) > LORA_RANKS[-1], rank, (),
         lambda v: f"{rank} ({v[rank]}) is too large for vLLM: the largest allowed is {LORA_RANKS[-1]}",
     )  # fmt: skip
-    yield _if(lambda v: is_on(v.get(offload)) and v[caching] is False, offload, (caching,),
+    yield bad_if(lambda v: is_on(v.get(offload)) and v[caching] is False, offload, (caching,),
         f"{offload} needs {caching}, which is false: remove one of them")  # fmt: skip
 
 
@@ -429,14 +412,14 @@ def _trainer_rules(at: str, names: Names) -> Iterator[Rule]:
         yield _not_with_optimizer(other, optim, is_set=False, severity=strict(names))
     yield make.not_both(fsdp, full, why="each moves the optimizer's state to the CPU")
     yield make.requires(full, kind, "adamw", "sign_sgd")
-    yield _if(lambda v: v[kind] == "muon" and v[fsdp], kind, (fsdp,),
+    yield bad_if(lambda v: v[kind] == "muon" and v[fsdp], kind, (fsdp,),
         f"{kind} (muon) does not work with {fsdp}: turn it off, or take adamw")  # fmt: skip
     flash = ("flash_attention_4", "fa4", *(("auto",) if names.has(full) else ()))
-    yield _if(lambda v: v[impl] == "hf" and v[attn] in flash, attn, (impl,),
+    yield bad_if(lambda v: v[impl] == "hf" and v[attn] in flash, attn, (impl,),
         lambda v: f"{attn} ({shown(v[attn])}) needs {impl} to be custom or auto, not hf: set attn to "
         f"flash_attention_2 or flash_attention_3, or change impl")  # fmt: skip
     if names.has(optim):  # not yet in 2025
-        yield _if(lambda v: whole(v, cp) > 1 and v[attn] in ("eager", "sdpa"), cp, (attn,),
+        yield bad_if(lambda v: whole(v, cp) > 1 and v[attn] in ("eager", "sdpa"), cp, (attn,),
             lambda v: f"{cp} ({v[cp]}) needs flash attention: set {attn} to flash_attention_2")  # fmt: skip
         yield make.when(make.requires(ep, impl, *_OWN), lambda v: whole(v, ep) > 1)
         selective = f"{ac}.mode"
@@ -447,7 +430,7 @@ def _trainer_rules(at: str, names: Names) -> Iterator[Rule]:
         yield make.requires(cp, impl, *_OWN)
         yield make.requires(f"{model}.quantization", impl, *_OWN)
         offloading = f"{ac}_offloading"
-        yield _if(lambda v: is_on(v.get(offloading)) and not is_on(v.get(ac)), offloading, (ac,),
+        yield bad_if(lambda v: is_on(v.get(offloading)) and not is_on(v.get(ac)), offloading, (ac,),
             f'{ac} = "None" has no effect while {offloading} is on, which it is unless it is "None" too: '
             f"activation checkpointing stays on", "warning")  # fmt: skip
     remote = ("hf", "auto") if names.has(optim) else ("hf",)
@@ -458,7 +441,7 @@ def _trainer_rules(at: str, names: Names) -> Iterator[Rule]:
 def _not_with_optimizer(other: str, optim: str, *, is_set: bool, severity: Severity) -> Rule:
     """`is_set`: the file says so; else it is the default, which was not always so."""
     reason = "" if is_set else ", and the latter is on unless it is set"
-    return _if(
+    return bad_if(
         lambda v: is_on(v.get(other)) and v[optim] and (own(v, optim) is not None) == is_set, other, (optim,),
         f"{other} and {optim} cannot be used together{reason}: set {optim} = false, or remove {other}",
         severity,
@@ -469,21 +452,21 @@ def _scheduler_rules(at: str, steps: str, *, is_checked: bool) -> Iterator[Rule]
     """`is_checked`: by prime-rl's own models, from August 2026 on; before, the rate just never gets there."""
     kind, warmup, decay = f"{at}.type", f"{at}.warmup_steps", f"{at}.decay_steps"
     if not is_checked:
-        yield _if(
+        yield bad_if(
             lambda v: v[kind] != "constant" and v[warmup] >= (v[steps] or math.inf), warmup, (steps, kind),
             lambda v: f"{warmup} ({v[warmup]}) is not below {steps} ({v[steps]}): the learning rate never "
             f"reaches its full size; lower it to {max(0, v[steps] - 1)} or less", "warning",
         )  # fmt: skip
         return
-    yield _if(lambda v: v[kind] == "linear" and v[warmup] == v[decay] == 0, kind, (warmup, decay),
+    yield bad_if(lambda v: v[kind] == "linear" and v[warmup] == v[decay] == 0, kind, (warmup, decay),
         f"{kind} linear needs {warmup} or {decay} above 0: use constant instead")  # fmt: skip
-    yield _if(
+    yield bad_if(
         lambda v: (v[kind] == "cosine" or (v[kind] == "linear" and v[decay] > 0)) and v[steps] is None,
         kind, (steps,), lambda v: f"{kind} {v[kind]} needs max_steps, to know where the run ends",
     )  # fmt: skip
-    yield _if(lambda v: v[kind] == "cosine" and v[warmup] >= (v[steps] or math.inf), warmup, (kind, steps),
+    yield bad_if(lambda v: v[kind] == "cosine" and v[warmup] >= (v[steps] or math.inf), warmup, (kind, steps),
         lambda v: f"{warmup} ({v[warmup]}) must be less than max_steps ({v[steps]})")  # fmt: skip
-    yield _if(
+    yield bad_if(
         lambda v: v[kind] == "linear" and v[decay] > 0 and v[warmup] + v[decay] > (v[steps] or math.inf),
         warmup, (kind, decay, steps),
         lambda v: f"{warmup} ({v[warmup]}) + {decay} ({v[decay]}) = {v[warmup] + v[decay]} must be at most "
@@ -499,7 +482,7 @@ def _sft_rules(names: Names) -> Iterator[Rule]:
         for rule in _row_rules("sft.val.data", is_of_2025=is_of_2025)
     )
     with_cp = "stack" if is_of_2025 else "cat"
-    yield _if(
+    yield bad_if(
         lambda v: v[parallel] > 1 and v[pack] != with_cp, pack, (parallel,),
         lambda v: f'{pack} ("{v[pack]}") must be "{with_cp}" while {parallel} ({v[parallel]}) is above 1',
     )  # fmt: skip
@@ -511,18 +494,20 @@ def _sft_rules(names: Names) -> Iterator[Rule]:
     def both(v: Values) -> bool:
         return is_on(v.get(server)) and is_on(v.get(evals))
 
-    yield _if(lambda v: is_on(v.get(server)) and not is_on(v.get(evals)), server, (evals,),
+    yield bad_if(lambda v: is_on(v.get(server)) and not is_on(v.get(evals)), server, (evals,),
         "[inference] is only for evals: add [eval] with a source, or remove [inference]")  # fmt: skip
-    yield _if(lambda v: is_on(v.get(evals)) and not is_on(v.get(server)), evals, (server, url),
+    yield bad_if(lambda v: is_on(v.get(evals)) and not is_on(v.get(server)), evals, (server, url),
         lambda v: "[eval] without [inference]: sft starts no server, so one must answer at "
         f"{url[4:]} ({v[url]})", "hint")  # fmt: skip
     yield make.when(make.same(f"{server}.vllm.model", "sft.model.name"), both)
     yield make.when(make.same_port(url, f"{server}.server.port"), both)
-    yield _if(lambda v: is_on(v.get(evals)) and v[kind] == "nixl", kind, (evals,),
+    yield bad_if(lambda v: is_on(v.get(evals)) and v[kind] == "nixl", kind, (evals,),
         f"{kind} nixl is not for SFT: use nccl or filesystem")  # fmt: skip
-    yield _if(lambda v: is_on(v.get(evals)) and v[kind] == "nccl" and is_on(v.get(lora)), kind, (evals, lora),
-        f"{kind} nccl cannot carry {lora}: set it to filesystem")  # fmt: skip
-    yield _if(lambda v: is_on(v.get(evals)) and v[again] and v[kind] != "filesystem", again, (kind,),
+    yield bad_if(
+        lambda v: is_on(v.get(evals)) and v[kind] == "nccl" and is_on(v.get(lora)), kind, (evals, lora),
+        f"{kind} nccl cannot carry {lora}: set it to filesystem",
+    )  # fmt: skip
+    yield bad_if(lambda v: is_on(v.get(evals)) and v[again] and v[kind] != "filesystem", again, (kind,),
         lambda v: f"{again} needs {kind} to be filesystem, not {v[kind]}")  # fmt: skip
 
 
@@ -533,7 +518,7 @@ def _row_rules(at: str, *, is_of_2025: bool) -> Iterator[Rule]:
         yield make.same_length(f"{at}.{one}", f"{at}.{other}", what="name one for each")
     if not is_of_2025:
         yield make.when(make.divisible(f"{at}.seq_len", cp), lambda v: v[cp] > 1)
-        yield _if(lambda v: v[cp] > 1 and v[micro] != 1, micro, (cp,),
+        yield bad_if(lambda v: v[cp] > 1 and v[micro] != 1, micro, (cp,),
             lambda v: f"{micro} ({v[micro]}) must be 1 while {cp} ({v[cp]}) is above 1")  # fmt: skip
 
 
@@ -552,6 +537,3 @@ def _gpu_rounds(gpus: str) -> Rule:
         )
 
     return Rule(batch, (batch, micro, gpus), fault)
-
-
-# Defaults that follow

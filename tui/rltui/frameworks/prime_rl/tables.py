@@ -7,7 +7,6 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from importlib import resources
 from pathlib import PurePath
 from typing import Any
 
@@ -28,7 +27,7 @@ from rltui.frameworks.prime_rl.rules import (
     strict,
     whole,
 )
-from rltui.frameworks.prime_rl.values import NCCL_PORT, ROUTER_METRICS_ABOVE, text
+from rltui.frameworks.prime_rl.values import NCCL_PORT, ROUTER_METRICS_ABOVE, data_file, source_name
 from rltui.frameworks.schemas import Names
 
 _GROUPED = ("grpo", "echo", "max_rl")
@@ -112,16 +111,6 @@ def _vllm(at: str, v: Values) -> Told:
             yield "warning" if guess else "hint", name, f"{stops}: {meant}"
 
 
-def _source_name(row: Mapping[str, Any]) -> str:
-    """What prime-rl calls a source, empty where nothing in it tells."""
-    if (name := text(row, "name")) is not None:
-        return name
-    if isinstance(taskset := value_at(row, "env.taskset"), str):
-        return taskset
-    ids = (text(row, key) for key in ("env.id", "env.taskset.id"))
-    return "+".join(each for each in ids if each is not None)
-
-
 def _sources(at: str, v: Values, names: Names) -> Told:
     """Environments, as they are called since August 2026, and the groups of those of training."""
     groups = ["sft.eval.source"] if at else [names("train_source"), names("eval_source")]
@@ -135,11 +124,11 @@ def _sources(at: str, v: Values, names: Names) -> Told:
                 table,
                 f"needs a source: add [[{group.removeprefix(at)}]], or remove [{table}]",
             )
-        called = Counter(map(_source_name, found))
+        called = Counter(map(source_name, found))
         shared_env = isinstance(v.get(f"{table}.env"), Mapping)
         for index, entry in enumerate(found):
-            here, name = f"{group}.{index}", _source_name(entry)
-            if is_named and not shared_env and not _source_name({"env": entry.get("env")}):
+            here, name = f"{group}.{index}", source_name(entry)
+            if is_named and not shared_env and not source_name({"env": entry.get("env")}):
                 example = 'env.taskset.id = "reverse-text"'
                 yield "error", f"{here}.env", f"must say which environment it is, such as {example}"
             elif is_named and name == _RESERVED:
@@ -232,14 +221,12 @@ def _listening(v: Values, names: Names) -> Iterable[tuple[str, int, str]]:
 @cache
 def _vllm_arguments() -> frozenset[str]:
     """Those that vLLM 0.32 and some earlier releases take."""
-    return frozenset(_data("vllm_arguments.txt").split())
+    return frozenset(data_file("vllm_arguments.txt").split())
 
 
 @cache
 def _known_renderers() -> Mapping[str, frozenset[str]]:
     """`names` of renderers, and `models` for which one is known."""
-    return {key: frozenset(words.split()) for key, words in tomllib.loads(_data("renderers.toml")).items()}
-
-
-def _data(name: str) -> str:
-    return (resources.files(__package__) / "data" / name).read_text(encoding="utf-8")
+    return {
+        key: frozenset(words.split()) for key, words in tomllib.loads(data_file("renderers.toml")).items()
+    }

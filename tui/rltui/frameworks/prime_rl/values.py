@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any
 
 from rltui.core.config_data import value_at
@@ -18,9 +19,9 @@ NCCL_PORT = 29501
 """Where weights are broadcast, unless the config says."""
 
 
-def data_of(files: ConfigFiles, role: str) -> Mapping[str, Any]:
-    """What the file of that role holds, nothing where there is none."""
-    return files[role].data if role in files else {}
+def data_file(name: str) -> str:
+    """One of those that lie beside this module."""
+    return (resources.files(__package__) / "data" / name).read_text(encoding="utf-8")
 
 
 def count(data: Mapping[str, Any], key: str, default: int) -> int:
@@ -110,7 +111,7 @@ def servers_of(files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
 
 def sources(files: ConfigFiles) -> tuple[EnvSource, ...]:
     """All sources of an RL config, those of training first."""
-    data = data_of(files, "rl")
+    data = files["rl"].data if "rl" in files else {}
     return tuple(
         source for split in SPLITS for source in _of_split(split, rows(data, f"orchestrator.{split}.source"))
     )

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from rltui import paths
 from rltui.errors import ConflictError
-from rltui.services.experiment_files import make_folder
-from rltui.services.own_files import FileLock
 
 WAIT_S = 2.0
 """For whoever writes: that takes milliseconds, unless the disk hangs."""
@@ -22,7 +18,8 @@ POLL_S = 0.02
 
 @contextmanager
 def config_lock(files: Iterable[Path], *, wait_s: float = WAIT_S) -> Iterator[None]:
-    """Hold the folders of `files`, links followed.
+    """Hold the folders of `files`, links followed. Where folders cannot be locked (NFS), nobody is kept out:
+    what others wrote is found when contents are compared.
 
     Raises:
         ConflictError: if somebody else held one for longer than `wait_s`; names who.
@@ -31,43 +28,20 @@ def config_lock(files: Iterable[Path], *, wait_s: float = WAIT_S) -> Iterator[No
     deadline = time.monotonic() + wait_s
     with ExitStack() as held:
         for folder in folders:
-            held.enter_context(_folder(folder, deadline))
+            held.callback(os.close, _locked(folder, deadline))
         yield
 
 
-@contextmanager
-def _folder(folder: Path, deadline: float) -> Iterator[None]:
-    """A lock on the folder itself, which leaves no file behind."""
+def _locked(folder: Path, deadline: float) -> int:
+    """A descriptor of the folder itself that holds its lock, which leaves no file behind."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         while not _take(descriptor):
             _wait(folder, os.fstat(descriptor).st_ino, deadline)
-    except OSError:  # NFS takes no exclusive lock on what is not open for writing
-        os.close(descriptor)
-        with _elsewhere(folder, deadline):
-            yield
-        return
     except BaseException:
         os.close(descriptor)
         raise
-    try:
-        yield
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def _elsewhere(folder: Path, deadline: float) -> Iterator[None]:
-    """A lock in the user's state folder, for all of this user's rltui on this machine."""
-    locks = paths.state_dir() / "locks"
-    make_folder(locks)
-    lock = FileLock(locks / hashlib.sha256(os.fsencode(folder)).hexdigest()[:32])
-    while not lock.take():
-        _wait(folder, lock.path.stat().st_ino, deadline)
-    try:
-        yield
-    finally:
-        lock.release()
+    return descriptor
 
 
 def _take(descriptor: int) -> bool:
@@ -75,6 +49,8 @@ def _take(descriptor: int) -> bool:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError:  # NFS locks only what is open for writing: there, who writes only compares
+        return True
     return True
 
 

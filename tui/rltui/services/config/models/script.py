@@ -9,10 +9,9 @@ started, when its stdin closes.
   below a field in the source is its description. Beside JSON Schema: `x-aliases`, further names of a property
   (dotted: a key in a table), and `x-extra: "ignore"` for tables that pass over keys they do not know, where
   `additionalProperties` is false for those that refuse them and true for those that take them.
-- `{"id", "role", "text": TOML, "resolve": bool}` → `valid` or `errors` (place, type and text of each). With
-  either or alone: `missing`, why packages that the config itself asks for could not be imported; what else
-  it says was then found with stand-ins for them. With `resolve`, and nothing missing, `resolved`: all
-  values, or `unresolved`: why they cannot be told.
+- `{"id", "role", "text": TOML}` → `valid` or `errors` (place, type and text of each). With either or alone:
+  `missing`, why packages that the config itself asks for could not be imported; what else it says was then
+  found with stand-ins for them.
 - `failed`: their code broke in another way. `unavailable`: none of the classes could be imported.
 
 Figures that JSON lacks are written as in TOML: "inf", "nan". Only the standard library, and python 3.10
@@ -91,7 +90,7 @@ def _answer(question: dict[str, Any], job: dict[str, Any]) -> dict[str, Any]:
         if model is None:
             return {"unavailable": reason}
         if "text" in question:
-            return _verdict(model, question["text"], resolve=question.get("resolve", False))
+            return _verdict(model, question["text"])
         schema = model.model_json_schema(by_alias=False, schema_generator=_generator())
         return {"schema": schema, "versions": _versions(job["packages"])}
     except (Exception, SystemExit) as error:  # noqa: BLE001 - validators of theirs raise what they like
@@ -163,23 +162,23 @@ def _versions(packages: list[str]) -> dict[str, str]:
 # --- verdicts ---------------------------------------------------------------------------------------------
 
 
-def _verdict(model: Any, text: str, *, resolve: bool) -> dict[str, Any]:  # noqa: ANN401 - a class of theirs
+def _verdict(model: Any, text: str) -> dict[str, Any]:  # noqa: ANN401 - a class of theirs
     try:
-        return _validated(model, text, resolve=resolve)
+        return _validated(model, text)
     except ImportError as error:
         lacks = [str(error)]
     with contextlib.suppress(Exception):  # then only what is missing is known
         with _stand_ins(model) as found:
-            answer = _validated(model, text, resolve=False)
+            answer = _validated(model, text)
         return {**answer, "missing": list(dict.fromkeys(found)) or lacks}
     return {"missing": lacks}
 
 
-def _validated(model: Any, text: str, *, resolve: bool) -> dict[str, Any]:  # noqa: ANN401
+def _validated(model: Any, text: str) -> dict[str, Any]:  # noqa: ANN401
     import tomllib  # here: an older python says that it lacks it
 
     try:
-        config = model.model_validate(tomllib.loads(text))
+        model.model_validate(tomllib.loads(text))
     except ImportError:
         raise
     except Exception as error:
@@ -187,12 +186,7 @@ def _validated(model: Any, text: str, *, resolve: bool) -> dict[str, Any]:  # no
             raise
         found = error.errors(include_url=False, include_context=False, include_input=False)
         return {"errors": [{"at": item["loc"], "type": item["type"], "text": item["msg"]} for item in found]}
-    if not resolve:
-        return {"valid": True}
-    try:
-        return {"valid": True, "resolved": config.model_dump(mode="json")}
-    except Exception as error:  # noqa: BLE001 - serializers of theirs
-        return {"valid": True, "unresolved": _in_words(error)}
+    return {"valid": True}
 
 
 @contextlib.contextmanager
