@@ -13,7 +13,6 @@ from rltui.core.text import duration, gib, grouped, listed, short_command, short
 if TYPE_CHECKING:
     from rltui.core.api import Lost, Orphan, Plan
     from rltui.core.config_report import DerivedValue
-    from rltui.core.gpu.report import MemoryVerdict
 
 STATE_SYMBOLS = {
     "stopped": "○",
@@ -120,7 +119,8 @@ def plan_rows(plan: Plan) -> list[tuple[str, str]]:
     rows.append(("keep", f"{listed(plan.keep)} (not touched)" if plan.keep else ""))
     rows.append(("lose", lost_text(plan.lost)))
     rows.append(("time", estimate_text(plan)))
-    rows.extend(_labelled("memory", [verdict.text for verdict in good_verdicts(plan)]))
+    # What will not fit is among the problems.
+    rows.extend(_labelled("memory", [verdict.text for verdict in plan.memory if not verdict.is_bad]))
     rows.extend(_labelled("because", plan.reasons))
     return [(label, text) for label, text in rows if text]
 
@@ -176,11 +176,6 @@ def estimate_text(plan: Plan) -> str:
         return ""
     time = f"about {duration(plan.estimate_s)}" if plan.estimate_s >= 1 else "a moment"
     return f"{'ready' if plan.start else 'done'} in {time}, as before"
-
-
-def good_verdicts(plan: Plan) -> tuple[MemoryVerdict, ...]:
-    """What will fit, or cannot be told; what will not is among the problems."""
-    return tuple(verdict for verdict in plan.memory if not verdict.is_bad)
 
 
 def figure_text(figure: DerivedValue) -> str:
