@@ -10,7 +10,7 @@ from typing import Any, cast
 from rltui.core.api import Orphan
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
 from rltui.daemon.processes import unmet_precondition
-from rltui.services.recipe import Launch
+from rltui.services.launch import Launch
 
 GIB = 1 << 30
 FULL = GpuReport(

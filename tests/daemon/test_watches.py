@@ -6,7 +6,6 @@ from typing import cast
 
 import pytest
 
-from rltui.core.disk import Checkpoints
 from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import Life
 from rltui.core.text import GIB
@@ -14,8 +13,8 @@ from rltui.daemon.component import ComponentRunner
 from rltui.daemon.watches import LOOKS_PER_READING, DiskWatch, _Start
 from rltui.frameworks.base import RunFiles
 from rltui.frameworks.failures import COMMON
-from rltui.services.disk import DiskMeter, DiskReading
-from rltui.services.run_folder import RunFolder
+from rltui.services.runs.disk import Checkpoints, DiskMeter, DiskReading
+from rltui.services.runs.run_folder import RunFolder
 
 
 class FakeMeter(DiskMeter):

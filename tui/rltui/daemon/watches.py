@@ -8,20 +8,19 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from rltui.core import non_finite
+from rltui.core import metrics
 from rltui.core.api import Alert, ComponentState
-from rltui.core.disk import Forecast, forecast, size_text
 from rltui.core.failure_cause import FailurePattern, find_cause
-from rltui.core.non_finite import NonFinite
-from rltui.core.start_phase import phase_of
+from rltui.core.metrics import NonFinite
+from rltui.core.stalls import phase_of
 from rltui.core.text import duration
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.events import concern_alert
 from rltui.daemon.gpu import GpuWatch
 from rltui.daemon.stalls import log_size
 from rltui.daemon.supervisor import Supervisor
-from rltui.services.disk import DiskMeter
 from rltui.services.runs.attempt_end import last_lines
+from rltui.services.runs.disk import DiskForecast, DiskMeter, disk_forecast, size_text
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +63,7 @@ async def follow_logs(supervisor: Supervisor) -> None:
 
 
 def _tell(supervisor: Supervisor, found: Iterable[NonFinite]) -> None:
-    for alert in non_finite.alerts(found):
+    for alert in metrics.non_finite_alerts(found):
         supervisor.events.alert(alert)
 
 
@@ -129,7 +128,7 @@ class DiskWatch:
         self._meter = meter
         self._newest: int | None = None
         self._looks = 0
-        self._told: Forecast = Forecast("ok")
+        self._told: DiskForecast = DiskForecast("ok")
 
     async def look(self, max_steps: int | None) -> Alert | None:
         """Measure where it is time to. Returns what became worse."""
@@ -144,7 +143,7 @@ class DiskWatch:
         except OSError as error:  # the run's folder may be gone, or on a server that is away
             logger.warning("cannot measure %s: %s", self._folder, error.strerror)
             return None
-        now = forecast(self._folder, reading.free_bytes, reading.checkpoints, max_steps)
+        now = disk_forecast(self._folder, reading.free_bytes, reading.checkpoints, max_steps)
         alert = self._judge(now)
         if alert is None:
             return None
@@ -154,7 +153,7 @@ class DiskWatch:
         more = f" Restarts have set {size_text(aside_bytes)} aside in {archive}: remove what you do not need."
         return alert.model_copy(update={"text": alert.text + more})
 
-    def _judge(self, now: Forecast) -> Alert | None:
+    def _judge(self, now: DiskForecast) -> Alert | None:
         before, self._told = self._told, now
         if now.severity == "ok" or now.severity == before.severity or before.severity == "error":
             return None

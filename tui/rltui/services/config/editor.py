@@ -23,7 +23,8 @@ from rltui.services.config.files import Source, parse_file, with_key
 from rltui.services.config.history import EditHistory, EditIntent, EditJournal
 from rltui.services.config.knob_table import Running
 from rltui.services.config.store import ConfigStore, EditPreview
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord, known_experiments
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import known_experiments
 
 
 def _find_conflicts(

@@ -21,7 +21,7 @@ from rltui.errors import ConfigError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
 from rltui.services import checkout
-from rltui.services.experiment_files import make_folder, write_atomically
+from rltui.services.own_files import make_folder, write_atomically
 
 _LARGEST_BYTES = 256 * 1024
 """Of a config or layout file. Those of prime-rl have 12 kB at most."""
