@@ -17,11 +17,7 @@ from tests.services.programs import Start, start
 from tests.waiting import retry_until
 
 from rltui.core.api import Orphan
-<<<<<<< HEAD:tests/services/gpu/test_accounting.py
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
-from rltui.services.experiment_files import ControlFolder
-=======
-from rltui.core.gpu.report import GpuProcess, GpuReport
 >>>>>>> fa7858bfdc220224e7e560c45fdf9b1314c6b25a:tests/services/test_gpu_owners.py
 from rltui.services.gpu.accounting import GpuOwners, LivingComponent
 from rltui.services.processes import ProcessId, descendants, send_signal
