@@ -18,7 +18,6 @@ from tests.waiting import retry_until
 
 from rltui.core.api import Orphan
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
->>>>>>> fa7858bfdc220224e7e560c45fdf9b1314c6b25a:tests/services/test_gpu_owners.py
 from rltui.services.gpu.accounting import GpuOwners, LivingComponent
 from rltui.services.processes import ProcessId, descendants, send_signal
 from rltui.services.processes.identity import ProcessStat

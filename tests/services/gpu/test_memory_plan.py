@@ -9,8 +9,8 @@ from rltui.core.gpu.budget import EngineFigures, EngineMemory, MemoryUser
 from rltui.core.text import GIB
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.config.store import ConfigStore
-from rltui.services.experiment_files import ControlFolder
 from rltui.services.gpu.memory_plan import EngineKnowledge, read_figures
+from rltui.services.runs.experiment_files import ControlFolder
 
 DATA = Path(__file__).parents[2] / "data"
 
