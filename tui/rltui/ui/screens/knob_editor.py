@@ -24,9 +24,8 @@ from rltui.ui.plan_view import changed_lines, figures, placed_text, plan_steps, 
 from rltui.ui.screens.dialogs import Box, PlanDialog
 from rltui.ui.shared import StagedEdits, edit_request
 from rltui.ui.text import clean, clean_line, value_text
-from rltui.ui.widgets.fraction_bar import FractionBar
 from rltui.ui.widgets.knob_table import origin_text
-from rltui.ui.widgets.value_fields import Answered, FractionValue, How, ValueEdited, value_editor
+from rltui.ui.widgets.value_fields import Answered, FractionBar, FractionValue, How, ValueEdited, value_editor
 
 PLAN_DELAY_S = 0.15
 """Typing is quicker than planning."""
