@@ -27,6 +27,7 @@ PROGRAMS = (
     "rltui.daemon.__main__",
     "rltui.cli.status",
     "rltui.cli.looking",
+    "rltui.cli.app",
     "rltui.cli.opening",
     "rltui.ui.app",
 )

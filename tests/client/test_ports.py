@@ -145,23 +145,23 @@ def test_override_reaches_commands_readiness_and_the_record(tmp_path: Path, held
     control.write_record(record)
     assert control.read_record() == record
     framework = registry.get(record.framework)
-    recipe = Launcher(record, layout_files.load(Path(record.layout_file)), framework)
+    launcher = Launcher(record, layout_files.load(Path(record.layout_file)), framework)
     files = open_store(record).load()
-    inference = recipe.launch("inference", files, resume_step=None)
+    inference = launcher.launch("inference", files, resume_step=None)
     assert inference.argv[-2:] == ("--inference.server.port", str(port))
-    assert inference.port == port == recipe.port("inference", files)
+    assert inference.port == port == launcher.port("inference", files)
     assert inference.ready is not None
     assert inference.ready.http == f"http://127.0.0.1:{port}/health"
-    orchestrator = recipe.launch("orchestrator", files, resume_step=4)
+    orchestrator = launcher.launch("orchestrator", files, resume_step=4)
     assert orchestrator.argv[-4:] == (
         "--ckpt.resume-step", "4", "--inference.server.port", str(port)
     )  # fmt: skip
     text = Path(record.config_files[0]).read_text()
     assert f"port = {held}" in text, "the config file is the user's"
-    assert recipe.passed("inference", files, resume_step=4, run_id="") == {
+    assert launcher.passed("inference", files, resume_step=4, run_id="") == {
         "rl": {"inference.server.port": port}
     }
-    assert recipe.passed("orchestrator", files, resume_step=4, run_id="")["rl"] == {
+    assert launcher.passed("orchestrator", files, resume_step=4, run_id="")["rl"] == {
         "output_dir": record.output_dir,
         "ckpt.resume_step": 4,
         "inference.server.port": port,

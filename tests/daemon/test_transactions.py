@@ -167,8 +167,8 @@ def make(folder: Path, call: ServiceCall, plan: Plan, *, alive: bool = True) -> 
     events = EventBus(folder / "journal.jsonl")
     runners = {"inference": runner("inference", alive=alive), "trainer": runner("trainer")}
     processes: Any = SimpleNamespace(runners=runners, run_jobs=lambda: [runners["trainer"]])
-    recipe = SimpleNamespace(service_calls=lambda files, resume_step: [call])
-    config: Any = SimpleNamespace(recipe=recipe, store=SimpleNamespace(files={}))
+    launcher = SimpleNamespace(service_calls=lambda files, resume_step: [call])
+    config: Any = SimpleNamespace(launcher=launcher, store=SimpleNamespace(files={}))
     observation: Any = SimpleNamespace(resume_step=None)
     transactions = Transactions(processes, config, observation, events, changed=lambda: None)
     asyncio.run(transactions._call_services(plan))

@@ -10,7 +10,7 @@ from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import Life
 from rltui.core.text import GIB
 from rltui.daemon.component import ComponentRunner
-from rltui.daemon.watches import LOOKS_PER_READING, DiskWatch, _Start
+from rltui.daemon.watches import LOOKS_PER_READING, DiskWatch, _WatchedStart
 from rltui.frameworks.base import RunFiles
 from rltui.frameworks.failures import COMMON
 from rltui.services.runs.disk import Checkpoints, DiskMeter, DiskReading
@@ -82,7 +82,7 @@ async def test_a_start_tells_how_far_it_is_and_what_it_will_die_of(tmp_path: Pat
     log = tmp_path / "output.log"
     log.write_text("Starting to load model x...\n")
     runner = Runner(log)
-    start = _Start(cast("ComponentRunner", runner))
+    start = _WatchedStart(cast("ComponentRunner", runner))
     assert await start.look(COMMON) is None
     assert runner.phase == "loads the model"
     with log.open("a") as file:

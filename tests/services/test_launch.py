@@ -27,7 +27,7 @@ def choose(choice: GpuChoice) -> Sequence[GpuDevice]:
     return chosen_devices(choice, DEVICES)
 
 
-def recipe(folder: Path, **values: object) -> Launcher:
+def launcher(folder: Path, **values: object) -> Launcher:
     spec = ComponentSpec.model_validate({"id": "serve", "command": ["x"], **values})
     record = ExperimentRecord("one", str(folder), str(folder), (), "parts.toml", "generic", 1.0)
     return Launcher(record, Layout(component=(spec,)), GENERIC, choose=choose)
@@ -48,29 +48,29 @@ def recipe(folder: Path, **values: object) -> Launcher:
 def test_devices_are_those_of_the_layout(
     tmp_path: Path, values: dict[str, object], indices: list[int]
 ) -> None:
-    found = recipe(tmp_path, **values).devices("serve", {})
+    found = launcher(tmp_path, **values).devices("serve", {})
     assert [device.index for device in found] == indices
 
 
 def test_components_count_devices_as_nvml_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DEVICE_ORDER, "FASTEST_FIRST")
-    plain = recipe(tmp_path, env={"CUDA_VISIBLE_DEVICES": "0"})
+    plain = launcher(tmp_path, env={"CUDA_VISIBLE_DEVICES": "0"})
     assert plain.launch("serve", {}, resume_step=None).env[DEVICE_ORDER] == "PCI_BUS_ID"
     assert plain.gpus("serve", {}) == "0"
-    other = recipe(tmp_path, env={DEVICE_ORDER: "FASTEST_FIRST"})
+    other = launcher(tmp_path, env={DEVICE_ORDER: "FASTEST_FIRST"})
     with pytest.raises(ConfigError, match="env sets CUDA_DEVICE_ORDER to 'FASTEST_FIRST'"):
         other.launch("serve", {}, resume_step=None)
 
 
 def test_fraction_makes_an_engine(tmp_path: Path) -> None:
-    assert recipe(tmp_path, gpus="0").engine("serve", {}) is None
-    engine = recipe(tmp_path, gpus="0", gpu_memory="0.4").engine("serve", {})
+    assert launcher(tmp_path, gpus="0").engine("serve", {}) is None
+    engine = launcher(tmp_path, gpus="0", gpu_memory="0.4").engine("serve", {})
     assert engine == EngineMemory("serve", 0.4)
 
 
 def test_fraction_above_one_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"component 'serve': gpu_memory is '1\.5'"):
-        recipe(tmp_path, gpus="0", gpu_memory="1.5").engine("serve", {})
+        launcher(tmp_path, gpus="0", gpu_memory="1.5").engine("serve", {})
 
 
 def test_commands_know_the_run_folder_and_the_name(tmp_path: Path) -> None:
@@ -137,11 +137,11 @@ def test_framework_knows_what_was_made_for_a_start(tmp_path: Path) -> None:
     def values(files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
         return {"workspace": "/", "where": str(context.made.get("env", {}).get("address_file"))}
 
-    recipe = of_framework(tmp_path, answering(GENERIC, template_values=values), "{where}")
+    launcher = of_framework(tmp_path, answering(GENERIC, template_values=values), "{where}")
     made = tmp_path / "env.json"
     made.write_text('{"address_file": "/x/a.address"}')
-    launch = recipe.launch("serve", {}, resume_step=None, resolved={"env": str(made)})
+    launch = launcher.launch("serve", {}, resume_step=None, resolved={"env": str(made)})
     assert launch.argv == ("/x/a.address",)
     made.write_text("{")
     with pytest.raises(ConfigError, match=r"env\.json cannot be read"):
-        recipe.launch("serve", {}, resume_step=4, resolved={"env": str(made)})
+        launcher.launch("serve", {}, resume_step=4, resolved={"env": str(made)})

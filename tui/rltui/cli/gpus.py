@@ -142,7 +142,7 @@ _NOTICEABLE_S = 5.0
 """An age that is worth telling, where no interval was promised."""
 
 
-class Row(NamedTuple):
+class _HolderRow(NamedTuple):
     """One holder of memory, as columns."""
 
     memory: str
@@ -207,7 +207,7 @@ def _budget_text(budget: GpuBudget) -> str:
     return f"budget of {budget.component}: {budget.utilization:g} × total = {_gib(budget.budget_bytes)} GiB"
 
 
-def _rows(device: GpuDevice) -> Iterator[Row]:
+def _rows(device: GpuDevice) -> Iterator[_HolderRow]:
     """By share, largest process first; then what no share names."""
     if device.problem:
         return
@@ -218,12 +218,14 @@ def _rows(device: GpuDevice) -> Iterator[Row]:
     yield from (_process_row(process) for process in _largest_first(left.values()))
 
 
-def _share_rows(share: GpuShare, members: Sequence[GpuProcess]) -> Iterator[Row]:
+def _share_rows(share: GpuShare, members: Sequence[GpuProcess]) -> Iterator[_HolderRow]:
     """One process is its share: what that holds may be known where the process's own memory is not."""
     peak = "" if share.peak_bytes is None else f", peak {gib(share.peak_bytes)}"
     if not members:
         name = _owner_text(share.owner, share.experiment, share.component, None)
-        yield Row(_memory_text(share.used_bytes, share.estimated), "", share.user or "", f"{name}{peak}", "")
+        yield _HolderRow(
+            _memory_text(share.used_bytes, share.estimated), "", share.user or "", f"{name}{peak}", ""
+        )
         return
     if len(members) == 1:
         row = _process_row(members[0])
@@ -238,9 +240,9 @@ def _largest_first(processes: Iterable[GpuProcess]) -> list[GpuProcess]:
     return sorted(processes, key=lambda process: -(process.used_bytes or 0))
 
 
-def _process_row(process: GpuProcess) -> Row:
+def _process_row(process: GpuProcess) -> _HolderRow:
     graphics = " (graphics)" if process.kind == "G" else ""
-    return Row(
+    return _HolderRow(
         _memory_text(process.used_bytes, process.estimated),
         str(process.pid),
         process.user or "",
@@ -272,15 +274,15 @@ def _memory_text(size_bytes: int | None, estimated: bool) -> str:
     return "?" if size_bytes is None else f"{'~' if estimated else ''}{gib(size_bytes)}"
 
 
-def _column_widths(rows: Iterable[Row]) -> list[int]:
+def _column_widths(rows: Iterable[_HolderRow]) -> list[int]:
     """Of all columns but the last."""
-    widths = [0] * len(Row._fields)
+    widths = [0] * len(_HolderRow._fields)
     for row in rows:
         widths = [max(pair) for pair in zip(widths, map(len, row), strict=True)]
     return widths[:-1]
 
 
-def _row_line(row: Row, widths: Sequence[int]) -> str:
+def _row_line(row: _HolderRow, widths: Sequence[int]) -> str:
     memory, pid, user, owner = widths
     columns = [
         f"{_INDENT}{row.memory:>{memory}} GiB",

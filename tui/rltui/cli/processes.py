@@ -130,8 +130,8 @@ def _list(report: OrphanReport, *, as_json: bool) -> None:
         _print_one(orphan)
     if report.strangers:
         print("besides, on the GPU and of no component that lives; to end one: rltui orphans --free PID")
-    for stranger in report.strangers:
-        _print_one(stranger)
+    for foreign in report.strangers:
+        _print_one(foreign)
 
 
 def _print_one(orphan: Orphan) -> None:

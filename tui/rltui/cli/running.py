@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from rltui import paths
+from rltui.cli.app import need_terminal, show
 from rltui.cli.config import chosen_framework
-from rltui.cli.opening import need_terminal, show
 from rltui.cli.status import print_status, read_status
 from rltui.cli.terminal import confirm
 from rltui.cli.waiting import StateChanges, plan_of, wait_until_settled
@@ -34,8 +34,8 @@ _DEMO_FILES = ("rl.toml", "sft.toml")
 
 def open_config(arguments: argparse.Namespace) -> int:
     """Attach to the experiment of this config, or create it and let the TUI ask before anything starts."""
-    wish = _wish_of(arguments)
-    planned, _ = creation.plan_record(wish)
+    wanted = _wanted(arguments)
+    planned, _ = creation.plan_record(wanted)
     known = find_experiment(planned.name)
     if (
         known is not None
@@ -44,9 +44,9 @@ def open_config(arguments: argparse.Namespace) -> int:
     ):
         # Opening changes nothing, so an earlier run can be looked at; the TUI asks before it starts anything.
         return show(known)
-    creation.examine(wish)
+    creation.examine(wanted)
     need_terminal()
-    created = creation.create(wish)
+    created = creation.create(wanted)
     for note in created.notes:
         print(note, file=sys.stderr)
     return show(created.record)
@@ -92,11 +92,11 @@ def demo(arguments: argparse.Namespace) -> int:
         # A demo is for watching: each one is a run of its own, the earlier ones stay.
         folder = next_free(folder)
     check_name(folder.name, folder)  # before the folder is made
-    wish = creation.ExperimentRequest(
+    wanted = creation.ExperimentRequest(
         config_files=(_copy_example(folder),), name=folder.name, output_dir=folder
     )
     code = _start_headless(
-        wish, Request(action="start"), wait=arguments.no_tui, timeout_s=None, as_json=False
+        wanted, Request(action="start"), wait=arguments.no_tui, timeout_s=None, as_json=False
     )
     return code if arguments.no_tui or code else show(launch.choose(folder.name))
 
@@ -112,10 +112,10 @@ def _copy_example(folder: Path) -> Path:
 def up(arguments: argparse.Namespace) -> int:
     """Create and start an experiment without a terminal."""
     components = tuple(arguments.only.split(",")) if arguments.only else ()
-    wish = _wish_of(arguments)
-    creation.trust_what_runs(wish)
+    wanted = _wanted(arguments)
+    creation.trust_what_runs(wanted)
     return _start_headless(
-        wish,
+        wanted,
         Request(action="start", components=components, resume_step=arguments.from_checkpoint),
         wait=not arguments.no_wait,
         timeout_s=arguments.timeout,
@@ -124,7 +124,7 @@ def up(arguments: argparse.Namespace) -> int:
 
 
 def _start_headless(
-    wish: creation.ExperimentRequest,
+    wanted: creation.ExperimentRequest,
     request: Request,
     *,
     wait: bool,
@@ -146,7 +146,7 @@ def _start_headless(
         is_safe = not any(verdict.is_bad for verdict in plan.memory)
         begun.append((wire, plan_of(wire, "execute", request) if is_safe else plan, is_safe))
 
-    created = creation.create(wish, begin)
+    created = creation.create(wanted, begin)
     ((wire, plan, has_begun),) = begun
     with wire:
         if not has_begun:  # a person may take their time, and holds up nobody meanwhile
@@ -168,7 +168,7 @@ def _start_headless(
     return 0
 
 
-def _wish_of(arguments: argparse.Namespace) -> creation.ExperimentRequest:
+def _wanted(arguments: argparse.Namespace) -> creation.ExperimentRequest:
     """What the arguments of `up` and `open` ask for, once it is clear which framework the config is for."""
     checkpoint = getattr(arguments, "from_checkpoint", None)
     if checkpoint is not None and arguments.new:

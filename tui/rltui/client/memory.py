@@ -40,7 +40,7 @@ def verdicts(
     plan = MemoryPlan(
         layout=layout,
         framework=framework,
-        recipe=Launcher(record, layout, framework, choose=choose),
+        launcher=Launcher(record, layout, framework, choose=choose),
         control=ControlFolder(Path(record.output_dir)),
         workspace=Path(record.workspace),
     )

@@ -39,7 +39,7 @@ def with_ports(record: ExperimentRecord) -> tuple[ExperimentRecord, tuple[str, .
     notes: list[str] = []
     for item in ports:
         wanted = int(before.get(item.knob, item.port))
-        busy = taken.first_obstacle(wanted, item.more)
+        busy = taken.first_taken(wanted, item.more)
         port = wanted if busy is None else taken.next_free(item.port, item.more)
         if port is None or port == item.port:
             continue
@@ -93,16 +93,16 @@ class _Taken:
             _claims(other for other in others if launch.is_alive(other) or launch.lives(other))
         )
 
-    def obstacle(self, port: int) -> str | None:
+    def taken_by(self, port: int) -> str | None:
         """Why `port` cannot be used, in words."""
         holder = processes.port_holder(port, _ANY_ADDRESS)
         if holder is not None and not self._is_own(holder):
             return f"held by {holder}"
         return f"the experiment {self._owners[port]}'s" if port in self._owners else None
 
-    def first_obstacle(self, port: int, more: tuple[int, ...] = ()) -> tuple[int, str] | None:
+    def first_taken(self, port: int, more: tuple[int, ...] = ()) -> tuple[int, str] | None:
         """The first that cannot be used of `port` and those so far above it, and why."""
-        found = ((port + above, self.obstacle(port + above)) for above in (0, *more))
+        found = ((port + above, self.taken_by(port + above)) for above in (0, *more))
         return next(((other, why) for other, why in found if why is not None), None)
 
     def claim(self, port: int, more: tuple[int, ...] = ()) -> None:
@@ -112,7 +112,7 @@ class _Taken:
     def next_free(self, port: int, more: tuple[int, ...] = ()) -> int | None:
         """`port`, or the first above it that can be used with those that belong to it."""
         last = _LAST_PORT - max(more, default=0)
-        return next((p for p in range(port, last + 1) if self.first_obstacle(p, more) is None), None)
+        return next((p for p in range(port, last + 1) if self.first_taken(p, more) is None), None)
 
     def _is_own(self, holder: processes.PortHolder) -> bool:
         """A leftover of an earlier attempt of this experiment, which is ended before the next start."""

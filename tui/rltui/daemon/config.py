@@ -87,7 +87,7 @@ class Setup:
 
 
 class Config:
-    """`store` reads the files, `editor` writes them, `recipe` makes commands of them. Knows nothing of
+    """`store` reads the files, `editor` writes them, `launcher` makes commands of them. Knows nothing of
     processes. Lives on the supervisor's loop.
     """
 
@@ -104,7 +104,7 @@ class Config:
         self._setup = setup
         self._framework = framework
         self._events = events
-        self.recipe = Launcher(record, setup.layout, framework, choose=choose)
+        self.launcher = Launcher(record, setup.layout, framework, choose=choose)
         self.store = ConfigStore(
             [Path(name) for name in record.config_files],
             framework,
@@ -176,7 +176,7 @@ class Config:
         if specs and not trust.is_trusted(folder):
             return specs, f"not asked: {trust.untrusted(folder)}"
         try:
-            return self.recipe.gpu_sources(self.store.files), None
+            return self.launcher.gpu_sources(self.store.files), None
         except ConfigError as error:
             self._events.config_error(error)
             return (), None
@@ -184,7 +184,7 @@ class Config:
     def is_made(self, component: str) -> bool:
         """Whether what this job makes is there. A config that cannot be read makes nothing."""
         try:
-            path = self.recipe.creates(component, self.store.files)
+            path = self.launcher.creates(component, self.store.files)
         except ConfigError:
             return False
         return path is not None and path.exists()
@@ -229,9 +229,9 @@ class Config:
             ConfigError: if the framework refuses the config.
             RltuiError: if it cannot be asked, or the disk is full.
         """
-        run = self.recipe.run_prefix(files)
+        run = self.launcher.run_prefix(files)
         for component in components:
-            for wanted in self.recipe.resolutions(component, files, resume_step=resume_step, run_id=run_id):
+            for wanted in self.launcher.resolutions(component, files, resume_step=resume_step, run_id=run_id):
                 await self._resolver.prepare(wanted, files, run=run)
 
     async def prepare(
@@ -246,15 +246,15 @@ class Config:
         self.store.load()
         files = self.store.snapshot(attempt_dir / "config")
         resolved: dict[str, str] = {}
-        for wanted in self.recipe.resolutions(component, files, resume_step=resume_step, run_id=run_id):
-            run = self.recipe.run_prefix(files)
+        for wanted in self.launcher.resolutions(component, files, resume_step=resume_step, run_id=run_id):
+            run = self.launcher.run_prefix(files)
             made = await self._resolver.make(wanted, files, run=run, into=attempt_dir / _RESOLVED)
             resolved.update(made.files)
             if not made.was_kept and wanted.notes:
                 self._events.journal.add("config", "; ".join(wanted.notes), component=component)
-        passed = self.recipe.passed(component, files, resume_step=resume_step, run_id=run_id)
+        passed = self.launcher.passed(component, files, resume_step=resume_step, run_id=run_id)
         write_passed(attempt_dir / "config", passed)
-        launch = self.recipe.launch(
+        launch = self.launcher.launch(
             component, files, resume_step=resume_step, run_id=run_id, resolved=resolved
         )
         if launch.ready is not None and launch.ready.file is not None:

@@ -28,7 +28,7 @@ _MEASURES = (ComponentState.WAITING, ComponentState.STARTING)
 
 
 @dataclass(frozen=True, slots=True)
-class _Claims:
+class _ConfigClaims:
     """What a config says of the devices, whatever is used there."""
 
     engines: frozenset[str]
@@ -76,13 +76,13 @@ class MemoryForecast:
             return ()
         return worst_per_component(verdict for verdict in verdicts if verdict.component in engines)
 
-    def _present_claims(self) -> _Claims:
+    def _present_claims(self) -> _ConfigClaims:
         return self._claims(self._store.files, self._readings.present)
 
-    def _claims_on(self, files: ConfigFiles, present: Hashable) -> _Claims:
+    def _claims_on(self, files: ConfigFiles, present: Hashable) -> _ConfigClaims:
         del present  # other devices are other budgets
         engines = frozenset(name for name in self._runners if self._memory.is_engine(name, files))
-        return _Claims(engines, self._memory.budgets(files))
+        return _ConfigClaims(engines, self._memory.budgets(files))
 
     def of_plan(self, plan: Plan, files: ConfigFiles) -> tuple[MemoryVerdict, ...]:
         """What each start of `plan` will meet at worst with the config `files`.
@@ -154,13 +154,13 @@ class RemedyAdvisor:
     def __init__(
         self,
         store: ConfigStore,
-        recipe: Launcher,
+        launcher: Launcher,
         memory: MemoryPlan,
         control: ControlFolder,
         readings: GpuReadings,
     ) -> None:
         self._store = store
-        self._recipe = recipe
+        self._launcher = launcher
         self._memory = memory
         self._control = control
         self._readings = readings
@@ -179,7 +179,7 @@ class RemedyAdvisor:
 
     def _advice(self, component: str, memory: OutOfMemory) -> Advice:
         files = self._store.files
-        device = _device(self._recipe.devices(component, files), memory)
+        device = _device(self._launcher.devices(component, files), memory)
         shares_with = self._memory.sharing(component, files)
         engines = [name for name in (component, *shares_with) if self._memory.is_engine(name, files)]
         trainers = [name for name in (component, *shares_with) if name not in engines]

@@ -215,7 +215,7 @@ class Planner:
         problems = []
         ending = {orphan.pid for orphan in plan.free}
         for name in plan.start:
-            port = None if name in plan.stop else self._config.recipe.port(name, self._config.store.files)
+            port = None if name in plan.stop else self._config.launcher.port(name, self._config.store.files)
             holders = [] if port is None else port_holders(port)
             if foreign := [holder for holder in holders if holder.pid not in ending]:
                 message = f"{name} needs port {port}, which is held by {' and '.join(map(str, foreign))}"

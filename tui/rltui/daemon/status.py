@@ -94,7 +94,7 @@ class StatusBuilder:
     def _gpus(self, component: str) -> tuple[int, ...]:
         """Numbers of its devices; none where the config, of which the event bus tells, cannot be read."""
         try:
-            devices = self.config.recipe.devices(component, self.config.store.files)
+            devices = self.config.launcher.devices(component, self.config.store.files)
         except ConfigError:
             return ()
         return tuple(device.index for device in devices)
@@ -102,7 +102,7 @@ class StatusBuilder:
     def _reason(self, runner: ComponentRunner) -> str | None:
         name = runner.spec.id
         if runner.attempt is None and not runner.life.busy and self.config.is_made(name):
-            made = self.config.recipe.creates(name, self.config.store.files)
+            made = self.config.launcher.creates(name, self.config.store.files)
             return f"not needed: {made} is there"
         return runner.life.reason
 

@@ -48,7 +48,7 @@ class Supervisor:
         memory = MemoryPlan(
             layout=setup.layout,
             framework=setup.framework,
-            recipe=self.config.recipe,
+            launcher=self.config.launcher,
             control=setup.control,
             workspace=setup.workspace,
         )
@@ -57,7 +57,7 @@ class Supervisor:
         )
         self.gpu_account = GpuAccount(record.name, self.processes.runners, self.processes.forecast)
         remedies = RemedyAdvisor(
-            self.config.store, self.config.recipe, memory, setup.control, self.gpu_readings
+            self.config.store, self.config.launcher, memory, setup.control, self.gpu_readings
         )
         self._status = StatusBuilder(setup, self.config, self.observation, self.processes, remedies)
         self._planner = Planner(setup, self.config, self.observation, self.processes, self.gpu_readings)

@@ -194,7 +194,7 @@ class Transactions:
         """
         if not {job.spec.id for job in self._processes.run_jobs()} & set(plan.start):
             return
-        calls = self._config.recipe.service_calls(
+        calls = self._config.launcher.service_calls(
             self._config.store.files, resume_step=self._observation.resume_step
         )
         for call in calls:

@@ -162,7 +162,7 @@ class DiskWatch:
 
 async def watch_starts(supervisor: Supervisor) -> None:
     """Look at every component that is starting, for ever."""
-    watched: dict[str, _Start] = {}
+    watched: dict[str, _WatchedStart] = {}
     while True:
         for name, runner in supervisor.processes.runners.items():
             if runner.life.state is not ComponentState.STARTING:
@@ -171,7 +171,7 @@ async def watch_starts(supervisor: Supervisor) -> None:
                 continue
             known = watched.get(name)
             if known is None or known.epoch != runner.life.epoch:
-                known = watched[name] = _Start(runner)
+                known = watched[name] = _WatchedStart(runner)
             phase, evidence = runner.phase, await known.look(supervisor.processes.failure_patterns)
             if known.epoch == runner.life.epoch and runner.life.state is ComponentState.STARTING:
                 supervisor.processes.set_stall(name, evidence)
@@ -180,7 +180,7 @@ async def watch_starts(supervisor: Supervisor) -> None:
         await asyncio.sleep(_START_INTERVAL_S)
 
 
-class _Start:
+class _WatchedStart:
     """One start of one component."""
 
     def __init__(self, runner: ComponentRunner) -> None:

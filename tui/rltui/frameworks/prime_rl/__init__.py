@@ -18,7 +18,7 @@ from rltui.core.toml.values import TomlValue
 from rltui.frameworks.base import ConfigFile, ConfigFiles, ConfigModels, Parsed
 from rltui.frameworks.prime_rl import configs, detection, figures, generation, log_lines, values
 from rltui.frameworks.prime_rl.generation import Generation
-from rltui.frameworks.prime_rl.launch import Launch
+from rltui.frameworks.prime_rl.launch import PrimeRlLaunch
 from rltui.frameworks.prime_rl.rules import rules
 from rltui.frameworks.prime_rl.tables import table_problems
 from rltui.frameworks.schemas import Names
@@ -36,7 +36,7 @@ _MODELS_OF_2025 = {
 }
 
 
-class PrimeRl(Launch):
+class PrimeRl(PrimeRlLaunch):
     """One generation; `schemas`, by role, are those of the checkout that will read the files."""
 
     overlay, reader = configs.OVERLAY, "prime-rl"

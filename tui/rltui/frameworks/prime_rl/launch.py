@@ -76,7 +76,7 @@ _MODEL = ("inference.vllm.model", "inference.model.name", "model.name")
 _TENSOR_PARALLEL = ("inference.vllm.tensor_parallel_size", "inference.parallel.tp")
 
 
-class Launch(SchemaFramework):
+class PrimeRlLaunch(SchemaFramework):
     """How one generation is run, and the one that its files may show."""
 
     run_roles = _PAIR | {"sft"}

@@ -205,7 +205,7 @@ class MemoryPlan:
         *,
         layout: Layout,
         framework: Framework,
-        recipe: Launcher,
+        launcher: Launcher,
         control: ControlFolder,
         workspace: Path,
     ) -> None:
@@ -214,7 +214,7 @@ class MemoryPlan:
         self.components = layout.start_order()
         """Ids, in start order."""
         self._framework = framework
-        self._recipe = recipe
+        self._launcher = launcher
         self._control = control
         self._engines = EngineKnowledge(framework, control, workspace)
         self._what_changed = OfFiles(self._compare)
@@ -227,9 +227,9 @@ class MemoryPlan:
         """
         found: dict[str, tuple[GpuBudget, ...]] = {}
         for component in self.components:
-            if (engine := self._recipe.engine(component, files)) is None:
+            if (engine := self._launcher.engine(component, files)) is None:
                 continue
-            for device in self._recipe.devices(component, files):
+            for device in self._launcher.devices(component, files):
                 if (size := budget_bytes(device, engine.utilization)) is not None:
                     budget = GpuBudget(component=component, utilization=engine.utilization, budget_bytes=size)
                     found[device.key] = (*found.get(device.key, ()), budget)
@@ -263,7 +263,7 @@ class MemoryPlan:
         Raises:
             ConfigError: if layout or config cannot be understood.
         """
-        return self._recipe.engine(component, files) is not None
+        return self._launcher.engine(component, files) is not None
 
     def sharing(self, component: str, files: ConfigFiles) -> tuple[str, ...]:
         """The other components that have a device in common with it, in start order.
@@ -282,19 +282,19 @@ class MemoryPlan:
         return tuple(sorted(self.components, key=lambda name: name not in first))
 
     def _keys(self, component: str, files: ConfigFiles) -> set[str]:
-        return {device.key for device in self._recipe.devices(component, files)}
+        return {device.key for device in self._launcher.devices(component, files)}
 
     def _user(
         self, component: str, files: ConfigFiles, starts: Collection[str], stops: Collection[str]
     ) -> MemoryUser:
-        devices = tuple(device.key for device in self._recipe.devices(component, files))
+        devices = tuple(device.key for device in self._launcher.devices(component, files))
         user = MemoryUser(component, devices, starts=component in starts, stops=component in stops)
         if not devices:
             return user
         attempt, peak_bytes = newest_peaks(self._control, component) or (None, {})
         note = "" if attempt is None else self._what_changed(files, component, attempt)
         user = replace(user, peak_bytes=peak_bytes, peak_note=note)
-        engine = self._recipe.engine(component, files)
+        engine = self._launcher.engine(component, files)
         return user if engine is None else self._engines.added(user, engine)
 
     def _compare(self, files: ConfigFiles, component: str, attempt: int) -> str:

@@ -158,7 +158,7 @@ class ResumePoint:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _WantedStep:
     step: int
     key: str = ""
     """Of the config, with the file that holds it; empty: a person said so on the command line or screen."""
@@ -197,15 +197,15 @@ class ResumePoints:
 
     def _asked(
         self, request: Request, files: ConfigFiles, edited: Mapping[str, Collection[str]]
-    ) -> _Asked | None:
+    ) -> _WantedStep | None:
         if request.resume_step is not None:
-            return _Asked(request.resume_step)
+            return _WantedStep(request.resume_step)
         named = _named(self.framework, files)
         if named is None or request.resume == "scratch":
             return None
         role, key, step = named
         if key in edited.get(role, ()) or step not in self._started_with():
-            return _Asked(step, key, files[role].path)
+            return _WantedStep(step, key, files[role].path)
         return None
 
     def _started_with(self) -> list[int]:
@@ -220,7 +220,7 @@ class ResumePoints:
             steps.extend([named[2]] if named is not None else [])
         return steps
 
-    def _missing(self, asked: _Asked, there: Sequence[int]) -> Problem:
+    def _missing(self, asked: _WantedStep, there: Sequence[int]) -> Problem:
         nearest = sorted(sorted(there, key=lambda step: abs(step - asked.step))[:_NAMED])
         names = ", ".join(map(str, nearest)) or "none"
         more = f" and {len(there) - len(nearest)} others" if len(there) > len(nearest) else ""
