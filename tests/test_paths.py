@@ -19,7 +19,7 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "no folder").touch()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "no folder"))
-    monkeypatch.setattr(paths, "LAST_RESORT", tmp_path / "no folder")
+    monkeypatch.setattr(paths, "_LAST_RESORT", tmp_path / "no folder")
     return tmp_path / "run"
 
 
@@ -68,7 +68,7 @@ def test_a_folder_that_cannot_be_used_is_passed_over(base: Path, monkeypatch: py
     """Finding H12: su keeps XDG_RUNTIME_DIR, which then is another user's."""
     (base / "rltui").touch()
     (base.parent / "tmp").mkdir()
-    monkeypatch.setattr(paths, "LAST_RESORT", base.parent / "tmp")
+    monkeypatch.setattr(paths, "_LAST_RESORT", base.parent / "tmp")
     assert paths.runtime_dir() == base.parent / "tmp" / f"rltui-{os.getuid()}"
     assert len(paths.passed_over()) == 2
     assert str(base / "rltui") in paths.passed_over()[0]
@@ -83,7 +83,7 @@ def test_a_path_that_is_too_long_for_a_socket_is_passed_over(
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
     with tempfile.TemporaryDirectory(prefix="rlt-") as short:
         monkeypatch.setattr("tempfile.gettempdir", lambda: str(long))
-        monkeypatch.setattr(paths, "LAST_RESORT", Path(short))
+        monkeypatch.setattr(paths, "_LAST_RESORT", Path(short))
         path = paths.socket_path("x" * 48, "/out")
         assert path.parent.parent == Path(short)
         with socket.socket(socket.AF_UNIX) as listener:

@@ -9,7 +9,7 @@ from rltui.core.knobs import (
     IN_TEXT,
     Knob,
     find_knob,
-    parse_typed,
+    parse_value,
     pattern,
     rank,
     resolve_edits,
@@ -52,7 +52,7 @@ KNOBS = (BATCH, LR, SHARE, EAGER, MODEL, MODE, SFT_BATCH, O_LEN, T_LEN)
     ],
 )
 def test_parse_value_reads_typed_text(knob: Knob, text: str, value: Any) -> None:
-    parsed = parse_typed(knob, text)
+    parsed = parse_value(knob, text)
     assert parsed == value
     assert type(parsed) is type(value)
 
@@ -75,7 +75,7 @@ def test_parse_value_reads_typed_text(knob: Knob, text: str, value: Any) -> None
 )
 def test_parse_value_names_knob_type_and_bounds(knob: Knob, text: str, message: str | None) -> None:
     with pytest.raises(ConfigError) as caught:
-        parse_typed(knob, text)
+        parse_value(knob, text)
     assert message is None or caught.value.title == message
 
 
@@ -135,9 +135,9 @@ OTHERS = (
 
 
 def test_parse_value_reads_lists() -> None:
-    assert parse_typed(NAMES, '["a",\n "b"]') == ["a", "b"]
+    assert parse_value(NAMES, '["a",\n "b"]') == ["a", "b"]
     with pytest.raises(ConfigError, match="must be a list") as caught:
-        parse_typed(NAMES, "a,b")
+        parse_value(NAMES, "a,b")
     assert caught.value.hint == 'write it like ["a", "b"] or [1, 2]'
 
 

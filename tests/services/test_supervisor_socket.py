@@ -79,5 +79,5 @@ def test_no_folder_for_sockets_is_no_error_to_who_only_looks(
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "file"))
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "file"))
-    monkeypatch.setattr(paths, "LAST_RESORT", tmp_path / "file")
+    monkeypatch.setattr(paths, "_LAST_RESORT", tmp_path / "file")
     assert not find_socket(record).exists()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rltui.tinyrl.config import RlConfig, SftConfig
-from rltui.tinyrl.config_file import load_config, parse_arguments, parse_value
+from rltui.tinyrl.config_file import load_config, override_value, parse_arguments
 from rltui.tinyrl.errors import TinyrlError
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "reverse_text"
@@ -111,7 +111,7 @@ def test_files_and_overrides_keep_their_order() -> None:
     [("3", 3), ("1e-3", 1e-3), ("true", True), ("None", None), ("a/b", "a/b"), ('"3"', "3"), ("-1", -1)],
 )
 def test_parse_value_reads_toml_or_text(text: str, value: object) -> None:
-    assert parse_value(text) == value
+    assert override_value(text) == value
 
 
 def test_flags_without_value_are_booleans() -> None:

@@ -246,7 +246,7 @@ async def test_edit_refuses_what_is_no_value(experiment: FakeExperiment, open_ap
         editor = await edit(pilot, 2)
         await press(pilot, "x", "enter")
         shown = str(editor.query_one("#draft", Static).content)
-        assert shown == "✗ batch_size takes a whole number, not 'x'"
+        assert shown == '✗ orchestrator.batch_size must be a whole number, not "x"'
         assert len(experiment.planned) == 1
 
 

@@ -25,8 +25,9 @@ from tests.ui.trouble import (
 from rltui.cli.status import as_text
 from rltui.core.api import ComponentState, Concern, Orphan, Plan
 from rltui.core.config_report import KnobInfo, Problem
+from rltui.errors import ConfigError
 from rltui.ui import text
-from rltui.ui.knob_values import parse_value, scaled, stepped
+from rltui.ui.knob_values import scaled, stepped, typed_value
 from rltui.ui.plan_view import diff_lines, plan_content
 from rltui.ui.requests import done_text
 from rltui.ui.states import (
@@ -316,7 +317,7 @@ def test_readers_are_shortened_where_they_do_not_fit(width: int, words: str) -> 
 )
 def test_parse_value(kind: str, typed: str, value: object) -> None:
     row = KnobInfo.model_validate({"key": "a.b", "file": "f", "kind": kind})
-    assert parse_value(row, typed) == value
+    assert typed_value(row, typed) == value
 
 
 @pytest.mark.parametrize(
@@ -324,8 +325,8 @@ def test_parse_value(kind: str, typed: str, value: object) -> None:
 )
 def test_parse_value_refuses(kind: str, typed: str) -> None:
     row = KnobInfo.model_validate({"key": "a.b", "file": "f", "kind": kind})
-    with pytest.raises(ValueError, match=r"^b "):
-        parse_value(row, typed)
+    with pytest.raises(ConfigError, match=r"^a.b must be "):
+        typed_value(row, typed)
 
 
 def test_steps_stay_within_bounds() -> None:

@@ -9,7 +9,8 @@ from textual.app import App, ComposeResult
 from textual.events import Paste
 
 from rltui.core.config_report import KnobInfo
-from rltui.ui.knob_values import edit_text, item_texts, list_text, moved, parse_value
+from rltui.errors import ConfigError
+from rltui.ui.knob_values import edit_text, item_texts, list_text, moved, typed_value
 from rltui.ui.widgets.fraction_bar import bar_line
 from rltui.ui.widgets.value_fields import Field, ListValue, value_editor
 
@@ -67,7 +68,7 @@ async def test_keys_make_values(row: KnobInfo, keys: tuple[str, ...], value: obj
     app = Host(row)
     async with app.run_test() as pilot:
         await press(pilot, *keys)
-        assert parse_value(row, app.field.value) == value
+        assert typed_value(row, app.field.value) == value
 
 
 async def test_pasted_lines_are_items() -> None:
@@ -75,7 +76,7 @@ async def test_pasted_lines_are_items() -> None:
     async with app.run_test() as pilot:
         app.field.post_message(Paste("_proj\nv\no"))
         await pilot.pause()
-        assert parse_value(MODULES, app.field.value) == ["q_proj", "v", "o", "k"]
+        assert typed_value(MODULES, app.field.value) == ["q_proj", "v", "o", "k"]
 
 
 async def test_a_click_goes_to_an_item() -> None:
@@ -83,18 +84,18 @@ async def test_a_click_goes_to_an_item() -> None:
     async with app.run_test() as pilot:
         await pilot.click(ListValue, offset=(1, 1))
         await press(pilot, "1")
-        assert parse_value(MODULES, app.field.value) == ["q", "k1"]
+        assert typed_value(MODULES, app.field.value) == ["q", "k1"]
 
 
 def test_an_item_of_another_kind_is_refused_in_words() -> None:
     assert item_texts(LAYERS) == ["1", "2"]
-    with pytest.raises(ValueError, match=r"^layers takes a list"):
-        parse_value(LAYERS, list_text(["1", "x"], plain=False))
+    with pytest.raises(ConfigError, match=r"layers must be a list"):
+        typed_value(LAYERS, list_text(["1", "x"], plain=False))
 
 
 def test_what_a_file_says_is_offered_to_the_last_digit() -> None:
     row = knob("a.lr", 0.123456789, kind="float")
-    assert parse_value(row, edit_text(row)) == 0.123456789
+    assert typed_value(row, edit_text(row)) == 0.123456789
 
 
 def test_a_fraction_moves_on_the_grid_and_stays_within_its_bounds() -> None:

@@ -12,9 +12,9 @@ from rltui.errors import RltuiError
 
 STATE_FOLDER = ".rltui"
 """rltui's own folder inside an output folder."""
-LONGEST_SOCKET = 107
+_LONGEST_SOCKET = 107
 """Bytes in the path of a socket; Linux takes no more (unix(7))."""
-LAST_RESORT = Path("/tmp")  # noqa: S108 - a private folder in it
+_LAST_RESORT = Path("/tmp")  # noqa: S108 - a private folder in it
 
 
 def shipped_dir(name: str) -> Path:
@@ -70,7 +70,7 @@ def _runtime_dirs() -> list[Path]:
     """The best first. XDG_RUNTIME_DIR may be gone, another user's after `su`, or too long for a socket."""
     base = os.environ.get("XDG_RUNTIME_DIR", "")
     own = f"rltui-{os.getuid()}"
-    folders = [Path(tempfile.gettempdir()) / own, LAST_RESORT / own]
+    folders = [Path(tempfile.gettempdir()) / own, _LAST_RESORT / own]
     return list(dict.fromkeys([Path(base) / "rltui", *folders] if base.startswith("/") else folders))
 
 
@@ -78,7 +78,7 @@ def _usable_dir(socket_name: str) -> tuple[Path, list[str]]:
     """The first that can be used for a socket of that name, and why those before it cannot."""
     reasons: list[str] = []
     for folder in _runtime_dirs():
-        if len(os.fsencode(folder / socket_name)) > LONGEST_SOCKET:
+        if len(os.fsencode(folder / socket_name)) > _LONGEST_SOCKET:
             reasons.append(f"{folder} is too long for the path of a socket")
         elif (reason := _why_unusable(folder)) is None:
             return folder, reasons

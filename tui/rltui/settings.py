@@ -12,28 +12,28 @@ from rltui.errors import ConfigError
 from rltui.services import model_faults
 from rltui.services.config.files import read_file
 
-Word = Annotated[str, Field(min_length=1)]
+_Word = Annotated[str, Field(min_length=1)]
 
 
-class Table(BaseModel):
+class _Table(BaseModel):
     """Base of the tables: frozen, unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
-class AlertSettings(Table):
+class AlertSettings(_Table):
     """Who is told what. The TUI shows every alert, whatever stands here."""
 
     bell: StrictBool = True
     """The TUI rings the terminal's bell for errors and warnings."""
     osc9: StrictBool = False
     """The TUI also has the terminal show a desktop notification (OSC 9: iTerm2, WezTerm, kitty, ghostty)."""
-    command: tuple[Word, ...] = ()
+    command: tuple[_Word, ...] = ()
     """Argument list, never a shell line. Run for each alert, which it gets as JSON on stdin."""
-    tmux: tuple[Word, ...] = ()
+    tmux: tuple[_Word, ...] = ()
     """Names (`tmux -L NAME`) or socket paths of tmux servers whose clients see alerts, besides those who are
     attached to the experiment itself."""
-    tmux_clients: tuple[Word, ...] = ("*",)
+    tmux_clients: tuple[_Word, ...] = ("*",)
     """Which clients of those servers: patterns for the tty or the session name, `*` being any text."""
     min_severity: Literal["error", "warning", "information"] = "warning"
     """Less severe alerts are for the TUI alone; the end of a run and of a trouble always count."""
@@ -48,7 +48,7 @@ class AlertSettings(Table):
         return value
 
 
-class Settings(Table):
+class Settings(_Table):
     """The whole file."""
 
     alerts: AlertSettings = AlertSettings()

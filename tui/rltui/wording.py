@@ -13,7 +13,6 @@ from rltui.core.text import duration, gib, grouped, listed, short_command, short
 if TYPE_CHECKING:
     from rltui.core.api import Lost, Orphan, Plan
     from rltui.core.config_report import DerivedValue
-    from rltui.core.gpu.report import MemoryVerdict
 
 STATE_SYMBOLS = {
     "stopped": "○",
@@ -120,7 +119,8 @@ def plan_rows(plan: Plan) -> list[tuple[str, str]]:
     rows.append(("keep", f"{listed(plan.keep)} (not touched)" if plan.keep else ""))
     rows.append(("lose", lost_text(plan.lost)))
     rows.append(("time", estimate_text(plan)))
-    rows.extend(_labelled("memory", [verdict.text for verdict in good_verdicts(plan)]))
+    # What will not fit is among the problems.
+    rows.extend(_labelled("memory", [verdict.text for verdict in plan.memory if not verdict.is_bad]))
     rows.extend(_labelled("because", plan.reasons))
     return [(label, text) for label, text in rows if text]
 
@@ -178,11 +178,6 @@ def estimate_text(plan: Plan) -> str:
     return f"{'ready' if plan.start else 'done'} in {time}, as before"
 
 
-def good_verdicts(plan: Plan) -> tuple[MemoryVerdict, ...]:
-    """What will fit, or cannot be told; what will not is among the problems."""
-    return tuple(verdict for verdict in plan.memory if not verdict.is_bad)
-
-
 def figure_text(figure: DerivedValue) -> str:
     """`prompts per step: 8  (128 rollouts / 16 per example)`, or the words alone where it varies."""
     if figure.value is None:
@@ -201,3 +196,30 @@ def figure_value(value: float | str | None) -> str:
 def figure_unit(figure: DerivedValue) -> str:
     """` tokens`; empty where it is a word of the name: `prompts per step` needs no `prompts` behind it."""
     return "" if figure.unit in figure.name.split() else f" {figure.unit}"
+
+
+def value_text(value: object) -> str:
+    """A value as a person writes it: text without quotes, `none` for nothing, lists in TOML."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        short = f"{value:g}"
+        exact = short if float(short) == value else repr(value)
+        return exact.replace("e-0", "e-").replace("e+0", "e+")
+    if isinstance(value, list):
+        from rltui.core.toml.values import format_value  # `status` needs it not
+
+        return format_value(value)
+    return str(value)
+
+
+def range_text(bounds: Sequence[float | None]) -> str:
+    """`1 to 100`, `1 or more`, `up to 100`; empty where anything goes."""
+    low, high = bounds
+    if low is not None and high is not None:
+        return f"{value_text(low)} to {value_text(high)}"
+    if low is not None:
+        return f"{value_text(low)} or more"
+    return "" if high is None else f"up to {value_text(high)}"

@@ -12,7 +12,7 @@ from tests.core.toml.documents import VARIANTS, changed, kept, load, long_docume
 
 from rltui.core.config_data import changed_keys, deep_leaves
 from rltui.core.toml import edit
-from rltui.core.toml.values import format_key, format_value, parse_value, same_value, split_key
+from rltui.core.toml.values import format_key, format_value, read_value, same_value, split_key
 
 WITHOUT_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
 """A chain of edits takes minutes to shrink, and says enough as it is."""
@@ -116,7 +116,7 @@ def test_ten_thousand_random_edits_do_what_was_meant(name: str, data: st.DataObj
 @settings(max_examples=200)
 @given(VALUES, st.sampled_from(['"""\nx\n"""', "'''x'''", "'x'", '"x"', "", '"""\r\nx"""']))
 def test_any_value_survives_its_spelling(value: Any, replaces: str) -> None:
-    assert same_value(parse_value(format_value(value, replaces=replaces)), value)
+    assert same_value(read_value(format_value(value, replaces=replaces)), value)
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])

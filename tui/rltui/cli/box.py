@@ -90,14 +90,14 @@ def _of_file(path: Path) -> Iterator[tuple[str, str]]:
             yield key.strip(), value.strip()
 
 
-ADVISED_OPEN_FILES = 32000
+_ADVISED_OPEN_FILES = 32000
 """What prime-rl's documentation advises for many concurrent rollouts."""
-LITTLE_DISK_BYTES = 5 * GIB
-ANSWER_S = 5.0
+_LITTLE_DISK_BYTES = 5 * GIB
+_ANSWER_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class _Finding:
     """The result of one check."""
 
     name: str
@@ -109,7 +109,7 @@ class Finding:
 
 def doctor(arguments: argparse.Namespace) -> int:
     """Run every check; fails where something essential is missing."""
-    findings = [check() for check in CHECKS]
+    findings = [check() for check in _CHECKS]
     if arguments.json:
         print(json.dumps([asdict(finding) for finding in findings], ensure_ascii=False))
     else:
@@ -119,31 +119,31 @@ def doctor(arguments: argparse.Namespace) -> int:
     return 0 if all(finding.ok or not finding.essential for finding in findings) else 1
 
 
-def _python() -> Finding:
-    return Finding("python", sys.version_info >= (3, 11), sys.version.split()[0])
+def _python() -> _Finding:
+    return _Finding("python", sys.version_info >= (3, 11), sys.version.split()[0])
 
 
-def _tmux() -> Finding:
+def _tmux() -> _Finding:
     from rltui.services.tmux_host import TmuxHost
 
     try:
         TmuxHost(paths.tmux_socket()).check()
     except RltuiError as error:
-        return Finding("tmux", False, str(error).replace("\n", " "))
-    return Finding("tmux", True, f"{shutil.which('tmux')}, server -L {paths.tmux_socket()}")
+        return _Finding("tmux", False, str(error).replace("\n", " "))
+    return _Finding("tmux", True, f"{shutil.which('tmux')}, server -L {paths.tmux_socket()}")
 
 
-def _sockets() -> Finding:
+def _sockets() -> _Finding:
     try:
         used = paths.runtime_dir()
     except RltuiError as error:
-        return Finding("sockets", False, str(error).replace("\n", " "))
+        return _Finding("sockets", False, str(error).replace("\n", " "))
     instead = "".join(f"; {reason}" for reason in paths.passed_over())
     unset = "" if os.environ.get("XDG_RUNTIME_DIR") else "; XDG_RUNTIME_DIR is not set"
-    return Finding("sockets", True, f"{used}{instead or unset}")
+    return _Finding("sockets", True, f"{used}{instead or unset}")
 
 
-def _gpu() -> Finding:
+def _gpu() -> _Finding:
     from rltui.services.gpu.cuda import BY_BUS, DEVICE_ORDER
     from rltui.services.gpu.sampling import read_once
 
@@ -152,24 +152,24 @@ def _gpu() -> Finding:
     text = ", ".join(names) or report.reason or "none"
     if len(set(names)) > 1 and (order := os.environ.get(DEVICE_ORDER, BY_BUS)) != BY_BUS:
         text += f"; {DEVICE_ORDER} is {order}, components get {BY_BUS}: numbers count as nvidia-smi's"
-    return Finding("gpu", report.available, text, essential=False)
+    return _Finding("gpu", report.available, text, essential=False)
 
 
-def _engine() -> Finding:
+def _engine() -> _Finding:
     missing = [
         name for name in ("torch", "transformers", "uvicorn") if importlib.util.find_spec(name) is None
     ]
     text = "the embedded engine can run" if not missing else "`rltui demo` needs: pip install 'rltui[local]'"
-    return Finding("demo", not missing, text, essential=False)
+    return _Finding("demo", not missing, text, essential=False)
 
 
-def _uv() -> Finding:
+def _uv() -> _Finding:
     found = shutil.which("uv")
     text = found or "not found; prime-rl is run through it: https://docs.astral.sh/uv"
-    return Finding("uv", found is not None, text, essential=False)
+    return _Finding("uv", found is not None, text, essential=False)
 
 
-def _prime_rl() -> Finding:
+def _prime_rl() -> _Finding:
     from rltui.frameworks import registry
     from rltui.services import checkout
     from rltui.services.config.models import FrameworkModels
@@ -179,10 +179,10 @@ def _prime_rl() -> Finding:
     try:
         folder = checkout.find(wanted, workspace=Path.cwd(), config_files=())
     except RltuiError as error:
-        return Finding("prime-rl", False, str(error).replace("\n", " "), essential=False)
+        return _Finding("prime-rl", False, str(error).replace("\n", " "), essential=False)
     if folder is None:
         text = f"no checkout here or above; to use one from elsewhere: export {wanted.variable}=FOLDER"
-        return Finding("prime-rl", False, text, essential=False)
+        return _Finding("prime-rl", False, text, essential=False)
     known = checkout.generation_of(folder, wanted)
     title = registry.get(known).title if known is not None else "of no generation that rltui knows"
     commit = _said(["git", "-C", str(folder), "log", "-1", "--format=commit %h of %cs"])
@@ -194,10 +194,10 @@ def _prime_rl() -> Finding:
     parts.append(
         f"its config models cannot be asked: {models.reason}" if models.reason else "its config models answer"
     )
-    return Finding("prime-rl", known is not None, " · ".join(parts), essential=False)
+    return _Finding("prime-rl", known is not None, " · ".join(parts), essential=False)
 
 
-def _terminal() -> Finding:
+def _terminal() -> _Finding:
     term, encoding = os.environ.get("TERM", ""), sys.stdout.encoding
     if term in ("", "dumb"):
         advice = "the TUI needs a terminal that can be drawn on; without one: rltui up, status, logs"
@@ -208,63 +208,63 @@ def _terminal() -> Finding:
             "this tmux shows symbols as _: detach, then export LANG=C.UTF-8 and attach, or tmux -u attach"
         )
     else:
-        return Finding("terminal", True, f"TERM={term}, {encoding}", essential=False)
-    return Finding("terminal", False, f"TERM={term or 'not set'}, {encoding}; {advice}", essential=False)
+        return _Finding("terminal", True, f"TERM={term}, {encoding}", essential=False)
+    return _Finding("terminal", False, f"TERM={term or 'not set'}, {encoding}; {advice}", essential=False)
 
 
-def _logout() -> Finding:
+def _logout() -> _Finding:
     found = at_logout()
     if found is None:
-        return Finding("logout", True, "no systemd here, which could end or remove anything at logout")
+        return _Finding("logout", True, "no systemd here, which could end or remove anything at logout")
     if found.kills_processes:
         text = (
             "KillUserProcesses=yes: systemd ends all you started when you log out. "
             "Once: loginctl enable-linger; then begin with: systemd-run --user --scope rltui up CONFIG"
         )
-        return Finding("logout", False, text, essential=False)
+        return _Finding("logout", False, text, essential=False)
     if found.removes_ipc:
         text = (
             "RemoveIPC=yes: with your last session, systemd removes shared memory, which NCCL and data "
             "loaders use, and the folder for sockets. Once: loginctl enable-linger"
         )
-        return Finding("logout", False, text, essential=False)
-    return Finding("logout", True, "systemd leaves processes and shared memory alone")
+        return _Finding("logout", False, text, essential=False)
+    return _Finding("logout", True, "systemd leaves processes and shared memory alone")
 
 
 def _said(command: Sequence[str]) -> str:
     """The first line of what a program of the box says; empty where it fails."""
     try:
-        said = outside.ask(command, timeout_s=ANSWER_S)
+        said = outside.ask(command, timeout_s=_ANSWER_S)
     except RltuiError:
         return ""
     return said.decode(errors="replace").strip().partition("\n")[0]
 
 
-def _open_files() -> Finding:
+def _open_files() -> _Finding:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    good = soft >= ADVISED_OPEN_FILES
-    advice = "" if good else f"; many concurrent rollouts need more: ulimit -n {ADVISED_OPEN_FILES}"
-    return Finding("open files", good, f"limit {soft}{advice}", essential=False)
+    good = soft >= _ADVISED_OPEN_FILES
+    advice = "" if good else f"; many concurrent rollouts need more: ulimit -n {_ADVISED_OPEN_FILES}"
+    return _Finding("open files", good, f"limit {soft}{advice}", essential=False)
 
 
-def _disk() -> Finding:
+def _disk() -> _Finding:
     free = shutil.disk_usage(".").free
-    return Finding("disk", free >= LITTLE_DISK_BYTES, f"{gib(free)} GiB free here", essential=False)
+    return _Finding("disk", free >= _LITTLE_DISK_BYTES, f"{gib(free)} GiB free here", essential=False)
 
 
-def _settings() -> Finding:
+def _settings() -> _Finding:
     path = settings.settings_file()
     try:
         alerts = settings.load(path).alerts
     except RltuiError as error:
-        return Finding("settings", False, str(error).replace("\n", " "), essential=False)
+        return _Finding("settings", False, str(error).replace("\n", " "), essential=False)
     if alerts.command and shutil.which(os.path.expanduser(alerts.command[0])) is None:  # noqa: PTH111
         text = f"{path}: alerts.command: there is no program {alerts.command[0]!r}; give its full path"
-        return Finding("settings", False, text, essential=False)
-    return Finding("settings", True, str(path) if path.exists() else f"defaults; yours would be in {path}")
+        return _Finding("settings", False, text, essential=False)
+    return _Finding("settings", True, str(path) if path.exists() else f"defaults; yours would be in {path}")
 
 
-CHECKS: tuple[Callable[[], Finding], ...] = (
+_CHECKS: tuple[Callable[[], _Finding], ...] = (
     _python,
     _tmux,
     _sockets,

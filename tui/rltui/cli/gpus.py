@@ -10,12 +10,14 @@ import sys
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rltui.cli.terminal import control, while_read
-from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuProcess, GpuReport, GpuShare, MemoryVerdict
 from rltui.core.text import duration, gib, visible
 from rltui.errors import RltuiError, UsageError
+
+if TYPE_CHECKING:
+    from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuProcess, GpuReport, GpuShare, MemoryVerdict
 
 ANSWER_S = 20.0
 """For a supervisor, whose driver may be busy."""

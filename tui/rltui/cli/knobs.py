@@ -19,12 +19,13 @@ from rltui.core.knobs import IN_TEXT, pattern, rank
 from rltui.core.toml.values import format_value
 from rltui.errors import UsageError
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.wording import range_text
 
 if TYPE_CHECKING:
     from rltui.core.config_report import ConfigDiff
 
 
-Row = dict[str, Any]
+_Row = dict[str, Any]
 """`KnobInfo`, as JSON has it."""
 _WIDEST_VALUE = 28
 
@@ -80,17 +81,17 @@ def _of_files(names: Sequence[str], arguments: argparse.Namespace) -> dict[str, 
     return creation.knobs(files, arguments.layout, framework).model_dump(mode="json")
 
 
-def _found(rows: Iterable[Row], words: Sequence[str]) -> list[Row]:
+def _found(rows: Iterable[_Row], words: Sequence[str]) -> list[_Row]:
     """Those with all words, the likeliest first."""
     ranked = [(found, row) for row in rows if (found := _rank(row, words)) is not None]
     return [row for _, row in sorted(ranked, key=lambda pair: pair[0])]
 
 
-def _rank(row: Row, words: Sequence[str]) -> int | None:
+def _rank(row: _Row, words: Sequence[str]) -> int | None:
     return rank(words, row["key"], row["help"], *row["readers"])
 
 
-def _print_rows(rows: Sequence[Row], words: Sequence[str], *, verbose: bool) -> None:
+def _print_rows(rows: Sequence[_Row], words: Sequence[str], *, verbose: bool) -> None:
     """What only the meaning of a knob holds is shown with it, in [brackets]."""
     ranks = {row["key"]: _rank(row, words) or 0 for row in rows}
     rows = sorted(rows, key=lambda row: (ranks[row["key"]], row["file"], _table(row)))
@@ -108,35 +109,33 @@ def _print_rows(rows: Sequence[Row], words: Sequence[str], *, verbose: bool) -> 
             print(f"  {'':<{width}}  {meaning}")
 
 
-def _table(row: Row) -> str:
+def _table(row: _Row) -> str:
     return str(row["key"]).rpartition(".")[0]
 
 
-def changed(row: Row) -> bool:
+def _changed(row: _Row) -> bool:
     """The file differs from what runs, and a restart would change that."""
     return bool(row["is_running"] and row["running"] != row["value"] and not row.get("overridden"))
 
 
-def _value(row: Row) -> str:
-    value = value_text(row["value"])
-    return f"{value_text(row['running'])} → {value}" if changed(row) else value
+def _value(row: _Row) -> str:
+    value = _toml_text(row["value"])
+    return f"{_toml_text(row['running'])} → {value}" if _changed(row) else value
 
 
-def value_text(value: object) -> str:
+def _toml_text(value: object) -> str:
     """A value as TOML; `—` where there is none."""
     return "—" if value is None else format_value(value)
 
 
-def _notes(row: Row) -> str:
-    low, high = row["bounds"]
-    bounds = f"{'' if low is None else f'{low:g}'} … {'' if high is None else f'{high:g}'}".strip()
+def _notes(row: _Row) -> str:
     notes = (
         row["unit"],
         "" if row["is_set"] else "default",
-        f"default {value_text(row['default'])}" if row["is_set"] and row["default"] is not None else "",
-        bounds if (low, high) != (None, None) else "",
+        f"default {_toml_text(row['default'])}" if row["is_set"] and row["default"] is not None else "",
+        range_text(row["bounds"]),
         "|".join(row["choices"]),
-        f"runs with {value_text(row['running'])}" if row.get("overridden") else "",
+        f"runs with {_toml_text(row['running'])}" if row.get("overridden") else "",
         " ".join(row["readers"]),
     )
     return " · ".join(note for note in notes if note)
@@ -175,14 +174,14 @@ def _alive(record: ExperimentRecord) -> list[str]:
     return alive
 
 
-def _rows(record: ExperimentRecord) -> list[Row]:
+def _rows(record: ExperimentRecord) -> list[_Row]:
     table = read_table(record)
     return [*table["knobs"], *table["others"]]
 
 
-def _is_told(row: Row) -> bool:
+def _is_told(row: _Row) -> bool:
     """Keys as their readers see them: one that a living component does not read is not told."""
-    return changed(row) or bool(row.get("overridden"))
+    return _changed(row) or bool(row.get("overridden"))
 
 
 def _of_attempts(record: ExperimentRecord, names: list[str]) -> ConfigDiff:
@@ -236,4 +235,4 @@ def _print_keys(before: str, after: str, found: Sequence[tuple[dict[str, Any], o
     for each, old, new in found:
         readers = f"  ({' '.join(each['readers'])})" if each["readers"] else ""
         note = "  passed by rltui in place of the file's" if each.get("overridden") else ""
-        print(f"  {each['key']:<{width}}  {value_text(old)} → {value_text(new)}{readers}{note}")
+        print(f"  {each['key']:<{width}}  {_toml_text(old)} → {_toml_text(new)}{readers}{note}")

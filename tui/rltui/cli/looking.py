@@ -24,8 +24,8 @@ from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.logs.tail import follow_lines, tail_lines
 from rltui.services.runs.journal import read_entries
 
-DEFAULT_FOLLOWED_LINES = 20
-BATCH_LINES = 500
+_DEFAULT_FOLLOWED_LINES = 20
+_BATCH_LINES = 500
 """Written at a time, where nobody waits for each."""
 
 
@@ -41,7 +41,7 @@ def logs(arguments: argparse.Namespace) -> int:
     if arguments.raw:
         return _pass_on(path, arguments)
     if arguments.follow:
-        count = DEFAULT_FOLLOWED_LINES if arguments.lines is None else arguments.lines
+        count = _DEFAULT_FOLLOWED_LINES if arguments.lines is None else arguments.lines
         with while_read():
             for line in follow_lines(path, count, threading.Event(), line_filter):
                 print(json.dumps(_line_document(line)) if arguments.json else line, flush=True)
@@ -50,7 +50,7 @@ def logs(arguments: argparse.Namespace) -> int:
     if arguments.json:
         _print_document(path, lines)
         return 0
-    size = BATCH_LINES if line_filter.is_open else 1
+    size = _BATCH_LINES if line_filter.is_open else 1
     while batch := list(islice(lines, size)):
         sys.stdout.write("\n".join([*batch, ""]))
     return 0

@@ -21,7 +21,7 @@ from rltui.services.experiment_files import ExperimentRecord
 if TYPE_CHECKING:
     from rltui.ui.app import RltuiApp
 
-STARTED_S = 2.0
+_STARTED_S = 2.0
 """The app has long been shown by then."""
 
 
@@ -29,7 +29,7 @@ def open_experiment(arguments: argparse.Namespace) -> int:
     """Attach to an experiment, or create it and let the TUI ask before anything starts."""
     gc.disable()  # what is made until the app is shown, stays; looking through it took a tenth of the time
     if arguments.readonly:
-        return show_readonly(launch.choose(_name_to_watch(arguments)))
+        return _show_readonly(launch.choose(_name_to_watch(arguments)))
     if not arguments.config and not arguments.layout:
         return show(_chosen(arguments.name))
     if len(arguments.config) == 1 and not is_file_name(arguments.config[0]):
@@ -61,7 +61,7 @@ def show(record: ExperimentRecord) -> int:
     return _run_app(record, readonly=False)
 
 
-def show_readonly(record: ExperimentRecord) -> int:
+def _show_readonly(record: ExperimentRecord) -> int:
     """Run the TUI to look only. Starts nothing.
 
     Raises:
@@ -114,7 +114,7 @@ def _run_app(record: ExperimentRecord, *, readonly: bool) -> int:
 
 
 async def _shown(app: RltuiApp) -> None:
-    asyncio.get_running_loop().call_later(STARTED_S, _collect_garbage)
+    asyncio.get_running_loop().call_later(_STARTED_S, _collect_garbage)
     await app.run_async()
 
 

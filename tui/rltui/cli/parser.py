@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from rltui import __version__
+from rltui.core.text import number
 from rltui.errors import UsageError
 
-DESCRIPTION = """\
+_DESCRIPTION = """\
 Manage reinforcement-learning experiments on this box: inference, orchestrator and trainer,
 each in a pane, kept alive in tmux. Closing the terminal stops nothing.
 
@@ -20,13 +21,13 @@ each in a pane, kept alive in tmux. Closing the terminal stops nothing.
   rltui watch DIR   a run that somebody else started, seen through its output folder
   rltui demo        a real small run on this machine's CPU, no GPU needed
 """
-EPILOG = """\
+_EPILOG = """\
 exit codes: 0 done, 1 failed, 2 usage, 3 invalid config (nothing written),
             4 conflict (file changed, name, port or folder taken), 5 a component failed, 130 interrupted
 """
 
 
-SHORTEST_WATCH_S, LONGEST_WATCH_S = 0.5, 3600.0
+_SHORTEST_WATCH_S, _LONGEST_WATCH_S = 0.5, 3600.0
 """What `gpus --watch` takes."""
 
 
@@ -43,7 +44,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
 def options_by_command() -> dict[str, list[str]]:
     """Every command with its options, in the order of the help."""
     parser, _ = _build()
-    subparsers = next(action for action in parser._actions if isinstance(action, Commands))  # noqa: SLF001
+    subparsers = next(action for action in parser._actions if isinstance(action, _Commands))  # noqa: SLF001
     return {name: sorted(command._option_string_actions) for name, command in subparsers.choices.items()}  # noqa: SLF001
 
 
@@ -70,8 +71,8 @@ def _refuse_unless_experiment(word: str, commands: Iterable[str]) -> None:
 def _build() -> tuple[argparse.ArgumentParser, frozenset[str]]:
     parser = argparse.ArgumentParser(
         prog="rltui",
-        description=DESCRIPTION,
-        epilog=EPILOG,
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"rltui {__version__}")
@@ -81,11 +82,11 @@ def _build() -> tuple[argparse.ArgumentParser, frozenset[str]]:
     return parser, frozenset(commands.choices)
 
 
-Commands = argparse._SubParsersAction  # noqa: SLF001  (argparse has no public name for it)
+_Commands = argparse._SubParsersAction  # noqa: SLF001  (argparse has no public name for it)
 
 
 def _command(
-    commands: Commands[argparse.ArgumentParser], name: str, handler: str, text: str
+    commands: _Commands[argparse.ArgumentParser], name: str, handler: str, text: str
 ) -> argparse.ArgumentParser:
     parser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
     module, _, function = handler.partition(":")
@@ -93,7 +94,7 @@ def _command(
     return parser
 
 
-def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
+def _add_running(commands: _Commands[argparse.ArgumentParser]) -> None:
     opening = _command(commands, "open", "opening:open_experiment", "open an experiment in the TUI")
     opening.add_argument(
         "config",
@@ -140,7 +141,7 @@ def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
     _add_json(status)
 
 
-def _add_processes(commands: Commands[argparse.ArgumentParser]) -> None:
+def _add_processes(commands: _Commands[argparse.ArgumentParser]) -> None:
     for name, text in (
         ("start", "start components (all, where none is named) and what they need"),
         ("stop", "stop components and what depends on them"),
@@ -182,7 +183,7 @@ def _add_processes(commands: Commands[argparse.ArgumentParser]) -> None:
     _add_name(attach)
 
 
-def _add_config(commands: Commands[argparse.ArgumentParser]) -> None:
+def _add_config(commands: _Commands[argparse.ArgumentParser]) -> None:
     knobs = _command(commands, "knobs", "knobs:show_knobs", "every knob: value, default, bounds, readers")
     knobs.add_argument(
         "pattern",
@@ -252,7 +253,7 @@ def _add_edit(parser: argparse.ArgumentParser) -> None:
     _add_json(parser)
 
 
-def _add_looking(commands: Commands[argparse.ArgumentParser]) -> None:
+def _add_looking(commands: _Commands[argparse.ArgumentParser]) -> None:
     logs = _command(commands, "logs", "looking:logs", "what a component printed")
     logs.add_argument("component", metavar="C", help="component id")
     logs.add_argument("-f", "--follow", action="store_true", help="go on as it grows")
@@ -273,7 +274,7 @@ def _add_looking(commands: Commands[argparse.ArgumentParser]) -> None:
     _add_json(events, "one JSON document; with -f, one per line")
 
 
-def _add_box(commands: Commands[argparse.ArgumentParser]) -> None:
+def _add_box(commands: _Commands[argparse.ArgumentParser]) -> None:
     gpus = _command(commands, "gpus", "gpus:gpus", "the GPUs of this box and who holds their memory")
     gpus.add_argument("--watch", type=_interval, metavar="S", help="again every S seconds, until ctrl+c")
     gpus.add_argument(
@@ -298,13 +299,10 @@ def _add_box(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def tokens(text: str) -> float:
     """A number of tokens, for arguments and answers."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 < number < math.inf:
+    count = number(text)
+    if not 0 < count < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of tokens above 0")
-    return number
+    return count
 
 
 def _count(text: str) -> int:
@@ -314,13 +312,10 @@ def _count(text: str) -> int:
 
 
 def _interval(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not SHORTEST_WATCH_S <= seconds <= LONGEST_WATCH_S:
+    seconds = number(text)
+    if not _SHORTEST_WATCH_S <= seconds <= _LONGEST_WATCH_S:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no number of seconds from {SHORTEST_WATCH_S:g} to {LONGEST_WATCH_S:g}"
+            f"{text!r} is no number of seconds from {_SHORTEST_WATCH_S:g} to {_LONGEST_WATCH_S:g}"
         )
     return seconds
 

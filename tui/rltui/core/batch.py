@@ -300,7 +300,7 @@ def _in_flight(v: Values, names: BatchKnobs) -> Iterator[DerivedValue]:
 
 
 Way = Literal["tokens", "rollouts"]
-Edits = dict[str, int | float | None]
+_Edits = dict[str, int | float | None]
 """Knob → new value, `None` where it goes."""
 
 
@@ -328,7 +328,7 @@ def convert(
     return Conversion(to=to, edits=edits, mean_tokens=mean_tokens, measured=measured, arithmetic=tuple(lines))
 
 
-def _in_tokens(names: BatchKnobs, rows: Mapping[str, KnobInfo], mean: float) -> tuple[Edits, list[str]]:
+def _in_tokens(names: BatchKnobs, rows: Mapping[str, KnobInfo], mean: float) -> tuple[_Edits, list[str]]:
     batch = RolloutBatch(
         size=_whole(rows[names.batch_size]),
         inflight=_optional(names.inflight, rows),
@@ -336,7 +336,7 @@ def _in_tokens(names: BatchKnobs, rows: Mapping[str, KnobInfo], mean: float) -> 
     )
     group = _whole(rows[names.group_size])
     made = in_tokens(batch, group=group, mean_tokens=mean)
-    edits: Edits = {names.batch_size: None, names.token_batch_size: made.tokens}
+    edits: _Edits = {names.batch_size: None, names.token_batch_size: made.tokens}
     lines = [f"{batch.size} rollouts * {_number(mean)} tokens per rollout = {made.tokens} tokens per step"]
     if names.inflight is None:
         return edits, lines
@@ -355,11 +355,11 @@ def _inflight_in_words(batch: RolloutBatch, made: TokenBatch, group: int) -> str
     return f"{made.inflight} rollouts in flight, as before"
 
 
-def _in_rollouts(names: BatchKnobs, rows: Mapping[str, KnobInfo], mean: float) -> tuple[Edits, list[str]]:
+def _in_rollouts(names: BatchKnobs, rows: Mapping[str, KnobInfo], mean: float) -> tuple[_Edits, list[str]]:
     batch = TokenBatch(_whole(rows[names.token_batch_size]), _optional(names.inflight, rows))
     group = _whole(rows[names.group_size])
     made = in_rollouts(batch, group=group, mean_tokens=mean)
-    edits: Edits = {names.token_batch_size: None, names.batch_size: made.size}
+    edits: _Edits = {names.token_batch_size: None, names.batch_size: made.size}
     exact = _number(batch.tokens / mean)
     groups = f"{made.size} in {made.size // group} whole groups of {group}"
     lines = [f"{batch.tokens} tokens / {_number(mean)} per rollout = {exact} rollouts: {groups}"]

@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 from rltui.core.secrets import MASK, OTHER_MASK, is_secret, masked
 from rltui.core.text import did_you_mean, listed
-from rltui.core.toml.values import TomlValue
-from rltui.core.toml.values import parse_value as parse_toml
+from rltui.core.toml.values import TomlValue, read_value
 from rltui.errors import ConfigError, UsageError
 
 KnobKind = Literal["int", "float", "bool", "str", "enum", "list"]
@@ -276,7 +275,7 @@ class UnknownKnobError(ConfigError):
     """No knob and no key of the files has that name."""
 
 
-def parse_typed(knob: Knob, text: str) -> KnobValue:
+def parse_value(knob: Knob, text: str) -> KnobValue:
     """A typed value: TOML syntax, text also without quotes.
 
     `none` removes a key that may be absent. So do `null`, `unset` and `default`, where they can be no value:
@@ -342,7 +341,7 @@ def resolve_edits(
 
 def _resolved(knob: Knob, value: TomlValue, *, is_known: bool) -> KnobValue:
     if is_known or knob.kind not in ("int", "float"):
-        return parse_typed(knob, value) if isinstance(value, str) else checked(knob, value)
+        return parse_value(knob, value) if isinstance(value, str) else checked(knob, value)
     if isinstance(value, str):  # of an unknown key no more is known than that it holds a number
         value = None if value.lower() in _UNSET else _literal(knob, value)
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -353,7 +352,7 @@ def _resolved(knob: Knob, value: TomlValue, *, is_known: bool) -> KnobValue:
 def typed(text: str) -> TomlValue:
     """A value of a key of which nothing is known: TOML, or else plain text."""
     try:
-        return parse_toml(text)
+        return read_value(text)
     except ValueError:
         return text
 
@@ -371,8 +370,10 @@ def _literal(knob: Knob, text: str) -> TomlValue:
     try:
         if "\n" in text and knob.kind != "list":
             raise ConfigError(f"{knob.name} must be {knob.expected}, in one line")
-        return parse_toml(text)
+        return read_value(text)
     except tomllib.TOMLDecodeError as error:
+        if knob.kind in ("int", "float") and (number := _converted(knob.kind, text)) is not None:
+            return number  # `.5` and `007`, which are no TOML
         hint = 'write it like ["a", "b"] or [1, 2]' if knob.kind == "list" else ""
         message = f"{knob.name} must be {knob.expected}, not {shown(text, key=knob.key)}"
         raise ConfigError(message, hint=hint) from error

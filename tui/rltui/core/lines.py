@@ -196,7 +196,7 @@ class LineFilter:
         return self.pattern is None or self.pattern.search(text) is not None
 
 
-TAB_COLUMNS = 8
+_TAB_COLUMNS = 8
 _TORCHRUN_RANK = re.compile(r"(?:\[[A-Za-z_]{1,40}\d{1,6}\]:\s?)?")
 """What torchrun puts before a line."""
 _JSON_CLOCK = re.compile(r"\d\d:\d\d:\d\d")
@@ -260,11 +260,11 @@ def decode_line(data: bytes, *, complete: bool = True) -> str:
     """
     text, _ = codecs.utf_8_decode(data, "replace", complete)
     if "\r" in text:
-        text = fold_redraws(text)
+        text = _fold_redraws(text)
     return _as_line(text) if text.endswith("}") and '"level"' in text else text
 
 
-def fold_redraws(text: str) -> str:
+def _fold_redraws(text: str) -> str:
     """Return the last piece between carriage returns that has visible text, or an empty string."""
     for piece in reversed(text.split("\r")):
         if plain_text(piece).strip():
@@ -313,7 +313,7 @@ def _sanitise(raw: str) -> tuple[str, tuple[Span, ...]]:
         if (parameters := token["sgr"]) is not None:
             style = apply_sgr(style, parameters)
         elif tabs := token["tabs"]:
-            put(" " * (len(tabs) * TAB_COLUMNS - length % TAB_COLUMNS))
+            put(" " * (len(tabs) * _TAB_COLUMNS - length % _TAB_COLUMNS))
     put(raw[position:])
     return "".join(pieces), tuple(spans)
 

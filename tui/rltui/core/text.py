@@ -9,6 +9,7 @@ Imports little: `rltui status` uses it.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 
@@ -190,6 +191,14 @@ def grouped(figure: float) -> str:
     if isinstance(figure, int) or figure >= 1000:
         return f"{round(figure):,}"
     return f"{figure:.4g}"
+
+
+def number(text: str) -> float:
+    """The number that a person typed; not a number where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 _CLOSE = 0.7

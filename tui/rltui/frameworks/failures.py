@@ -15,7 +15,7 @@ _WHAT = r"(?P<what>[^\n│]+?)(?: \[type=|[│\n]|\Z)"
 _MARGIN = r"^[^\w\n]{0,40}"
 """Before a heading: the corner or the side of its box."""
 
-CONFIG: tuple[FailurePattern, ...] = (
+_CONFIG: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_PYDANTIC_ROOT",
         rf"{_REFUSED}{_GAP}(?:<root>{_GAP}(?:Value error, )?|Value error, ){_WHAT}",
@@ -310,5 +310,5 @@ _GENERIC: tuple[FailurePattern, ...] = (
 )
 """Told where nothing better is known; the first is told rather than the last."""
 
-COMMON: tuple[FailurePattern, ...] = (*MEMORY, *CONFIG, *_ENVIRONMENT, *_GENERIC)
+COMMON: tuple[FailurePattern, ...] = (*MEMORY, *_CONFIG, *_ENVIRONMENT, *_GENERIC)
 """Of every framework."""

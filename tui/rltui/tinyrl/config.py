@@ -15,7 +15,7 @@ from rltui.core.rules import Rule, Values
 from rltui.tinyrl.rules import SHARED, following, rl_rules, sft_rules
 
 
-class ConfigTable(BaseModel):
+class _ConfigTable(BaseModel):
     """A table; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True, protected_namespaces=())
@@ -35,13 +35,13 @@ def _refuse(rules: Iterable[Rule], values: Values) -> None:
         raise ValueError("\n".join(problems))
 
 
-class ModelSection(ConfigTable):
+class _ModelSection(_ConfigTable):
     name: str = "outputs/reverse-text-sft"
     """Folder of the model that is trained; the sft step makes it where it is missing. It holds config.json,
     weights and tokenizer, and is relative to the working directory."""
 
 
-class CkptSection(ConfigTable):
+class _CkptSection(_ConfigTable):
     interval: int = Field(default=10, ge=1)
     """Write a checkpoint every so many steps; without the table [ckpt] there are none."""
     resume_step: int | None = Field(default=None, ge=-1)
@@ -50,7 +50,7 @@ class CkptSection(ConfigTable):
     """How many checkpoints are kept; without it, all."""
 
 
-class SamplingSection(ConfigTable):
+class _SamplingSection(_ConfigTable):
     temperature: float = Field(default=1.0, ge=0.0)
     """Spread of sampling: 1 follows the model's own probabilities, 0 always takes the likeliest. With 0 no
     group differs in reward, so nothing is learned."""
@@ -58,29 +58,29 @@ class SamplingSection(ConfigTable):
     """Longest completion that is generated. Tokens are characters for the demo's tokenizer."""
 
 
-class ClientSection(ConfigTable):
+class _ClientSection(_ConfigTable):
     base_url: str | None = None
     """Address of the inference server; without it, the one that inference.server says. It must name the port
     of that."""
 
 
-class EnvArgs(ConfigTable):
+class _EnvArgs(_ConfigTable):
     min_chars: int = Field(default=4, ge=1)
     """Shortest text to reverse, in characters."""
     max_chars: int = Field(default=7, ge=1)
     """Longest text to reverse, in characters."""
 
 
-class EnvSection(ConfigTable):
+class _EnvSection(_ConfigTable):
     id: str = "reverse-text"
     """Which environment; `reverse-text` is the one there is."""
     name: str | None = None
     """Name in rollouts; the id by default."""
-    args: EnvArgs = EnvArgs()
+    args: _EnvArgs = _EnvArgs()
     """The environment's own arguments."""
 
 
-class OrchestratorSection(ConfigTable):
+class _OrchestratorSection(_ConfigTable):
     batch_size: int | None = Field(default=None, ge=1)
     """Rollouts (sampled answers) per step; more give a steadier gradient and a slower step. 128 where
     token_batch_size is not set either."""
@@ -101,20 +101,20 @@ class OrchestratorSection(ConfigTable):
     """The shared max_async_level for the orchestrator alone; must equal the trainer's."""
     strict_async_level: bool = False
     """Always stay exactly max_async_level steps ahead, even where newer weights are there already."""
-    sampling: SamplingSection = SamplingSection()
+    sampling: _SamplingSection = _SamplingSection()
     """How completions are drawn."""
-    client: ClientSection = ClientSection()
+    client: _ClientSection = _ClientSection()
     """Where the inference server is."""
-    env: list[EnvSection] = Field(default_factory=lambda: [EnvSection()], min_length=1, max_length=1)
+    env: list[_EnvSection] = Field(default_factory=lambda: [_EnvSection()], min_length=1, max_length=1)
     """The environment, as `[[orchestrator.env]]`."""
 
 
-class TrainerModelSection(ConfigTable):
+class _TrainerModelSection(_ConfigTable):
     seq_len: int | None = Field(default=None, ge=1)
     """Tokens of one packed micro-batch; at least orchestrator.seq_len."""
 
 
-class OptimSection(ConfigTable):
+class _OptimSection(_ConfigTable):
     lr: float = Field(default=3e-4, ge=0.0)
     """Learning rate: how far a step goes."""
     weight_decay: float = Field(default=0.01, ge=0.0)
@@ -125,56 +125,56 @@ class OptimSection(ConfigTable):
     """How long AdamW remembers squared gradients."""
 
 
-class SchedulerSection(ConfigTable):
+class _SchedulerSection(_ConfigTable):
     warmup_steps: int = Field(default=5, ge=0)
     """Steps over which the learning rate rises to its full size."""
 
 
-class LossSection(ConfigTable):
+class _LossSection(_ConfigTable):
     mask_ratio_low: float = Field(default=0.125, ge=0.0)
     """Tokens that the policy has become less likely to choose than this factor are left out."""
     mask_ratio_high: float = Field(default=8.0, ge=0.0)
     """Tokens that the policy has become more likely to choose than this factor are left out."""
 
 
-class TrainerSection(ConfigTable):
+class _TrainerSection(_ConfigTable):
     max_async_level: int | None = Field(default=None, ge=0)
     """The shared max_async_level for the trainer alone; must equal the orchestrator's."""
-    model: TrainerModelSection = TrainerModelSection()
+    model: _TrainerModelSection = _TrainerModelSection()
     """Sizes."""
-    optim: OptimSection = OptimSection()
+    optim: _OptimSection = _OptimSection()
     """Optimizer."""
-    scheduler: SchedulerSection = SchedulerSection()
+    scheduler: _SchedulerSection = _SchedulerSection()
     """Learning rate over time."""
-    loss: LossSection = LossSection()
+    loss: _LossSection = _LossSection()
     """Which tokens count."""
 
 
-class ServerSection(ConfigTable):
+class _ServerSection(_ConfigTable):
     host: str = "127.0.0.1"
     """Address that the inference server listens on."""
     port: int = Field(default=8000, ge=1, le=65535)
     """TCP port of the inference server."""
 
 
-class InferenceModelSection(ConfigTable):
+class _InferenceModelSection(_ConfigTable):
     max_model_len: int = Field(default=128, ge=2)
     """Longest prompt plus completion that the server accepts."""
 
 
-class InferenceSection(ConfigTable):
+class InferenceSection(_ConfigTable):
     gpu_memory_utilization: float = Field(default=0.9, gt=0.0, le=1.0)
     """Share of a GPU's memory that inference takes for itself; a trainer on the same GPU needs the rest.
     Without a GPU it has no effect."""
     max_num_seqs: int = Field(default=256, ge=1)
     """Sequences that are generated at the same time."""
-    server: ServerSection = ServerSection()
+    server: _ServerSection = _ServerSection()
     """Where it listens."""
-    model: InferenceModelSection = InferenceModelSection()
+    model: _InferenceModelSection = _InferenceModelSection()
     """Sizes."""
 
 
-class RlConfig(ConfigTable):
+class RlConfig(_ConfigTable):
     """All of `rl.toml`; every program reads the same file."""
 
     output_dir: Path = Path("outputs/reverse-text")
@@ -187,13 +187,13 @@ class RlConfig(ConfigTable):
     """Start of all random numbers: same seed, same examples."""
     max_async_level: int = Field(default=1, ge=0)
     """How many steps the orchestrator may be ahead of the trainer; 0 makes them take turns."""
-    model: ModelSection = ModelSection()
+    model: _ModelSection = _ModelSection()
     """The policy to start from."""
-    ckpt: CkptSection | None = None
+    ckpt: _CkptSection | None = None
     """Checkpoints; without the table none are written."""
-    orchestrator: OrchestratorSection = OrchestratorSection()
+    orchestrator: _OrchestratorSection = _OrchestratorSection()
     """Draws rollouts and scores them."""
-    trainer: TrainerSection = TrainerSection()
+    trainer: _TrainerSection = _TrainerSection()
     """Updates the weights."""
     inference: InferenceSection = InferenceSection()
     """Serves the model."""
@@ -241,7 +241,7 @@ class RlConfig(ConfigTable):
         return self.ckpt.resume_step or 0 if self.ckpt else 0
 
 
-class SftModelSection(ConfigTable):
+class _SftModelSection(_ConfigTable):
     hidden_size: int = Field(default=96, ge=4)
     """Width of the new model."""
     intermediate_size: int = Field(default=192, ge=4)
@@ -254,7 +254,7 @@ class SftModelSection(ConfigTable):
     """Longest sequence that the new model takes."""
 
 
-class DataSection(ConfigTable):
+class DataSection(_ConfigTable):
     batch_size: int = Field(default=64, ge=1)
     """Examples per optimizer step."""
     micro_batch_size: int = Field(default=64, ge=1)
@@ -269,7 +269,7 @@ class DataSection(ConfigTable):
     """Share of examples that give up after two letters: the bad habit that RL then has to break."""
 
 
-class SftOptimSection(ConfigTable):
+class _SftOptimSection(_ConfigTable):
     lr: float = Field(default=3e-3, ge=0.0)
     """Learning rate of the warm-up; it falls to zero."""
     weight_decay: float = Field(default=0.01, ge=0.0)
@@ -278,12 +278,12 @@ class SftOptimSection(ConfigTable):
     """Longer gradients are scaled down to this norm."""
 
 
-class SftSchedulerSection(ConfigTable):
+class _SftSchedulerSection(_ConfigTable):
     warmup_steps: int = Field(default=20, ge=0)
     """Steps over which the learning rate rises to its full size."""
 
 
-class SftConfig(ConfigTable):
+class SftConfig(_ConfigTable):
     """All of `sft.toml`."""
 
     output_dir: Path = Path("outputs/reverse-text-sft")
@@ -292,13 +292,13 @@ class SftConfig(ConfigTable):
     """Optimizer steps of the warm-up."""
     seed: int = Field(default=0, ge=0)
     """Start of all random numbers: same seed, same model."""
-    model: SftModelSection = SftModelSection()
+    model: _SftModelSection = _SftModelSection()
     """Architecture of the new model."""
     data: DataSection = DataSection()
     """Synthetic demonstrations."""
-    optim: SftOptimSection = SftOptimSection()
+    optim: _SftOptimSection = _SftOptimSection()
     """Optimizer."""
-    scheduler: SftSchedulerSection = SftSchedulerSection()
+    scheduler: _SftSchedulerSection = _SftSchedulerSection()
     """Learning rate over time."""
 
     @model_validator(mode="after")

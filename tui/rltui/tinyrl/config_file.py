@@ -36,7 +36,7 @@ class Arguments:
     wants_help: bool = False
 
 
-def parse_value(text: str) -> object:
+def override_value(text: str) -> object:
     """A TOML value where `text` is one, `None` for None and null, else the text itself."""
     if text.lower() in _NULL_WORDS:
         return None
@@ -75,9 +75,9 @@ def _add_override(arguments: Arguments, option: str, rest: list[str]) -> None:
     key, equals, text = option.partition("=")
     key = key.replace("-", "_")
     if equals:
-        arguments.overrides[key] = parse_value(text)
+        arguments.overrides[key] = override_value(text)
     elif rest and rest[0] != "@" and not rest[0].startswith("--"):
-        arguments.overrides[key] = parse_value(rest.pop(0))
+        arguments.overrides[key] = override_value(rest.pop(0))
     else:
         parents, _, leaf = key.rpartition(".")
         negated = leaf.startswith("no_")

@@ -3,56 +3,29 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Sequence
 
 from rltui.core.config_report import KnobInfo
-from rltui.core.knobs import KnobValue
-from rltui.ui.text import toml_text, value_text
+from rltui.core.knobs import Knob, KnobValue, parse_value
+from rltui.core.toml.values import format_value
+from rltui.errors import ConfigError
+from rltui.ui.text import value_text
 
 
-def parse_value(knob: KnobInfo, text: str) -> KnobValue:
-    """The value of `text`; `None` (empty text) takes the key out of the file.
+def typed_value(knob: KnobInfo, text: str) -> KnobValue:
+    """What to send for a typed text; `None` (empty text) takes the key out of the file.
+
+    A text stays as it was typed: it is read where it arrives, which must not happen twice. There it is also
+    said whether a number is within the knob's bounds.
 
     Raises:
-        ValueError: with words for a person, where `text` is no value of the knob's kind.
+        ConfigError: where `text` is no value of the knob's kind.
     """
     text = text.strip()
-    name = knob.key.rpartition(".")[2]
-    if not text or (knob.nullable and text.lower() == "none"):
-        return None
-    match knob.kind:
-        case "int":
-            try:
-                return int(text)
-            except ValueError:
-                raise ValueError(f"{name} takes a whole number, not {text!r}") from None
-        case "float":
-            try:
-                number = float(text)
-            except ValueError:
-                raise ValueError(f"{name} takes a number, not {text!r}") from None
-            if not math.isfinite(number):
-                raise ValueError(f"{name} takes a finite number, not {text!r}")
-            return number
-        case "bool":
-            if text not in ("true", "false"):
-                raise ValueError(f"{name} is true or false, not {text!r}")
-            return text == "true"
-        case "str" | "enum":
-            return text
-        case "list":
-            return _list(name, text)
-
-
-def _list(name: str, text: str) -> list[object]:
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = None
-    if not isinstance(value, list):
-        raise ValueError(f'{name} takes a list such as ["a", "b"], not {text!r}')
-    return value
+    if not text or knob.kind in ("str", "enum"):
+        return text or None
+    asked = Knob(knob.key, knob.kind, knob.readers, knob.help, nullable=knob.nullable, choices=knob.choices)
+    return parse_value(asked, text)
 
 
 def edit_text(knob: KnobInfo) -> str:
@@ -74,12 +47,12 @@ def holds_text(knob: KnobInfo) -> bool:
 def item_texts(knob: KnobInfo) -> list[str]:
     """A list's items, each as a person types it."""
     plain = holds_text(knob)
-    return [item if plain and isinstance(item, str) else toml_text(item) for item in _items(knob.value)]
+    return [item if plain and isinstance(item, str) else format_value(item) for item in _items(knob.value)]
 
 
 def list_text(items: Sequence[str], *, plain: bool) -> str:
     """Typed items as a list in TOML. `plain`: they are texts."""
-    return f"[{', '.join(toml_text(item) if plain else item for item in items)}]"
+    return f"[{', '.join(format_value(item) if plain else item for item in items)}]"
 
 
 def _items(value: object) -> list[object]:
@@ -124,8 +97,8 @@ def _number(knob: KnobInfo, text: str) -> float | None:
     if knob.kind not in ("int", "float"):
         return None
     try:
-        value = parse_value(knob, text)
-    except ValueError:
+        value = typed_value(knob, text)
+    except ConfigError:
         return None
     return value if isinstance(value, int | float) else None
 

@@ -49,14 +49,14 @@ _WAITS = ("waits for ", "waiting for ")
 """Beginnings of a reason that says no more than the word of the state."""
 
 
-def uptime_text(status: ComponentStatus, now: float) -> str:
+def _uptime_text(status: ComponentStatus, now: float) -> str:
     """How long the process runs, empty when there is none."""
     if status.started_at is not None:
         return age(now - status.started_at)
     return "" if status.uptime_s is None else age(status.uptime_s)
 
 
-def exit_text(status: ComponentStatus) -> str:
+def _exit_text(status: ComponentStatus) -> str:
     """`0`, `code 1`, `SIGKILL`, or empty where it is unknown."""
     if status.signal:
         return clean_line(status.signal)
@@ -65,22 +65,22 @@ def exit_text(status: ComponentStatus) -> str:
     return "0" if status.exit_code == 0 else f"code {status.exit_code}"
 
 
-def retry_text(status: ComponentStatus, now: float) -> str:
+def _retry_text(status: ComponentStatus, now: float) -> str:
     """How long until it starts again, to the second; empty where nobody said when."""
     return "" if status.retry_at is None else duration(status.retry_at - now)
 
 
-def state_text(status: ComponentStatus, now: float) -> str:
+def _state_text(status: ComponentStatus, now: float) -> str:
     """`● ready 41m`, `✓ exited 0`, `↻ backoff 12s`, `✗ failed code 1`."""
     badge = BADGES[status.state]
     extra = ""
     match status.state:
         case ComponentState.READY | ComponentState.STARTING:
-            extra = uptime_text(status, now)
+            extra = _uptime_text(status, now)
         case ComponentState.EXITED | ComponentState.FAILED:
-            extra = exit_text(status)
+            extra = _exit_text(status)
         case ComponentState.BACKOFF:
-            extra = retry_text(status, now)
+            extra = _retry_text(status, now)
     return f"{badge.symbol} {badge.word} {extra}".rstrip()
 
 
@@ -106,7 +106,7 @@ def component_title(
         ("▸ " if selected else "", "bold"),
         (status.id, "bold"),
         (" ", ""),
-        (state_text(status, now), badge.style),
+        (_state_text(status, now), badge.style),
     ]
     if status.stalled:
         parts.extend([SEPARATOR, (f"{STALLED.symbol} {STALLED.word}", STALLED.style)])

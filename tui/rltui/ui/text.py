@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 
+from rltui import wording
 from rltui.core.lines import plain_text
 from rltui.core.text import duration
 
@@ -64,22 +64,5 @@ def progress_bar(fraction: float, width: int) -> tuple[str, str]:
 
 
 def value_text(value: object) -> str:
-    """A knob's value as a person writes it."""
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        short = f"{value:g}"
-        exact = short if float(short) == value else repr(value)
-        return exact.replace("e-0", "e-").replace("e+0", "e+")
-    return clean_line(toml_text(value) if isinstance(value, list) else str(value))
-
-
-def toml_text(value: object) -> str:
-    """A value inside a list, as TOML writes it."""
-    if isinstance(value, list):
-        return f"[{', '.join(map(toml_text, value))}]"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return value_text(value)
+    """A knob's value as a person writes it, on one line."""
+    return clean_line(wording.value_text(value))

@@ -10,7 +10,7 @@ from typing import Any
 
 from rltui.core.secrets import masked_text
 from rltui.core.toml.scan import BOM, Entry, KeyPath, Section, line_and_column, scan
-from rltui.core.toml.values import TomlValue, format_key, format_value, parse_value, same_value, split_key
+from rltui.core.toml.values import TomlValue, format_key, format_value, read_value, same_value, split_key
 from rltui.errors import ConfigError
 
 _POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
@@ -131,7 +131,7 @@ def _replace(text: str, entry: Entry, section: Section, value: TomlValue) -> str
         raise ConfigError(
             f"{format_key(entry.path)} holds a table, not a value", hint="edit it in the file itself"
         )
-    current = parse_value(old)
+    current = read_value(old)
     if same_value(current, value) or (current == value and _is_number(current) and _is_number(value)):
         return text
     if old[0] == "[" and isinstance(value, list):
@@ -164,7 +164,7 @@ def _remove_inline(text: str, entry: Entry, section: Section) -> str:
     if text[holder.value_start] == "[":
         items = _items(holder, section)
         kept = [
-            parse_value(text[holder.value_start + item.start : holder.value_start + item.end])
+            read_value(text[holder.value_start + item.start : holder.value_start + item.end])
             for index, item in enumerate(items)
             if index != int(entry.path[-1])
         ]
@@ -349,7 +349,7 @@ def _replace_list(text: str, items: Sequence[_Item], value: Sequence[Any]) -> st
     Items that are equal at both ends stay as they are. Of the others, as many as possible are replaced in
     place; the rest is added behind them, or taken out.
     """
-    old = [parse_value(text[item.start : item.end]) for item in items]
+    old = [read_value(text[item.start : item.end]) for item in items]
     first = _equal_at_start(old, value)
     last = _equal_at_start(old[first:][::-1], value[first:][::-1])
     going, coming = list(items[first : len(items) - last]), list(value[first : len(value) - last])

@@ -71,7 +71,7 @@ def format_value(value: TomlValue, *, replaces: str = "") -> str:
     raise ConfigError(f"cannot write a {type(value).__name__} into a config")
 
 
-def parse_value(text: str) -> TomlValue:
+def read_value(text: str) -> TomlValue:
     """The value that `format_value` wrote.
 
     Raises:

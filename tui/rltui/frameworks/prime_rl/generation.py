@@ -67,7 +67,7 @@ SINGLE = "--layout prime-rl-single runs it with prime-rl's own launcher"
 
 
 @dataclass(frozen=True, slots=True)
-class Resolving:
+class _Resolving:
     """How the launcher of a generation is made to write out the config of each process."""
 
     commands: tuple[tuple[str, ...], ...]
@@ -123,7 +123,7 @@ class Generation:
     """All that names the checkpoint to continue from, be it a table."""
     dropped: tuple[str, ...] = ()
     """Keys that the launcher's copy of the config is without."""
-    resolving: Resolving = Resolving((), (), "")
+    resolving: _Resolving = _Resolving((), (), "")
     environment: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By component; `""` for all, `env` for env servers."""
     shared_wandb: str = ""
@@ -182,7 +182,7 @@ MERGED = Generation(
     env_port="orchestrator.env_server_base_port",
     resume_cleared=("ckpt.resume_step", "trainer.ckpt.resume_step", "orchestrator.ckpt.resume_step"),
     dropped=("clean_output_dir",),
-    resolving=Resolving(
+    resolving=_Resolving(
         commands=(_DRY_RUN, ("rl", "@", "{input.rl}", "--dump-config", "{scratch}/out/configs")),
         folders=("configs",),
         suffix=".toml",
@@ -214,7 +214,7 @@ _CURRENT = Generation(
     resume_dir="resume.dir",
     resume_cleared=("resume", "trainer.resume", "orchestrator.resume"),
     dropped=("clean", "dry_run", "trainer.output_dir", "orchestrator.output_dir", "run.dir"),
-    resolving=Resolving(
+    resolving=_Resolving(
         commands=(_DRY_RUN,),
         folders=("configs/attempt_*/resolved", "configs/resolved", "configs"),
         suffix=".json",

@@ -15,7 +15,7 @@ from rltui.core.edit_log import EditRecord, FileEdit, describe
 from rltui.core.knobs import shown
 from rltui.core.secrets import MASK
 from rltui.core.toml import edit
-from rltui.core.toml.values import TomlValue, format_value, parse_value, same_value
+from rltui.core.toml.values import TomlValue, format_value, read_value, same_value
 from rltui.errors import ConfigError, ConflictError
 from rltui.services.config.diff import text_diff
 from rltui.services.config.files import Source, parse_file, with_key
@@ -265,7 +265,7 @@ class ConfigEditor:
         for key, text in texts.items():
             if text is not None and MASK in text:
                 raise ConfigError(f"the value of {key}, a secret, was not kept", hint="set it by hand")
-        return {key: None if text is None else parse_value(text) for key, text in texts.items()}
+        return {key: None if text is None else read_value(text) for key, text in texts.items()}
 
 
 def _told(record: EditRecord, preview: EditPreview) -> tuple[str, dict[str, Any]]:

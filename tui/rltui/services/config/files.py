@@ -16,7 +16,7 @@ from rltui.core.config_data import changed_keys, deep_leaves, value_at
 from rltui.core.config_report import Problem
 from rltui.core.toml import edit
 from rltui.core.toml.scan import BOM
-from rltui.core.toml.values import TomlValue, format_key, parse_value, same_value, split_key
+from rltui.core.toml.values import TomlValue, format_key, read_value, same_value, split_key
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
@@ -299,7 +299,7 @@ def _is_about(changed: str, key: str, value: TomlValue) -> bool:
 def _moment(key: str, text: str) -> TomlValue:
     """A date or time as it is typed."""
     try:
-        moment = parse_value(text)
+        moment = read_value(text)
     except ValueError:
         moment = None
     if not isinstance(moment, datetime.date | datetime.time):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -14,7 +15,7 @@ from textual.widgets import Button, Input, Static
 
 from rltui.core.api import Plan
 from rltui.core.config_report import Conversion, KeyConflict, KnobTable
-from rltui.core.text import shortened
+from rltui.core.text import number, shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import Scope, bindings, bindings_of
 from rltui.ui.plan_view import changed_lines, derived_lines, diff_lines, plan_steps, problem_lines
@@ -269,14 +270,12 @@ class ConverterDialog(Dialog[Conversion]):
 
     async def _reckon(self, text: str) -> bool:
         """Whether there is something to write."""
-        try:
-            mean = None if text == self._measured_text else float(text)
-            if mean is not None and not 0 < mean < float("inf"):
-                raise ValueError(text)
-            self.conversion = await self._convert(mean)
-        except ValueError:
+        mean = None if text == self._measured_text else number(text)
+        if mean is not None and not 0 < mean < math.inf:
             self._show(f"a number above 0, not {text!r}" if text else "type the mean tokens of a rollout")
             return False
+        try:
+            self.conversion = await self._convert(mean)
         except RltuiError as error:
             self._show(clean(str(error)))
             return False

@@ -19,7 +19,7 @@ from rltui.core.api import Plan, Request
 from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.errors import RltuiError
 from rltui.ui.actions import Scope, bindings
-from rltui.ui.knob_values import parse_value
+from rltui.ui.knob_values import typed_value
 from rltui.ui.plan_view import changed_lines, figures, placed_text, plan_steps, problem_lines
 from rltui.ui.screens.dialogs import Dialog, PlanDialog
 from rltui.ui.shared import StagedEdits, edit_request
@@ -165,8 +165,8 @@ class KnobEditor(Dialog[Decision]):
         if self._bar is None:
             return
         try:
-            value = parse_value(self.knob, text)
-        except ValueError:
+            value = typed_value(self.knob, text)
+        except RltuiError:
             value = None
         fraction = self.knob.default if value is None and not text else value
         self._bar.fraction = float(fraction) if isinstance(fraction, int | float) else None
@@ -179,7 +179,7 @@ class KnobEditor(Dialog[Decision]):
         which is waited for so long.
         """
         try:
-            value = parse_value(self.knob, text)
+            value = typed_value(self.knob, text)
             request = edit_request(self._staged, self.knob.key, value, self._seen)
             request = request.model_copy(update={"restart": True})
             plan = await self._plan(request)
@@ -190,8 +190,6 @@ class KnobEditor(Dialog[Decision]):
                 with suppress(TimeoutError):
                     plan = await asyncio.wait_for(thorough, patience_s)
             draft = Draft(text, value, plan)
-        except ValueError as error:
-            draft = Draft(text, refusal=Content.styled(f"✗ {clean_line(str(error))}", "$text-error"))
         except RltuiError as error:
             draft = Draft(text, refusal=Content.styled(f"✗ {clean(str(error))}", "$text-error"))
         self._show(draft)

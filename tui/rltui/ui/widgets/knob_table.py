@@ -26,6 +26,7 @@ from rltui.core.text import listed, shortened
 from rltui.ui.actions import Scope, bindings
 from rltui.ui.shared import ConfigDesk, StagedEdits
 from rltui.ui.text import clean_line, value_text
+from rltui.wording import range_text
 
 RUN_SECTION = "run"
 """Heading of the keys without a section."""
@@ -204,17 +205,9 @@ def knob_line(
 
 def bounds_text(knob: KnobInfo) -> str:
     """`1 to 4096 rollouts`, `1 or more`, `one of a, b`; empty where anything goes."""
-    low, high = knob.bounds
-    unit = f" {clean_line(knob.unit)}" if knob.unit else ""
     if knob.choices:
         return f"one of {', '.join(clean_line(choice) for choice in knob.choices)}"
-    if low is not None and high is not None:
-        return f"{value_text(low)} to {value_text(high)}{unit}"
-    if low is not None:
-        return f"{value_text(low)} or more{unit}"
-    if high is not None:
-        return f"up to {value_text(high)}{unit}"
-    return clean_line(knob.unit)
+    return f"{range_text(knob.bounds)} {clean_line(knob.unit)}".strip()
 
 
 def origin_text(knob: KnobInfo) -> str:
