@@ -11,11 +11,8 @@ from hypothesis import strategies as st
 
 from rltui.core.batch import (
     BatchKnobs,
-    RolloutBatch,
-    TokenBatch,
     convert,
     in_rollouts,
-    in_tokens,
     other_way,
     oversampling,
 )
@@ -27,39 +24,34 @@ from rltui.frameworks.tinyrl import TINYRL
 
 GROUPS = st.integers(1, 64)
 MEANS = st.floats(1.0, 100_000.0)
+GENERAL = BatchKnobs("batch_size", "tokens", "group_size", "seq_len", "inflight", "oversampling")
+
+
+def given_rows(held: Mapping[str, Any]) -> dict[str, KnobInfo]:
+    """A knob table with these values, set in the file."""
+    names = ("batch_size", "tokens", "group_size", "inflight", "oversampling")
+    return {
+        name: KnobInfo(key=name, file="f", value=held.get(name), is_set=held.get(name) is not None)
+        for name in names
+    }
 
 
 @pytest.mark.parametrize(
     ("batch", "made"),
     [
-        (RolloutBatch(128), TokenBatch(12_787, 128)),
-        (RolloutBatch(128, factor=2.0), TokenBatch(12_787, 256)),
-        (RolloutBatch(128, factor=1.3), TokenBatch(12_787, 166)),
-        (RolloutBatch(128, inflight=64), TokenBatch(12_787, 64)),
-        (RolloutBatch(128, inflight=8), TokenBatch(12_787, 16)),
-    ],
-    ids=["plain", "twice", "a fraction", "fixed", "less than a group"],
-)
-def test_in_tokens(batch: RolloutBatch, made: TokenBatch) -> None:
-    assert in_tokens(batch, group=16, mean_tokens=99.9) == made
-
-
-@pytest.mark.parametrize(
-    ("batch", "made"),
-    [
-        (TokenBatch(12_787, 128), RolloutBatch(128)),
-        (TokenBatch(12_787, 256), RolloutBatch(128, factor=2.0)),
-        (TokenBatch(12_787, 166), RolloutBatch(128, factor=1.3)),
-        (TokenBatch(12_787, 64), RolloutBatch(128, inflight=64)),
-        (TokenBatch(12_787), RolloutBatch(128)),
-        (TokenBatch(10), RolloutBatch(16)),
-        (TokenBatch(2300), RolloutBatch(16)),
-        (TokenBatch(2500), RolloutBatch(32)),
+        ((12_787, 128), (128, None, None)),
+        ((12_787, 256), (128, None, 2.0)),
+        ((12_787, 166), (128, None, 1.3)),
+        ((12_787, 64), (128, 64, None)),
+        ((12_787, None), (128, None, None)),
+        ((10, None), (16, None, None)),
+        ((2300, None), (16, None, None)),
+        ((2500, None), (32, None, None)),
     ],
     ids=["plain", "twice", "a fraction", "fixed", "nothing in flight", "at least a group", "down", "up"],
 )
-def test_in_rollouts(batch: TokenBatch, made: RolloutBatch) -> None:
-    assert in_rollouts(batch, group=16, mean_tokens=99.9) == made
+def test_in_rollouts(batch: tuple[int, int | None], made: tuple[int, int | None, float | None]) -> None:
+    assert in_rollouts(*batch, group=16, mean_tokens=99.9) == made
 
 
 @given(GROUPS, st.integers(1, 200), MEANS, st.one_of(st.none(), st.floats(1.0, 8.0)), st.integers(0, 20_000))
@@ -67,23 +59,30 @@ def test_there_and_back_is_the_same_batch(
     group: int, groups: int, mean: float, factor: float | None, inflight: int
 ) -> None:
     fixed = inflight if factor is None and inflight >= group else None
-    batch = RolloutBatch(group * groups, inflight=fixed, factor=factor)
-    tokens = in_tokens(batch, group=group, mean_tokens=mean)
-    back = in_rollouts(tokens, group=group, mean_tokens=mean)
-    assert back.size == batch.size
-    assert back.at_once == batch.at_once
-    assert in_tokens(back, group=group, mean_tokens=mean) == tokens
+    held: dict[str, Any] = {"batch_size": group * groups, "group_size": group}
+    held |= {"oversampling": factor} if factor is not None else {"inflight": fixed} if fixed else {}
+    there: dict[str, Any] = {**held, **convert(GENERAL, given_rows(held), mean_tokens=mean).edits}
+    back = {**there, **convert(GENERAL, given_rows(there), mean_tokens=mean).edits}
+    assert back["batch_size"] == group * groups
+    assert at_once(back) == at_once(held)
+    again = {**back, **convert(GENERAL, given_rows(back), mean_tokens=mean).edits}
+    assert {key: again[key] for key in there} == there
+
+
+def at_once(held: Mapping[str, Any]) -> int:
+    fixed: int | None = held.get("inflight")
+    return fixed if fixed is not None else int(held["batch_size"] * (held.get("oversampling") or 1.0))
 
 
 @given(GROUPS, st.integers(1, 10_000_000), MEANS, st.integers(1, 20_000))
 def test_back_is_in_whole_groups_and_within_half_a_group(
-    group: int, tokens: int, mean: float, inflight: int
+    group: int, tokens: int, mean: float, before: int
 ) -> None:
-    made = in_rollouts(TokenBatch(tokens, inflight), group=group, mean_tokens=mean)
-    assert made.size % group == 0
-    assert made.at_once == inflight
-    assert made.inflight is None or made.factor is None, "one of them, never both"
-    assert made.size == group or abs(made.size - tokens / mean) <= group / 2 + 1e-6
+    size, inflight, factor = in_rollouts(tokens, before, group=group, mean_tokens=mean)
+    assert size % group == 0
+    assert inflight is None or factor is None, "one of them, never both"
+    assert (int(size * (factor or 1.0)) if inflight is None else inflight) == before
+    assert size == group or abs(size - tokens / mean) <= group / 2 + 1e-6
 
 
 @pytest.mark.parametrize(("size", "inflight", "factor"), [(3, 10, 3.4), (7, 8, 1.2), (128, 127, None)])

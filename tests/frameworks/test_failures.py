@@ -1,4 +1,4 @@
-"""Real texts of the programs that are run, as `reference/vllm.md` and `reference/prime-rl.md` give them."""
+"""Real texts of the programs that are run, word for word."""
 # ruff: noqa: E501
 
 from __future__ import annotations

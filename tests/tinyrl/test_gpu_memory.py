@@ -11,7 +11,7 @@ MEM_SUMMARY = re.compile(
     r"Free memory on device \(([\d.]+)/([\d.]+) GiB\) on startup\."
     r" Desired GPU memory utilization is \(([\d.]+), ([\d.]+) GiB\)"
 )
-"""As `reference/vllm.md` has it, section 4."""
+"""Of vLLM."""
 
 
 def test_startup_error_has_vllm_words() -> None:

@@ -7,8 +7,7 @@ from textual.drivers.headless_driver import HeadlessDriver
 from textual.widgets._toast import Toast, ToastRack
 
 from rltui.core.api import Alert, JournalEntry
-from rltui.ui.alerts import desktop_notification
-from rltui.ui.app import RltuiApp
+from rltui.ui.app import RltuiApp, desktop_notification
 
 CRASH = Alert(kind="crash", severity="error", title="trainer failed", text="exited 1", component="trainer")
 TALK = Alert(kind="notice", severity="information", title="by the way", text="nothing much")

@@ -58,7 +58,7 @@ async def see(pilot: Pilot[None], kind: type[object]) -> None:
 async def collect(pilot: Pilot[None]) -> None:
     """batch_size 64 ⇒ 128."""
     await press(pilot, *COLLECT)
-    await until(pilot, lambda: overview(pilot).desk.staged)
+    await until(pilot, lambda: overview(pilot).shared.staged)
 
 
 async def test_collected_edits_are_marked_and_written_as_one(open_app: Opener) -> None:
@@ -80,7 +80,7 @@ async def test_collected_edits_are_marked_and_written_as_one(open_app: Opener) -
         await press(pilot, "enter")
         await until(pilot, lambda: experiment.executed)
         assert experiment.executed == [Request(action="set", edits=edits, base=BASE)]
-        assert not overview(pilot).desk.staged
+        assert not overview(pilot).shared.staged
 
 
 async def test_a_review_can_restart_too_and_leaving_it_forgets_nothing(open_app: Opener) -> None:
@@ -88,7 +88,7 @@ async def test_a_review_can_restart_too_and_leaving_it_forgets_nothing(open_app:
     async with open_app(experiment) as pilot:
         await collect(pilot)
         await press(pilot, "w", "escape")
-        assert overview(pilot).desk.staged.edits == COLLECTED
+        assert overview(pilot).shared.staged.edits == COLLECTED
         await press(pilot, "w", "ctrl+r")
         await until(pilot, lambda: experiment.executed)
         assert experiment.executed == [Request(action="set", edits=COLLECTED, base=BASE, restart=True)]
@@ -114,7 +114,7 @@ async def test_a_collected_edit_is_dropped(open_app: Opener) -> None:
         await press(pilot, "j")
         assert overview(pilot).check_action("drop_edit", ()) is False
         await press(pilot, "k", "backspace")
-        assert not overview(pilot).desk.staged
+        assert not overview(pilot).shared.staged
         assert overview(pilot).check_action("review_edits", ()) is False
 
 
@@ -141,7 +141,7 @@ async def test_what_is_wrong_alone_can_be_collected(open_app: Opener) -> None:
     experiment.planner = simple_plan
     async with open_app(experiment) as pilot:
         await press(pilot, "c", "j", "j", "enter", "backspace", "backspace", *"100", "ctrl+n")
-        await until(pilot, lambda: overview(pilot).desk.staged)
+        await until(pilot, lambda: overview(pilot).shared.staged)
         await press(pilot, "w")
         await see(pilot, ConfigReview)
         assert [button.id for button in pilot.app.screen.query(Button)] == ["no"]
@@ -242,7 +242,7 @@ async def test_a_conflict_has_three_ways_out(
             await press(pilot, "enter")
             await until(pilot, lambda: experiment.executed)
             assert experiment.executed == [Request(action="set", edits=edits, base=base or {})]
-        assert overview(pilot).desk.staged.edits == left
+        assert overview(pilot).shared.staged.edits == left
 
 
 async def test_a_single_edit_meets_the_conflict_too(open_app: Opener) -> None:
@@ -261,11 +261,11 @@ async def test_a_refusal_without_a_conflict_is_told(open_app: Opener) -> None:
         await see(pilot, MessageDialog)
         assert "another rltui is writing" in shown(pilot)
         await press(pilot, "escape", "enter", "asterisk", "ctrl+n")
-        await until(pilot, lambda: overview(pilot).desk.staged)
+        await until(pilot, lambda: overview(pilot).shared.staged)
         await press(pilot, "w", "enter")
         await see(pilot, MessageDialog)
         assert "disk full" in shown(pilot)
-        assert overview(pilot).desk.staged
+        assert overview(pilot).shared.staged
 
 
 @pytest.mark.parametrize(
@@ -471,7 +471,7 @@ async def test_the_fraction_moves_with_its_verdict_beside_it(open_app: Opener) -
     async with open_app(experiment) as pilot:
         rows = overview(pilot).query_one(KnobRows)
         await press(pilot, "c")
-        rows.position = next(at for at, knob in enumerate(rows.shown) if knob.key == SHARE)
+        rows.go_to(SHARE)
         await press(pilot, "enter", "right", "up", "up")
         await see(pilot, KnobEditor)
         bar = pilot.app.screen.query_one(FractionBar)
@@ -486,7 +486,7 @@ async def test_the_fraction_moves_with_its_verdict_beside_it(open_app: Opener) -
 async def test_components_that_are_gone_need_no_restart(open_app: Opener) -> None:
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
-        status = overview(pilot).desk.status
+        status = overview(pilot).shared.status
         assert status is not None
         gone = [part.model_copy(update={"state": ComponentState.STOPPED}) for part in status.components]
         experiment.push(status.model_copy(update={"components": tuple(gone)}))
@@ -504,7 +504,7 @@ async def test_leaving_with_collected_edits_asks(open_app: Opener) -> None:
         await press(pilot, "enter")
         await see(pilot, Overview)
         assert pilot.app.is_running
-        assert overview(pilot).desk.staged
+        assert overview(pilot).shared.staged
         await press(pilot, "q")
         await see(pilot, LeaveDialog)
         await press(pilot, "y")

@@ -9,7 +9,6 @@ from tests.ui.conftest import Opener, press, settle, until
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from rltui.ui.actions import CHANGING_ACTIONS
 from rltui.ui.palette import ActionCommands
 from rltui.ui.requests import READONLY_TEXT
 from rltui.ui.screens.config import ConfigScreen, RowFilter, columns_for, config_rows, heading, problem_rows
@@ -111,10 +110,10 @@ async def test_edits_made_here_are_those_of_the_overview(open_app: Opener) -> No
     async with open_app(experiment) as pilot:
         screen = await open_config(pilot)
         await press(pilot, "j", "j", "enter", "asterisk", "ctrl+n")
-        await until(pilot, lambda: screen.desk.staged)
+        await until(pilot, lambda: screen.shared.staged)
         assert "+ 1 collected: w writes" in text_of(screen, "#config-title")
         await press(pilot, "backspace")
-        assert not screen.desk.staged
+        assert not screen.shared.staged
         await press(pilot, "e", "asterisk", "enter")
         await until(pilot, lambda: experiment.executed)
         assert experiment.executed[0].edits == {BATCH: 128}
@@ -130,9 +129,11 @@ async def test_who_may_only_look_is_told_why(open_app: Opener) -> None:
             await press(pilot, key)
             assert [item.message for item in pilot.app._notifications] == [READONLY_TEXT], key
             assert pilot.app.screen is screen
-        offered = {action.method for action in ActionCommands(screen)._offered()}
-        assert not CHANGING_ACTIONS & offered
-        assert {"search", "toggle_changed", "show_pending", "switch_list"} <= offered
+        offered = tuple(ActionCommands(screen)._offered())
+        assert not any(action.changes for action in offered)
+        assert {"search", "toggle_changed", "show_pending", "switch_list"} <= {
+            each.call[0] for each in offered
+        }
 
 
 async def test_the_palette_offers_what_there_is_here(open_app: Opener) -> None:
@@ -146,7 +147,7 @@ async def test_the_palette_offers_what_there_is_here(open_app: Opener) -> None:
 async def test_a_lost_supervisor_is_said_in_the_title(open_app: Opener) -> None:
     async with open_app(config_experiment()) as pilot:
         screen = await open_config(pilot)
-        screen.show_connection("the supervisor is gone")
+        screen.shared.show_connection("the supervisor is gone")
         assert "⚠ the supervisor is gone" in text_of(screen, "#config-title")
 
 

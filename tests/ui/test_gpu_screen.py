@@ -130,10 +130,10 @@ async def test_the_cursor_stays_on_its_process_when_others_come(open_app: Opener
     async with open_app(with_orphans()) as pilot:
         await press(pilot, "3", "tab", "j")
         assert selected(pilot, "processes") == "4300"
-        gpu_screen(pilot).show(scenarios.SHARED)
+        gpu_screen(pilot).shared.show_gpus(scenarios.SHARED)
         await pilot.pause()
         assert selected(pilot, "processes") == "4300"
-        gpu_screen(pilot).show(scenarios.OLD_DRIVER)
+        gpu_screen(pilot).shared.show_gpus(scenarios.OLD_DRIVER)
         await pilot.pause()
         assert selected(pilot, "processes") == "4242"
 
@@ -173,7 +173,7 @@ async def test_ending_a_process_asks_with_no_as_the_default(open_app: Opener) ->
         dialog = pilot.app.screen
         assert isinstance(dialog, PlanDialog)
         assert dialog.heading == "End pid 4711 of user me?"
-        assert dialog.default_no
+        assert dialog.default == "no"
         await press(pilot, "enter")
         assert experiment.executed == []
         await press(pilot, "K", "y")

@@ -18,7 +18,7 @@ from textual.pilot import Pilot
 from textual.widgets import Button, Static
 
 from rltui.core.api import Alert, Plan, Request
-from rltui.ui.actions import CHANGING_ACTIONS, CHANGING_KEYS
+from rltui.ui.actions import ACTIONS, Place, changing_keys
 from rltui.ui.palette import ActionCommands
 from rltui.ui.requests import READONLY_TEXT
 from rltui.ui.screens.dialogs import MessageDialog, PlanDialog
@@ -39,7 +39,7 @@ def footer(pilot: Pilot[None], width: int = 200) -> str:
 
 
 def below(pilot: Pilot[None], component_id: str) -> str:
-    pane = overview(pilot).body.component(component_id)
+    pane = overview(pilot).body.reader(component_id)
     assert pane is not None
     reason = pane.query_one(".reason", Static)
     return str(reason.content) if reason.region else ""
@@ -71,7 +71,7 @@ async def test_a_retry_can_be_hurried_or_given_up(
 async def test_the_countdown_goes_on_by_itself(open_app: Opener) -> None:
     clock = [NOW]
     async with open_app(FakeExperiment(backoff_status()), clock=lambda: clock[0]) as pilot:
-        pane = overview(pilot).body.component("trainer")
+        pane = overview(pilot).body.reader("trainer")
         assert pane is not None
         assert "↻ backoff 12s" in str(pane.log_pane.border_title)
         clock[0] += 5
@@ -82,7 +82,7 @@ async def test_the_countdown_goes_on_by_itself(open_app: Opener) -> None:
 @pytest.mark.parametrize("size", [(80, 24), (100, 30), (200, 50)], ids=str)
 async def test_the_whole_reason_can_be_read(size: tuple[int, int], open_app: Opener) -> None:
     async with open_app(FakeExperiment(waiting_status(), NO_GPU, knob_table()), size=size) as pilot:
-        pane = overview(pilot).body.component("inference")
+        pane = overview(pilot).body.reader("inference")
         assert pane is not None
         shown = f"{pane.log_pane.border_title} {below(pilot, 'inference')}"
         for part in ("GPU 0", "needs 71.9 GiB free", "held by pid 4711 VLLM::EngineCore", "5120 python"):
@@ -173,7 +173,7 @@ async def test_a_start_that_ends_leftovers_first_is_asked(open_app: Opener) -> N
 async def test_readonly_refuses_every_key_that_changes_something(open_app: Opener) -> None:
     experiment = FakeExperiment(orphans_status(), NO_GPU, knob_table(), readonly=True)
     async with open_app(experiment) as pilot:
-        for key in CHANGING_KEYS:
+        for key in changing_keys(Place.OVERVIEW):
             pilot.app.clear_notifications()
             await press(pilot, "t", key)
             assert toasts(pilot) == [READONLY_TEXT], key
@@ -189,9 +189,10 @@ async def test_readonly_refuses_every_key_that_changes_something(open_app: Opene
 async def test_readonly_offers_nothing_that_changes_something(open_app: Opener) -> None:
     experiment = FakeExperiment(orphans_status(), NO_GPU, knob_table(), readonly=True)
     async with open_app(experiment) as pilot:
-        offered = {action.method for action in ActionCommands(overview(pilot))._offered()}
-        assert not CHANGING_ACTIONS & offered
-        assert {"zoom", "last_alert", "show_help"} & offered == {"zoom", "show_help"}
+        offered = tuple(ActionCommands(overview(pilot))._offered())
+        assert not any(action.changes for action in offered)
+        calls = {action.call[0] for action in offered}
+        assert {"zoom", "last_alert", "show_help"} & calls == {"zoom", "show_help"}
         words = footer(pilot).split()
         assert not {"start", "stop", "restart", "edit", "apply", "leftovers"} & set(words)
         assert {"help", "zoom", "detach"} <= set(words)
@@ -214,7 +215,7 @@ def test_readonly_is_said_at_every_width(width: int) -> None:
 def test_help_says_what_readonly_lacks() -> None:
     lines = help_content(readonly=True).plain.splitlines()
     lacking = [line for line in lines if line.endswith("(not while read-only)")]
-    assert len(lacking) == len(CHANGING_ACTIONS)
+    assert len(lacking) == sum(action.changes for action in ACTIONS)
     assert not any("(not while read-only)" in line for line in help_content().plain.splitlines())
 
 

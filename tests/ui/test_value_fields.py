@@ -12,7 +12,7 @@ from rltui.core.config_report import KnobInfo
 from rltui.errors import ConfigError
 from rltui.ui.knob_values import edit_text, item_texts, list_text, moved, typed_value
 from rltui.ui.widgets.fraction_bar import bar_line
-from rltui.ui.widgets.value_fields import Field, ListValue, value_editor
+from rltui.ui.widgets.value_fields import Field, value_editor
 
 MODULES = knob("a.modules", ["q", "k"], kind="list", default=["q"])
 LAYERS = knob("a.layers", [1, 2], kind="list", default=None)
@@ -71,20 +71,12 @@ async def test_keys_make_values(row: KnobInfo, keys: tuple[str, ...], value: obj
         assert typed_value(row, app.field.value) == value
 
 
-async def test_pasted_lines_are_items() -> None:
+async def test_a_line_is_pasted_into_the_item() -> None:
     app = Host(MODULES)
     async with app.run_test() as pilot:
-        app.field.post_message(Paste("_proj\nv\no"))
+        app.field.post_message(Paste("_proj\nv"))
         await pilot.pause()
-        assert typed_value(MODULES, app.field.value) == ["q_proj", "v", "o", "k"]
-
-
-async def test_a_click_goes_to_an_item() -> None:
-    app = Host(MODULES)
-    async with app.run_test() as pilot:
-        await pilot.click(ListValue, offset=(1, 1))
-        await press(pilot, "1")
-        assert typed_value(MODULES, app.field.value) == ["q", "k1"]
+        assert typed_value(MODULES, app.field.value) == ["q_proj", "k"]
 
 
 def test_an_item_of_another_kind_is_refused_in_words() -> None:

@@ -19,7 +19,7 @@ from rltui.frameworks.generic import GENERIC
 from rltui.services.config import writing
 from rltui.services.config.editor import ConfigEditor
 from rltui.services.config.store import ConfigStore
-from rltui.services.config.writing import Change, ForeignSaveError, replace_files
+from rltui.services.config.writing import FileChange, ForeignSaveError, replace_files
 from rltui.services.experiment_files import ControlFolder
 
 
@@ -112,7 +112,7 @@ def test_the_newest_foreign_save_is_in_place(
         at_exchange(monkeypatch, *steps),
         pytest.raises(ForeignSaveError) as caught,
     ):
-        replace_files({path: Change(b"old", b"new")})
+        replace_files({path: FileChange(b"old", b"new")})
     assert caught.value.content == b"theirs 0"
     assert path.read_text() == steps[-1][2]
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.toml"]
@@ -124,14 +124,14 @@ def test_a_file_that_an_editor_moves_aside_meanwhile_is_a_conflict(
     path = tmp_path / "run.toml"
     path.write_text("old")
     with at_exchange(monkeypatch, ("aside", path, "")), pytest.raises(ForeignSaveError):
-        replace_files({path: Change(b"old", b"new")})
+        replace_files({path: FileChange(b"old", b"new")})
     assert [entry.name for entry in tmp_path.iterdir()] == ["theirs"]
     path.write_text("old")
     with (
         at_exchange(monkeypatch, ("rename", path, "theirs"), ("aside", path, "")),
         pytest.raises(ForeignSaveError),
     ):
-        replace_files({path: Change(b"old", b"new")})
+        replace_files({path: FileChange(b"old", b"new")})
     assert path.read_text() == "theirs"
 
 
@@ -162,7 +162,7 @@ def test_a_writer_that_opened_the_file_before_is_waited_for(
     lease = writing._lease
     monkeypatch.setattr(writing, "swap", swap)
     with pytest.raises(ForeignSaveError) as caught:
-        replace_files({path: Change(b"old", b"new")})
+        replace_files({path: FileChange(b"old", b"new")})
     assert caught.value.content == b"theirs"
     assert path.read_text() == "theirs"
 
@@ -177,7 +177,7 @@ def test_of_several_files_none_is_changed_when_one_was_saved(
         at_exchange(monkeypatch, ("none", first, ""), ("rename", second, "theirs")),
         pytest.raises(ForeignSaveError),
     ):
-        replace_files({first: Change(b"old", b"new"), second: Change(b"old", b"new")})
+        replace_files({first: FileChange(b"old", b"new"), second: FileChange(b"old", b"new")})
     assert (first.read_text(), second.read_text()) == ("old", "theirs")
 
 
@@ -186,11 +186,11 @@ def test_both_names_of_a_file_keep_one_content(tmp_path: Path) -> None:
     path, link = tmp_path / "run.toml", tmp_path / "link.toml"
     path.write_text("a longer old text")
     link.hardlink_to(path)
-    replace_files({path: Change(path.read_bytes(), b"new")})
+    replace_files({path: FileChange(path.read_bytes(), b"new")})
     assert (path.read_text(), link.read_text()) == ("new", "new")
     with pytest.raises(ForeignSaveError):
-        replace_files({link: Change(b"other", b"newer")})
-    replace_files({link: Change(b"new", b"newer")})
+        replace_files({link: FileChange(b"other", b"newer")})
+    replace_files({link: FileChange(b"new", b"newer")})
     assert path.read_text() == "newer"
     assert path.stat().st_nlink == 2
 

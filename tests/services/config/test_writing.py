@@ -13,7 +13,7 @@ import pytest
 
 from rltui.errors import RltuiError
 from rltui.services.config import writing
-from rltui.services.config.writing import SUFFIX, Change, replace_files
+from rltui.services.config.writing import SUFFIX, FileChange, replace_files
 
 CALLS = (
     "access",
@@ -34,7 +34,7 @@ OLD, NEW = b"old = 1\n", b"new = 2\n"
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from rltui.services.config.writing import Change, replace_files
+from rltui.services.config.writing import FileChange, replace_files
 step, count = int(sys.argv[1]), 0
 def counted(call):
     def wrapper(*args, **kwargs):
@@ -46,7 +46,7 @@ def counted(call):
     return wrapper
 for name in sys.argv[2].split(","):
     setattr(os, name, counted(getattr(os, name)))
-replace_files({Path(path): Change(b"old = 1\\n", b"new = 2\\n") for path in sys.argv[3:]})
+replace_files({Path(path): FileChange(b"old = 1\\n", b"new = 2\\n") for path in sys.argv[3:]})
 """
 
 
@@ -59,8 +59,8 @@ def files(tmp_path: Path) -> list[Path]:
     return paths
 
 
-def changes(files: list[Path], content: bytes = NEW) -> dict[Path, Change]:
-    return {path: Change(path.read_bytes(), content) for path in files}
+def changes(files: list[Path], content: bytes = NEW) -> dict[Path, FileChange]:
+    return {path: FileChange(path.read_bytes(), content) for path in files}
 
 
 def left_behind(files: list[Path]) -> list[str]:

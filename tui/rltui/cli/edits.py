@@ -22,11 +22,10 @@ from rltui.core.config_report import Conversion
 from rltui.core.knobs import split_assignment
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.frameworks import registry
-from rltui.services.config.editor import ConfigEditor
+from rltui.services.config.editor import ConfigEditor, shared_configs
 from rltui.services.config.files import named
 from rltui.services.config.models import FrameworkModels
 from rltui.services.config.store import ConfigStore
-from rltui.services.config.warnings import shared_configs
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.observed import refuse_observed
 from rltui.services.runs.journal import Journal

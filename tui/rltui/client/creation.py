@@ -24,10 +24,10 @@ from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.frameworks.generic import GENERIC
 from rltui.services import layout_files, trust
+from rltui.services.config.editor import shared_configs
 from rltui.services.config.files import detect, load_files, read_file
 from rltui.services.config.models import FrameworkModels
 from rltui.services.config.store import ConfigStore
-from rltui.services.config.warnings import shared_configs
 from rltui.services.experiment_files import (
     ControlFolder,
     ExperimentRecord,

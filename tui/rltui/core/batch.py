@@ -31,47 +31,19 @@ class BatchKnobs:
     """Metric whose value per step is the mean number of tokens of an accepted rollout."""
 
 
-@dataclass(frozen=True, slots=True)
-class RolloutBatch:
-    """A batch of so many rollouts."""
+def in_rollouts(
+    tokens: int, inflight: int | None, *, group: int, mean_tokens: float
+) -> tuple[int, int | None, float | None]:
+    """A batch of so many tokens in whole groups of rollouts, nearest and at least one.
 
-    size: int
-    inflight: int | None = None
-    """Rollouts generated at once; `None`: as many as `size` times `factor`."""
-    factor: float | None = None
-    """In flight = `size` * this; `None` counts as 1."""
-
-    @property
-    def at_once(self) -> int:
-        """Rollouts generated at once."""
-        return self.inflight if self.inflight is not None else int(self.size * (self.factor or 1.0))
-
-
-@dataclass(frozen=True, slots=True)
-class TokenBatch:
-    """A batch of whole rollouts that hold so many tokens."""
-
-    tokens: int
-    inflight: int | None = None
-    """Rollouts generated at once; `None`: not said."""
-
-
-def in_tokens(batch: RolloutBatch, *, group: int, mean_tokens: float) -> TokenBatch:
-    """The batch in tokens, if a rollout has `mean_tokens`. What is in flight stays, but at least a group."""
-    tokens = max(1, round(batch.size * mean_tokens))
-    return TokenBatch(tokens, max(batch.at_once, group))
-
-
-def in_rollouts(batch: TokenBatch, *, group: int, mean_tokens: float) -> RolloutBatch:
-    """The batch in whole groups of rollouts, nearest and at least one.
-
-    What is in flight stays: by itself, as a factor, or where no factor gives it, as a number.
+    What is in flight stays: as a number, or as a factor of the size where one gives it; neither is needed
+    where it is the size.
     """
-    size = group * max(1, round(batch.tokens / mean_tokens / group))
-    if batch.inflight is None or batch.inflight == size:
-        return RolloutBatch(size)
-    factor = oversampling(size, batch.inflight)
-    return RolloutBatch(size, inflight=batch.inflight if factor is None else None, factor=factor)
+    size = group * max(1, round(tokens / mean_tokens / group))
+    if inflight is None or inflight == size:
+        return size, None, None
+    factor = oversampling(size, inflight)
+    return size, inflight if factor is None else None, factor
 
 
 def oversampling(size: int, inflight: int) -> float | None:
@@ -329,52 +301,44 @@ def convert(
 
 
 def _in_tokens(names: BatchKnobs, rows: Mapping[str, KnobInfo], mean: float) -> tuple[_Edits, list[str]]:
-    batch = RolloutBatch(
-        size=_whole(rows[names.batch_size]),
-        inflight=_optional(names.inflight, rows),
-        factor=_factor(names.oversampling, rows),
-    )
-    group = _whole(rows[names.group_size])
-    made = in_tokens(batch, group=group, mean_tokens=mean)
-    edits: _Edits = {names.batch_size: None, names.token_batch_size: made.tokens}
-    lines = [f"{batch.size} rollouts * {_number(mean)} tokens per rollout = {made.tokens} tokens per step"]
+    """What is in flight stays, but at least a group."""
+    size, group = _whole(rows[names.batch_size]), _whole(rows[names.group_size])
+    fixed, factor = _optional(names.inflight, rows), _factor(names.oversampling, rows)
+    tokens = max(1, round(size * mean))
+    edits: _Edits = {names.batch_size: None, names.token_batch_size: tokens}
+    lines = [f"{size} rollouts * {_number(mean)} tokens per rollout = {tokens} tokens per step"]
     if names.inflight is None:
         return edits, lines
-    edits[names.inflight] = made.inflight
-    lines.append(_inflight_in_words(batch, made, group))
+    before = int(size * (factor or 1.0)) if fixed is None else fixed
+    at_once = edits[names.inflight] = max(before, group)
+    if at_once != before:
+        lines.append(f"{at_once} rollouts in flight: at least a group of {group} (before: {before})")
+    elif factor is not None:
+        lines.append(f"{size} rollouts * {factor:g} oversampling = {at_once} rollouts in flight")
+    else:
+        lines.append(f"{at_once} rollouts in flight, as before")
     if names.oversampling is not None:
         edits[names.oversampling] = None
     return edits, lines
 
 
-def _inflight_in_words(batch: RolloutBatch, made: TokenBatch, group: int) -> str:
-    if made.inflight != batch.at_once:
-        return f"{made.inflight} rollouts in flight: at least a group of {group} (before: {batch.at_once})"
-    if batch.factor is not None:
-        return f"{batch.size} rollouts * {batch.factor:g} oversampling = {made.inflight} rollouts in flight"
-    return f"{made.inflight} rollouts in flight, as before"
-
-
 def _in_rollouts(names: BatchKnobs, rows: Mapping[str, KnobInfo], mean: float) -> tuple[_Edits, list[str]]:
-    batch = TokenBatch(_whole(rows[names.token_batch_size]), _optional(names.inflight, rows))
+    tokens, before = _whole(rows[names.token_batch_size]), _optional(names.inflight, rows)
     group = _whole(rows[names.group_size])
-    made = in_rollouts(batch, group=group, mean_tokens=mean)
-    edits: _Edits = {names.token_batch_size: None, names.batch_size: made.size}
-    exact = _number(batch.tokens / mean)
-    groups = f"{made.size} in {made.size // group} whole groups of {group}"
-    lines = [f"{batch.tokens} tokens / {_number(mean)} per rollout = {exact} rollouts: {groups}"]
+    size, inflight, factor = in_rollouts(tokens, before, group=group, mean_tokens=mean)
+    edits: _Edits = {names.token_batch_size: None, names.batch_size: size}
+    groups = f"{size} in {size // group} whole groups of {group}"
+    lines = [f"{tokens} tokens / {_number(mean)} per rollout = {_number(tokens / mean)} rollouts: {groups}"]
     if names.inflight is None:
         return edits, lines
-    if names.oversampling is None and made.factor is not None:
-        made = RolloutBatch(made.size, inflight=batch.inflight)
-    edits[names.inflight] = made.inflight
+    if names.oversampling is None and factor is not None:
+        inflight, factor = before, None
+    edits[names.inflight] = inflight
     if names.oversampling is not None:
-        edits[names.oversampling] = made.factor
-    if made.factor is not None:
-        lines.append(f"{made.at_once} rollouts in flight / {made.size} = {made.factor:g} oversampling")
-    else:
-        lines.append(f"{made.at_once} rollouts in flight, as before")
-    return edits, lines
+        edits[names.oversampling] = factor
+    at_once = size if before is None else before
+    how = ", as before" if factor is None else f" / {size} = {factor:g} oversampling"
+    return edits, [*lines, f"{at_once} rollouts in flight{how}"]
 
 
 def _whole(row: KnobInfo) -> int:

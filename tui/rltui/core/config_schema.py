@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from rltui.core.config_report import Problem
-from rltui.core.json_schema import ENTRY, Json, Node, Property, Table, Tables, parts
+from rltui.core.json_schema import ENTRY, Json, Node, Property, SchemaTable, SchemaTables, parts
 from rltui.core.knobs import Knob, KnobKind, as_read, is_of_kind, shown
 from rltui.core.text import did_you_mean
 from rltui.core.toml.values import TomlValue, format_key
 
-UNKNOWN = "unknown key "
+_UNKNOWN = "unknown key "
 """How a problem with a key that the schema lacks begins."""
 NONE = "None"
 """Text that stands for no value, as prime-rl has it."""
@@ -79,7 +79,7 @@ class ConfigSchema:
         for no value.
         """
         self.date, self.partial, self.none = date, partial, none
-        self.tables = Tables(document, part=part)
+        self.tables = SchemaTables(document, part=part)
 
     @property
     def keys(self) -> frozenset[str]:
@@ -171,7 +171,7 @@ class _Walk:
         )  # fmt: skip
 
     def _table(
-        self, table: Table, data: Mapping[str, Any], place: _Place, default: Json, *, is_on: bool,
+        self, table: SchemaTable, data: Mapping[str, Any], place: _Place, default: Json, *, is_on: bool,
         union: Node | None = None,
     ) -> None:  # fmt: skip
         """`default`: of the whole table, which goes before those of its keys.
@@ -307,7 +307,7 @@ class _Walk:
                 self._fault(place.at(node.tag), message)
         return None
 
-    def _misplaced(self, union: Node | None, chosen: Table, place: _Place, key: str) -> bool:
+    def _misplaced(self, union: Node | None, chosen: SchemaTable, place: _Place, key: str) -> bool:
         """Whether a key is one of other members than the chosen one: told as such rather than as unknown."""
         tables = self._schema.tables
         tags = {tag: tables[each] for tag, each in union.members.items()} if union and union.tag else {}
@@ -325,7 +325,7 @@ class _Walk:
             self._problem(here, f"{here.name} belongs to {union.tag} {meant}, but {is_now}")
         return True
 
-    def _strange(self, table: Table, value: TomlValue, place: _Place) -> None:
+    def _strange(self, table: SchemaTable, value: TomlValue, place: _Place) -> None:
         """A key that the table lacks, or a table of such."""
         said = self._words.said(place.key)
         if isinstance(value, Mapping) and value and not said and place.depth < _DEEPEST:
@@ -352,11 +352,11 @@ class _Walk:
             nobody = hint or f"{self._reader} does not know it"
             self._problem(place, f"{name} is ignored without a word: {nobody}", "warning")
         elif not self._schema.date:
-            self._problem(place, f"{UNKNOWN}{name}: {hint or f'{self._reader} does not know it'}")
+            self._problem(place, f"{_UNKNOWN}{name}: {hint or f'{self._reader} does not know it'}")
         else:
             is_foreign = place.key.rpartition(".")[0] in self._words.foreign
             severity = self._of_date(is_slip=bool(slip) and not is_foreign)
-            text = f"{UNKNOWN}{name}: {hint or 'it may be newer, or older'} ({self._as_of(self._reader)})"
+            text = f"{_UNKNOWN}{name}: {hint or 'it may be newer, or older'} ({self._as_of(self._reader)})"
             self._problem(place, text, severity)
 
     def _of_date(self, *, is_slip: bool) -> Literal["error", "warning"]:

@@ -73,7 +73,7 @@ class Property:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class SchemaTable:
     """A pydantic model."""
 
     properties: tuple[Property, ...]
@@ -84,19 +84,19 @@ class Table:
     """What becomes of further keys."""
 
 
-class Tables:
+class SchemaTables:
     """All tables of one schema. They are read when they are asked for."""
 
     def __init__(self, document: Json, *, part: str | None) -> None:
         """`part`: a top-level table whose content is the whole file."""
         self._definitions: dict[str, Json] = {**document.get("$defs", {}), "": document}
-        self._read: dict[str, Table] = {}
+        self._read: dict[str, SchemaTable] = {}
         self._open: set[str] = set()
         if part is not None:
             (name,) = self._node(document["properties"][part]).members.values()
             self._definitions[""] = self._definitions[name]
 
-    def __getitem__(self, name: str) -> Table:
+    def __getitem__(self, name: str) -> SchemaTable:
         """A table by the name of its definition; the whole file by the empty one."""
         if name not in self._read:
             self._read[name] = self._table(self._definitions[name])
@@ -119,7 +119,7 @@ class Tables:
                 if member not in around:  # a table may hold itself
                     yield from self._keys(member, f"{here}.", around | {member})
 
-    def _table(self, document: Json) -> Table:
+    def _table(self, document: Json) -> SchemaTable:
         required = document.get("required", ())
         properties: list[Property] = []
         by_key: dict[str, Property] = {}
@@ -129,7 +129,7 @@ class Tables:
             by_key |= dict.fromkeys((key, *found.get("x-aliases", ())), properties[-1])
         further = document.get("additionalProperties")
         extra: Extra = "ignore" if further is None else "allow" if further else "forbid"
-        return Table(tuple(properties), by_key, extra)
+        return SchemaTable(tuple(properties), by_key, extra)
 
     def _node(self, found: Json) -> Node:
         return _any_of([self._alternative(each) for each in _alternatives(found)])

@@ -21,7 +21,7 @@ KnobValue = bool | int | float | str | None | list[Any]
 
 _TRUE = frozenset({"1", "on", "t", "true", "y", "yes"})
 _FALSE = frozenset({"0", "off", "f", "false", "n", "no"})
-LONGEST_NUMBER = 100
+_LONGEST_NUMBER = 100
 """Characters; what is longer is no value of any knob."""
 _TOO_LARGE = 1 << 63
 """What TOML's whole numbers are below; larger ones would overflow what is computed with them."""
@@ -162,7 +162,7 @@ def _converted(kind: str, value: TomlValue) -> TomlValue:
         case "bool" if isinstance(value, int | float) and value in (0, 1):
             return bool(value)
         case "int" if text is not None:
-            is_one = len(text) < LONGEST_NUMBER and _INT.fullmatch(text)
+            is_one = len(text) < _LONGEST_NUMBER and _INT.fullmatch(text)
             return int(text.partition(".")[0]) if is_one else None
         case "int" if isinstance(value, float | bool):
             return int(value) if value - value == 0 and value == int(value) else None
@@ -258,7 +258,7 @@ def find_knob(
     said = next((text for key, text in renamed.items() if f".{key}".endswith(f".{wanted}")), "")
     guess = did_you_mean(name, [*named, *(known.rpartition(".")[2] for known in named)])
     hint = said or guess or _by_meaning(name, knobs)
-    raise UnknownKnobError(f"unknown knob {name}", hint=hint or "rltui knobs --all lists all there are")
+    raise _UnknownKnobError(f"unknown knob {name}", hint=hint or "rltui knobs --all lists all there are")
 
 
 def _by_meaning(name: str, knobs: Sequence[Knob]) -> str:
@@ -271,7 +271,7 @@ def _by_meaning(name: str, knobs: Sequence[Knob]) -> str:
     return f"is it {listed(likeliest, 'or')}?" if likeliest else ""
 
 
-class UnknownKnobError(ConfigError):
+class _UnknownKnobError(ConfigError):
     """No knob and no key of the files has that name."""
 
 
@@ -327,7 +327,7 @@ def resolve_edits(
     for name, value in edits.items():
         try:
             knob = find_knob(knobs, name, others=others, renamed=renamed)
-        except UnknownKnobError:
+        except _UnknownKnobError:
             if add is None or value is None:
                 raise
             value = typed(value) if isinstance(value, str) else value

@@ -21,7 +21,6 @@ from rltui.services.config.editor import ConfigEditor
 from rltui.services.config.files import LoadedFiles, load_snapshot, write_passed
 from rltui.services.config.models import FrameworkModels, informed
 from rltui.services.config.store import ConfigStore, EditPreview
-from rltui.services.config.warnings import changed_instances
 from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.observed import framework_of
 from rltui.services.recipe import Launch, Recipe
@@ -189,10 +188,6 @@ class Config:
         except ConfigError:
             return False
         return path is not None and path.exists()
-
-    def changed_instances(self, files: ConfigFiles) -> tuple[Problem, ...]:
-        """Warnings where `files` name others than the experiment has components for."""
-        return changed_instances(self._setup.record, self._framework, files)
 
     # --- what the framework itself says -------------------------------------------------------------------
 

@@ -104,7 +104,7 @@ class MemoryForecast:
         """The engine that must be ready first, because it measures a device that `component` loads.
 
         Memory that another process takes while vLLM profiles counts as vLLM's own, and what is given back
-        then makes it abort (`reference/vllm.md`, section 5).
+        then makes it abort (`facts/vllm.md`, Memory budget).
         """
         try:
             files = self._store.files

@@ -9,14 +9,13 @@ from typing import Any
 
 from rltui.core import non_finite
 from rltui.core.api import Concern, Progress
-from rltui.core.config_report import DerivedValue
 from rltui.core.inference_activity import InferenceActivity, facts_of
 from rltui.core.metrics import MetricSeries
 from rltui.core.non_finite import NonFinite, NonFiniteWatch
 from rltui.daemon.config import Setup
 from rltui.daemon.events import EventBus
 from rltui.errors import ConfigError
-from rltui.frameworks.base import ConfigFiles, Framework, RunFiles
+from rltui.frameworks.base import Framework, RunFiles
 from rltui.services.config.files import load_files
 from rltui.services.config.measured import StepTimes
 from rltui.services.experiment_files import write_atomically
@@ -41,7 +40,7 @@ class Observation:
             self.folder.metrics, setup.framework, logs=self._present_logs, earlier_logs=self._earlier_logs
         )
         self.progress = ProgressTracker(metrics, setup.framework, setup.components)
-        self._times = StepTimes(setup.framework, setup.control, self._series)
+        self.times = StepTimes(setup.framework, setup.control, self._series)
         self.activities: dict[str, InferenceActivity] = {}
         """What the living inference servers were last seen doing."""
         self.resume_step = self.folder.latest_checkpoint()
@@ -84,10 +83,6 @@ class Observation:
         if not self.activities:
             return None
         return sum(activity.requests for activity in self.activities.values())
-
-    def derive(self, files: ConfigFiles) -> tuple[DerivedValue, ...]:
-        """Figures that follow from a config, by what this run measured."""
-        return self._times.derive(files)
 
     # --- where it goes on ---------------------------------------------------------------------------------
 

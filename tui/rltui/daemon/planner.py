@@ -19,9 +19,10 @@ from rltui.daemon.forecast import problems_of
 from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
 from rltui.errors import ConfigError, ConflictError
-from rltui.frameworks.base import ConfigFiles
+from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.services.config.editor import shared_configs
 from rltui.services.config.store import EditPreview
-from rltui.services.config.warnings import shared_configs
+from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.logs.growing_file import JsonLines
 from rltui.services.observed import refuse_observed
@@ -198,7 +199,7 @@ class Planner:
     def _problems(self, draft: _Draft) -> tuple[Problem, ...]:
         """What is wrong or doubtful with the files and the box, besides what an edit says of itself."""
         plan, edit, record = draft.plan, draft.edit, self._setup.record
-        instances = self._config.changed_instances(draft.files)
+        instances = changed_instances(record, self._setup.framework, draft.files)
         if edit is not None:
             return (*instances, *shared_configs(edit.paths, record))
         is_first_start = not plan.keep and not plan.stop  # a person should hear it once
@@ -303,3 +304,23 @@ class _StartTimes:
             except ValidationError:
                 continue  # of another version
         return times_from(self._timed)
+
+
+def changed_instances(
+    record: ExperimentRecord, framework: Framework, files: ConfigFiles
+) -> tuple[Problem, ...]:
+    """A warning for each kind of which `files` name others than when the experiment was made, such as another
+    environment.
+    """
+    now = framework.instances(files) if record.instances else {}
+    again = f"`rltui up {' '.join(record.config_files)} -n {record.name} --resume`"
+    return tuple(
+        Problem(
+            severity="warning",
+            message=f"{word}: the config names {', '.join(now.get(word, ())) or 'none'}, this experiment has "
+            f"components for {', '.join(before) or 'none'}: it gets others with `rltui down {record.name}`, "
+            f"then {again}",
+        )
+        for word, before in record.instances.items()
+        if tuple(now.get(word, ())) != before
+    )

@@ -42,7 +42,9 @@ class Supervisor:
         self.events = events = EventBus(setup.control.journal_file, needs=setup.layout.needs)
         self.gpu_readings = GpuReadings()
         self.observation = Observation(setup, events)
-        self.config = Config(setup, events, derive=self.observation.derive, choose=self.gpu_readings.chosen)
+        self.config = Config(
+            setup, events, derive=self.observation.times.derive, choose=self.gpu_readings.chosen
+        )
         memory = MemoryPlan(
             layout=setup.layout,
             framework=setup.framework,

@@ -1,10 +1,7 @@
 """The knobs that decide about device memory, of all frameworks and generations, in order of advice.
 
-Only those that a config has are offered, so this one table serves every framework. Sources: the guides of the
-launchers ("Microbatching and Memory Tuning": SFT `micro_batch_size`, then `seq_len`; RL trainers pack up to
-`seq_len`; vf-rl `micro_batch_size`, then `max_seq_len`, then checkpointing), `reference/prime-rl.md`,
-sections 4 (names per generation) and 10 (activation checkpointing, its offload, the optimizer's),
-`reference/launchers.md`, section 1.7, and for engines `reference/vllm.md`, section 6.
+Only those that a config has are offered, so this one table serves every framework. Sources: for trainers
+`facts/prime-rl.md`, Memory of the trainer; for engines `facts/vllm.md`, Failures.
 """
 
 from __future__ import annotations

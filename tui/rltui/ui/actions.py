@@ -1,29 +1,81 @@
-"""Every action, once: bindings, footer, help and palette are derived from this table.
+"""Every key, once: bindings, footer, help and palette are derived from this table.
 
-A new action is a row here and the `action_…` method it names on the screen or widget of its scope.
+A new action is a row here and the `action_…` method it names on the screen or widget of its place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
 
+from textual.actions import parse
 from textual.binding import Binding, BindingType
 
 
 class Scope(StrEnum):
-    """Who carries out an action; the value is the heading in the help."""
+    """What an action is about; the value is the heading in the help."""
 
     GLOBAL = "Everywhere"
     COMPONENTS = "Components"
     KNOBS = "Knobs and config"
+    LOGS = "Logs"
     KNOB_TABLE = "In the knob table"
     CONFIG = "On the config screen"
     GPUS = "On the GPU screen"
     EDITOR = "In the knob editor"
     CONVERTER = "In the batch converter"
     DIALOG = "In dialogs"
+
+
+class Place(Enum):
+    """Which screen or widget has a key."""
+
+    OVERVIEW = "overview"
+    KNOB_TABLE = "knob table"
+    LOG = "log pane"
+    CONFIG = "config screen"
+    GPUS = "GPU screen"
+    BOX = "every dialog"
+    DIALOG = "dialog with buttons"
+    REVIEW = "review of edits"
+    HELP = "help"
+    CONVERTER = "batch converter"
+    EDITOR = "knob editor"
+    FIELD = "every field of the knob editor"
+    NUMBER = "field for a number"
+    FRACTION = "field for a share of a GPU's memory"
+    CHOICE = "field for a bool or an enum"
+    LIST = "field for a list"
+
+    @property
+    def screen(self) -> Place:
+        """The screen that it lies on, whose palette offers its actions."""
+        return Place.OVERVIEW if self in (Place.KNOB_TABLE, Place.LOG) else self
+
+
+class Footer(Enum):
+    """Whether the footer shows a key, and what gives way where it is too narrow."""
+
+    NO = 0
+    FIRST_TO_GO = 1
+    YES = 2
+    LAST_TO_GO = 3
+
+
+_SCREENS = (Place.OVERVIEW, Place.CONFIG, Place.GPUS)
+_PLACES = {
+    Scope.GLOBAL: (Place.OVERVIEW,),
+    Scope.COMPONENTS: (Place.OVERVIEW,),
+    Scope.KNOBS: (Place.OVERVIEW, Place.CONFIG),
+    Scope.LOGS: (Place.LOG,),
+    Scope.KNOB_TABLE: (Place.KNOB_TABLE, Place.CONFIG),
+    Scope.CONFIG: (Place.CONFIG,),
+    Scope.GPUS: (Place.GPUS,),
+    Scope.EDITOR: (Place.FIELD,),
+    Scope.CONVERTER: (Place.CONVERTER,),
+    Scope.DIALOG: (Place.DIALOG,),
+}
+"""Where the keys of a scope work, unless a row says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,213 +87,223 @@ class Action:
     keys: str
     """Textual key names, comma-separated; the first one is shown."""
     name: str
-    """Method name without `action_`."""
+    """Method without `action_`, with its parameters if it has any."""
     label: str
     """One or two words for the footer."""
     help: str
-    """A sentence for help and palette."""
+    """A sentence for help and palette; empty where the field or dialog itself says what the key does."""
     scope: Scope
-    footer: bool = False
+    footer: Footer = Footer.NO
     palette: bool = True
-    """May be offered in the palette, when it makes sense."""
+    """The palette of its screens offers it, when it makes sense."""
     changes: bool = False
     """Changes the experiment, so a client that may only look has it not."""
+    only_in: tuple[Place, ...] = ()
+    """Where it works, if that is not where its scope does."""
 
     @property
-    def method(self) -> str:
-        """The method's name, without `action_` and parameters."""
-        return self.name.partition("(")[0].rpartition(".")[2]
+    def places(self) -> tuple[Place, ...]:
+        """Where the key works."""
+        return self.only_in or _PLACES[self.scope]
+
+    @property
+    def call(self) -> tuple[str, tuple[object, ...]]:
+        """Method, without `action_`, and parameters, as `check_action` takes them."""
+        _, method, parameters = parse(self.name)
+        return method, parameters
 
 
-_G, _C, _K = Scope.GLOBAL, Scope.COMPONENTS, Scope.KNOBS
+_G, _C, _K, _L = Scope.GLOBAL, Scope.COMPONENTS, Scope.KNOBS, Scope.LOGS
 _T, _P, _E, _D = Scope.KNOB_TABLE, Scope.GPUS, Scope.EDITOR, Scope.DIALOG
 _S, _B = Scope.CONFIG, Scope.CONVERTER
+_YES, _NO, _KEPT, _SPARE = Footer.YES, Footer.NO, Footer.LAST_TO_GO, Footer.FIRST_TO_GO
+_STEPPED = (Place.NUMBER, Place.CHOICE, Place.LIST)
+_LIST = (Place.LIST,)
 
 ACTIONS: tuple[Action, ...] = (
-    Action("help", "question_mark", "show_help", "help", "Show all keys and what the symbols mean", _G, True),
-    Action("palette", "colon,ctrl+p", "app.command_palette", "command",
-           "Find any action by name", _G, True, False),
-    Action("component.start", "s", "start_component", "start",
-           "Start the selected component, at once where it would start again later", _C, True, changes=True),
-    Action("component.stop", "x", "stop_component", "stop",
-           "Stop the selected component, plan first", _C, True, changes=True),
-    Action(
-        "component.restart", "r", "restart_component", "restart",
-        "Restart the selected component and what must restart with it, plan first", _C, True, changes=True,
-    ),
-    Action(
-        "component.restart-menu", "R", "restart_menu", "restart…",
-        "Choose what to restart: set or all, from checkpoint or from scratch", _C, changes=True,
-    ),
-    Action("component.fix", "F", "fix_component", "fix memory",
-           "After an out-of-memory error: choose an edit that helps, plan first",
-           _C, True, changes=True),
-    Action("component.kill", "X", "kill_component", "kill",
+    Action("help", "question_mark", "show_help", "help", "Show all keys and what the symbols mean",
+           _G, _KEPT, only_in=_SCREENS),
+    Action("palette", "colon,ctrl+p", "app.command_palette", "command", "Find any action by name",
+           _G, _KEPT, palette=False, only_in=_SCREENS),
+    Action("component.start", "s", "request('start')", "start",
+           "Start the selected component, at once where it would start again later", _C, _YES, changes=True),
+    Action("component.stop", "x", "request('stop')", "stop",
+           "Stop the selected component, plan first", _C, _YES, changes=True),
+    Action("component.restart", "r", "request('restart')", "restart",
+           "Restart the selected component and what must restart with it, plan first",
+           _C, _YES, changes=True),
+    Action("component.restart-menu", "R", "restart_menu", "restart…",
+           "Choose what to restart: set or all, from checkpoint or from scratch", _C, changes=True),
+    Action("component.fix", "F", "fix_memory", "fix memory",
+           "After an out-of-memory error: choose an edit that helps, plan first", _C, _YES, changes=True),
+    Action("component.kill", "X", "request('kill')", "kill",
            "Kill the selected component's whole tree at once", _C, changes=True),
-    Action("component.start-all", "S", "start_all", "start all",
+    Action("component.start-all", "S", "request('start-all')", "start all",
            "Start everything, plan first", _C, changes=True),
-    Action("component.stop-all", "D", "stop_all", "stop all",
+    Action("component.stop-all", "D", "request('stop-all')", "stop all",
            "Stop everything, plan first", _C, changes=True),
-    Action("component.next", "j", "select_next", "next", "Select the next component", _C, False, False),
-    Action("component.previous", "k", "select_previous", "previous",
-           "Select the previous component", _C, False, False),
+    Action("component.next", "j", "select_beside(1)", "next", "Select the next component", _C, palette=False),
+    Action("component.previous", "k", "select_beside(-1)", "previous",
+           "Select the previous component", _C, palette=False),
     Action("component.inference", "i", "focus_component('inference')", "inference", "Go to inference", _C),
-    Action(
-        "component.orchestrator", "o", "focus_component('orchestrator')", "orchestrator",
-        "Go to orchestrator", _C,
-    ),
+    Action("component.orchestrator", "o", "focus_component('orchestrator')", "orchestrator",
+           "Go to orchestrator", _C),
     Action("component.trainer", "t", "focus_component('trainer')", "trainer", "Go to trainer", _C),
     Action("component.attach", "a", "attach_component", "attach",
            "Attach to the raw terminal of the component", _C),
-    Action("knob.edit", "e", "edit_knob", "edit", "Edit the knob under the cursor", _K, True, changes=True),
-    Action(
-        "knob.apply", "A", "apply_knobs", "apply",
-        "Write what was collected and restart what reads the changed knobs, so that they count",
-        _K, True, changes=True,
-    ),
+    Action("knob.edit", "e", "edit_knob", "edit", "Edit the knob under the cursor", _K, _YES, changes=True),
+    Action("knob.apply", "A", "apply_knobs", "apply",
+           "Write what was collected and restart what reads the changed knobs, so that they count",
+           _K, _YES, changes=True),
     Action("knob.undo", "u", "undo_edit", "undo", "Take the last edit of the config back, plan first",
-           _K, True, changes=True),
+           _K, _YES, changes=True),
     Action("knob.redo", "U,ctrl+y", "redo_edit", "redo", "Make the edit again that was taken back",
            _K, changes=True),
     Action("knob.roll-back", "B", "roll_back", "roll back",
-           "Take back the edit that a component did not survive, and restart", _K, True, changes=True),
+           "Take back the edit that a component did not survive, and restart", _K, _YES, changes=True),
     Action("knob.editor", "dollar_sign", "edit_outside", "editor",
            "Edit a config file in $VISUAL or $EDITOR; what comes back is checked first", _K, changes=True),
-    Action("knob.focus", "c", "focus_knobs", "knobs", "Go to the knobs", _K),
+    Action("knob.focus", "c", "focus_knobs", "knobs", "Go to the knobs", _K, only_in=(Place.OVERVIEW,)),
     Action("orphan.free", "K", "free_orphans", "leftovers",
-           "End processes that outlived their component: names them, and asks", _G, True, changes=True),
-    Action("screen.gpus", "3,d", "show_gpus", "GPUs",
+           "End processes that outlived their component: names them, and asks", _G, _YES, changes=True),
+    Action("screen.gpus", "3,d", "show_screen('gpus')", "GPUs",
            "Open the GPU screen: figures, processes, memory over time", _G),
-    Action("screen.config", "6", "show_config", "config",
+    Action("screen.config", "6", "show_screen('config')", "config",
            "Open the config screen: every key with its meaning, default and running value", _G),
     Action("screen.overview", "1", "show_overview", "overview", "Go to the overview, all panes", _G),
-    Action("pane.next", "tab", "focus_next_pane", "next pane", "Go to the next pane", _G, False, False),
-    Action("pane.previous", "shift+tab", "focus_previous_pane", "previous pane",
-           "Go to the previous pane", _G,
-           False, False),
-    Action("pane.zoom", "z", "zoom", "zoom", "Give the pane the whole screen, and back", _G, True),
-    Action("pane.back", "escape", "back", "back", "Back from zoom to all panes", _G, False, False),
+    Action("pane.next", "tab", "focus_beside(1)", "next pane", "Go to the next pane", _G, palette=False),
+    Action("pane.previous", "shift+tab", "focus_beside(-1)", "previous pane",
+           "Go to the previous pane", _G, palette=False),
+    Action("pane.zoom", "z", "zoom", "zoom", "Give the pane the whole screen, and back", _G, _YES),
+    Action("pane.back", "escape", "show_overview", "back", "Back from zoom to all panes", _G, palette=False),
     Action("alert.last", "exclamation_mark", "last_alert", "alert", "Show the newest alert again", _G),
-    Action("theme", "ctrl+t", "app.change_theme", "theme", "Change the colours", _G),
-    Action("detach", "q", "app.detach", "detach", "Leave; everything keeps running", _G, True),
+    Action("theme", "ctrl+t", "app.change_theme", "theme", "Change the colours", _G, only_in=_SCREENS),
+    Action("log.follow", "f", "toggle_follow", "follow", "Stick to the newest lines",
+           _L, _SPARE, palette=False),
+    Action("log.wrap", "w", "toggle_wrap", "wrap", "Break long lines or cut them", _L, _SPARE, palette=False),
+    Action("log.start", "g,home", "to_start", "top", "top", _L, palette=False),
+    Action("log.end", "G,end", "to_end", "end", "end", _L, palette=False),
+    Action("log.up", "up", "move_rows(-1)", "up", "up", _L, palette=False),
+    Action("log.down", "down", "move_rows(1)", "down", "down", _L, palette=False),
+    Action("log.page_up", "pageup", "move_pages(-1)", "page up", "page up", _L, palette=False),
+    Action("log.page_down", "pagedown,space", "move_pages(1)", "page down", "page down", _L, palette=False),
+    Action("log.half_page_up", "ctrl+u", "move_pages(-0.5)", "half page up", "half page up",
+           _L, palette=False),
+    Action("log.half_page_down", "ctrl+d", "move_pages(0.5)", "half page down", "half page down",
+           _L, palette=False),
+    Action("log.left", "left", "move_sideways(-1)", "left", "left", _L, palette=False),
+    Action("log.right", "right", "move_sideways(1)", "right", "right", _L, palette=False),
+    Action("detach", "q", "app.detach", "detach", "Leave; everything keeps running",
+           _G, _KEPT, only_in=_SCREENS),
     Action("interrupt", "ctrl+c", "app.explain_interrupt", "interrupt",
-           "Stops nothing: says how to leave", _G,
-           False, False),
-    Action("knob-table.down", "down,j", "cursor(1)", "down", "Next knob", _T, False, False),
-    Action("knob-table.up", "up,k", "cursor(-1)", "up", "Previous knob", _T, False, False),
+           "Stops nothing: says how to leave", _G, palette=False, only_in=_SCREENS),
+    Action("knob-table.down", "down,j", "cursor(1)", "down", "Next knob", _T, palette=False),
+    Action("knob-table.up", "up,k", "cursor(-1)", "up", "Previous knob", _T, palette=False),
     Action("knob-table.page-down", "pagedown,ctrl+d", "page(1)", "page down",
-           "A page down", _T, False, False),
-    Action("knob-table.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up", _T, False, False),
-    Action("knob-table.first", "home,g", "cursor_to_end(False)", "first", "First knob", _T, False, False),
-    Action("knob-table.last", "end,G", "cursor_to_end(True)", "last", "Last knob", _T, False, False),
+           "A page down", _T, palette=False),
+    Action("knob-table.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up", _T, palette=False),
+    Action("knob-table.first", "home,g", "cursor_to_end(False)", "first", "First knob", _T, palette=False),
+    Action("knob-table.last", "end,G", "cursor_to_end(True)", "last", "Last knob", _T, palette=False),
     Action("knob-table.edit", "enter", "edit", "edit",
-           "Edit the knob under the cursor", _T, False, False, changes=True),
+           "Edit the knob under the cursor", _T, palette=False, changes=True),
     Action("config-screen.search", "slash", "search", "search",
-           "Search keys, meanings and values, also of keys outside the knob table", _S, True),
+           "Search keys, meanings and values, also of keys outside the knob table", _S, _YES),
     Action("config-screen.changed", "o", "toggle_changed", "only changed",
-           "Only what is changed, collected or wrong, and all again", _S, True),
+           "Only what is changed, collected or wrong, and all again", _S, _YES),
     Action("config-screen.problems", "p", "switch_list", "problems",
-           "To the problems, where enter jumps to the knob, and back", _S, True),
+           "To the problems, where enter jumps to the knob, and back", _S, _YES),
     Action("config-screen.back", "escape,1", "show_overview", "overview",
-           "End the search; back to the overview", _S, True, False),
+           "End the search; back to the overview", _S, _YES, palette=False),
     Action("knob-table.review", "w", "screen.review_edits", "write",
-           "Review the collected edits as one diff, and write them", _T, True, changes=True),
+           "Review the collected edits as one diff, and write them", _T, _YES, changes=True),
     Action("knob-table.drop", "backspace,delete", "screen.drop_edit", "drop",
-           "Forget the collected edit under the cursor", _T, True, changes=True),
+           "Forget the collected edit under the cursor", _T, _YES, changes=True),
     Action("knob-table.pending", "d", "screen.show_pending", "differs",
-           "Show where the files and what runs differ", _T, True),
+           "Show where the files and what runs differ", _T, _YES),
     Action("knob-table.convert", "c", "screen.convert_batch", "convert",
-           "Count the batch in tokens instead of rollouts, or back", _T, True, changes=True),
+           "Count the batch in tokens instead of rollouts, or back", _T, _YES, changes=True),
     Action("gpu-screen.free", "K", "free_process", "end",
            "End the process under the cursor, if it is nobody else's: names it, and asks",
-           _P, True, changes=True),
+           _P, _YES, changes=True),
     Action("gpu-screen.range", "h", "cycle_range", "range",
-           "Memory of the last ten minutes, or all that is known", _P, True),
+           "Memory of the last ten minutes, or all that is known", _P, _YES),
     Action("gpu-screen.back", "escape,1,d", "show_overview", "overview",
-           "Back to the overview", _P, True, False),
-    Action("gpu-screen.down", "down,j", "cursor(1)", "down", "Next device or process", _P, False, False),
-    Action("gpu-screen.up", "up,k", "cursor(-1)", "up", "Previous device or process", _P, False, False),
-    Action("editor.write", "enter", "write", "write", "Write the file, restart nothing", _E, True, False),
-    Action(
-        "editor.write-restart", "ctrl+r", "write_and_restart", "write + restart",
-        "Write the file and restart what reads the knob", _E, True, False,
-    ),
-    Action("editor.collect", "ctrl+n", "collect", "collect",
-           "Write nothing yet: collect it, to be written with others", _E, True, False),
+           "Back to the overview", _P, _YES, palette=False),
+    Action("gpu-screen.down", "down,j", "cursor(1)", "down", "Next device or process", _P, palette=False),
+    Action("gpu-screen.up", "up,k", "cursor(-1)", "up", "Previous device or process", _P, palette=False),
+    Action("editor.write", "enter", "answer('write')", "write", "Write the file, restart nothing", _E),
+    Action("editor.write-restart", "ctrl+r", "answer('restart')", "write + restart",
+           "Write the file and restart what reads the knob", _E),
+    Action("editor.collect", "ctrl+n", "answer('collect')", "collect",
+           "Write nothing yet: collect it, to be written with others", _E),
     Action("editor.unset", "ctrl+x", "unset", "default",
-           "Take the key out of the file, so that the default counts", _E, True, False),
-    Action("editor.cancel", "escape", "cancel", "cancel", "Leave the file as it is", _E, True, False),
-    Action("editor.more", "up", "step(1)", "more", "One step up, or the choice before", _E, False, False),
-    Action("editor.less", "down", "step(-1)", "less", "One step down, or the next choice", _E, False, False),
-    Action("editor.double", "asterisk", "scale(2)", "×2", "Twice the number", _E, False, False),
-    Action("editor.halve", "slash", "scale(0.5)", "÷2", "Half the number", _E, False, False),
-    Action("converter.cancel", "escape", "cancel", "cancel", "Leave the files as they are", _B, True, False),
+           "Take the key out of the file, so that the default counts", _E),
+    Action("editor.cancel", "escape", "cancel", "cancel", "Leave the file as it is",
+           _E, only_in=(Place.EDITOR,)),
+    Action("editor.more", "up", "step(1)", "more", "One step up, or the choice before",
+           _E, only_in=_STEPPED),
+    Action("editor.less", "down", "step(-1)", "less", "One step down, or the next choice",
+           _E, only_in=_STEPPED),
+    Action("editor.double", "asterisk", "scale(2)", "×2", "Twice the number", _E, only_in=(Place.NUMBER,)),
+    Action("editor.halve", "slash", "scale(0.5)", "÷2", "Half the number", _E, only_in=(Place.NUMBER,)),
+    Action("editor.finer-less", "left", "move(-0.01)", "-0.01", "", _E, only_in=(Place.FRACTION,)),
+    Action("editor.finer-more", "right", "move(0.01)", "+0.01", "", _E, only_in=(Place.FRACTION,)),
+    Action("editor.next-choice", "space", "step(-1)", "next", "", _E, only_in=(Place.CHOICE,)),
+    Action("editor.remove-item", "ctrl+k", "remove_item", "remove", "", _E, only_in=_LIST),
+    Action("editor.item-up", "shift+up", "carry_item(-1)", "move up", "", _E, only_in=_LIST),
+    Action("editor.item-down", "shift+down", "carry_item(1)", "move down", "", _E, only_in=_LIST),
+    Action("editor.item-left", "left", "move(-1)", "left", "", _E, only_in=_LIST),
+    Action("editor.item-right", "right", "move(1)", "right", "", _E, only_in=_LIST),
+    Action("editor.item-start", "home", "move_to(0)", "start", "", _E, only_in=_LIST),
+    Action("editor.item-end", "end", "move_to(-1)", "end", "", _E, only_in=_LIST),
+    Action("editor.item-backspace", "backspace", "delete(-1)", "delete left", "", _E, only_in=_LIST),
+    Action("editor.item-delete", "delete", "delete(0)", "delete", "", _E, only_in=_LIST),
+    Action("converter.cancel", "escape", "cancel", "cancel", "Leave the files as they are", _B),
     Action("review.restart", "ctrl+r", "restart", "write + restart",
-           "In a review: write, and restart what reads it", _D, True, False),
-    Action("dialog.yes", "y", "yes", "yes", "Do it", _D, True, False),
-    Action("dialog.no", "escape,n", "no", "no", "Leave things as they are", _D, True, False),
-    Action("dialog.scroll-down", "down,pagedown", "scroll_lines(4)", "down", "Scroll down", _D, False, False),
-    Action("dialog.scroll-up", "up,pageup", "scroll_lines(-4)", "up", "Scroll up", _D, False, False),
-    Action("dialog.other", "left,right", "other", "other",
-           "The other button; enter presses it", _D, False, False),
+           "In a review: write, and restart what reads it", _D, only_in=(Place.REVIEW,)),
+    Action("dialog.yes", "y", "yes", "yes", "Do it", _D),
+    Action("dialog.no", "escape,n", "no", "no", "Leave things as they are", _D),
+    Action("dialog.scroll-down", "down,pagedown", "scroll_lines(4)", "down", "Scroll down",
+           _D, only_in=(Place.BOX,)),
+    Action("dialog.scroll-up", "up,pageup", "scroll_lines(-4)", "up", "Scroll up", _D, only_in=(Place.BOX,)),
+    Action("dialog.other", "left,right", "other", "other", "The other button; enter presses it", _D),
+    Action("help.close", "question_mark", "no", "close", "", _D, only_in=(Place.HELP,)),
 )  # fmt: skip
 
-FOOTER_RANKS = {action.id: rank for rank, action in enumerate(ACTIONS) if action.footer}
 
-
-def _binding(action: Action) -> Binding:
-    return Binding(
-        action.keys, action.name, action.label, show=action.footer, tooltip=action.help, id=action.id
-    )
-
-
-def bindings(*scopes: Scope) -> list[BindingType]:
-    """Textual bindings of the actions of these scopes."""
-    return [_binding(action) for action in ACTIONS if action.scope in scopes]
-
-
-def bindings_of(*ids: str) -> list[BindingType]:
-    """Textual bindings of single actions."""
-    return [_binding(action) for action in ACTIONS if action.id in ids]
-
-
-SHARED = ("help", "palette", "theme", "detach", "interrupt")
-"""Ids of the overview's actions that work on the screens on top of it too."""
-
-
-def on_top(*scopes: Scope, but: str = "") -> tuple[Action, ...]:
-    """What a screen on top of the overview has: the actions of these scopes without `but`, and `SHARED`."""
-    return tuple(
-        action for action in ACTIONS if (action.scope in scopes and action.id != but) or action.id in SHARED
-    )
-
-
-def not_among(here: Iterable[Action]) -> frozenset[str]:
-    """Names of the methods of all other actions, which the palette must not offer there."""
-    return frozenset(action.method for action in ACTIONS) - {action.method for action in here}
-
-
-CHANGING_ACTIONS = frozenset(action.method for action in ACTIONS if action.changes)
-"""Names of the methods that a client which may only look must not run."""
-
-
-def changing_keys(*scopes: Scope) -> dict[str, Action]:
-    """What each key of these scopes would change."""
-    return {
-        key: action
+def bindings(place: Place) -> list[BindingType]:
+    """Textual bindings of the actions that work there."""
+    return [
+        Binding(
+            action.keys,
+            action.name,
+            action.label,
+            show=action.footer is not Footer.NO,
+            tooltip=action.help,
+            id=action.id,
+        )
         for action in ACTIONS
-        if action.changes and action.scope in scopes
-        for key in action.keys.split(",")
-    }
+        if place in action.places
+    ]
 
 
-CHANGING_KEYS = changing_keys(_C, _K, _G)
-"""What each key of the overview would change."""
+def offered_on(screen: Place) -> tuple[Action, ...]:
+    """What the palette of a screen may offer."""
+    return tuple(
+        action
+        for action in ACTIONS
+        if action.palette and any(place.screen is screen for place in action.places)
+    )
 
 
-def in_scope(scope: Scope) -> tuple[Action, ...]:
-    """The actions of one scope, in the order of the table."""
-    return tuple(action for action in ACTIONS if action.scope is scope)
+CHANGING_CALLS = frozenset(action.call for action in ACTIONS if action.changes)
+"""Methods and parameters that a client which may only look must not run."""
+
+
+def changing_keys(place: Place) -> frozenset[str]:
+    """The keys that would change the experiment there."""
+    changing = [action for action in ACTIONS if action.changes and place in action.places]
+    return frozenset(key for action in changing for key in action.keys.split(","))
 
 
 _KEY_NAMES = {

@@ -21,7 +21,6 @@ from rltui.core.api import Alert
 from rltui.core.config_report import KnobTable
 from rltui.core.layout import Screen as ScreenLayout
 from rltui.errors import RltuiError
-from rltui.ui.alerts import desktop_notification, rings
 from rltui.ui.palette import ActionCommands, Palette
 from rltui.ui.screens.dialogs import LeaveDialog
 from rltui.ui.screens.overview import Overview
@@ -118,7 +117,7 @@ class RltuiApp(App[None], inherit_bindings=False):
                 async for event in self.experiment.events():
                     if not connected:
                         connected, failures = True, 0
-                        self._overview.show_connection(None)
+                        self._overview.shared.show_connection(None)
                     await self._overview.show(event)
                     if is_news and isinstance(event, Alert):
                         self._ring(event)
@@ -132,16 +131,16 @@ class RltuiApp(App[None], inherit_bindings=False):
                 reason = clean_line(str(error).partition("\n")[0]) or reason
             if is_down:
                 again = "" if self.experiment.readonly else "; S starts it again"
-                self._overview.show_connection(f"{reason}{again}")
+                self._overview.shared.show_connection(f"{reason}{again}")
                 await asyncio.sleep(LOOK_AGAIN_S)
                 continue
-            self._overview.show_connection(f"{reason}: reconnecting… (components keep running)")
+            self._overview.shared.show_connection(f"{reason}: reconnecting… (components keep running)")
             await asyncio.sleep(RECONNECT_S[min(failures, len(RECONNECT_S) - 1)])
             failures += 1
 
     def _ring(self, alert: Alert) -> None:
         """Draw attention, of a person who looks at another window, to what just happened."""
-        if not rings(alert):
+        if alert.severity == "information":
             return
         if self._bell:
             self.bell()
@@ -187,7 +186,7 @@ class RltuiApp(App[None], inherit_bindings=False):
 
     def action_detach(self) -> None:
         """Leave; asks first where that loses edits that are not written."""
-        lost = unwritten(self._overview.desk)
+        lost = unwritten(self._overview.shared)
         if not lost:
             self._leave()
         elif not isinstance(self.screen, LeaveDialog):
@@ -207,3 +206,15 @@ class RltuiApp(App[None], inherit_bindings=False):
         """A habit that must not cost a run."""
         stops = "" if self.experiment.observed else ", D stops everything"
         self.notify(f"Nothing was stopped. q detaches{stops}.", markup=False)
+
+
+def desktop_notification(text: str, *, inside_tmux: bool) -> str:
+    """What makes a terminal show `text` outside its window (OSC 9), without anything that could end it early.
+
+    tmux passes it on where its option `allow-passthrough` is on. A terminal that does not know it ignores it.
+    """
+    sequence = f"\x1b]9;{clean_line(text)}\x07"
+    if not inside_tmux:
+        return sequence
+    doubled = sequence.replace("\x1b", "\x1b\x1b")
+    return f"\x1bPtmux;{doubled}\x1b\\"

@@ -5,12 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rltui.client.protocol import Experiment
 from rltui.core.api import ALIVE_STATES, Request
 from rltui.core.config_report import KnobInfo
-from rltui.ui import requests
-from rltui.ui.requests import ExperimentScreen, run_alone
-from rltui.ui.shared import ConfigDesk
+from rltui.ui.requests import AskedRequest, ExperimentScreen
 
 if TYPE_CHECKING:
     from rltui.ui.config_work import ConfigWork
@@ -19,16 +16,12 @@ if TYPE_CHECKING:
 class ConfigActions(ExperimentScreen):
     """Turns keys into work. A screen of it says which knob is under its cursor."""
 
-    def __init__(self, experiment: Experiment, desk: ConfigDesk) -> None:
-        super().__init__(experiment)
-        self.desk = desk
-
     @cached_property
     def config_work(self) -> ConfigWork:
         """Loaded when first used: the first frame needs no dialogs."""
         from rltui.ui.config_work import ConfigWork
 
-        return ConfigWork(self.app, self.experiment, self.desk)
+        return ConfigWork(self.app, self.shared)
 
     @property
     def cursor_knob(self) -> KnobInfo | None:
@@ -42,19 +35,18 @@ class ConfigActions(ExperimentScreen):
     @property
     def pending_readers(self) -> tuple[str, ...]:
         """Living components that were started with other values than the files have now."""
-        status = self.desk.status
+        status = self.shared.status
         alive = {item.id for item in status.components if item.state in ALIVE_STATES} if status else set()
-        changed = [knob for knob in self.desk.knobs if knob.changed]
+        changed = [knob for knob in self.shared.knobs if knob.changed]
         return tuple(dict.fromkeys(name for knob in changed for name in knob.readers if name in alive))
 
     def action_apply_knobs(self) -> None:
         """What was collected, or else what is in the files already: make it count."""
-        if self.desk.staged:
+        if self.shared.staged:
             self.work(self.config_work.review(apply=True))
         elif readers := self.pending_readers:
             request = Request(action="restart", components=readers)
-            heading = "Restart so that the changed knobs count?"
-            self.work(requests.carry_out(self.app, self.experiment, request, heading, danger=True))
+            self.carry_out(AskedRequest(request, "Restart so that the changed knobs count?", danger=True))
 
     def action_review_edits(self) -> None:
         """As one diff."""
@@ -63,7 +55,7 @@ class ConfigActions(ExperimentScreen):
     def action_drop_edit(self) -> None:
         """The one under the cursor."""
         if (knob := self.cursor_knob) is not None:
-            self.desk.drop(knob.key)
+            self.shared.drop(knob.key)
 
     def action_undo_edit(self) -> None:
         """Shows what would come back."""
@@ -75,8 +67,8 @@ class ConfigActions(ExperimentScreen):
 
     def action_roll_back(self) -> None:
         """Asks, default no."""
-        if self.desk.status is not None and self.desk.status.rollback is not None:
-            self.work(self.config_work.roll_back(self.desk.status.rollback))
+        if self.shared.status is not None and self.shared.status.rollback is not None:
+            self.work(self.config_work.roll_back(self.shared.status.rollback))
 
     def action_edit_outside(self) -> None:
         """The file of the knob under the cursor, where there is one; else it is asked for."""
@@ -90,14 +82,17 @@ class ConfigActions(ExperimentScreen):
     def action_show_pending(self) -> None:
         """Changes nothing, so everybody may."""
         if readers := self.pending_readers:
-            run_alone(self, self.config_work.show_pending(readers), readonly=False)
+            self.work(self.config_work.show_pending(readers), changes=False)
 
-    def config_sense(self, action: str) -> bool | None:
-        """Whether a config key makes sense now; `None` for other keys."""
-        table, staged = self.desk.table, self.desk.staged
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only what there is something to do for."""
+        return self._config_allows(action) and super().check_action(action, parameters)
+
+    def _config_allows(self, action: str) -> bool:
+        table, staged = self.shared.table, self.shared.staged
         match action:
             case "edit_knob":
-                return bool(self.desk.knobs)
+                return bool(self.shared.knobs)
             case "apply_knobs":
                 return bool(staged or self.pending_readers)
             case "review_edits":
@@ -109,7 +104,7 @@ class ConfigActions(ExperimentScreen):
             case "redo_edit":
                 return table.redo is not None
             case "roll_back":
-                return self.desk.status is not None and self.desk.status.rollback is not None
+                return self.shared.status is not None and self.shared.status.rollback is not None
             case "edit_outside":
                 return bool(table.files)
             case "convert_batch":
@@ -117,4 +112,4 @@ class ConfigActions(ExperimentScreen):
             case "show_pending":
                 return bool(self.pending_readers)
             case _:
-                return None
+                return True

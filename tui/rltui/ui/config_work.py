@@ -1,4 +1,4 @@
-"""What a person does to the config, from the wish to the written file: plan, show, ask, write, say so."""
+"""What a person does to the config, from the request to the written file: plan, show, ask, write, say so."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from rltui.ui.requests import done_text, show_error
 from rltui.ui.screens.config_dialogs import ConfigReview, ConflictDialog, ConverterDialog, Question
 from rltui.ui.screens.dialogs import ChoiceMenu, EditAgain, PendingDialog
 from rltui.ui.screens.knob_editor import KnobEditor
-from rltui.ui.shared import ConfigDesk, TextDraft
+from rltui.ui.shared import Shared, TextDraft
 from rltui.ui.text import clean, clean_line
 
 if TYPE_CHECKING:
     from textual.app import App
-
-    from rltui.client.protocol import Experiment
 
 PATIENCE_S = 0.5
 """A plan that takes longer says why."""
@@ -31,22 +29,22 @@ Outcome = Literal["written", "dropped", "kept", "again"]
 class ConfigWork:
     """The coroutines behind the keys. They end in dialogs, never in exceptions a person could cause."""
 
-    def __init__(self, app: App[None], experiment: Experiment, desk: ConfigDesk) -> None:
+    def __init__(self, app: App[None], shared: Shared) -> None:
         self._app = app
-        self._experiment = experiment
-        self._desk = desk
+        self._experiment = shared.experiment
+        self._shared = shared
 
     async def edit(self, knob: KnobInfo) -> None:
         """Let a person edit a knob, and write or collect what was decided."""
-        desk = self._desk
-        editor = KnobEditor(knob, self._experiment.plan, table=desk.table, staged=desk.staged)
+        shared = self._shared
+        editor = KnobEditor(knob, self._experiment.plan, table=shared.table, staged=shared.staged)
         decision = await self._app.push_screen_wait(editor)
         if decision is None:
             return
         request = decision.request
         if decision.how == "collect":
-            desk.collect({knob.key: request.edits[knob.key]}, request.base)
-            count = len(desk.staged)
+            shared.collect({knob.key: request.edits[knob.key]}, request.base)
+            count = len(shared.staged)
             self._notify(f"{count} edit{'s' if count > 1 else ''} collected: w reviews and writes")
             return
         try:
@@ -60,19 +58,19 @@ class ConfigWork:
 
     async def review(self, *, apply: bool = False) -> None:
         """All collected edits as one diff. `apply`: with a restart, and *no* as the default."""
-        count = len(self._desk.staged)
+        count = len(self._shared.staged)
         what = f"Write {count} edits" if count > 1 else "Write 1 edit"
         restarts = f" and restart what reads {'them' if count > 1 else 'it'}" if apply else ""
         question = Question(f"{what}{restarts}?", prefers_restart=apply, danger=apply)
-        await self._review(self._desk.staged.request(), question)
+        await self._review(self._shared.staged.request(), question)
 
     async def undo(self) -> None:
         """Take the last edit back."""
-        await self._review(Request(action="undo"), Question(f"Take back: {self._desk.table.undo}?"))
+        await self._review(Request(action="undo"), Question(f"Take back: {self._shared.table.undo}?"))
 
     async def redo(self) -> None:
         """Make again what was taken back."""
-        question = Question(f"Make again: {self._desk.table.redo}?", danger=True)
+        question = Question(f"Make again: {self._shared.table.redo}?", danger=True)
         await self._review(Request(action="redo"), question)
 
     async def roll_back(self, offer: RollbackOffer) -> None:
@@ -87,7 +85,7 @@ class ConfigWork:
 
     async def convert(self) -> None:
         """The batch counted the other way, reviewed like every edit."""
-        if (to := self._desk.table.converts_to) is None:
+        if (to := self._shared.table.converts_to) is None:
             return
         try:
             first = await self._experiment.convert(to)
@@ -97,7 +95,7 @@ class ConfigWork:
         dialog = ConverterDialog(first, lambda mean: self._experiment.convert(to, mean))
         conversion = await self._app.push_screen_wait(dialog)
         if conversion is not None:
-            staged = self._desk.staged.adding(conversion.edits, {})
+            staged = self._shared.staged.adding(conversion.edits, {})
             await self._review(staged.request(), Question(f"Count the batch in {to}?"))
 
     async def show_pending(self, readers: tuple[str, ...]) -> None:
@@ -107,7 +105,7 @@ class ConfigWork:
         except RltuiError as error:
             await show_error(self._app, error)
             return
-        await self._app.push_screen_wait(PendingDialog(self._desk.knobs, plan))
+        await self._app.push_screen_wait(PendingDialog(self._shared.knobs, plan))
 
     async def edit_outside(self, path: str | None) -> None:
         """A whole file in the person's own editor; what comes back is reviewed before it is written.
@@ -125,7 +123,7 @@ class ConfigWork:
 
     async def _draft_of(self, path: str) -> TextDraft | None:
         """The file as it is, or what was left unwritten the last time."""
-        kept = self._desk.drafts.get(path)
+        kept = self._shared.drafts.get(path)
         seen = self._experiment.read_config(path)
         if kept is None:
             return TextDraft(seen, seen.text)
@@ -135,7 +133,7 @@ class ConfigWork:
         }
         choice = await self._app.push_screen_wait(ChoiceMenu("Edit which text?", choices))
         if choice == "file":
-            self._desk.drafts.pop(path)
+            self._shared.drafts.pop(path)
         return {"kept": kept, "file": TextDraft(seen, seen.text)}.get(choice or "")
 
     async def _edited(self, draft: TextDraft) -> TextDraft | None:
@@ -147,7 +145,7 @@ class ConfigWork:
         except SuspendNotSupported:
             self._notify(f"This terminal cannot be lent. Edit it in another one:\n{clean(seen.path)}")
             return None
-        self._desk.drafts.pop(seen.path, None)
+        self._shared.drafts.pop(seen.path, None)
         if text == seen.text:
             self._notify("Unchanged: nothing was written")
             return None
@@ -156,12 +154,12 @@ class ConfigWork:
         outcome = await self._review(request, Question(f"Write {name}?", may_edit_again=True))
         draft = TextDraft(seen, text)
         if outcome == "kept":
-            self._desk.drafts[seen.path] = draft
+            self._shared.drafts[seen.path] = draft
             self._notify("Not written. Your text is kept: $ goes on with it")
         return draft if outcome == "again" else None
 
     async def _choose_file(self) -> str | None:
-        files = self._desk.table.files
+        files = self._shared.table.files
         if len(files) == 1:
             return files[0]
         choices = {path: (clean_line(path.rpartition("/")[2]), clean_line(path)) for path in files}
@@ -183,7 +181,7 @@ class ConfigWork:
             if not (plan.diff or plan.blocked):
                 self._notify("Nothing to write: the files say so already")
                 return self._dropped(request)
-            answer = await self._app.push_screen_wait(ConfigReview(plan, question, self._desk.table))
+            answer = await self._app.push_screen_wait(ConfigReview(plan, question, self._shared.table))
             if answer is None:
                 return "kept"
             if answer == "again":
@@ -257,7 +255,7 @@ class ConfigWork:
     def _dropped(self, request: Request) -> Outcome:
         """Edits that are written, or given up, are collected no more."""
         for key in request.edits:
-            self._desk.drop(key)
+            self._shared.drop(key)
         return "dropped"
 
     def _notify(self, text: str) -> None:

@@ -11,7 +11,8 @@ from textual import work
 from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.css.query import NoMatches
 
-from rltui.ui.actions import ACTIONS, Action, key_text
+from rltui.ui.actions import Action, key_text, offered_on
+from rltui.ui.requests import ExperimentScreen
 from rltui.ui.screens.dialogs import AnsweredOnce
 
 _gather_commands = unwrap(CommandPalette._gather_commands)  # noqa: SLF001 - overridden below
@@ -37,18 +38,11 @@ class ActionCommands(Provider):
     """Offers each action whose `check_action` says yes."""
 
     def _offered(self) -> Iterator[Action]:
-        for action in ACTIONS:
-            if action.palette and self._possible(action):
-                yield action
-
-    def _possible(self, action: Action) -> bool:
-        name: str = action.method
-        parameters: tuple[object, ...] = ()
-        if "(" in action.name:
-            from textual.actions import parse
-
-            _, name, parameters = parse(action.name)
-        return self.screen.check_action(name, parameters) is True
+        screen = self.screen
+        if isinstance(screen, ExperimentScreen):
+            yield from (
+                action for action in offered_on(screen.place) if screen.check_action(*action.call) is True
+            )
 
     @staticmethod
     def _text(action: Action) -> str:

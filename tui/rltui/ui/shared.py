@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
-from rltui.client.protocol import ConfigText
+from rltui.client.protocol import ConfigText, Experiment
 from rltui.core.api import Plan, Request, Status
 from rltui.core.config_report import KnobInfo, KnobTable
+from rltui.core.gpu.report import GpuReport
 from rltui.core.knobs import KnobValue
 
 
@@ -55,42 +56,60 @@ class TextDraft:
     text: str
 
 
-class ConfigDesk:
-    """Tells its watchers of every change. One per app: it survives the screens."""
+What = Literal["config", "gpus", "connection"]
 
-    def __init__(self) -> None:
+
+class Shared:
+    """The newest values, and what was collected. One per app: it survives the screens, which watch it."""
+
+    def __init__(self, experiment: Experiment, clock: Callable[[], float]) -> None:
+        self.experiment = experiment
+        self.clock = clock
         self.status: Status | None = None
+        self.gpus: GpuReport | None = None
         self.table = KnobTable()
+        self.connection_problem: str | None = None
+        """Why what is shown may be old; `None`: it is not."""
         self.staged = StagedEdits()
         self.drafts: dict[str, TextDraft] = {}
         """Texts that came out of an editor and were not written, by file."""
-        self._watchers: list[Callable[[], None]] = []
+        self._watchers: dict[What, list[Callable[[], None]]] = {"config": [], "gpus": [], "connection": []}
 
-    def watch(self, tell: Callable[[], None]) -> None:
-        """`tell` is called after each change of `table` or `staged`."""
-        self._watchers.append(tell)
+    def watch(self, what: What, tell: Callable[[], None]) -> None:
+        """`tell` is called after each change. The config: `table` or `staged`."""
+        self._watchers[what].append(tell)
 
-    def show(self, table: KnobTable) -> None:
+    def show_gpus(self, report: GpuReport) -> None:
+        """Take over a new reading."""
+        self.gpus = report
+        self._tell("gpus")
+
+    def show_connection(self, problem: str | None) -> None:
+        """Say that what is shown may be old; `None`: it is not."""
+        self.connection_problem = problem
+        self._tell("connection")
+
+    def show_table(self, table: KnobTable) -> None:
         """Take over new values."""
         if table != self.table:
             self.table = table
-            self._tell()
+            self._tell("config")
 
     def collect(self, edits: Mapping[str, Any], base: Mapping[str, str]) -> None:
         """Keep these edits, made on the content `base` of the files."""
         self.staged = self.staged.adding(edits, base)
-        self._tell()
+        self._tell("config")
 
-    def drop(self, key: str | None = None) -> None:
-        """Forget the edit of `key`, or all of them."""
-        self.staged = StagedEdits() if key is None else self.staged.dropping(key)
-        self._tell()
+    def drop(self, key: str) -> None:
+        """Forget the edit of `key`."""
+        self.staged = self.staged.dropping(key)
+        self._tell("config")
 
     @property
     def knobs(self) -> tuple[KnobInfo, ...]:
         """The framework's knobs, then every other key of the files."""
         return (*self.table.knobs, *self.table.others)
 
-    def _tell(self) -> None:
-        for tell in self._watchers:
+    def _tell(self, what: What) -> None:
+        for tell in self._watchers[what]:
             tell()

@@ -9,8 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from rltui.core.secrets import masked_text
-from rltui.core.toml.scan import BOM, Entry, KeyPath, Section, line_and_column, scan
-from rltui.core.toml.values import TomlValue, format_key, format_value, read_value, same_value, split_key
+from rltui.core.toml.scan import BOM, Entry, KeyPath, TomlTable, line_and_column, scan
+from rltui.core.toml.values import (
+    TomlValue,
+    format_key,
+    format_value,
+    read_value,
+    same_value,
+    split_key,
+)
 from rltui.errors import ConfigError
 
 _POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
@@ -81,7 +88,7 @@ def locate(text: str, dotted_key: str) -> tuple[int, int] | None:
     return None if offset is None else line_and_column(text, offset)
 
 
-def _offset(sections: list[Section], path: KeyPath) -> int | None:
+def _offset(sections: list[TomlTable], path: KeyPath) -> int | None:
     """Where `path` is set; else where the first thing below it is."""
     below: list[int] = []
     for section in sections:
@@ -125,7 +132,7 @@ def _edit_one(text: str, path: KeyPath, value: TomlValue) -> str:
     return text if value is None else _insert(text, sections, path, value)
 
 
-def _replace(text: str, entry: Entry, section: Section, value: TomlValue) -> str:
+def _replace(text: str, entry: Entry, section: TomlTable, value: TomlValue) -> str:
     old = text[entry.value_start : entry.value_end]
     if old[0] == "{" and not isinstance(value, dict):
         raise ConfigError(
@@ -148,7 +155,7 @@ def _is_number(value: TomlValue) -> bool:
 # --- removing -------------------------------------------------------------------------------------------
 
 
-def _remove(text: str, entry: Entry, section: Section) -> str:
+def _remove(text: str, entry: Entry, section: TomlTable) -> str:
     if entry.inline:
         return _remove_inline(text, entry, section)
     start = text.rfind("\n", 0, entry.start) + 1
@@ -158,7 +165,7 @@ def _remove(text: str, entry: Entry, section: Section) -> str:
     return text[:start] + (text[end + 1 :] if end >= 0 else "")
 
 
-def _remove_inline(text: str, entry: Entry, section: Section) -> str:
+def _remove_inline(text: str, entry: Entry, section: TomlTable) -> str:
     around = [each for each in section.entries if each.value_start < entry.start < each.value_end]
     holder = max(around, key=lambda each: each.value_start)
     if text[holder.value_start] == "[":
@@ -179,7 +186,7 @@ def _remove_inline(text: str, entry: Entry, section: Section) -> str:
 # --- adding ---------------------------------------------------------------------------------------------
 
 
-def _insert(text: str, sections: list[Section], path: KeyPath, value: TomlValue) -> str:
+def _insert(text: str, sections: list[TomlTable], path: KeyPath, value: TomlValue) -> str:
     """Set an absent key: in its inline table, beside dotted siblings, below its header, or in a new table.
 
     Raises:
@@ -198,7 +205,7 @@ def _insert(text: str, sections: list[Section], path: KeyPath, value: TomlValue)
     return _new_table(text, sections, path, value)
 
 
-def _deepest_value_above(sections: list[Section], path: KeyPath) -> Entry | None:
+def _deepest_value_above(sections: list[TomlTable], path: KeyPath) -> Entry | None:
     """The `key = value` with the longest path that `path` lies below."""
     above = [
         entry
@@ -209,12 +216,12 @@ def _deepest_value_above(sections: list[Section], path: KeyPath) -> Entry | None
     return max(above, key=lambda entry: len(entry.path), default=None)
 
 
-def _deepest_section_above(sections: list[Section], path: KeyPath) -> Section:
+def _deepest_section_above(sections: list[TomlTable], path: KeyPath) -> TomlTable:
     above = [section for section in sections if path[: len(section.path)] == section.path]
     return max(above, key=lambda section: len(section.path))
 
 
-def _dotted_sibling(section: Section, parent: KeyPath) -> Entry | None:
+def _dotted_sibling(section: TomlTable, parent: KeyPath) -> Entry | None:
     """The last `a.b = …` that makes `a` a table without a header: TOML forbids a header `[a]` beside it."""
     shared = len(section.path) + 1
     for entry in reversed(section.entries):
@@ -245,7 +252,7 @@ def _after_entry(text: str, entry: Entry, keys: KeyPath, value: TomlValue) -> st
     return _insert_line(text, entry.value_end, f"{indent}{format_key(keys)}{equals}{format_value(value)}")
 
 
-def _into_section(text: str, section: Section, path: KeyPath, value: TomlValue) -> str:
+def _into_section(text: str, section: TomlTable, path: KeyPath, value: TomlValue) -> str:
     own = [entry for entry in section.entries if not entry.inline]
     if own:
         return _after_entry(text, own[-1], path[-1:], value)
@@ -260,7 +267,7 @@ def _into_section(text: str, section: Section, path: KeyPath, value: TomlValue) 
     return text[:at] + line + newline + gap + text[at:]
 
 
-def _new_table(text: str, sections: list[Section], path: KeyPath, value: TomlValue) -> str:
+def _new_table(text: str, sections: list[TomlTable], path: KeyPath, value: TomlValue) -> str:
     parent, newline = path[:-1], _newline(text)
     element, header = _element_and_header(sections, path)
     block = f"[{format_key(header)}]{newline}{format_key(path[-1:])} = {format_value(value)}"
@@ -275,7 +282,7 @@ def _new_table(text: str, sections: list[Section], path: KeyPath, value: TomlVal
     return _insert_line(text, len(text.rstrip()), newline + block)
 
 
-def _element_and_header(sections: list[Section], path: KeyPath) -> tuple[KeyPath, KeyPath]:
+def _element_and_header(sections: list[TomlTable], path: KeyPath) -> tuple[KeyPath, KeyPath]:
     """The deepest element of an array of tables that `path` lies in, and the keys of its table's header,
     which name the arrays without their elements: they mean the newest one above.
 
@@ -333,7 +340,7 @@ class _Item:
     end: int
 
 
-def _items(entry: Entry, section: Section) -> list[_Item]:
+def _items(entry: Entry, section: TomlTable) -> list[_Item]:
     """The items of a list, placed in its own text."""
     depth = len(entry.path) + 1
     return [

@@ -43,7 +43,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class TomlTable:
     """A `[header]`, or the root before the first one, with the entries below it."""
 
     path: KeyPath
@@ -57,7 +57,7 @@ class Section:
 
 
 @functools.lru_cache(maxsize=4)
-def scan(text: str) -> list[Section]:
+def scan(text: str) -> list[TomlTable]:
     """The sections of a valid TOML text, root first. Not to be changed: many ask for one text."""
     return _Scanner(text).sections()
 
@@ -75,9 +75,9 @@ class _Scanner:
         self._text = text
         self._array_lengths: dict[KeyPath, int] = {}
 
-    def sections(self) -> list[Section]:
+    def sections(self) -> list[TomlTable]:
         text, at = self._text, len(BOM) if self._text.startswith(BOM) else 0
-        found = [Section((), at, at)]
+        found = [TomlTable((), at, at)]
         while (at := self._skip(_BLANK, at)) < len(text):
             if text[at] == "[":
                 found.append(self._header(at))
@@ -90,12 +90,12 @@ class _Scanner:
         match = pattern.match(self._text, at)
         return match.end() if match else at
 
-    def _header(self, start: int) -> Section:
+    def _header(self, start: int) -> TomlTable:
         is_array = self._text.startswith("[[", start)
         at = self._skip(_SPACES, start + (2 if is_array else 1))
         keys, at = self._key(at)
         end = self._skip(_SPACES, at) + (2 if is_array else 1)
-        return Section(self._resolve(keys, opens_element=is_array), start, end, is_array)
+        return TomlTable(self._resolve(keys, opens_element=is_array), start, end, is_array)
 
     def _resolve(self, keys: tuple[str, ...], *, opens_element: bool) -> KeyPath:
         """Put in the index of the newest element wherever a key names an array of tables."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,22 +10,23 @@ from typing import Any
 
 from rltui.core.api import EDITS, Request
 from rltui.core.config_data import Leaves, changed_keys, deep_leaves, key_conflicts, value_at
-from rltui.core.config_report import FileConflict, KeyConflict, KnobTable
+from rltui.core.config_report import FileConflict, KeyConflict, KnobTable, Problem
 from rltui.core.edit_log import EditRecord, FileEdit, describe
 from rltui.core.knobs import shown
 from rltui.core.secrets import MASK
 from rltui.core.toml import edit
 from rltui.core.toml.values import TomlValue, format_value, read_value, same_value
 from rltui.errors import ConfigError, ConflictError
+from rltui.services import processes
 from rltui.services.config.diff import text_diff
 from rltui.services.config.files import Source, parse_file, with_key
 from rltui.services.config.history import EditHistory, EditIntent, EditJournal
 from rltui.services.config.knob_table import Running
 from rltui.services.config.store import ConfigStore, EditPreview
-from rltui.services.experiment_files import ControlFolder
+from rltui.services.experiment_files import ControlFolder, ExperimentRecord, known_experiments
 
 
-def find_conflicts(
+def _find_conflicts(
     preview: EditPreview, base: Mapping[str, str], content_of: Callable[[str], bytes | None]
 ) -> tuple[FileConflict, ...]:
     """Files that are not what `base` (path → SHA-256) says any more.
@@ -78,7 +79,7 @@ def _yours(preview: EditPreview, role: str, base: Source) -> str:
         return base.text
 
 
-def conflict_error(conflicts: Sequence[FileConflict], *, again: str) -> ConflictError:
+def _conflict_error(conflicts: Sequence[FileConflict], *, again: str) -> ConflictError:
     """The three sides in words. `again`: how to write all the same where no key was changed by both."""
     details: list[str] = []
     for conflict in conflicts:
@@ -155,7 +156,7 @@ class ConfigEditor:
                 preview = self._store.preview_contents(contents, running=running)
             case _:
                 preview = self._take_back(request, running)
-        conflicts = find_conflicts(preview, request.base, self._content)
+        conflicts = _find_conflicts(preview, request.base, self._content)
         return replace(preview, conflicts=(*preview.conflicts, *conflicts))
 
     def apply(self, request: Request, preview: EditPreview) -> EditRecord | None:
@@ -173,7 +174,7 @@ class ConfigEditor:
                 if request.action in ("undo", "redo")
                 else "the same edit fits onto what is there now: look again, and repeat it"
             )
-            raise conflict_error(preview.conflicts, again=again)
+            raise _conflict_error(preview.conflicts, again=again)
         if preview.blocked or not preview.roles:
             self._store.apply(preview)
             return None
@@ -291,3 +292,33 @@ def _file_edit(preview: EditPreview, role: str) -> FileEdit:
 
 def _toml(value: TomlValue) -> str | None:
     return None if value is None else format_value(value)
+
+
+def shared_configs(files: Iterable[str | Path], own: ExperimentRecord | None = None) -> tuple[Problem, ...]:
+    """A warning for each of `files` that an experiment reads of which something runs, `own` left out."""
+    wanted = {Path(file).resolve(): str(file) for file in files}
+    found: list[Problem] = []
+    if not wanted:
+        return ()
+    for other in known_experiments():
+        if other.observed or (own is not None and other.output_dir == own.output_dir):
+            continue
+        shared = [wanted[path] for name in other.config_files if (path := Path(name).resolve()) in wanted]
+        if shared and _runs(other):
+            found.extend(
+                Problem(severity="warning", file=file, message=_shared_words(other)) for file in shared
+            )
+    return tuple(found)
+
+
+def _shared_words(other: ExperimentRecord) -> str:
+    return (
+        f"the experiment {other.name}, which runs in {other.output_dir}, reads this file too: it starts next "
+        "with what is edited here; give one of them a copy of its own to keep them apart"
+    )
+
+
+def _runs(record: ExperimentRecord) -> bool:
+    folders = ControlFolder(Path(record.output_dir)).newest_attempts()
+    attempts = map(processes.read_attempt, folders)
+    return any(each is not None and (each.is_supervised or each.living_main is not None) for each in attempts)

@@ -23,7 +23,7 @@ from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
 from rltui.services import checkout
 from rltui.services.experiment_files import make_folder, write_atomically
 
-LARGEST_BYTES = 256 * 1024
+_LARGEST_BYTES = 256 * 1024
 """Of a config or layout file. Those of prime-rl have 12 kB at most."""
 
 
@@ -77,7 +77,7 @@ def content_of(path: Path, *, called: Path | None = None) -> bytes:
                 raise IsADirectoryError
             if not stat.S_ISREG(kind):
                 raise ConfigError(f"{name} is no regular file", hint="name a TOML file")
-            content = file.read(LARGEST_BYTES + 1)
+            content = file.read(_LARGEST_BYTES + 1)
     except FileNotFoundError:
         raise ConfigError(
             f"{name}: there is no such file", hint="check the path; nothing is guessed"
@@ -86,9 +86,9 @@ def content_of(path: Path, *, called: Path | None = None) -> bytes:
         raise ConfigError(f"{name} is a folder", hint=f"name a file in it: {name / 'rl.toml'}") from None
     except OSError as error:
         raise ConfigError(f"{name}: cannot be read: {error.strerror}") from error
-    if len(content) > LARGEST_BYTES:
+    if len(content) > _LARGEST_BYTES:
         raise ConfigError(
-            f"{name} is larger than {LARGEST_BYTES // 1024} KiB, too large for a config file",
+            f"{name} is larger than {_LARGEST_BYTES // 1024} KiB, too large for a config file",
             hint="is it the right file? keep data in files of their own",
         )
     return content

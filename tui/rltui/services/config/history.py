@@ -18,7 +18,7 @@ from rltui.core.values import Value
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.config.files import Source, content_of, parse_file, sha_of
 from rltui.services.config.lock import config_lock
-from rltui.services.config.writing import Change, replace_files, tidy
+from rltui.services.config.writing import FileChange, replace_files, tidy
 from rltui.services.experiment_files import make_folder, write_atomically
 from rltui.services.logs.growing_file import JsonLines
 
@@ -203,14 +203,14 @@ class EditIntent:
 
     def _restore(self, record: EditRecord) -> None:
         """All files or none: those that got their new content get the old one again."""
-        changes: dict[Path, Change] = {}
+        changes: dict[Path, FileChange] = {}
         for file in record.files:
             content = _content(file)
             before, after = self._history.content(file.before), self._history.content(file.after)
             if content is None or before is None or after is None or content == before:
                 continue
             if content == after or _is_cut_short(content, before, after):
-                changes[Path(file.path)] = Change(content, before)
+                changes[Path(file.path)] = FileChange(content, before)
         if changes:
             replace_files(changes)
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from rltui.errors import ConflictError
 
-WAIT_S = 2.0
+_WAIT_S = 2.0
 """For whoever writes: that takes milliseconds, unless the disk hangs."""
-POLL_S = 0.02
+_POLL_S = 0.02
 
 
 @contextmanager
-def config_lock(files: Iterable[Path], *, wait_s: float = WAIT_S) -> Iterator[None]:
+def config_lock(files: Iterable[Path], *, wait_s: float = _WAIT_S) -> Iterator[None]:
     """Hold the folders of `files`, links followed. Where folders cannot be locked (NFS), nobody is kept out:
     what others wrote is found when contents are compared.
 
@@ -60,7 +60,7 @@ def _wait(folder: Path, inode: int, deadline: float) -> None:
             f"another rltui is writing config files in {folder}: {_holder(inode)}",
             hint="nothing was written; try again, or end that process if it hangs",
         )
-    time.sleep(POLL_S)
+    time.sleep(_POLL_S)
 
 
 def _holder(inode: int) -> str:

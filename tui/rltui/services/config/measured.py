@@ -14,7 +14,7 @@ from rltui.frameworks.base import ConfigFiles, Framework, values_of
 from rltui.services.config.files import load_snapshot
 from rltui.services.experiment_files import ControlFolder
 
-TOKENS, ROLLOUTS = "tokens", "rollouts"
+_TOKENS, _ROLLOUTS = "tokens", "rollouts"
 
 
 class StepTimes:
@@ -90,11 +90,11 @@ class StepTimes:
         if values is None:
             return next(
                 (_number(item.value) for item in figures if item.name == "tokens per step"), None
-            ), TOKENS
+            ), _TOKENS
         tokens, rollouts = values
         if tokens is not None or rollouts is None:
-            return tokens, TOKENS
-        return (rollouts * mean, TOKENS) if mean is not None else (rollouts, ROLLOUTS)
+            return tokens, _TOKENS
+        return (rollouts * mean, _TOKENS) if mean is not None else (rollouts, _ROLLOUTS)
 
     def _batch_values(self, files: ConfigFiles) -> tuple[float | None, float | None] | None:
         """Tokens and rollouts of a batch, as configured; `None` for a run without rollouts."""

@@ -33,7 +33,7 @@ from rltui.services.config.files import (
 )
 from rltui.services.config.knob_table import KnobCatalog, Running, knob_rows, pending_knobs
 from rltui.services.config.lock import config_lock
-from rltui.services.config.writing import Change, ForeignSaveError, replace_files
+from rltui.services.config.writing import FileChange, ForeignSaveError, replace_files
 
 Changes = Mapping[str, tuple[TomlValue, TomlValue]]
 """Dotted key → value before and after; `None` where it is absent."""
@@ -291,10 +291,10 @@ class ConfigStore:
             raise ConfigError(errors[0], details=errors[1:], hint="nothing was written")
         before, after = preview.before.sources, preview.after.sources
         changes = {
-            before[role].path: Change(before[role].content, after[role].content) for role in preview.roles
+            before[role].path: FileChange(before[role].content, after[role].content) for role in preview.roles
         }
         if changes:
-            with config_lock(changes):
+            with config_lock(list(changes)):
                 for source in before.values():
                     _require_unchanged(source)
                 with recorded():
@@ -394,7 +394,7 @@ class ConfigStore:
         return values_of(knobs, files, self._framework)
 
 
-def _replace_all(changes: Mapping[Path, Change], sources: Iterable[Source]) -> None:
+def _replace_all(changes: Mapping[Path, FileChange], sources: Iterable[Source]) -> None:
     """As `replace_files`, a foreign save in words."""
     try:
         replace_files(changes)

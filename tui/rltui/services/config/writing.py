@@ -19,8 +19,8 @@ from rltui.errors import RltuiError
 
 PATIENCE_S = 1.0
 """For somebody who has a file open for writing: a save takes milliseconds."""
-POLL_S = 0.002
-REST_S = 0.02
+_POLL_S = 0.002
+_REST_S = 0.02
 """So long a file must stay as it is where the file system cannot say who has it open."""
 _AT_FDCWD = -100
 _NOREPLACE, _EXCHANGE = 1, 2
@@ -45,7 +45,7 @@ def swap(one: Path, other: Path) -> None:
         _swap_by_links(one, other)
 
 
-def put(one: Path, name: Path) -> None:
+def _put(one: Path, name: Path) -> None:
     """Give a file a name that nobody has.
 
     Raises:
@@ -61,23 +61,23 @@ def put(one: Path, name: Path) -> None:
         one.unlink()
 
 
-def content_at_rest(path: Path) -> bytes | None:
+def _content_at_rest(path: Path) -> bytes | None:
     """What a regular file holds once nobody has it open for writing; `None` where somebody still has after
     `PATIENCE_S`.
 
     Told by a lease (fcntl(2)), which the kernel gives only then. Where it gives none (NFS, a file of somebody
-    else's), a file counts as at rest that stayed as it is for `REST_S`: a slower writer is not noticed.
+    else's), a file counts as at rest that stayed as it is for `_REST_S`: a slower writer is not noticed.
     """
     deadline = time.monotonic() + PATIENCE_S
     with _opened(path, os.O_RDONLY) as descriptor:
         while (leased := _lease(descriptor, fcntl.F_RDLCK)) is False:
             if time.monotonic() > deadline:
                 return None
-            time.sleep(POLL_S)
+            time.sleep(_POLL_S)
         content = _read(descriptor)
         while not leased:
             before = os.fstat(descriptor)
-            time.sleep(REST_S)
+            time.sleep(_REST_S)
             after = os.fstat(descriptor)
             content = _read(descriptor)
             leased = (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, len(content))
@@ -86,7 +86,7 @@ def content_at_rest(path: Path) -> bytes | None:
         return content
 
 
-def write_in_place(path: Path, *, expected: bytes, content: bytes) -> bytes | None:
+def _write_in_place(path: Path, *, expected: bytes, content: bytes) -> bytes | None:
     """Write into a file that has to stay the same one; what it held instead where that was not `expected`.
 
     Nobody else can open it meanwhile where the kernel gives a lease on it; where it does not, a save that
@@ -99,7 +99,7 @@ def write_in_place(path: Path, *, expected: bytes, content: bytes) -> bytes | No
     with _opened(path, os.O_RDWR) as descriptor:
         deadline = time.monotonic() + PATIENCE_S
         while _lease(descriptor, fcntl.F_WRLCK) is False and time.monotonic() < deadline:
-            time.sleep(POLL_S)
+            time.sleep(_POLL_S)
         found = _read(descriptor)
         if found != expected:
             return found
@@ -187,7 +187,7 @@ SUFFIX = ".rltui-tmp"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """What a file must hold now, and shall hold then."""
 
     before: bytes
@@ -209,13 +209,13 @@ class _Step:
     path: Path
     """As the caller gave it."""
     target: Path
-    change: Change
+    change: FileChange
     new: Path | None
     """Beside it, with the new content, later with the old; `None`: it has a second name (a hard link), which
     an exchange would leave with the old content, so it is written in place."""
 
 
-def replace_files(changes: Mapping[Path, Change]) -> None:
+def replace_files(changes: Mapping[Path, FileChange]) -> None:
     """Give existing files new content, all or none. Permissions, owner, symbolic and hard links stay.
 
     Each is exchanged with a file that was written out beside it, so that a full disk leaves everything as it
@@ -296,7 +296,7 @@ def _require_writable(target: Path) -> None:
         raise PermissionError(errno.EACCES, "the file is read-only")
 
 
-def _prepared(path: Path, change: Change) -> _Step:
+def _prepared(path: Path, change: FileChange) -> _Step:
     target = path.resolve()
     tidy(target)
     try:
@@ -315,18 +315,18 @@ def _carry_out(step: _Step) -> None:
     """
     before, after = step.change.before, step.change.after
     if step.new is None:
-        found = write_in_place(step.target, expected=before, content=after)
+        found = _write_in_place(step.target, expected=before, content=after)
         if found is not None:
             raise ForeignSaveError(step.path, found)
         return
     try:
-        found = content_at_rest(step.target)
+        found = _content_at_rest(step.target)
         if found != before:
             raise ForeignSaveError(step.path, found)
         swap(step.new, step.target)
     except FileNotFoundError:
         raise ForeignSaveError(step.path, None) from None
-    found = content_at_rest(step.new)
+    found = _content_at_rest(step.new)
     if found != before:
         _put_back(step.new, step.target, after)
         raise ForeignSaveError(step.path, found)
@@ -337,15 +337,15 @@ def _put_back(taken: Path, target: Path, inside: bytes | None) -> None:
     out, it was saved since: then that is put in place, and so on.
     """
     while True:
-        going_in = content_at_rest(taken)
+        going_in = _content_at_rest(taken)
         try:
             swap(taken, target)
         except FileNotFoundError:  # an editor moved it away, about to save anew
             with suppress(FileExistsError):
-                put(taken, target)
+                _put(taken, target)
                 return
             continue
-        if content_at_rest(taken) == inside:
+        if _content_at_rest(taken) == inside:
             return
         inside = going_in
 
@@ -357,7 +357,7 @@ def _take_back(done: Sequence[_Step]) -> list[str]:
         before, after = step.change.before, step.change.after
         try:
             if step.new is None:
-                write_in_place(step.target, expected=after, content=before)
+                _write_in_place(step.target, expected=after, content=before)
             elif step.new.read_bytes() != after:  # it has been exchanged
                 _put_back(step.new, step.target, after)
         except OSError:
@@ -376,7 +376,7 @@ def _remedy(error: OSError, target: Path) -> str:
     return "make room on the disk, or make the file and its folder writable"
 
 
-def _write_beside(target: Path, change: Change) -> Path:
+def _write_beside(target: Path, change: FileChange) -> Path:
     info = target.stat()
     part = target.with_name(f".{target.name}.part{SUFFIX}")
     part.unlink(missing_ok=True)

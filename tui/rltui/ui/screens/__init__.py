@@ -1,0 +1,9 @@
+"""The screens on top of the overview: a line each, loaded when it is first opened.
+
+A key for one is a row of `rltui.ui.actions`: `show_screen('name')`. Its styles lie beside it.
+"""
+
+SCREENS = {
+    "gpus": "rltui.ui.screens.gpus:GpuScreen",
+    "config": "rltui.ui.screens.config:ConfigScreen",
+}

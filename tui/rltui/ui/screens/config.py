@@ -11,18 +11,15 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 from textual.content import Content
-from textual.events import Key
 from textual.widgets import Input, Static
 
-from rltui.client.protocol import Experiment
 from rltui.core.config_report import KnobInfo, KnobTable, Problem
 from rltui.core.knobs import pattern, rank
 from rltui.core.text import shortened
-from rltui.ui.actions import CHANGING_ACTIONS, Scope, bindings_of, changing_keys, not_among, on_top
+from rltui.ui.actions import Place, bindings
 from rltui.ui.config_actions import ConfigActions
 from rltui.ui.plan_view import derived_lines, figures
-from rltui.ui.requests import say_readonly
-from rltui.ui.shared import ConfigDesk
+from rltui.ui.shared import Shared
 from rltui.ui.text import clean_line, value_text
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.knob_table import (
@@ -35,7 +32,7 @@ from rltui.ui.widgets.knob_table import (
     row_mark,
     section_of,
     table_note,
-    value_look,
+    value_style,
     worst_problem,
 )
 from rltui.ui.widgets.row_list import Row, RowList
@@ -136,7 +133,7 @@ def _line(knob: KnobInfo, columns: Columns, table: KnobTable, staged: Mapping[st
         " ",
         name,
         " " * (columns.name - name.cell_length + _GAP),
-        (value, value_look(knob, staged)),
+        (value, value_style(knob, staged)),
     )
     for column, cells in columns.extra.items():
         line += Content.styled(" " * _GAP + shortened(_cell(knob, column, cells), cells).ljust(cells), _FAINT)
@@ -175,26 +172,24 @@ def problem_rows(problems: Sequence[Problem], width: int) -> tuple[Row, ...]:
 
 
 _FAINT = "$foreground 60%"
-_HERE = on_top(Scope.CONFIG, Scope.KNOB_TABLE, Scope.KNOBS, but="knob.focus")
-_ELSEWHERE = not_among(_HERE)
-_CHANGING_KEYS = changing_keys(Scope.KNOBS, Scope.KNOB_TABLE)
 
 
 class ConfigScreen(ConfigActions):
-    """Lies on the overview, which tells it of changes. Made once: it stays when it is left."""
+    """Lies on the overview. Made once: it stays when it is left."""
+
+    place = Place.CONFIG
 
     CSS_PATH: ClassVar = ["config.tcss"]
-    BINDINGS = bindings_of(*(action.id for action in _HERE))
+    BINDINGS = bindings(Place.CONFIG)
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012 - as Textual declares it
     VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012
 
-    def __init__(self, experiment: Experiment, desk: ConfigDesk) -> None:
-        super().__init__(experiment, desk)
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
+        shared.watch("config", self.reload)
+        shared.watch("connection", self.reload)
         self._filter = RowFilter()
         self._cached: tuple[object, tuple[Row, ...]] | None = None
-        self._connection_problem: str | None = None
-        self._wanted: str | None = None
-        """Key to put the cursor on, once the rows are laid out."""
         self._title = Static(id="config-title", markup=False)
         self._search = Input(
             placeholder="words of a key, a meaning or a value", id="config-search", compact=True
@@ -236,28 +231,19 @@ class ConfigScreen(ConfigActions):
 
     # values in
 
-    def show_knob(self, knob: KnobInfo | None) -> None:
-        """Put the cursor on the row of `knob`."""
-        self._wanted = knob.key if knob is not None else None
-
-    def show_connection(self, problem: str | None) -> None:
-        """Say that what is shown may be old; `None`: it is not."""
-        self._connection_problem = problem
-        self.reload()
-
     def reload(self) -> None:
-        """Show what the desk holds now."""
+        """Show what is true now."""
         if not self.is_open:
             return
         self._update_title()
         width = self._rows.scrollable_content_region.width
-        knobs, staged = self.desk.knobs, self.desk.staged.edits
+        knobs, staged = self.shared.knobs, self.shared.staged.edits
         self._heading.update(heading(columns_for(knobs, staged, width)))
         self._rows.reload()
-        if self._wanted is not None and width > 0:
-            self._rows.go_to(self._wanted)
-            self._wanted = None
-        self._problems.set_class(bool(self.desk.table.problems), "-shown")
+        if self.aim and width > 0:
+            self._rows.go_to(self.aim)
+            self.aim = ""
+        self._problems.set_class(bool(self.shared.table.problems), "-shown")
         self._problems.reload()
         self.call_after_refresh(self._problems.refresh, layout=True)  # its height follows its lines
         self._show_derived()
@@ -265,7 +251,7 @@ class ConfigScreen(ConfigActions):
         self.refresh_bindings()
 
     def _update_title(self) -> None:
-        table = self.desk.table
+        table = self.shared.table
         files = ", ".join(clean_line(path.rpartition("/")[2]) for path in table.files)
         parts = [
             Content.assemble(
@@ -275,16 +261,16 @@ class ConfigScreen(ConfigActions):
                 (f" · {files}" if files else "", _FAINT),
             )
         ]
-        if note := table_note(table, self.desk.staged, readonly=self.experiment.readonly):
+        if note := table_note(table, self.shared.staged, readonly=self.experiment.readonly):
             parts.append(note)
         if self._filter.only_changed:
             parts.append(Content.styled("only changed", "bold"))
-        if self._connection_problem:
-            parts.append(Content.styled(f"⚠ {self._connection_problem}", "bold $text-warning"))
+        if self.shared.connection_problem:
+            parts.append(Content.styled(f"⚠ {self.shared.connection_problem}", "bold $text-warning"))
         self._title.update(Content(" · ").join(parts))
 
     def _show_derived(self) -> None:
-        derived = self.desk.table.derived
+        derived = self.shared.table.derived
         self._derived.set_class(bool(derived), "-shown")
         if self.has_class("-wide"):
             self._derived.update(Content("\n").join(derived_lines(derived)))
@@ -296,25 +282,25 @@ class ConfigScreen(ConfigActions):
     def _make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
         """They do not depend on the cursor, so moving it makes none anew."""
         del selected
-        state = (self.desk.table, self.desk.staged, self._filter, width)
+        state = (self.shared.table, self.shared.staged, self._filter, width)
         if self._cached is None or self._cached[0] != state:
-            rows = config_rows(self.desk.table, self.desk.staged.edits, self._filter, width)
+            rows = config_rows(self.shared.table, self.shared.staged.edits, self._filter, width)
             self._cached = (state, rows)
         return self._cached[1]
 
     def _make_problems(self, width: int, selected: str | None) -> tuple[Row, ...]:
         del selected
-        return problem_rows(self.desk.table.problems, width)
+        return problem_rows(self.shared.table.problems, width)
 
     @property
     def cursor_knob(self) -> KnobInfo | None:
         """Under the cursor of the rows."""
-        return next((knob for knob in self.desk.knobs if knob.key == self._rows.key), None)
+        return next((knob for knob in self.shared.knobs if knob.key == self._rows.key), None)
 
     @on(RowList.Moved, "#config-rows")
     def _show_detail(self) -> None:
         knob = self.cursor_knob
-        problem = worst_problem(knob, self.desk.table.problems) if knob is not None else None
+        problem = worst_problem(knob, self.shared.table.problems) if knob is not None else None
         self._detail.border_title = Content(clean_line(knob.key)) if knob is not None else None
         nothing = Content.styled("Nothing matches. esc shows all keys again.", _FAINT)
         self._detail.update(knob_detail(knob, problem) if knob is not None else nothing)
@@ -332,7 +318,7 @@ class ConfigScreen(ConfigActions):
         self._filter = RowFilter(event.value, self._filter.only_changed)
         self.reload()
         if event.value:
-            self._rows.move(-len(self.desk.knobs))  # to the likeliest
+            self._rows.move_to_end(last=False)  # to the likeliest
 
     @on(Input.Submitted, "#config-search")
     def _found(self) -> None:
@@ -354,15 +340,6 @@ class ConfigScreen(ConfigActions):
 
     # keys
 
-    def on_key(self, event: Key) -> None:
-        """A key that would change something says why it does nothing; the cursor moves while typing."""
-        if self.focused is self._search:
-            if event.key in ("up", "down"):
-                self._rows.move(1 if event.key == "down" else -1)
-                event.stop()
-        elif self.experiment.readonly and event.key in _CHANGING_KEYS:
-            say_readonly(self)
-
     @property
     def _list(self) -> RowList:
         return self._problems if self.focused is self._problems else self._rows
@@ -373,12 +350,11 @@ class ConfigScreen(ConfigActions):
 
     def action_page(self, pages: int) -> None:
         """By what is visible."""
-        self._list.move(pages * max(1, self._list.size.height - 1))
+        self._list.move_pages(pages)
 
     def action_cursor_to_end(self, last: bool) -> None:
         """To the first or last row."""
-        every = len(self.desk.knobs) + len(self.desk.table.problems)
-        self._list.move(every if last else -every)
+        self._list.move_to_end(last=last)
 
     def action_switch_list(self) -> None:
         """Rows or problems."""
@@ -398,8 +374,8 @@ class ConfigScreen(ConfigActions):
     def _go_to_problem(self) -> None:
         if self._problems.key is None:
             return
-        problem = self.desk.table.problems[int(self._problems.key)]
-        if not any(knob.key == problem.key for knob in self.desk.knobs):
+        problem = self.shared.table.problems[int(self._problems.key)]
+        if not any(knob.key == problem.key for knob in self.shared.knobs):
             self.notify("No key of the files is named by this problem", markup=False)
             return
         self._filter = RowFilter()
@@ -411,11 +387,7 @@ class ConfigScreen(ConfigActions):
         self.reload()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what there is here, and makes sense now."""
-        del parameters
-        if action in _ELSEWHERE or (self.experiment.readonly and action in CHANGING_ACTIONS):
-            return False
+        """Only what makes sense now."""
         if action == "switch_list":
-            return bool(self.desk.table.problems)
-        sense = self.config_sense(action)
-        return True if sense is None else sense
+            return bool(self.shared.table.problems)
+        return super().check_action(action, parameters)

@@ -9,17 +9,17 @@ from typing import ClassVar, Literal
 
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.widgets import Button, Input, Static
+from textual.widgets import Input, Static
 
 from rltui.core.api import Plan
 from rltui.core.config_report import Conversion, KeyConflict, KnobTable
 from rltui.core.text import number, shortened
 from rltui.errors import RltuiError
-from rltui.ui.actions import Scope, bindings, bindings_of
+from rltui.ui.actions import Place, bindings
 from rltui.ui.plan_view import changed_lines, derived_lines, diff_lines, plan_steps, problem_lines
-from rltui.ui.screens.dialogs import Dialog
+from rltui.ui.screens.dialogs import Box, ButtonDialog, button
 from rltui.ui.text import clean, clean_line, value_text
 
 Answer = Literal["write", "restart", "again"]
@@ -54,67 +54,45 @@ def review_content(plan: Plan, table: KnobTable, reason: str = "") -> Content:
     return Content("\n\n").join([Content("\n").join(lines) for lines in parts if lines])
 
 
-class ConfigReview(Dialog[Answer]):
+class ConfigReview(ButtonDialog[Answer]):
     """`None`: leave the files as they are."""
 
-    BINDINGS: ClassVar = bindings_of("review.restart")
+    BINDINGS: ClassVar = bindings(Place.REVIEW)
 
     def __init__(self, plan: Plan, question: Question, table: KnobTable) -> None:
         """`table`: what the files say now."""
-        super().__init__()
-        self.plan = plan
-        self.question = question
-        self._table = table
-        self._prefers_restart = question.prefers_restart and bool(plan.start)
+        restarts = question.prefers_restart and bool(plan.start)
         warns = any(problem.severity == "warning" for problem in plan.problems)
-        self._default_no = question.danger or warns or plan.blocked
-        self.set_class(self._default_no, "-danger")
-
-    def compose(self) -> ComposeResult:
-        """The plan, and what can be done with it."""
-        with Vertical(classes="box") as box:
-            box.border_title = clean_line(self.question.heading).replace("[", r"\[")
-            with VerticalScroll(classes="scroll", can_focus=False):
-                yield Static(review_content(self.plan, self._table, self.question.reason), classes="body")
-            with Horizontal(classes="buttons"):
-                if not self.plan.blocked:
-                    yield Button("Write", id="write", compact=True, variant="primary")
-                    if self.plan.start:
-                        yield Button("Write + restart", id="restart", compact=True, variant="primary")
-                if self.question.may_edit_again:
-                    yield Button("Edit again", id="again", compact=True)
-                yield Button("Cancel", id="no", compact=True)
-
-    def on_mount(self) -> None:
-        """Enter presses the default button."""
-        default = "restart" if self._prefers_restart else "write"
-        if self._default_no:
-            default = "again" if self.plan.blocked and self.question.may_edit_again else "no"
-        self.query_one(f"#{default}", Button).focus()
+        default = "restart" if restarts else "write"
+        asks_twice = question.danger or warns or plan.blocked
+        if asks_twice:
+            default = "again" if plan.blocked and question.may_edit_again else "no"
+        answers: dict[str, Answer] = {"again": "again"}
+        buttons = []
         keys = ["enter presses"]
-        if not self.plan.blocked:
-            keys.append("y writes + restarts" if self._prefers_restart else "y writes")
-            if self.plan.start and not self._prefers_restart:
-                keys.append("ctrl+r restarts too")
-        keys += ["←→ other button", "esc cancels"]
-        self.query_one(".box").border_subtitle = " · ".join(keys)
-
-    @on(Button.Pressed)
-    def _press(self, event: Button.Pressed) -> None:
-        match event.button.id:
-            case "write" | "restart" | "again" as answer:
-                self.dismiss(answer)
-            case _:
-                self.dismiss(None)
-
-    def action_yes(self) -> None:
-        """What the heading asks, unless an error forbids it."""
-        if not self.plan.blocked:
-            self.dismiss("restart" if self._prefers_restart else "write")
+        if not plan.blocked:
+            answers |= {"write": "write", "yes": "restart" if restarts else "write"}
+            buttons.append(button("Write", "write", "primary"))
+            keys.append("y writes + restarts" if restarts else "y writes")
+            if plan.start:
+                answers["restart"] = "restart"
+                buttons.append(button("Write + restart", "restart", "primary"))
+                keys += [] if restarts else ["ctrl+r restarts too"]
+        if question.may_edit_again:
+            buttons.append(button("Edit again", "again"))
+        super().__init__(
+            question.heading,
+            review_content(plan, table, question.reason),
+            [*buttons, button("Cancel", "no")],
+            answers,
+            keys=" · ".join([*keys, "←→ other button", "esc cancels"]),
+            default=default,
+            is_danger=asks_twice,
+        )
 
     def action_restart(self) -> None:
         """Write, and restart what reads it."""
-        if not self.plan.blocked and self.plan.start:
+        if "restart" in self.answers:
             self.dismiss("restart")
 
 
@@ -165,39 +143,22 @@ def conflict_content(plan: Plan) -> Content:
     return Content("\n\n").join(parts)
 
 
-class ConflictDialog(Dialog[Choice]):
+class ConflictDialog(ButtonDialog[Choice]):
     """`None`, the default: nothing is written, and nothing that was decided is forgotten."""
 
     def __init__(self, plan: Plan) -> None:
         """`plan`: with its conflicts. What undo and redo bring back cannot be forced onto a new file."""
-        super().__init__()
-        self.plan = plan
-        self.add_class("-danger")
-
-    def compose(self) -> ComposeResult:
-        """Three sides and three buttons."""
-        with Vertical(classes="box") as box:
-            box.border_title = "The file was changed by somebody else"
-            box.border_subtitle = "enter presses · ←→ other button · esc cancels"
-            with VerticalScroll(classes="scroll", can_focus=False):
-                yield Static(conflict_content(self.plan), classes="body")
-            with Horizontal(classes="buttons"):
-                yield Button("Cancel", id="no", compact=True)
-                if self.plan.action in _WITHOUT_CLASH:
-                    yield Button("Write mine", id="mine", compact=True, variant="error")
-                    yield Button("Take theirs", id="theirs", compact=True)
-
-    def on_mount(self) -> None:
-        """Cancel is the default."""
-        self.query_one("#no", Button).focus()
-
-    @on(Button.Pressed)
-    def _press(self, event: Button.Pressed) -> None:
-        match event.button.id:
-            case "mine" | "theirs" as choice:
-                self.dismiss(choice)
-            case _:
-                self.dismiss(None)
+        buttons = [button("Cancel", "no")]
+        if plan.action in _WITHOUT_CLASH:
+            buttons += [button("Write mine", "mine", "error"), button("Take theirs", "theirs")]
+        super().__init__(
+            "The file was changed by somebody else",
+            conflict_content(plan),
+            buttons,
+            {"mine": "mine", "theirs": "theirs"},
+            keys="enter presses · ←→ other button · esc cancels",
+            is_danger=True,
+        )
 
 
 Converter = Callable[[float | None], Awaitable[Conversion]]
@@ -225,11 +186,10 @@ def conversion_content(conversion: Conversion) -> Content:
     return Content("\n\n").join(parts)
 
 
-class ConverterDialog(Dialog[Conversion]):
+class ConverterDialog(Box[Conversion]):
     """The conversion to review, with its edits. `None` when left."""
 
-    CSS_PATH: ClassVar = ["dialogs.tcss"]
-    BINDINGS = bindings(Scope.CONVERTER)
+    BINDINGS = bindings(Place.CONVERTER)
 
     def __init__(self, first: Conversion, convert: Converter) -> None:
         """`first`: from what was measured."""
@@ -292,11 +252,6 @@ class ConverterDialog(Dialog[Conversion]):
             self._leave(self.conversion)
         else:
             self.app.bell()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Letters are text here."""
-        del parameters
-        return action not in ("no", "yes", "other")
 
     def action_cancel(self) -> None:
         """Leave the files as they are."""

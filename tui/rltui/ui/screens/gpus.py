@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import ClassVar
 
 from textual import on
@@ -14,14 +13,13 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import Static
 
-from rltui.client.protocol import Experiment
 from rltui.core.api import Request
 from rltui.core.gpu.report import GpuDevice, GpuHistories, GpuProcess, GpuReport, GpuShare
 from rltui.core.text import duration, gib, short_command, shortened
 from rltui.errors import RltuiError
-from rltui.ui import requests
-from rltui.ui.actions import Scope, bindings_of, not_among, on_top
-from rltui.ui.requests import ExperimentScreen
+from rltui.ui.actions import Place, bindings
+from rltui.ui.requests import AskedRequest, ExperimentScreen
+from rltui.ui.shared import Shared
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_chart import FINE_RANGE_S, GpuChart
@@ -254,35 +252,31 @@ AGE_INTERVAL_S = 1.0
 MIN_HISTORY_INTERVAL_S = 2.0
 """The history is asked for as often as there are samples, but not more often than this."""
 FREE_KEY = "K"
-_HERE = on_top(Scope.GPUS)
-_ELSEWHERE = not_among(_HERE)
 
 
 class GpuScreen(ExperimentScreen):
-    """Lies on the overview, which hands the readings on. Made once: it stays when it is left.
+    """Lies on the overview. Made once: it stays when it is left.
 
     Textual 8.2 keeps what a removed screen has painted, about 1 MB (`StylesCache.get_inner_outer` is an
     `lru_cache`).
     """
 
     CSS_PATH: ClassVar = ["gpus.tcss"]
-    BINDINGS = bindings_of(*(action.id for action in _HERE))
+    BINDINGS = bindings(Place.GPUS)
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012 - as Textual declares it
     VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012
 
+    place = Place.GPUS
     can_free: reactive[bool] = reactive(False, init=False, bindings=True)
     """The process under the cursor may be ended."""
 
-    def __init__(self, experiment: Experiment, *, clock: Callable[[], float]) -> None:
-        super().__init__(experiment)
-        self._report: GpuReport | None = None
-        self._clock = clock
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
+        shared.watch("gpus", self._show_news)
+        shared.watch("connection", self._update_age)
         self._marks: Marks = {}
         self._histories = GpuHistories()
-        self._pid: int | None = None
-        """Process that the cursor is to be put on."""
         self._is_stale = False
-        self._connection_problem: str | None = None
         self._history_problem = ""
         self._title = Static(id="gpu-title", markup=False)
         self._devices = RowList(self._device_rows, id="gpu-devices")
@@ -318,10 +312,7 @@ class GpuScreen(ExperimentScreen):
 
     # values in
 
-    def show(self, report: GpuReport | None, *, pid: int | None = None) -> None:
-        """Take over a new reading, and put the cursor on the process `pid`."""
-        self._report = report
-        self._pid = pid or self._pid
+    def _show_news(self) -> None:
         if self.is_open:
             self._show_report()
 
@@ -329,25 +320,19 @@ class GpuScreen(ExperimentScreen):
         if self.is_open:
             self._update_title()
 
-    def show_connection(self, problem: str | None) -> None:
-        """Say that no more readings come; `None`: they come again."""
-        self._connection_problem = problem
-        if self.is_open:
-            self._update_title()
-
     def _show_report(self) -> None:
-        report = self._report
+        report = self.shared.gpus
         self._marks = {} if report is None else owner_marks(report)
         self._update_title()
         self._devices.reload()
-        if self._pid is not None:
-            self._go_to_process(self._pid)
+        if self.aim:
+            self._go_to_process(int(self.aim))
         self._show_device()
         self._show_notes()
 
     def _show_notes(self) -> None:
         """What the rows of one device do not tell."""
-        width, report = self.size.width - 2, self._report
+        width, report = self.size.width - 2, self.shared.gpus
         lines = [] if report is None else verdict_lines(report.verdicts, width)
         if report is not None and len(report.devices) > 1:
             lines.extend(claim_lines(report, width, ""))
@@ -355,7 +340,7 @@ class GpuScreen(ExperimentScreen):
         self._notes.update(Content("\n").join(lines))
 
     def _update_title(self) -> None:
-        report = self._report
+        report = self.shared.gpus
         parts: list[tuple[str, str]] = [
             (" rltui ", "bold $accent"),
             (clean_line(self.experiment.name), "bold"),
@@ -365,11 +350,11 @@ class GpuScreen(ExperimentScreen):
             parts.append((f" · driver {clean_line(report.driver)}", FAINT))
         if report is not None and report.interval_s:
             parts.append((f" · read every {report.interval_s:g} s", FAINT))
-        age_s = None if report is None else stale_age_s(report, self._clock())
+        age_s = None if report is None else stale_age_s(report, self.shared.clock())
         if age_s is not None:
             parts.append((f" · ⚠ {duration(age_s)} old", "bold $text-warning"))
-        if self._connection_problem:
-            parts.append((f" · ⚠ {self._connection_problem}", "bold $text-warning"))
+        if self.shared.connection_problem:
+            parts.append((f" · ⚠ {self.shared.connection_problem}", "bold $text-warning"))
         self._title.update(Content.assemble(*parts))
         if self._is_stale != (age_s is not None):
             self._is_stale = age_s is not None
@@ -384,7 +369,7 @@ class GpuScreen(ExperimentScreen):
             except RltuiError as error:
                 self._history_problem = f"⚠ {clean_line(error.title)}"
             self._show_chart()
-            interval_s = (self._report and self._report.interval_s) or 0.0
+            interval_s = (self.shared.gpus and self.shared.gpus.interval_s) or 0.0
             await asyncio.sleep(max(MIN_HISTORY_INTERVAL_S, interval_s))
 
     def _show_chart(self) -> None:
@@ -410,7 +395,7 @@ class GpuScreen(ExperimentScreen):
     @property
     def _device(self) -> GpuDevice | None:
         """The device under the cursor."""
-        devices = () if self._report is None else self._report.devices
+        devices = () if self.shared.gpus is None else self.shared.gpus.devices
         return next((device for device in devices if device.key == self._devices.key), None)
 
     @property
@@ -420,7 +405,7 @@ class GpuScreen(ExperimentScreen):
         return next((process for process in found if str(process.pid) == self._processes.key), None)
 
     def _device_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
-        return device_rows(self._report, width, selected, is_stale=self._is_stale)
+        return device_rows(self.shared.gpus, width, selected, is_stale=self._is_stale)
 
     def _process_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
         self._process_heading.update(process_heading(width))
@@ -428,14 +413,14 @@ class GpuScreen(ExperimentScreen):
 
     def _go_to_process(self, pid: int) -> None:
         """Once it is among those that were read."""
-        for device in () if self._report is None else self._report.devices:
+        for device in () if self.shared.gpus is None else self.shared.gpus.devices:
             if not device.host and any(process.pid == pid for process in device.processes):
                 self._devices.go_to(device.key)
                 self._processes.reload()
                 self._processes.go_to(str(pid))
                 self._processes.focus()
                 if self._processes.key == str(pid):  # else the list is not laid out yet, and moves once it is
-                    self._pid = None
+                    self.aim = ""
                 return
 
     @on(RowList.Moved, "#gpu-devices")
@@ -447,8 +432,8 @@ class GpuScreen(ExperimentScreen):
 
     @on(RowList.Moved, "#gpu-processes")
     def _look_at_process(self) -> None:
-        if self._pid is not None:
-            self._go_to_process(self._pid)
+        if self.aim:
+            self._go_to_process(int(self.aim))
         is_free = self._process is not None and self._why_left_alone() is None
         self.can_free = is_free and not self.experiment.readonly
 
@@ -484,15 +469,10 @@ class GpuScreen(ExperimentScreen):
         user = f" of user {clean_line(process.user)}" if process.user else ""
         heading = f"End pid {process.pid}{user}?"
         request = Request(action="free", pids=(process.pid,))
-        self.work(requests.carry_out(self.app, self.experiment, request, heading, verb="End it", danger=True))
+        self.carry_out(AskedRequest(request, heading, verb="End it", danger=True))
 
     def action_show_overview(self) -> None:
         """Back; the history is not asked for any more."""
         self.workers.cancel_group(self, "history")
         if self.is_active:  # a second key in haste would leave what is below
             self.app.pop_screen()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what there is here, and makes sense now."""
-        del parameters
-        return action not in _ELSEWHERE

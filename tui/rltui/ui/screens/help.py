@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from rltui.ui.actions import Action, Scope, in_scope, key_text
+from rltui.ui.actions import ACTIONS, Action, Place, Scope, bindings, key_text
 from rltui.ui.screens.dialogs import Dialog
 from rltui.ui.states import BADGES, MEANINGS, STALLED
-from rltui.ui.widgets.log_pane import LogPane
 
 _KEY_WIDTH = 12
 
@@ -26,12 +24,7 @@ def _section(heading: str, rows: list[Content]) -> Content:
     return Content("\n").join([Content.styled(heading, "bold underline"), *rows])
 
 
-def _log_rows() -> list[Content]:
-    found = [binding for binding in LogPane.BINDINGS if isinstance(binding, Binding)]
-    return [_row(key_text(binding.key), binding.tooltip or binding.description) for binding in found]
-
-
-def _action_row(action: Action, *, readonly: bool) -> Content:
+def _row_of(action: Action, *, readonly: bool) -> Content:
     row = _row(key_text(action.keys), action.help)
     if not (readonly and action.changes):
         return row
@@ -40,11 +33,13 @@ def _action_row(action: Action, *, readonly: bool) -> Content:
 
 def help_content(*, readonly: bool = False) -> Content:
     """The whole page."""
+    told = [action for action in ACTIONS if action.help]
     sections = [
-        _section(scope.value, [_action_row(action, readonly=readonly) for action in in_scope(scope)])
+        _section(
+            scope.value, [_row_of(action, readonly=readonly) for action in told if action.scope is scope]
+        )
         for scope in Scope
     ]
-    sections.insert(3, _section("Logs", _log_rows()))
     states = [
         Content.assemble(
             (f"{badge.symbol} {badge.word}".rjust(_KEY_WIDTH), badge.style), f"  {MEANINGS[state]}"
@@ -64,7 +59,7 @@ def help_content(*, readonly: bool = False) -> Content:
 class HelpScreen(Dialog[None]):
     """Scrolls; esc closes."""
 
-    CSS_PATH: ClassVar = ["dialogs.tcss"]
+    BINDINGS: ClassVar = bindings(Place.HELP)
 
     def __init__(self, *, readonly: bool = False) -> None:
         super().__init__()
@@ -77,7 +72,3 @@ class HelpScreen(Dialog[None]):
             box.border_subtitle = "↑ ↓ scroll · esc closes"
             with VerticalScroll():
                 yield Static(help_content(readonly=self._readonly))
-
-    def key_question_mark(self) -> None:
-        """The same key closes."""
-        self.dismiss(None)

@@ -18,15 +18,15 @@ from textual.widgets import Static
 from rltui.core.api import Plan, Request
 from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.errors import RltuiError
-from rltui.ui.actions import Scope, bindings
+from rltui.ui.actions import Place, bindings
 from rltui.ui.knob_values import typed_value
 from rltui.ui.plan_view import changed_lines, figures, placed_text, plan_steps, problem_lines
-from rltui.ui.screens.dialogs import Dialog, PlanDialog
+from rltui.ui.screens.dialogs import Box, PlanDialog
 from rltui.ui.shared import StagedEdits, edit_request
 from rltui.ui.text import clean, clean_line, value_text
 from rltui.ui.widgets.fraction_bar import FractionBar
 from rltui.ui.widgets.knob_table import origin_text
-from rltui.ui.widgets.value_fields import Answered, FractionValue, How, TypedValue, ValueEdited, value_editor
+from rltui.ui.widgets.value_fields import Answered, FractionValue, How, ValueEdited, value_editor
 
 PLAN_DELAY_S = 0.15
 """Typing is quicker than planning."""
@@ -98,11 +98,11 @@ def draft_content(draft: Draft, table: KnobTable) -> Content:
     return Content("\n\n").join(parts)
 
 
-class KnobEditor(Dialog[Decision]):
+class KnobEditor(Box[Decision]):
     """What to do: write, write and restart, or collect. `None` when left."""
 
     CSS_PATH: ClassVar = ["dialogs.tcss", "knob_editor.tcss"]
-    BINDINGS = bindings(Scope.EDITOR)
+    BINDINGS = bindings(Place.EDITOR)
 
     def __init__(
         self,
@@ -218,22 +218,6 @@ class KnobEditor(Dialog[Decision]):
         event.stop()
         self._confirm(event.text, event.how)
 
-    def action_write(self) -> None:
-        """Write the file; what runs keeps running with the old value."""
-        self._confirm(self._field.value, "write")
-
-    def action_write_and_restart(self) -> None:
-        """Write the file and restart what reads it."""
-        self._confirm(self._field.value, "restart")
-
-    def action_collect(self) -> None:
-        """Write nothing yet."""
-        self._confirm(self._field.value, "collect")
-
-    def action_unset(self) -> None:
-        """Out of the file."""
-        self._field.unset()
-
     @work(group="confirm", exclusive=True)  # in a group of its own: a late check must not cancel it
     async def _confirm(self, text: str, how: How) -> None:
         draft = self.draft
@@ -264,14 +248,6 @@ class KnobEditor(Dialog[Decision]):
         answer = await self.app.push_screen_wait(dialog)
         return answer is True
 
-    def action_step(self, steps: int) -> None:
-        """Up or down."""
-        self._field.step(steps)
-
-    def action_scale(self, factor: float) -> None:
-        """Twice or half."""
-        self._field.scale(factor)
-
     def action_cancel(self) -> None:
         """Leave the file as it is."""
         self.workers.cancel_group(self, "confirm")
@@ -283,12 +259,3 @@ class KnobEditor(Dialog[Decision]):
             self._timer.stop()
         self.workers.cancel_group(self, "plan")
         self.dismiss(decision)
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Letters are text here; choices have no double."""
-        del parameters
-        if action in ("no", "yes", "other"):
-            return False
-        if action == "scale":
-            return isinstance(self._field, TypedValue) and self._field.is_number
-        return True

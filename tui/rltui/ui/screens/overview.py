@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pkgutil import resolve_name
 
 from textual import on
 from textual.app import ComposeResult
-from textual.events import Key, Resize
+from textual.events import Resize
 from textual.message import Message
 from textual.widgets import Static
 
@@ -17,23 +17,24 @@ from rltui.core.api import Alert, ComponentState, ComponentStatus, Request, Stat
 from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.core.gpu.report import GpuReport
 from rltui.core.layout import Screen as ScreenLayout
-from rltui.ui.actions import CHANGING_ACTIONS, CHANGING_KEYS, Scope, bindings
-from rltui.ui.alerts import show_alert
+from rltui.ui.actions import Place, bindings
 from rltui.ui.config_actions import ConfigActions
-from rltui.ui.gpu_desk import GpuDesk
-from rltui.ui.requests import AskedRequest, ComponentActions, say_readonly
-from rltui.ui.shared import ConfigDesk
-from rltui.ui.text import clean_line
+from rltui.ui.requests import AskedRequest, ComponentActions, ExperimentScreen
+from rltui.ui.screens import SCREENS
+from rltui.ui.screens.dialogs import MessageDialog, alert_mark
+from rltui.ui.shared import Shared
+from rltui.ui.text import clean, clean_line
 from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar
 from rltui.ui.widgets.body import Body, PaneActions
 from rltui.ui.widgets.gpu_panel import GpuPanel
+from rltui.ui.widgets.gpu_words import claims
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
-
-if TYPE_CHECKING:
-    from rltui.ui.screens.config import ConfigScreen
+from rltui.ui.widgets.panes import ComponentPane, LogFilePane
 
 TITLE_INTERVAL_S = 1.0
 """How often uptimes are looked at; only a changed text is painted."""
+
+ALERTS_STAY_S = {"error": 15.0, "warning": 8.0, "information": 5.0}
 
 LOW_ROWS = 16
 """Below this, only the pane with the focus shows more than its title."""
@@ -44,9 +45,10 @@ TINY_ROWS = 9
 class Overview(PaneActions, ComponentActions, ConfigActions):
     """Shows the newest value of each kind and turns keys into requests."""
 
-    BINDINGS = bindings(Scope.COMPONENTS, Scope.KNOBS, Scope.GLOBAL)
+    BINDINGS = bindings(Place.OVERVIEW)
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 - as Textual declares it
     VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012
+    place = Place.OVERVIEW
 
     class Composed(Message):
         """All panes exist: values may come."""
@@ -67,8 +69,9 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
         clock: Callable[[], float],
         ask_to_start: bool,
     ) -> None:
-        super().__init__(experiment, ConfigDesk())
-        self.desk.watch(self._show_config)
+        super().__init__(Shared(experiment, clock))
+        self.shared.watch("config", self._show_config)
+        self.shared.watch("connection", self._show_connection)
         self._clock = clock
         self._ask_to_start = ask_to_start
         self._component_ids = component_ids
@@ -78,8 +81,8 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
         self._alert_at = 0.0
         self._is_tiny = False
         self._readonly = experiment.readonly
-        self._gpus = GpuDesk(experiment, clock)
-        self._config_screen: ConfigScreen | None = None
+        self._claim = ""
+        """Pid of the process that a person most likely wants to end; empty where there is none."""
 
     def compose(self) -> ComposeResult:
         """Header, banner, leftovers, panes, keys."""
@@ -90,14 +93,7 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
         yield self._new_body()
 
     def _new_body(self) -> Body:
-        return Body(
-            self._screen_layout,
-            self._component_ids,
-            self.experiment.open_log,
-            self._clock,
-            log_ids=self._log_ids,
-            readonly=self._readonly,
-        )
+        return Body(self.shared, self._screen_layout, self._component_ids, self._log_ids)
 
     def on_mount(self) -> None:
         """Keep uptimes true."""
@@ -123,34 +119,41 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
             case GpuReport():
                 self._show_gpus(event)
             case KnobTable():
-                self.desk.show(event)
+                self.shared.show_table(event)
             case Alert():
                 self._alert, self._alert_at = event, self._clock()
-                show_alert(self.app, event)
+                self._show_alert(event)
                 self.refresh_bindings()
             case _:
                 pass
 
     def _show_config(self) -> None:
         for panel in self.query(KnobPanel):
-            panel.show(self.desk.table, self.desk.staged)
-        if self._config_screen is not None:
-            self._config_screen.reload()
+            panel.show(self.shared.table, self.shared.staged)
         self.refresh_bindings()
 
     def _show_gpus(self, report: GpuReport) -> None:
-        could_free = self._gpus.claim is not None
-        self._gpus.show(report)
-        if (self._gpus.claim is not None) is not could_free:
+        found = claims(report)
+        could_free, self._claim = bool(self._claim), str(found[0][0].pid) if found else ""
+        if bool(self._claim) is not could_free:
             self.refresh_bindings()
+        self.shared.show_gpus(report)
         for panel in self.query(GpuPanel):
             panel.show(report, self._clock(), hint="" if self._readonly else " · K")
 
-    def show_connection(self, problem: str | None) -> None:
-        """Say in a banner that what is shown may be old; `None` takes it away."""
-        self._gpus.show_connection(problem)
-        if self._config_screen is not None:
-            self._config_screen.show_connection(problem)
+    def _show_alert(self, alert: Alert) -> None:
+        """A toast; what matters more stays longer."""
+        self.app.notify(
+            clean(alert.text),
+            title=f"{alert_mark(alert)[0]} {clean_line(alert.title)}",
+            severity=alert.severity,
+            timeout=ALERTS_STAY_S[alert.severity],
+            markup=False,
+        )
+
+    def _show_connection(self) -> None:
+        """Say in a banner that what is shown may be old."""
+        problem = self.shared.connection_problem
         for banner in self.query("#banner").results(Static):  # none any more when the app is closing
             banner.update(f"⚠ {problem}" if problem else "")
             banner.set_class(problem is not None, "-shown")
@@ -170,17 +173,19 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
         """Hand each widget its part."""
         if status is None:
             return
-        self.desk.status = status
+        self.shared.status = status
         self.query_one(HeaderBar).status = status
         self.query_one(OrphanBar).orphans = status.orphans
         for component in status.components:
-            if (pane := self.body.component(component.id)) is not None:
+            pane = self.body.reader(component.id)
+            if isinstance(pane, ComponentPane):
                 pane.status = component
                 if pane.is_over and self.selected == component.id:
                     self.focus_first()
         for log in status.logs:
-            if (file_pane := self.body.log_file(log.id)) is not None:
-                file_pane.log_file = log
+            pane = self.body.reader(log.id)
+            if isinstance(pane, LogFilePane):
+                pane.log_file = log
         if before is None and self._ask_to_start and not self._readonly and self._all_stopped(status):
             self.carry_out(AskedRequest(Request(action="start"), "Nothing runs yet. Start everything?"))
         self._offer_rollback(before, status)
@@ -190,7 +195,7 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
         offer = status.rollback
         if self._readonly or offer is None or (before is not None and before.rollback == offer):
             return
-        if self.app.screen in (self, self._config_screen):
+        if isinstance(self.app.screen, ConfigActions):
             self.action_roll_back()
         else:
             text = (
@@ -229,37 +234,32 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
 
     # screens on top
 
-    def action_show_gpus(self) -> None:
+    def action_show_screen(self, name: str) -> None:
         """On top of this one, until the person comes back."""
-        self._gpus.open(self.app)
+        knob = self.cursor_knob
+        self._open(name, aim=knob.key if knob is not None and name == "config" else "")
 
-    def action_show_config(self) -> None:
-        """On top of this one, until the person comes back."""
-        if self._config_screen is None:
-            from rltui.ui.screens.config import ConfigScreen
-
-            self._config_screen = ConfigScreen(self.experiment, self.desk)
-            self.app.install_screen(self._config_screen, "config")
-        self._config_screen.show_knob(self.cursor_knob)
-        self.app.push_screen(self._config_screen)
+    def _open(self, name: str, *, aim: str = "") -> None:
+        """It is made when it is first opened, and stays. Its cursor goes to the row `aim`."""
+        if not self.app.is_screen_installed(name):
+            self.app.install_screen(resolve_name(SCREENS[name])(self.shared), name)
+        screen = self.app.get_screen(name, ExperimentScreen)
+        screen.aim = aim or screen.aim
+        self.app.push_screen(screen)
 
     def action_show_overview(self) -> None:
         """It is this one: all its panes."""
-        self.action_back()
+        self.body.zoom(None)
+        self.refresh_bindings()
 
     # requests out
-
-    def on_key(self, event: Key) -> None:
-        """A key that would change something says why it does nothing."""
-        if self._readonly and event.key in CHANGING_KEYS:
-            say_readonly(self)
 
     def action_free_orphans(self) -> None:
         """Asks, default no. Of what rltui did not start, the GPU screen shows all there is to know first."""
         if self.status is not None and self.status.orphans:
-            self.carry_out_action("free_orphans")
-        elif self._gpus.claim is not None:
-            self._gpus.open(self.app, pid=self._gpus.claim)
+            self.action_request("free-orphans")
+        elif self._claim:
+            self._open("gpus", aim=self._claim)
 
     def action_edit_knob(self) -> None:
         """From anywhere: the knob under the table's cursor."""
@@ -274,9 +274,9 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
         event.stop()
         self.edit(event.knob)
 
-    @on(KnobRows.CursorMoved)
+    @on(KnobRows.Moved)
     def _look_at_knob(self) -> None:
-        if self.desk.staged:  # else no key depends on it
+        if self.shared.staged:  # else no key depends on it
             self.refresh_bindings()
 
     def action_attach_component(self) -> None:
@@ -287,27 +287,16 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
     def action_last_alert(self) -> None:
         """In full."""
         if self._alert is not None:
-            from rltui.ui.screens.dialogs import MessageDialog
-
             self.app.push_screen(MessageDialog.for_alert(self._alert, self._clock() - self._alert_at))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what makes sense now."""
-        if self._readonly and action in CHANGING_ACTIONS:
-            return False
-        if action == "free_orphans" and self._gpus.claim is not None:
-            return True
-        for sense in (
-            self.component_sense(action),
-            self.config_sense(action),
-            self.pane_sense(action, parameters),
-        ):
-            if sense is not None:
-                return sense
         match action:
+            case "free_orphans":
+                has_orphans = self.status is not None and bool(self.status.orphans)
+                possible = has_orphans or bool(self._claim)
             case "last_alert":
-                return self._alert is not None
-            case "free_process" | "cycle_range" | "search" | "toggle_changed" | "switch_list":
-                return False  # of other screens
+                possible = self._alert is not None
             case _:
-                return True
+                possible = True
+        return possible and super().check_action(action, parameters)

@@ -55,7 +55,7 @@ PLAIN = CellStyle()
 
 @lru_cache(maxsize=4096)
 def cell_style(style: Style | None, colors: ColorSystem) -> CellStyle:
-    """The look that Rich gives a style on a terminal of so many colours."""
+    """The style that Rich gives a style on a terminal of so many colours."""
     if style is None:
         return PLAIN
     fg, bg = style.color, style.bgcolor
@@ -67,14 +67,14 @@ def cell_style(style: Style | None, colors: ColorSystem) -> CellStyle:
 
 
 def on_blank(before: CellStyle, wanted: CellStyle) -> CellStyle:
-    """The look a blank may have on the way from `before`: only what shows on it counts."""
+    """The style a blank may have on the way from `before`: only what shows on it counts."""
     if wanted.inks_blanks:
         return wanted
     return CellStyle(before.fg, wanted.bg, wanted.attributes if before.inks_blanks else before.attributes)
 
 
 def same_on_blank(one: CellStyle, other: CellStyle) -> bool:
-    """Whether two looks of a blank cannot be told apart."""
+    """Whether two styles of a blank cannot be told apart."""
     return one == other or (one.bg == other.bg and not one.inks_blanks and not other.inks_blanks)
 
 
@@ -110,13 +110,13 @@ _GAP_CELLS = 4
 class CellRow:
     """One line of cells. A wide character has an empty string in its second cell."""
 
-    __slots__ = ("chars", "looks")
+    __slots__ = ("chars", "styles")
 
-    def __init__(self, chars: list[str], looks: list[CellStyle]) -> None:
+    def __init__(self, chars: list[str], styles: list[CellStyle]) -> None:
         self.chars = chars
-        self.looks = looks
+        self.styles = styles
 
-    def put(self, x: int, cells: list[str], look: CellStyle) -> None:
+    def put(self, x: int, cells: list[str], style: CellStyle) -> None:
         """Overwrite from `x`; a wide character that is cut leaves a blank."""
         chars = self.chars
         cells = cells[: len(chars) - x]
@@ -128,20 +128,20 @@ class CellRow:
         if stop < len(chars) and chars[stop] == "":
             chars[stop] = " "
         chars[x:stop] = cells
-        self.looks[x:stop] = [look] * len(cells)
+        self.styles[x:stop] = [style] * len(cells)
         if stop == len(chars) and cell_len(chars[-1]) > 1:
             chars[-1] = " "
 
     def copy(self) -> CellRow:
         """Another row of the same cells."""
-        return CellRow(self.chars[:], self.looks[:])
+        return CellRow(self.chars[:], self.styles[:])
 
     def differs(self, shown: CellRow, x: int) -> bool:
         """Whether the cell at `x` looks another than in `shown`."""
         char = self.chars[x]
         if char != shown.chars[x]:
             return True
-        one, other = self.looks[x], shown.looks[x]
+        one, other = self.styles[x], shown.styles[x]
         return one != other and not (char == " " and same_on_blank(one, other))
 
 
@@ -176,7 +176,7 @@ class Cells:
     def changes(self) -> str:
         """What to write so that the terminal shows what is wanted; empty where it does already.
 
-        Begins and ends with the default look. The cursor stays anywhere.
+        Begins and ends with the default style. The cursor stays anywhere.
         """
         pen = _Pen(self.width)
         for y in sorted(self._touched):
@@ -208,7 +208,7 @@ def _cells(text: str) -> list[str]:
 
 def _runs(wanted: CellRow, shown: CellRow) -> Iterator[tuple[int, int]]:
     """Where cells have to be written, from and up to but not including, from left to right."""
-    if wanted.chars == shown.chars and wanted.looks == shown.looks:
+    if wanted.chars == shown.chars and wanted.styles == shown.styles:
         return
     start = stop = -1
     for x in range(len(wanted.chars)):
@@ -219,7 +219,7 @@ def _runs(wanted: CellRow, shown: CellRow) -> Iterator[tuple[int, int]]:
         last = x
         while last + 1 < len(wanted.chars) and "" in (wanted.chars[last + 1], shown.chars[last + 1]):
             last += 1
-        if start >= 0 and first - stop <= _GAP_CELLS and len(set(wanted.looks[stop - 1 : first])) <= 1:
+        if start >= 0 and first - stop <= _GAP_CELLS and len(set(wanted.styles[stop - 1 : first])) <= 1:
             stop = max(stop, last + 1)
             continue
         if start >= 0:
@@ -235,7 +235,7 @@ class _Pen:
     def __init__(self, width: int) -> None:
         self._width = width
         self._pieces: list[str] = []
-        self._look = PLAIN
+        self._style = PLAIN
         self._at: tuple[int, int] | None = None
 
     def write(self, y: int, start: int, stop: int, row: CellRow) -> None:
@@ -243,12 +243,12 @@ class _Pen:
         self._move(start, y)
         x = start
         while x < stop:
-            char, look = row.chars[x], row.looks[x]
+            char, style = row.chars[x], row.styles[x]
             if char == " ":
-                look = on_blank(self._look, look)
-            if look != self._look:
-                self._pieces.append(transition(self._look, look))
-                self._look = look
+                style = on_blank(self._style, style)
+            if style != self._style:
+                self._pieces.append(transition(self._style, style))
+                self._style = style
             if not _is_certain(char):
                 self._pieces.append(char)
                 x += 1
@@ -264,7 +264,7 @@ class _Pen:
 
     def finish(self) -> str:
         """All that was written."""
-        self._pieces.append(transition(self._look, PLAIN))
+        self._pieces.append(transition(self._style, PLAIN))
         return "".join(self._pieces)
 
     def _move(self, x: int, y: int) -> None:

@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from rltui.core.api import Orphan, Status
 from rltui.core.text import duration, gib, listed, shortened
-from rltui.ui.actions import FOOTER_RANKS, key_text
+from rltui.ui.actions import ACTIONS, key_text
 from rltui.ui.states import SEPARATOR, TROUBLES, experiment_badge
 from rltui.ui.text import clean_line, progress_bar, rate, sparkline
 from rltui.wording import brief_orphan, by_attempt, orphan_count, owner_text, ports_text
@@ -191,44 +191,43 @@ def _held_text(orphans: Sequence[Orphan]) -> str:
     return ", ".join(part for part in (f"{gib(memory)} GiB" if memory else "", ports) if part)
 
 
-_UNRANKED = len(FOOTER_RANKS)
-_KEPT_LONGEST = ("detach", "palette", "help")
-"""Dropped last when the line is narrow."""
+_RANKS = {action.id: rank for rank, action in enumerate(ACTIONS)}
+_FOOTERS = {action.id: action.footer for action in ACTIONS}
 
 
-def footer_entries(active: dict[str, ActiveBinding]) -> list[tuple[str, str, str, str]]:
-    """Id, key, label and action of what is shown, in the table's order; the focused pane's own come late."""
-    rank_of_detach = FOOTER_RANKS["detach"]
-    entries: dict[str, tuple[float, tuple[str, str, str, str]]] = {}
+@dataclass(frozen=True, slots=True)
+class FooterEntry:
+    """A key that works now."""
+
+    id: str
+    """Of the action."""
+    key: str
+    label: str
+
+
+def footer_entries(active: dict[str, ActiveBinding]) -> list[FooterEntry]:
+    """What is shown, in the table's order; an action with several keys by the first."""
+    entries: dict[str, FooterEntry] = {}
     for _, binding, enabled, _ in active.values():
-        if not (binding.show and enabled and binding.description):
-            continue
-        binding_id = binding.id or binding.action
-        rank = FOOTER_RANKS.get(binding_id, rank_of_detach - 0.5)
-        key = binding.key_display or key_text(binding.key)
-        entries.setdefault(binding.action, (rank, (binding_id, key, binding.description, binding.action)))
-    return [entry for _, entry in sorted(entries.values(), key=lambda item: item[0])]
+        if binding.show and enabled and binding.id in _RANKS:
+            key = binding.key_display or key_text(binding.key)
+            entries.setdefault(binding.action, FooterEntry(binding.id, key, binding.description))
+    return sorted(entries.values(), key=lambda entry: _RANKS[entry.id])
 
 
-def footer_line(entries: list[tuple[str, str, str, str]], width: int) -> Content:
+def footer_line(entries: list[FooterEntry], width: int) -> Content:
     """As many entries as fit `width` cells."""
     shown: set[str] = set()
-    for binding_id, key, label, _ in sorted(entries, key=_droppable):
-        cells = len(key) + len(label) + 3
+    for entry in sorted(entries, key=lambda entry: -_FOOTERS[entry.id].value):
+        cells = len(entry.key) + len(entry.label) + 3
         if cells <= width or not shown:
-            shown.add(binding_id)
+            shown.add(entry.id)
             width -= cells
     line = Content("")
-    for _, key, label, _ in (entry for entry in entries if entry[0] in shown):
-        line += Content.assemble((f" {key}", "bold $accent"), (f" {label} ", ""))
+    for entry in entries:
+        if entry.id in shown:
+            line += Content.assemble((f" {entry.key}", "bold $accent"), (f" {entry.label} ", ""))
     return line
-
-
-def _droppable(entry: tuple[str, str, str, str]) -> int:
-    binding_id = entry[0]
-    if binding_id in _KEPT_LONGEST:
-        return -1
-    return FOOTER_RANKS.get(binding_id, _UNRANKED + 100)
 
 
 class KeyBar(Widget):

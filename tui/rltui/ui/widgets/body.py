@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -13,28 +11,19 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from rltui.core.layout import Screen as ScreenLayout
+from rltui.ui.shared import Shared
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
-from rltui.ui.widgets.panes import ComponentPane, LogFilePane, OpenLog, ReaderPane
+from rltui.ui.widgets.panes import ComponentPane, LogFilePane, ReaderPane
 
-PANELS = ("gpus", "knobs")
+_PANELS = ("gpus", "knobs")
 
 
-def columns(layout: ScreenLayout, pane_ids: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+def _columns(layout: ScreenLayout, pane_ids: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     """The layout's columns, without unknown names; by default components and logs left, panels right."""
-    wanted = layout.columns or (pane_ids, PANELS)
-    known = {*pane_ids, *PANELS}
+    known = {*pane_ids, *_PANELS}
+    wanted = layout.columns or (pane_ids, _PANELS)
     return tuple(tuple(name for name in column if name in known) for column in wanted)
-
-
-def column_widths(layout: ScreenLayout, count: int) -> tuple[str, ...]:
-    """The layout's widths; by default the first column is twice as wide."""
-    return layout.widths or ("2fr", *("1fr",) * (count - 1))
-
-
-def reader_id(pane: Widget | None) -> str | None:
-    """Id of the component or log file that a pane shows; `None` for any other."""
-    return pane.reader_id if isinstance(pane, ReaderPane) else None
 
 
 class Body(Horizontal):
@@ -42,27 +31,22 @@ class Body(Horizontal):
 
     def __init__(
         self,
+        shared: Shared,
         layout: ScreenLayout,
         component_ids: tuple[str, ...],
-        open_log: OpenLog,
-        clock: Callable[[], float],
-        *,
-        log_ids: tuple[str, ...] = (),
-        readonly: bool = False,
+        log_ids: tuple[str, ...],
     ) -> None:
         super().__init__(id="body")
-        self._readonly = readonly
+        self._shared = shared
         self._log_ids = log_ids
-        self._columns = columns(layout, (*component_ids, *log_ids))
-        self._widths = column_widths(layout, len(self._columns))
-        self._open_log = open_log
-        self._clock = clock
+        self._columns = _columns(layout, (*component_ids, *log_ids))
+        self._widths = layout.widths or ("2fr", *("1fr",) * (len(self._columns) - 1))
         self.zoomed: Widget | None = None
 
     def compose(self) -> ComposeResult:
         """A vertical container per column."""
         for names, width in zip(self._columns, self._widths, strict=True):
-            only_panels = all(name in PANELS for name in names)
+            only_panels = all(name in _PANELS for name in names)
             with Vertical(classes="column panels" if only_panels else "column") as column:
                 column.styles.width = width
                 for name in names:
@@ -72,10 +56,10 @@ class Body(Horizontal):
         if name == "gpus":
             return GpuPanel(classes="pane panel")
         if name == "knobs":
-            return KnobPanel(classes="pane panel", readonly=self._readonly)
+            return KnobPanel(classes="pane panel", readonly=self._shared.experiment.readonly)
         if name in self._log_ids:
-            return LogFilePane(name, self._open_log, self._clock)
-        return ComponentPane(name, self._open_log, self._clock, readonly=self._readonly)
+            return LogFilePane(name, self._shared)
+        return ComponentPane(name, self._shared)
 
     @property
     def panes(self) -> list[Widget]:
@@ -87,27 +71,19 @@ class Body(Horizontal):
         """Every component's pane, also those that are over."""
         return list(self.query(ComponentPane))
 
-    def component(self, component_id: str) -> ComponentPane | None:
-        """The pane of a component, if the layout shows it."""
-        return next((pane for pane in self.components if pane.reader_id == component_id), None)
-
     @property
     def logs(self) -> list[LogFilePane]:
         """The pane of every log file."""
         return list(self.query(LogFilePane))
 
-    def log_file(self, log_id: str) -> LogFilePane | None:
-        """The pane of a log file, if the layout shows it."""
-        return next((pane for pane in self.logs if pane.reader_id == log_id), None)
-
-    def has_reader(self, name: str) -> bool:
-        """Whether a component or log file of that id is shown."""
-        return self.component(name) is not None or self.log_file(name) is not None
-
     @property
     def readers(self) -> list[ReaderPane]:
         """What can be read, down the columns: panes of components, also those that are over, and of logs."""
         return list(self.query(ReaderPane))
+
+    def reader(self, name: str) -> ReaderPane | None:
+        """The pane of a component or log file, if the layout shows it."""
+        return next((pane for pane in self.readers if pane.reader_id == name), None)
 
     def pane_of(self, widget: Widget) -> Widget | None:
         """The pane that holds `widget`."""
@@ -182,8 +158,8 @@ class PaneActions(Screen[None]):
         self.refresh_bindings()
 
     def _select(self, pane: Widget | None) -> None:
-        if (name := reader_id(pane)) is not None:
-            self.selected = name
+        if isinstance(pane, ReaderPane):
+            self.selected = pane.reader_id
 
     def _go_to(self, pane: Widget) -> None:
         """Focus and select at once: the next key may have been typed already, and must act on this one."""
@@ -193,38 +169,24 @@ class PaneActions(Screen[None]):
     def watch_selected(self, selected: str | None) -> None:
         """Mark the selected pane."""
         for pane in self.body.readers:
-            pane.selected = reader_id(pane) == selected
+            pane.selected = pane.reader_id == selected
 
-    def _focus_beside(self, step: int) -> None:
+    def action_focus_beside(self, step: int) -> None:
+        """In the order of the columns, or backwards."""
         self.body.focus_beside(self.current_pane, step)
         self._select(self.current_pane)
 
-    def action_focus_next_pane(self) -> None:
-        """In the order of the columns."""
-        self._focus_beside(1)
-
-    def action_focus_previous_pane(self) -> None:
-        """Backwards."""
-        self._focus_beside(-1)
-
-    def _select_beside(self, step: int) -> None:
+    def action_select_beside(self, step: int) -> None:
+        """Down the column, or up."""
         panes = [pane for pane in self.body.readers if not pane.has_class("-over")]
         if panes:
-            ids = [reader_id(pane) for pane in panes]
+            ids = [pane.reader_id for pane in panes]
             at = ids.index(self.selected) if self.selected in ids else -step
             self._go_to(panes[(at + step) % len(panes)])
 
-    def action_select_next(self) -> None:
-        """Down the column."""
-        self._select_beside(1)
-
-    def action_select_previous(self) -> None:
-        """Up the column."""
-        self._select_beside(-1)
-
     def action_focus_component(self, component_id: str) -> None:
         """Straight to one."""
-        if (pane := self.body.component(component_id) or self.body.log_file(component_id)) is not None:
+        if (pane := self.body.reader(component_id)) is not None:
             self._go_to(pane)
 
     def action_focus_knobs(self) -> None:
@@ -237,18 +199,16 @@ class PaneActions(Screen[None]):
         self.body.zoom(None if self.body.zoomed else self.current_pane)
         self.refresh_bindings()
 
-    def action_back(self) -> None:
-        """All panes again."""
-        self.body.zoom(None)
-        self.refresh_bindings()
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """No key to a pane that there is not."""
+        return self._pane_allows(action, parameters) and super().check_action(action, parameters)
 
-    def pane_sense(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Whether a pane key makes sense now; `None` for other keys."""
+    def _pane_allows(self, action: str, parameters: tuple[object, ...]) -> bool:
         match action:
             case "focus_component":
                 # Nothing while the panes are being replaced: the footer asks at any time.
-                return any(body.has_reader(str(parameters[0])) for body in self.query(Body))
+                return any(body.reader(str(parameters[0])) is not None for body in self.query(Body))
             case "focus_knobs":
                 return bool(self.query(KnobPanel))
             case _:
-                return None
+                return True

@@ -303,14 +303,15 @@ class GpuPanel(VerticalScroll):
         super().__init__(classes=classes)
         self._sampled: GpuReport | None = None
         self._age = ""
+        self._bars = GpuBars()
 
     def compose(self) -> ComposeResult:
         """The bars."""
-        yield GpuBars()
+        yield self._bars
 
     def show(self, report: GpuReport, now: float, *, hint: str = "") -> None:
         """Take over a new reading; the time alone is no news. `hint`: as that of `GpuBars`."""
-        bars = self.query_one(GpuBars)
+        bars = self._bars
         bars.hint = hint
         self._sampled = report
         report = without_times(report)
@@ -322,7 +323,7 @@ class GpuPanel(VerticalScroll):
     def update_age(self, now: float) -> None:
         """Whether what is shown may still be true at `now`; repaints only where that is another answer."""
         age_s = None if self._sampled is None else stale_age_s(self._sampled, now)
-        self.query_one(GpuBars).is_stale = age_s is not None
+        self._bars.is_stale = age_s is not None
         age = "" if age_s is None else f"{duration(age_s)} old"
         if age != self._age:
             self._age = age
@@ -333,7 +334,7 @@ class GpuPanel(VerticalScroll):
         self._update_title()
 
     def _update_title(self) -> None:
-        report = self.query_one(GpuBars).report
+        report = self._bars.report
         title = Content.styled("GPUs", "bold")
         if self._age:
             title += Content.styled(f" · ⚠ {self._age}", "$text-warning")

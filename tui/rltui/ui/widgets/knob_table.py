@@ -2,41 +2,28 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any, ClassVar
+from typing import Any
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
-from textual.geometry import Region, Size
 from textual.message import Message
-from textual.reactive import reactive
-from textual.scroll_view import ScrollView
-from textual.strip import Strip
-from textual.visual import Visual
 from textual.widgets import Static
 
 from rltui.core.config_report import KnobInfo, KnobTable, Problem
 from rltui.core.secrets import masked
 from rltui.core.text import listed, shortened
-from rltui.ui.actions import Scope, bindings
-from rltui.ui.shared import ConfigDesk, StagedEdits
+from rltui.ui.actions import Place, bindings
+from rltui.ui.shared import Shared, StagedEdits
 from rltui.ui.text import clean_line, value_text
+from rltui.ui.widgets.row_list import Row, RowList
 from rltui.wording import range_text
 
 RUN_SECTION = "run"
 """Heading of the keys without a section."""
-
-
-@dataclass(frozen=True, slots=True)
-class Heading:
-    """The line above the knobs of a section."""
-
-    section: str
 
 
 def section_of(key: str) -> str:
@@ -51,13 +38,12 @@ def name_in_section(key: str) -> str:
     return name if dot else section
 
 
-def sectioned(knobs: tuple[KnobInfo, ...]) -> tuple[Heading | KnobInfo, ...]:
-    """All knobs, each section together below its heading, otherwise in the order they came in."""
-    sections: dict[str, list[Heading | KnobInfo]] = {}
+def by_section(knobs: Iterable[KnobInfo]) -> dict[str, list[KnobInfo]]:
+    """Each section's knobs together, otherwise in the order they came in."""
+    sections: dict[str, list[KnobInfo]] = {}
     for knob in knobs:
-        section = section_of(knob.key)
-        sections.setdefault(section, [Heading(section)]).append(knob)
-    return tuple(chain.from_iterable(sections.values()))
+        sections.setdefault(section_of(knob.key), []).append(knob)
+    return sections
 
 
 _INDENT = "  "
@@ -100,7 +86,7 @@ def change_text(knob: KnobInfo, staged: Mapping[str, Any] = NOTHING_STAGED) -> s
     return value_text(knob.value)
 
 
-def value_look(knob: KnobInfo, staged: Mapping[str, Any] = NOTHING_STAGED) -> str:
+def value_style(knob: KnobInfo, staged: Mapping[str, Any] = NOTHING_STAGED) -> str:
     """The style of its value."""
     if knob.key in staged:
         return "bold $text-accent"
@@ -122,7 +108,7 @@ def worst_problem(knob: KnobInfo, problems: tuple[Problem, ...]) -> Problem | No
     return min(own, key=lambda problem: list(SEVERITY_MARKS).index(problem.severity), default=None)
 
 
-def unwritten(shared: ConfigDesk) -> tuple[str, ...]:
+def unwritten(shared: Shared) -> tuple[str, ...]:
     """What is lost with the app, a line each: collected edits, texts that came out of an editor."""
     edits = shared.staged.edits
     lines = [
@@ -173,11 +159,6 @@ def name_cells(key: str, width: int) -> Content:
     return Content.assemble((prefix, "$foreground 60%"), (shortened(name, width), ""))
 
 
-def heading_line(heading: Heading) -> Content:
-    """The row above a section."""
-    return Content.styled(clean_line(heading.section), "$foreground 60%")
-
-
 def knob_line(
     knob: KnobInfo,
     columns: KnobColumns,
@@ -195,7 +176,7 @@ def knob_line(
         _INDENT[1:],
         name,
         " " * (width - name.cell_length - len(value)),
-        (value, value_look(knob, staged)),
+        (value, value_style(knob, staged)),
     )
     if columns.readers:
         readers = readers_text(knob.readers, columns.readers).ljust(columns.readers)
@@ -252,14 +233,16 @@ def table_note(table: KnobTable, staged: StagedEdits | None = None, *, readonly:
     return Content.assemble(*spans)
 
 
-class KnobRows(ScrollView, can_focus=True):
-    """The rows and the cursor, which steps over headings."""
+def _is_worth_a_row(knob: KnobInfo, staged: StagedEdits) -> bool:
+    """Of hundreds, those that people turn, or have turned; the config screen has all."""
+    return knob.main or knob.is_set or knob.changed or knob.key in staged.edits
 
-    BINDINGS = bindings(Scope.KNOB_TABLE)
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"knob-rows--cursor", "knob-rows--cursor-unfocused"}
 
-    position: reactive[int] = reactive(0)
-    """Knob under the cursor, counted from the top without headings."""
+class KnobRows(RowList):
+    """The knobs below the headings of their sections."""
+
+    BINDINGS = bindings(Place.KNOB_TABLE)
+    cursor_mark = "▸"
 
     @dataclass
     class EditRequested(Message):
@@ -267,123 +250,60 @@ class KnobRows(ScrollView, can_focus=True):
 
         knob: KnobInfo
 
-    @dataclass
-    class CursorMoved(Message):
-        """The cursor is on another knob, or its knob has changed."""
-
-        knob: KnobInfo | None
-
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__(self._make)
         self.table = KnobTable()
         self.staged = StagedEdits()
-        self._rows: tuple[Heading | KnobInfo, ...] = ()
-        self._knob_rows: tuple[int, ...] = ()
 
     @property
     def knob(self) -> KnobInfo | None:
         """The knob under the cursor."""
-        knobs = self.shown
-        return knobs[self.position] if self.position < len(knobs) else None
+        return next((knob for knob in self.shown if knob.key == self.key), None)
 
     @property
     def shown(self) -> list[KnobInfo]:
-        """The knobs that have a row, from the top."""
-        return [row for row in self._rows if isinstance(row, KnobInfo)]
+        """The knobs that have a row."""
+        return [knob for knob in self.table.knobs if _is_worth_a_row(knob, self.staged)]
 
     def show(self, table: KnobTable, staged: StagedEdits) -> None:
         """Take over new values; the cursor stays on its key."""
-        key = self.knob.key if self.knob else None
         self.table = table
         self.staged = staged
-        self._rows = sectioned(tuple(knob for knob in table.knobs if _is_worth_a_row(knob, staged)))
-        self._knob_rows = tuple(at for at, row in enumerate(self._rows) if isinstance(row, KnobInfo))
-        self.virtual_size = Size(0, len(self._rows))
-        self.position = self._position_of(key)
+        self.reload()
         self.refresh()
-        self.post_message(self.CursorMoved(self.knob))
 
-    def _position_of(self, key: str | None) -> int:
-        """Of the knob `key`, or about where the cursor is where there is no such knob."""
-        keys = [knob.key for knob in self.shown]
-        return keys.index(key) if key in keys else min(self.position, max(0, len(keys) - 1))
-
-    def render_line(self, y: int) -> Strip:
-        """Row `y` of what is visible."""
-        at = y + self.scroll_offset.y
-        width = self.scrollable_content_region.width
-        if at >= len(self._rows):
-            return Strip.blank(width, self.rich_style)
-        match self._rows[at]:
-            case Heading() as heading:
-                line = heading_line(heading)
-            case knob:
-                columns = knob_columns(self.table, width, self.staged.edits)
+    def _make(self, width: int, selected: str | None) -> tuple[Row, ...]:
+        del selected
+        columns = knob_columns(self.table, width, self.staged.edits)
+        rows = []
+        for section, knobs in by_section(self.shown).items():
+            rows.append(Row(None, (Content.styled(clean_line(section), "$foreground 60%"),)))
+            for knob in knobs:
                 problem = worst_problem(knob, self.table.problems)
-                line = knob_line(knob, columns, problem, self.staged.edits)
-        line = line.pad_right(max(0, width - line.cell_length))
-        return self._styled(line, at_cursor=self._row_of(self.position) == at)
-
-    def _row_of(self, position: int) -> int | None:
-        return self._knob_rows[position] if position < len(self._knob_rows) else None
-
-    def _styled(self, line: Content, *, at_cursor: bool) -> Strip:
-        style = self.visual_style
-        if at_cursor:
-            name = "knob-rows--cursor" if self.has_focus else "knob-rows--cursor-unfocused"
-            style = self.get_visual_style(name)
-            if self.has_focus:
-                line = Content("▸") + line[1:]
-        return Visual.to_strips(self, line, line.cell_length, 1, style)[0]
-
-    def watch_position(self, before: int, position: int) -> None:
-        """Keep the cursor in sight, and with it the heading just above."""
-        row = self._row_of(position)
-        if row is not None:
-            top = row - 1 if isinstance(self._rows[row - 1], Heading) else row
-            self.scroll_to_region(Region(0, top, 1, row - top + 1), animate=False, force=True)
-        for changed in (self._row_of(before), row):
-            if changed is not None:
-                self.refresh_line(changed)
-        self.post_message(self.CursorMoved(self.knob))
-
-    def watch_has_focus(self, _has_focus: bool) -> None:
-        """The cursor looks different."""
-        super().watch_has_focus(_has_focus)
-        self.refresh()
+                rows.append(Row(knob.key, (knob_line(knob, columns, problem, self.staged.edits),)))
+        return tuple(rows)
 
     def on_click(self, event: events.Click) -> None:
-        """Select; twice edits."""
-        row = event.y + self.scroll_offset.y
-        if row in self._knob_rows:
-            self.position = self._knob_rows.index(row)
-            if event.chain == 2:
-                self.action_edit()
+        """The first one selects; the second edits."""
+        if event.chain == 2 and self.key_at(event.y) == self.key:
+            self.action_edit()
 
     def action_cursor(self, knobs: int) -> None:
         """Move by so many knobs, stopping at the ends."""
-        self.position = max(0, min(len(self._knob_rows) - 1, self.position + knobs))
+        self.move(knobs)
 
     def action_page(self, pages: int) -> None:
         """Move by what is visible."""
-        if self._knob_rows:
-            row = self._knob_rows[self.position] + pages * max(1, self.size.height - 1)
-            at = bisect_left(self._knob_rows, row) if pages > 0 else bisect_right(self._knob_rows, row) - 1
-            self.position = max(0, min(len(self._knob_rows) - 1, at))
+        self.move_pages(pages)
 
     def action_cursor_to_end(self, last: bool) -> None:
         """To the first or last knob."""
-        self.position = max(0, len(self._knob_rows) - 1) if last else 0
+        self.move_to_end(last=last)
 
     def action_edit(self) -> None:
         """Ask for the editor."""
         if self.knob is not None:
             self.post_message(self.EditRequested(self.knob))
-
-
-def _is_worth_a_row(knob: KnobInfo, staged: StagedEdits) -> bool:
-    """Of hundreds, those that people turn, or have turned; the config screen has all."""
-    return knob.main or knob.is_set or knob.changed or knob.key in staged.edits
 
 
 class KnobPanel(Vertical):
@@ -410,6 +330,7 @@ class KnobPanel(Vertical):
         if table != self.rows.table or staged != self.rows.staged:
             self.rows.show(table, staged)
             self._update_titles()
+            self._show_detail()
 
     def on_resize(self) -> None:
         """A folded panel has no lower border: its note goes into the title."""
@@ -429,9 +350,10 @@ class KnobPanel(Vertical):
         self.border_title = title
         self.border_subtitle = note
 
-    @on(KnobRows.CursorMoved)
-    def _show_detail(self, event: KnobRows.CursorMoved) -> None:
-        problem = worst_problem(event.knob, self.rows.table.problems) if event.knob else None
+    @on(RowList.Moved)
+    def _show_detail(self) -> None:
+        knob = self.rows.knob
+        problem = worst_problem(knob, self.rows.table.problems) if knob else None
         detail = self.query_one("#knob-detail", Static)
-        detail.border_title = Content(clean_line(event.knob.key)) if event.knob else None
-        detail.update(knob_detail(event.knob, problem))
+        detail.border_title = Content(clean_line(knob.key)) if knob else None
+        detail.update(knob_detail(knob, problem))

@@ -7,7 +7,6 @@ from typing import ClassVar
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
-from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.geometry import Region
 from textual.reactive import reactive
@@ -15,6 +14,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from rltui.core.lines import Level, LogChange, LogSource, plain_text
+from rltui.ui.actions import Place, bindings
 from rltui.ui.widgets.log_view import LogStrips, LogViewport, ViewRow, colourless_style, rich_style
 
 POLL_INTERVAL_S = 0.3
@@ -53,20 +53,7 @@ class LogPane(Widget, can_focus=True):
         "log-pane--debug",
         "log-pane--quiet",
     }
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f", "toggle_follow", "follow", id="log.follow", tooltip="Stick to the newest lines"),
-        Binding("w", "toggle_wrap", "wrap", id="log.wrap", tooltip="Break long lines or cut them"),
-        Binding("g,home", "to_start", "top", id="log.start", show=False),
-        Binding("G,end", "to_end", "end", id="log.end", show=False),
-        Binding("up", "move_rows(-1)", "up", id="log.up", show=False),
-        Binding("down", "move_rows(1)", "down", id="log.down", show=False),
-        Binding("pageup", "move_pages(-1)", "page up", id="log.page_up", show=False),
-        Binding("pagedown,space", "move_pages(1)", "page down", id="log.page_down", show=False),
-        Binding("ctrl+u", "move_pages(-0.5)", "half page up", id="log.half_page_up", show=False),
-        Binding("ctrl+d", "move_pages(0.5)", "half page down", id="log.half_page_down", show=False),
-        Binding("left", "move_sideways(-1)", "left", id="log.left", show=False),
-        Binding("right", "move_sideways(1)", "right", id="log.right", show=False),
-    ]
+    BINDINGS = bindings(Place.LOG)
 
     follow = reactive(True, init=False)
     """Whether the view sticks to the newest line."""

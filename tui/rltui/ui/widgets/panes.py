@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
@@ -15,44 +13,10 @@ from rltui.core.growth import quiet_s
 from rltui.core.lines import LogSource
 from rltui.core.text import duration
 from rltui.errors import RltuiError
+from rltui.ui.shared import Shared
 from rltui.ui.states import SEPARATOR, Badge, component_title, told_below, told_of_memory
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.log_pane import LogPane
-
-OpenLog = Callable[[str], LogSource]
-
-
-class FollowedSource:
-    """Keeps one log open for a `LogPane`."""
-
-    def __init__(self, open_log: OpenLog) -> None:
-        self._open = open_log
-        self._path: str | None = None
-        self._source: LogSource | None = None
-
-    def show(self, pane: LogPane, path: str | None, placeholder: str) -> None:
-        """Show the log at `path`, or `placeholder` while it has no lines. One that cannot be opened says why.
-
-        That one is tried again the next time.
-        """
-        if path is not None and path == self._path:
-            pane.set_source(self._source, placeholder)
-            return
-        before, self._source, self._path = self._source, None, path
-        if path is not None:
-            try:
-                self._source = self._open(path)
-            except RltuiError as error:
-                self._path, placeholder = None, clean_line(error.title)
-        pane.set_source(self._source, placeholder)
-        if before is not None:
-            before.close()
-
-    def close(self) -> None:
-        """Give the log back."""
-        if self._source is not None:
-            self._source.close()
-
 
 TITLE_MARGIN = 6
 """Cells of a pane's top edge that its title cannot have: corners, and a blank and a line on each side."""
@@ -63,26 +27,39 @@ class ReaderPane(Vertical):
 
     selected: reactive[bool] = reactive(False, init=False, toggle_class="-selected")
 
-    def __init__(
-        self, reader_id: str, open_log: OpenLog, clock: Callable[[], float], *, id_prefix: str, classes: str
-    ) -> None:
+    def __init__(self, reader_id: str, shared: Shared, *, id_prefix: str, classes: str) -> None:
         super().__init__(id=f"{id_prefix}-{reader_id}", classes=f"pane {classes}")
         self.reader_id = reader_id
         """Of the component or log file that is shown."""
-        self._followed = FollowedSource(open_log)
-        self._clock = clock
+        self._shared = shared
+        self._path: str | None = None
+        self._source: LogSource | None = None
         self._title = ""
+        self.log_pane = LogPane()
+        """Takes the focus."""
+        self.log_pane.border_title = reader_id
 
     def compose(self) -> ComposeResult:
         """The log."""
-        pane = LogPane()
-        pane.border_title = self.reader_id
-        yield pane
+        yield self.log_pane
 
-    @property
-    def log_pane(self) -> LogPane:
-        """The log, which takes the focus."""
-        return self.query_one(LogPane)
+    def show_log(self, path: str | None, placeholder: str) -> None:
+        """Show the log at `path`, or `placeholder` while it has no lines. One that cannot be opened says why.
+
+        That one is tried again the next time.
+        """
+        if path is not None and path == self._path:
+            self.log_pane.set_source(self._source, placeholder)
+            return
+        before, self._source, self._path = self._source, None, path
+        if path is not None:
+            try:
+                self._source = self._shared.experiment.open_log(path)
+            except RltuiError as error:
+                self._path, placeholder = None, clean_line(error.title)
+        self.log_pane.set_source(self._source, placeholder)
+        if before is not None:
+            before.close()
 
     @property
     def _title_width(self) -> int:
@@ -108,10 +85,11 @@ class ReaderPane(Vertical):
 
     def on_unmount(self) -> None:
         """Give the log back."""
-        self._followed.close()
+        if self._source is not None:
+            self._source.close()
 
 
-def component_placeholder(status: ComponentStatus, *, readonly: bool = False) -> str:
+def _component_placeholder(status: ComponentStatus, *, readonly: bool = False) -> str:
     """What an empty pane says, with the keys that help, unless this client may only look."""
     if status.state is ComponentState.WAITING:
         text, keys = "Starts by itself as soon as it can.", "x gives up."
@@ -126,21 +104,13 @@ def component_placeholder(status: ComponentStatus, *, readonly: bool = False) ->
     return text if readonly or not keys else f"{text} {keys}"
 
 
-def is_over(status: ComponentStatus) -> bool:
-    """A preparation that is done, or was never needed, has no more to show."""
-    return status.prepares and status.state in (ComponentState.STOPPED, ComponentState.EXITED)
-
-
 class ComponentPane(ReaderPane):
     """Shows one component. `status` and `selected` are all it needs."""
 
     status: reactive[ComponentStatus | None] = reactive(None, init=False)
 
-    def __init__(
-        self, component_id: str, open_log: OpenLog, clock: Callable[[], float], *, readonly: bool = False
-    ) -> None:
-        super().__init__(component_id, open_log, clock, id_prefix="pane", classes="component")
-        self._readonly = readonly
+    def __init__(self, component_id: str, shared: Shared) -> None:
+        super().__init__(component_id, shared, id_prefix="pane", classes="component")
         self._told = ""
 
     def compose(self) -> ComposeResult:
@@ -155,19 +125,20 @@ class ComponentPane(ReaderPane):
             return
         for state in ComponentState:
             self.set_class(state is status.state, f"-{state.value}")
-        self.set_class(is_over(status), "-over")
-        self._followed.show(self.log_pane, status.log, component_placeholder(status, readonly=self._readonly))
+        is_over = status.prepares and status.state in (ComponentState.STOPPED, ComponentState.EXITED)
+        self.set_class(is_over, "-over")
+        self.show_log(status.log, _component_placeholder(status, readonly=self._shared.experiment.readonly))
 
     def update_title(self) -> None:
         """State and uptime; repaints only where the text is another one."""
         if self.status is None:
             return
         title, is_told = component_title(
-            self.status, self._clock(), selected=self.selected, width=self._title_width
+            self.status, self._shared.clock(), selected=self.selected, width=self._title_width
         )
         self._show_title(title)
         self._tell_below(
-            told_of_memory(self.status, readonly=self._readonly)
+            told_of_memory(self.status, readonly=self._shared.experiment.readonly)
             or told_below(self.status, reason_is_told=is_told)
         )
 
@@ -179,19 +150,19 @@ class ComponentPane(ReaderPane):
 
     @property
     def is_over(self) -> bool:
-        """It has no more to show and gives its room to the others."""
+        """A preparation that is done, or was never needed: it gives its room to the others."""
         return self.has_class("-over")
 
 
-GROWING = Badge("●", "growing", "$text-success")
-QUIET = Badge("○", "quiet", "$foreground 60%")
-MISSING = Badge("◌", "no file yet", "$foreground 60%")
+_GROWING = Badge("●", "growing", "$text-success")
+_QUIET = Badge("○", "quiet", "$foreground 60%")
+_MISSING = Badge("◌", "no file yet", "$foreground 60%")
 
 
 def log_title(log: FollowedLog, now: float, *, selected: bool, width: int | None = None) -> Content:
     """`trainer ● growing · logs/latest/trainer.log`. The file is left out where it does not fit."""
     quiet = quiet_s(log.changed_at, now)
-    badge = MISSING if log.path is None else GROWING if quiet is None else QUIET
+    badge = _MISSING if log.path is None else _GROWING if quiet is None else _QUIET
     state = f"{badge.symbol} {badge.word}" + (f" {duration(quiet)}" if quiet is not None else "")
     parts: list[tuple[str, str]] = [
         ("▸ " if selected else "", "bold"),
@@ -206,7 +177,7 @@ def log_title(log: FollowedLog, now: float, *, selected: bool, width: int | None
     return Content.assemble(*parts)
 
 
-def log_placeholder(log: FollowedLog) -> str:
+def _log_placeholder(log: FollowedLog) -> str:
     """What an empty pane says."""
     if log.path is not None:
         return "Nothing in it yet."
@@ -220,20 +191,22 @@ class LogFilePane(ReaderPane):
 
     log_file: reactive[FollowedLog | None] = reactive(None, init=False)
 
-    def __init__(self, log_id: str, open_log: OpenLog, clock: Callable[[], float]) -> None:
-        super().__init__(log_id, open_log, clock, id_prefix="log", classes="log-file -empty")
+    def __init__(self, log_id: str, shared: Shared) -> None:
+        super().__init__(log_id, shared, id_prefix="log", classes="log-file -empty")
 
     def watch_log_file(self, log: FollowedLog | None) -> None:
         """Follow the file that there is now."""
         if log is None:
             return
         self.set_class(log.path is None, "-empty")
-        self._followed.show(self.log_pane, log.path, clean_line(log_placeholder(log)))
+        self.show_log(log.path, clean_line(_log_placeholder(log)))
         self.update_title()
 
     def update_title(self) -> None:
         """How long it has been quiet; repaints only where the text is another one."""
         if self.log_file is None:
             return
-        title = log_title(self.log_file, self._clock(), selected=self.selected, width=self._title_width)
+        title = log_title(
+            self.log_file, self._shared.clock(), selected=self.selected, width=self._title_width
+        )
         self._show_title(title)

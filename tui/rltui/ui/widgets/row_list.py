@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from textual import events
 from textual.content import Content
@@ -30,6 +31,9 @@ class RowList(ScrollView, can_focus=True):
     """Draws what `make_rows` answers."""
 
     COMPONENT_CLASSES = {"row-list--cursor", "row-list--cursor-unfocused"}  # noqa: RUF012 - as Textual declares it
+
+    cursor_mark: ClassVar = ""
+    """Takes the place of the first cell, while the list has the keys."""
 
     @dataclass
     class Moved(Message):
@@ -73,7 +77,7 @@ class RowList(ScrollView, can_focus=True):
 
     def _nearest(self, keys: list[str]) -> str | None:
         """Where the lost row was, as far as there are still so many."""
-        before = [row.key for row in self._rows if row.key is not None]
+        before = self.keys
         at = before.index(self.key) if self.key in before else 0
         return keys[min(at, len(keys) - 1)] if keys else None
 
@@ -87,13 +91,35 @@ class RowList(ScrollView, can_focus=True):
         self.refresh()
         # The row may just have gone: what shows it to the person is older than what it is made of.
         if lines := [y for y, (owner, _) in enumerate(self._lines) if owner == self.key]:
-            self.scroll_to_region(Region(0, lines[0], 1, len(lines)), animate=False, force=True)
+            top = lines[0] - 1 if lines[0] and self._lines[lines[0] - 1][0] is None else lines[0]
+            region = Region(0, top, 1, lines[-1] + 1 - top)  # with the heading just above
+            self.scroll_to_region(region, animate=False, force=True)
+
+    @property
+    def keys(self) -> list[str]:
+        """Of the rows that the cursor can be on."""
+        return [row.key for row in self._rows if row.key is not None]
 
     def move(self, rows: int) -> None:
         """Move the cursor, stopping at the ends."""
-        keys = [row.key for row in self._rows if row.key is not None]
+        keys = self.keys
         if self.key in keys:
             self.go_to(keys[max(0, min(len(keys) - 1, keys.index(self.key) + rows))])
+
+    def move_pages(self, pages: int) -> None:
+        """Move the cursor by what is visible, headings included."""
+        owners = [owner for owner, _ in self._lines]
+        if self.key not in owners:
+            return
+        line = owners.index(self.key) + pages * max(1, self.size.height - 1)
+        beyond = owners[max(0, line) :] if pages > 0 else owners[: max(0, line) + 1][::-1]
+        keys = self.keys
+        self.go_to(next((key for key in beyond if key is not None), keys[-1] if pages > 0 else keys[0]))
+
+    def move_to_end(self, *, last: bool) -> None:
+        """To the first or last row."""
+        if self.keys:
+            self.go_to(self.keys[-1 if last else 0])
 
     def on_resize(self) -> None:
         """Another width."""
@@ -106,9 +132,13 @@ class RowList(ScrollView, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Select."""
-        y = event.y + self.scroll_offset.y
-        if y < len(self._lines) and (key := self._lines[y][0]) is not None:
+        if (key := self.key_at(event.y)) is not None:
             self.go_to(key)
+
+    def key_at(self, y: int) -> str | None:
+        """Of the row that line `y` of what is visible belongs to."""
+        at = y + self.scroll_offset.y
+        return self._lines[at][0] if at < len(self._lines) else None
 
     def render_line(self, y: int) -> Strip:
         """Line `y` of what is visible."""
@@ -123,4 +153,6 @@ class RowList(ScrollView, can_focus=True):
             style = self.get_visual_style(
                 "row-list--cursor" if self.has_focus else "row-list--cursor-unfocused"
             )
+            if self.has_focus and self.cursor_mark:
+                line = Content(self.cursor_mark) + line[len(self.cursor_mark) :]
         return Visual.to_strips(self, line, line.cell_length, 1, style)[0]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from textual import events
+from textual.actions import SkipAction, parse
 from textual.app import RenderResult
 from textual.content import Content
 from textual.message import Message
@@ -14,6 +15,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from rltui.core.config_report import KnobInfo
+from rltui.ui.actions import Place, bindings
 from rltui.ui.knob_values import (
     default_text,
     edit_text,
@@ -29,8 +31,6 @@ from rltui.ui.text import clean, clean_line
 
 How = Literal["write", "restart", "collect"]
 """write: into the file now. restart: and restart what reads it. collect: keep it, to be written later."""
-
-_ANSWERS: dict[str, How] = {"enter": "write", "ctrl+r": "restart", "ctrl+n": "collect"}
 
 
 @dataclass
@@ -48,69 +48,50 @@ class Answered(Message):
     how: How
 
 
-def common_message(event: events.Key, text: str) -> Answered | None:
-    """What one of the keys that all fields have means; such an event goes no further."""
-    if (how := _ANSWERS.get(event.key)) is None:
-        return None
+def run_at_once(field: Widget, event: events.Key) -> None:
+    """Do what a key of the field means as soon as it is pressed.
+
+    Textual 8.2 runs a binding only after the event went up the tree. Of keys that arrive together, as
+    over a slow connection, deletions would eat what was typed behind them, and another text be written
+    than the one that was there.
+    """
+    active = field.screen.active_bindings.get(event.key)
+    if active is None or active.node is not field:
+        return
+    _, name, parameters = parse(active.binding.action)
+    try:
+        getattr(field, f"action_{name}")(*parameters)
+    except SkipAction:  # there is nothing to copy, for example: the key may mean something further up
+        return
     event.stop()
     event.prevent_default()
-    return Answered(text, how)
 
 
 class TypedValue(Input):
-    """Numbers and texts. Arrows step numbers, `*` and `/` double and halve them."""
+    """Texts."""
+
+    BINDINGS = bindings(Place.FIELD)
+    keys = ""
+    """What its keys do, for the line below."""
 
     def __init__(self, knob: KnobInfo) -> None:
         super().__init__(edit_text(knob), placeholder=f"out of the file: {default_text(knob)}")
         self.cursor_blink = False
         self.knob = knob
-        self.is_number = knob.kind in ("int", "float")
-        self.keys = "↑↓ step · * / ×2 ÷2" if self.is_number else ""
 
     def watch_value(self, value: str) -> None:
         """Tell the editor."""
         self.post_message(ValueEdited(value))
 
-    def check_consume_key(self, key: str, character: str | None) -> bool:
-        """Whether `key` is text for this field, rather than a binding of the editor."""
-        is_scaling = self.is_number and key in ("asterisk", "slash")
-        return not is_scaling and super().check_consume_key(key, character)
-
     def on_key(self, event: events.Key) -> None:
-        """Do the editor's keys at once, in the order they were pressed.
+        """In the order they were pressed."""
+        run_at_once(self, event)
 
-        Textual 8.2 runs a binding only after the event went up the tree. Of keys that arrive together, as
-        over a slow connection, deletions would eat what was typed behind them, and another text be written
-        than the one that was there.
-        """
-        if (message := common_message(event, self.value)) is not None:
-            self.post_message(message)
-            return
-        match event.key:
-            case "up" | "down" if self.is_number:
-                self.step(1 if event.key == "up" else -1)
-            case "asterisk" | "slash" if self.is_number:
-                self.scale(2.0 if event.key == "asterisk" else 0.5)
-            case "ctrl+x":
-                self.unset()
-            case "backspace":
-                self.action_delete_left()
-            case "delete":
-                self.action_delete_right()
-            case _:
-                return
-        event.stop()
-        event.prevent_default()
+    def action_answer(self, how: How) -> None:
+        """Take what is there now."""
+        self.post_message(Answered(self.value, how))
 
-    def step(self, steps: int) -> None:
-        """Up or down."""
-        self._replace(stepped(self.knob, self.value, steps))
-
-    def scale(self, factor: float) -> None:
-        """Times `factor`."""
-        self._replace(scaled(self.knob, self.value, factor))
-
-    def unset(self) -> None:
+    def action_unset(self) -> None:
         """Nothing: out of the file."""
         self._replace("")
 
@@ -119,41 +100,45 @@ class TypedValue(Input):
         self.cursor_position = len(text)
 
 
-class FractionValue(TypedValue):
+class NumberValue(TypedValue):
+    """Numbers: arrows step, `*` and `/` double and halve."""
+
+    BINDINGS = bindings(Place.NUMBER)
+    keys = "↑↓ step · * / ×2 ÷2"
+
+    def action_step(self, steps: int) -> None:
+        """Up or down."""
+        self._replace(stepped(self.knob, self.value, steps))
+
+    def action_scale(self, factor: float) -> None:
+        """Times `factor`."""
+        self._replace(scaled(self.knob, self.value, factor))
+
+
+class FractionValue(NumberValue):
     """A share of a GPU's memory: left and right by 0.01, up and down by 0.05."""
 
-    _FINE, _COARSE = 0.01, 0.05
+    BINDINGS = bindings(Place.FRACTION)
+    keys = "←→ 0.01 · ↑↓ 0.05"
 
-    def __init__(self, knob: KnobInfo) -> None:
-        super().__init__(knob)
-        self.keys = "←→ 0.01 · ↑↓ 0.05"
-
-    def on_key(self, event: events.Key) -> None:
-        """As for every number, but for the arrows."""
-        match event.key:
-            case "left" | "right":
-                self._replace(
-                    moved(self.knob, self.value, self._FINE if event.key == "right" else -self._FINE)
-                )
-            case _:
-                super().on_key(event)
-                return
-        event.stop()
-        event.prevent_default()
-
-    def step(self, steps: int) -> None:
+    def action_step(self, steps: int) -> None:
         """By 0.05."""
-        self._replace(moved(self.knob, self.value, steps * self._COARSE))
+        self.action_move(steps * 0.05)
+
+    def action_move(self, distance: float) -> None:
+        """By so much."""
+        self._replace(moved(self.knob, self.value, distance))
 
 
 class ChosenValue(Widget, can_focus=True):
-    """Arrows or space move."""
+    """A bool or an enum: a choice per line, and a last one to take the key out of the file."""
 
+    BINDINGS: ClassVar = [*bindings(Place.FIELD), *bindings(Place.CHOICE)]
+    keys = "↑↓ choose"
     index: reactive[int] = reactive(0, init=False)
 
     def __init__(self, knob: KnobInfo) -> None:
         super().__init__()
-        self.keys = "↑↓ choose"
         self._texts = (*options(knob), "")
         self._labels = (*options(knob), f"out of the file: {default_text(knob)}")
         current = edit_text(knob) if knob.is_set else ""
@@ -178,30 +163,20 @@ class ChosenValue(Widget, can_focus=True):
         )
 
     def on_key(self, event: events.Key) -> None:
-        """At once, in the order they were pressed: see `TypedValue`."""
-        if (message := common_message(event, self.value)) is not None:
-            self.post_message(message)
-            return
-        match event.key:
-            case "up" | "down" | "space":
-                self.step(1 if event.key == "up" else -1)
-            case "ctrl+x":
-                self.unset()
-            case _:
-                return
-        event.stop()
-        event.prevent_default()
+        """In the order they were pressed."""
+        run_at_once(self, event)
 
-    def step(self, steps: int) -> None:
+    def action_answer(self, how: How) -> None:
+        """Take what is chosen now."""
+        self.post_message(Answered(self.value, how))
+
+    def action_step(self, steps: int) -> None:
         """Arrow up is the choice before. Only `unset` leads out of the file."""
         count = len(self._texts) - 1
         at = self.index if self.value else (0 if steps > 0 else -1)
         self.index = (at - steps) % count
 
-    def scale(self, factor: float) -> None:
-        """Choices have no double."""
-
-    def unset(self) -> None:
+    def action_unset(self) -> None:
         """The last choice."""
         self.index = len(self._texts) - 1
 
@@ -212,11 +187,16 @@ class ChosenValue(Widget, can_focus=True):
 
 
 class ListValue(Widget, can_focus=True):
-    """The line under the cursor is typed into; lines are removed and moved by keys."""
+    """A list: an item per line, and an empty line at the end for one more.
+
+    The line under the cursor is typed into; lines are removed and moved by keys.
+    """
+
+    BINDINGS: ClassVar = [*bindings(Place.FIELD), *bindings(Place.LIST)]
+    keys = "↑↓ item · ctrl+k removes · shift+↑↓ moves"
 
     def __init__(self, knob: KnobInfo) -> None:
         super().__init__()
-        self.keys = "↑↓ item · ctrl+k removes · shift+↑↓ moves"
         self._plain = holds_text(knob)
         self._default = default_text(knob)
         self._items = item_texts(knob)
@@ -255,48 +235,17 @@ class ListValue(Widget, can_focus=True):
         return Content.assemble((sign, "bold"), clean(before), (clean(under) or " ", "reverse"), clean(after))
 
     def on_key(self, event: events.Key) -> None:
-        """At once, in the order they were pressed: see `TypedValue`."""
-        if (message := common_message(event, self.value)) is not None:
-            self.post_message(message)
-            return
-        match event.key:
-            case "up" | "down":
-                self.step(1 if event.key == "up" else -1)
-            case "shift+up" | "shift+down":
-                self._carry(-1 if event.key == "shift+up" else 1)
-            case "left" | "right":
-                self._column = max(
-                    0, min(len(self._line), self._column + (1 if event.key == "right" else -1))
-                )
-            case "home" | "end":
-                self._column = 0 if event.key == "home" else len(self._line)
-            case "backspace" if self._column:
-                self._column -= 1
-                self._change(self._line[: self._column] + self._line[self._column + 1 :])
-            case "delete":
-                self._change(self._line[: self._column] + self._line[self._column + 1 :])
-            case "ctrl+k":
-                self._remove()
-            case "ctrl+x":
-                self.unset()
-            case _ if event.is_printable and event.character:
-                self._insert(event.character)
-            case _:
-                return
-        event.stop()
-        event.prevent_default()
-        self.refresh(layout=True)
+        """In the order they were pressed."""
+        run_at_once(self, event)
+        if event.is_printable and event.character:
+            event.stop()
+            event.prevent_default()
+            self._insert(event.character)
 
     def on_paste(self, event: events.Paste) -> None:
-        """A line each is an item each."""
+        """Into the item under the cursor, the first line of it, as in every field."""
         event.stop()
-        for number, line in enumerate(event.text.splitlines()):
-            if number:
-                self._at += 1
-                self._items.insert(self._at, "")
-                self._column = 0
-            self._insert(line)
-        self.refresh(layout=True)
+        self._insert("".join(event.text.splitlines()[:1]))
 
     def _insert(self, text: str) -> None:
         line = self._line[: self._column] + text + self._line[self._column :]
@@ -304,51 +253,62 @@ class ListValue(Widget, can_focus=True):
         self._change(line)
 
     def _change(self, line: str) -> None:
-        if self._at == len(self._items):
-            if not line:
-                return
-            self._items.append("")
-        self._items[self._at] = line
+        if self._at < len(self._items):
+            self._items[self._at] = line
+        elif line:
+            self._items.append(line)
+        else:
+            return
         self._tell()
 
-    def _remove(self) -> None:
+    def _tell(self, *, is_set: bool = True) -> None:
+        self._is_set = is_set
+        self.post_message(ValueEdited(self.value))
+        self.refresh(layout=True)
+
+    def action_answer(self, how: How) -> None:
+        """Take the items as they are now."""
+        self.post_message(Answered(self.value, how))
+
+    def action_unset(self) -> None:
+        """Out of the file; any edit puts it in again."""
+        self._tell(is_set=False)
+
+    def action_step(self, steps: int) -> None:
+        """Arrow up is the item before."""
+        self._at = max(0, min(len(self._items), self._at - steps))
+        self.action_move_to(-1)
+
+    def action_move(self, columns: int) -> None:
+        """Within the item."""
+        self._column = max(0, min(len(self._line), self._column + columns))
+        self.refresh()
+
+    def action_move_to(self, column: int) -> None:
+        """To the start of the item (0) or its end (-1)."""
+        self._column = len(self._line) if column else 0
+        self.refresh()
+
+    def action_delete(self, column: int) -> None:
+        """The character before the cursor (-1) or under it (0)."""
+        if (at := self._column + column) >= 0:
+            self._column = at
+            self._change(self._line[:at] + self._line[at + 1 :])
+
+    def action_remove_item(self) -> None:
+        """The item under the cursor."""
         if self._at < len(self._items):
             del self._items[self._at]
             self._column = len(self._line)
             self._tell()
 
-    def _carry(self, lines: int) -> None:
+    def action_carry_item(self, lines: int) -> None:
+        """Move the item, and the cursor with it."""
         to = self._at + lines
         if self._at < len(self._items) and 0 <= to < len(self._items):
             self._items.insert(to, self._items.pop(self._at))
             self._at = to
             self._tell()
-
-    def _tell(self) -> None:
-        self._is_set = True
-        self.post_message(ValueEdited(self.value))
-
-    def step(self, steps: int) -> None:
-        """Arrow up is the item before."""
-        self._at = max(0, min(len(self._items), self._at - steps))
-        self._column = len(self._line)
-        self.refresh(layout=True)
-
-    def scale(self, factor: float) -> None:
-        """Lists have no double."""
-
-    def unset(self) -> None:
-        """Out of the file; any edit puts it in again."""
-        self._is_set = False
-        self.post_message(ValueEdited(self.value))
-        self.refresh(layout=True)
-
-    def on_click(self, event: events.Click) -> None:
-        """To the line that was clicked."""
-        if event.y <= len(self._items):
-            self._at = event.y
-            self._column = len(self._line)
-            self.refresh()
 
 
 Field = TypedValue | ChosenValue | ListValue
@@ -360,4 +320,6 @@ def value_editor(knob: KnobInfo) -> Field:
         return ChosenValue(knob)
     if knob.kind == "list":
         return ListValue(knob)
-    return FractionValue(knob) if knob.control == "fraction" else TypedValue(knob)
+    if knob.kind not in ("int", "float"):
+        return TypedValue(knob)
+    return FractionValue(knob) if knob.control == "fraction" else NumberValue(knob)

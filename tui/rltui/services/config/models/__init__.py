@@ -28,12 +28,12 @@ from rltui.services.config.models.worker import Answer, Limits, NotAsked, Worker
 
 __all__ = ["FrameworkModels", "Limits", "informed"]
 
-REMEMBERED = 32
+_REMEMBERED = 32
 """Verdicts that are kept, one for each content of a file."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Asked:
     """Whom to ask."""
 
     interpreter: tuple[str, ...]
@@ -62,7 +62,7 @@ class FrameworkModels:
         self.reason: str | None = None
         """Why they could not be asked, in words; `None` where they were, or nobody tried."""
         self._asking = threading.Lock()
-        self._worker: tuple[_Place, Worker] | None = None
+        self._worker: tuple[_Asked, Worker] | None = None
         self._closed = False
         self._verdicts: dict[tuple[str, str, str], Answer] = {}
         self._schemas: tuple[str, Schemas] | None = None
@@ -90,7 +90,7 @@ class FrameworkModels:
 
     def can_be_asked(self, paths: Sequence[Path]) -> bool:
         """Whether there is somebody to ask about the files at `paths`. Does not wait for anybody."""
-        return isinstance(self._place(paths), _Place)
+        return isinstance(self._place(paths), _Asked)
 
     def problems(self, loaded: LoadedFiles, ours: Sequence[Problem] = ()) -> tuple[Problem, ...]:
         """What they say of the files besides `ours`. Empty where there is no checkout."""
@@ -127,7 +127,7 @@ class FrameworkModels:
 
     # --- asking -------------------------------------------------------------------------------------------
 
-    def _place(self, paths: Sequence[Path]) -> _Place | NotAsked | None:
+    def _place(self, paths: Sequence[Path]) -> _Asked | NotAsked | None:
         """Whom to ask; `None` where there is nobody."""
         framework = self._framework
         known, validation = framework.checkout, framework.config_models
@@ -149,12 +149,12 @@ class FrameworkModels:
         except ConfigError as error:
             self.reason = error.title
             return NotAsked(error.title)
-        return _Place(interpreter, validation, state_of(folder, interpreter, validation))
+        return _Asked(interpreter, validation, state_of(folder, interpreter, validation))
 
     def _verdicts_of(self, loaded: LoadedFiles) -> Mapping[str, Answer] | NotAsked:
         """By role; empty where there is nobody to ask."""
         place = self._place([source.path for source in loaded.sources.values()])
-        if not isinstance(place, _Place):
+        if not isinstance(place, _Asked):
             return place or {}
         answers: dict[str, Answer] = {}
         for role, source in loaded.sources.items():
@@ -166,7 +166,7 @@ class FrameworkModels:
             answers[role] = answer
         return answers
 
-    def _verdict(self, place: _Place, role: str, text: str) -> Answer | NotAsked:
+    def _verdict(self, place: _Asked, role: str, text: str) -> Answer | NotAsked:
         """Asked once for each content; what is no verdict to the end is asked again."""
         about = (place.state, role, text)
         with self._asking:
@@ -176,13 +176,13 @@ class FrameworkModels:
             if not isinstance(answer, NotAsked) and ("valid" in answer or "errors" in answer):
                 if "missing" not in answer:
                     self._verdicts[about] = answer
-                while len(self._verdicts) > REMEMBERED:
+                while len(self._verdicts) > _REMEMBERED:
                     del self._verdicts[next(iter(self._verdicts))]
             return answer
 
     def _schemas_of(self, paths: Sequence[Path], *, ask: bool) -> Schemas | None:
         place = self._place(paths)
-        if not isinstance(place, _Place):
+        if not isinstance(place, _Asked):
             return None
         found = self._known_schemas(place.state)
         if found is None and ask:
@@ -199,7 +199,7 @@ class FrameworkModels:
         self.reason = "; ".join(f"{role}: {reason}" for role, reason in found.unavailable.items()) or None
         return found
 
-    def _asked_schemas(self, place: _Place) -> Schemas | None:
+    def _asked_schemas(self, place: _Asked) -> Schemas | None:
         by_role, versions, unavailable = {}, {}, {}
         for role in place.validation.models:
             answer = self._ask(place, role, {"schema": True})
@@ -215,12 +215,12 @@ class FrameworkModels:
         keep(*self._schemas)
         return self._known_schemas(place.state)
 
-    def _ask(self, place: _Place, role: str, question: Mapping[str, Any]) -> Answer | NotAsked:
+    def _ask(self, place: _Asked, role: str, question: Mapping[str, Any]) -> Answer | NotAsked:
         answer = self._asked(place, role, question)
         self.reason = answer.reason if isinstance(answer, NotAsked) else _why_not(answer)
         return answer
 
-    def _asked(self, place: _Place, role: str, question: Mapping[str, Any]) -> Answer | NotAsked:
+    def _asked(self, place: _Asked, role: str, question: Mapping[str, Any]) -> Answer | NotAsked:
         if self._silent is not None:
             state, until_s, silence = self._silent
             if state == place.state and time.monotonic() < until_s:
@@ -242,7 +242,7 @@ class FrameworkModels:
                 self._silent = (place.state, time.monotonic() + self._limits.retry_s, answer)
             return answer
 
-    def _living(self, place: _Place) -> Worker:
+    def _living(self, place: _Asked) -> Worker:
         """The process for a state of the checkout, started if need be.
 
         Raises:

@@ -18,7 +18,7 @@ from rltui.services.config.models import script
 from rltui.services.experiment_files import make_folder, write_atomically
 
 MOST_KEPT = 20
-OTHER_SOURCES = ("pyproject.toml", "uv.lock")
+_OTHER_SOURCES = ("pyproject.toml", "uv.lock")
 """Say what is installed beside the classes themselves."""
 
 
@@ -41,7 +41,7 @@ def state_of(folder: Path, interpreter: Sequence[str], validation: ConfigModels)
     """
     environment = Path(interpreter[0]).parents[1]
     files = [
-        *(folder / name for name in OTHER_SOURCES),
+        *(folder / name for name in _OTHER_SOURCES),
         *(path for pattern in validation.sources for path in sorted(folder.glob(pattern))),
         Path(script.__file__),
         Path(interpreter[0]),

@@ -21,19 +21,19 @@ from rltui.frameworks.base import ConfigModels
 from rltui.services.config.models import script
 from rltui.services.outside import converse, failure_text
 
-QUIET = {
+_QUIET = {
     "CUDA_VISIBLE_DEVICES": "",
     "HF_HUB_OFFLINE": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
     "WANDB_MODE": "disabled",
 }
 """Variables that keep what is imported from doing more than it is asked for."""
-ERRORS_BYTES = 4096
+_ERRORS_BYTES = 4096
 """Of the end of its stderr, for the reason why it failed."""
-CHUNK_BYTES = 1 << 20
-SETTLE_S = 1.0
+_CHUNK_BYTES = 1 << 20
+_SETTLE_S = 1.0
 """From the end of what it says to its own end."""
-END_S = 5.0
+_END_S = 5.0
 """How long a killed process is waited for: one that hangs in the kernel may never go."""
 
 Answer = Mapping[str, Any]
@@ -87,7 +87,7 @@ class Worker:
             self._process = converse(
                 [*interpreter, script.__file__, json.dumps(job)],
                 cwd=folder,
-                variables=QUIET,
+                variables=_QUIET,
                 errors=self._errors,
             )
         except OSError:
@@ -134,7 +134,7 @@ class Worker:
             if (answer := _understood(said, number)) is not None:
                 self._known.add(role)
                 return answer
-            code = self._process.returncode if not said and self._gone.wait(SETTLE_S) else 0
+            code = self._process.returncode if not said and self._gone.wait(_SETTLE_S) else 0
             self.end()
             return NotAsked(failure_text(code, self._last_errors()) or "it answered something else")
 
@@ -143,7 +143,7 @@ class Worker:
         with self._ending:
             if self._process.returncode is None:
                 self._kill_group()
-        self._gone.wait(END_S)
+        self._gone.wait(_END_S)
 
     def _exchanged(self, line: bytes, deadline: float) -> bytes | None:
         """What it says to a line; without its end, or empty, where it stopped talking; `None`: too late."""
@@ -163,7 +163,7 @@ class Worker:
                         line = line[os.write(key.fd, line) :]
                         if not line:
                             ready.unregister(sending)
-                    elif chunk := os.read(key.fd, CHUNK_BYTES):
+                    elif chunk := os.read(key.fd, _CHUNK_BYTES):
                         said += chunk
                     else:
                         return b""
@@ -171,7 +171,7 @@ class Worker:
 
     def _last_errors(self) -> bytes:
         size = os.fstat(self._errors.fileno()).st_size
-        return os.pread(self._errors.fileno(), ERRORS_BYTES, max(0, size - ERRORS_BYTES))
+        return os.pread(self._errors.fileno(), _ERRORS_BYTES, max(0, size - _ERRORS_BYTES))
 
     def _kill_group(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.fakes.frameworks import answering
 
+from rltui.daemon.planner import changed_instances
 from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.generic import GENERIC
-from rltui.services.config.warnings import changed_instances
 from rltui.services.experiment_files import ExperimentRecord
 
 NOW = {"env_servers.train": ("a", "c"), "env_servers.eval": ("x",)}

@@ -1,0 +1,44 @@
+"""What the documents for people who change the code name is there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from tests.house.walks import REPOSITORY
+
+TUI = REPOSITORY / "tui"
+PATH = re.compile(r"`([\w./-]+(?:/|\.py|\.toml|\.md|\.tcss))`")
+CITED = re.compile(r"`facts/(?P<file>[\w-]+\.md)`, (?P<heading>[A-Z][\w' ]+)")
+
+
+def named() -> list[str]:
+    """Files and folders in `tui/README.md`, which stands above the package and leaves its name out."""
+    return list(dict.fromkeys(PATH.findall((TUI / "README.md").read_text())))
+
+
+@pytest.mark.parametrize("name", named())
+def test_the_map_is_of_this_house(name: str) -> None:
+    places = [base / name for base in (TUI, TUI / "rltui", REPOSITORY)]
+    places += (TUI / "rltui").glob(f"*/{name}")
+    assert any(place.exists() for place in places)
+
+
+def citations() -> Iterator[tuple[str, str, str]]:
+    for source in sorted((TUI / "rltui").rglob("*.py")):
+        joined = re.sub(r"\s+", " ", source.read_text())
+        for match in CITED.finditer(joined):
+            yield source.name, match["file"], match["heading"]
+
+
+def test_facts_that_the_code_cites_are_told() -> None:
+    cited = list(citations())
+    missing = [where for where in cited if f"\n## {where[2]}\n" not in (TUI / "facts" / where[1]).read_text()]
+    assert cited
+    assert not missing
+
+
+def test_nothing_cites_documents_that_are_not_here() -> None:
+    dangling = [path.name for path in (TUI / "rltui").rglob("*.py") if "reference/" in path.read_text()]
+    assert not dangling
