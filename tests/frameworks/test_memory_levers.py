@@ -16,7 +16,7 @@ from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.memory_levers import LEVERS
 from rltui.frameworks.tinyrl import TINYRL
-from rltui.services.config.knob_table import knob_rows
+from rltui.services.config.knob_table import KnobCatalog
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "reverse_text"
 ALLOCATION = OutOfMemory(kind="allocation", tried_bytes=2 << 30)
@@ -28,7 +28,8 @@ def parsed(texts: dict[str, str]) -> ConfigFiles:
 
 def rows(framework: Framework, files: ConfigFiles) -> tuple[KnobInfo, ...]:
     knobs = framework.knobs(files)
-    return knob_rows([knob for knob in knobs if knob.file in files], files, {}, framework)
+    catalog = KnobCatalog(framework, components=(), launched={})
+    return catalog.rows([knob for knob in knobs if knob.file in files], files, {})
 
 
 def advice(framework: Framework, texts: dict[str, str], component: str, kind: str) -> tuple[Remedy, ...]:

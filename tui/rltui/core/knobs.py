@@ -66,6 +66,12 @@ class Knob:
         return f"{self.namespace}.{self.key}" if self.namespace else self.key
 
     @property
+    def bounds(self) -> tuple[float | None, float | None]:
+        """The smallest and the largest value, whether these are allowed or just not."""
+        low = self.above if self.minimum is None else self.minimum
+        return low, self.below if self.maximum is None else self.maximum
+
+    @property
     def expected(self) -> str:
         """Type and bounds in words: `a whole number ≥ 1`."""
         words = {

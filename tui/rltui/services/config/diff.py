@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping
 
-from rltui.core.config_data import changed_keys, deep_leaves
+from rltui.core.config_data import Leaves, changed_keys, deep_leaves
 from rltui.core.config_report import ConfigDiff, KeyDifference
 from rltui.core.secrets import masked_text
 from rltui.core.text import unknown
 from rltui.core.toml.scan import BOM
 from rltui.errors import UsageError
 from rltui.frameworks.base import Framework, as_passed
-from rltui.services.config.files import LoadedFiles, Source, read_snapshot
+from rltui.services.config.files import LoadedFiles, read_snapshot
 from rltui.services.experiment_files import ControlFolder
 
 _NO_END = "\\ No newline at end of file"
@@ -21,8 +20,9 @@ _NO_END = "\\ No newline at end of file"
 
 def unified_diff(before: LoadedFiles, after: LoadedFiles) -> str:
     """`a/rl.toml` to `b/rl.toml` and so on; names are relative to the folder of the first file."""
+    folder = next((source.path.parent for source in before.sources.values()), None)
     return "".join(
-        text_diff(source.text, after.sources[role].text, _relative(source, before))
+        text_diff(source.text, after.sources[role].text, os.path.relpath(source.path, folder))
         for role, source in before.sources.items()
     )
 
@@ -44,10 +44,6 @@ def text_diff(before: str, after: str, name: str) -> str:
     """One file's, with secrets masked."""
     lines = difflib.unified_diff(_lines(before), _lines(after), f"a/{name}", f"b/{name}")
     return "".join(line if line.endswith("\n") else f"{line}\n{_NO_END}\n" for line in lines)
-
-
-def _relative(source: Source, loaded: LoadedFiles) -> str:
-    return os.path.relpath(source.path, next(iter(loaded.sources.values())).path.parent)
 
 
 def _lines(text: str) -> list[_Line]:
@@ -84,24 +80,18 @@ def of_attempt(name: str, control: ControlFolder, framework: Framework) -> Loade
 
 def config_diff(before: LoadedFiles, after: LoadedFiles, names: tuple[str, str]) -> ConfigDiff:
     """Every key with another value, role by role, and the lines. `names` are of the two sides."""
-    roles = dict.fromkeys((*before.sources, *after.sources))
     keys, texts = [], []
-    for role in roles:
-        old, new = _source(before, role), _source(after, role)
-        for key, (left, right) in changed_keys(_leaves(before, role), _leaves(after, role)).items():
+    for role in dict.fromkeys((*before.sources, *after.sources)):
+        (old_text, old), (new_text, new) = _side(before, role), _side(after, role)
+        for key, (left, right) in changed_keys(old, new).items():
             keys.append(KeyDifference(key=key, file=f"{role}.toml", before=left, after=right))
-        texts.append(text_diff(_text(old), _text(new), f"{role}.toml"))
+        texts.append(text_diff(old_text, new_text, f"{role}.toml"))
     return ConfigDiff(before=names[0], after=names[1], keys=tuple(keys), text="".join(texts))
 
 
-def _source(loaded: LoadedFiles, role: str) -> Source | None:
-    return loaded.sources.get(role)
-
-
-def _leaves(loaded: LoadedFiles, role: str) -> Mapping[str, object]:
-    """What a component got, or what the files say now."""
-    return deep_leaves(as_passed(loaded.files)[role].data) if role in loaded.sources else {}
-
-
-def _text(source: Source | None) -> str:
-    return "" if source is None else source.text.removeprefix(BOM)  # attempts have it without
+def _side(loaded: LoadedFiles, role: str) -> tuple[str, Leaves]:
+    """Text and keys: what a component got, or what the files say now. Empty where there is no such file."""
+    if role not in loaded.sources:
+        return "", {}
+    text = loaded.sources[role].text.removeprefix(BOM)  # attempts have it without
+    return text, deep_leaves(as_passed(loaded.files)[role].data)

@@ -15,77 +15,7 @@ from rltui.frameworks.generic import ANY_COMPONENT, other_knobs
 Running = Mapping[str, ConfigFiles]
 """Living component → the files it was started with."""
 
-
-def knob_rows(
-    knobs: Sequence[Knob], files: ConfigFiles, running: Running, framework: Framework, *, known: bool = True
-) -> tuple[KnobInfo, ...]:
-    """A row per knob, in the order given. `known`: they are of the framework's knob table."""
-    defaults = framework.defaults(files)
-    values = values_of(knobs, files, framework)
-    in_copies = _living(knobs, running, framework)
-    got = _living(knobs, {name: as_passed(each) for name, each in running.items()}, framework)
-    rows = []
-    for knob in knobs:
-        held = [got[reader][knob.name] for reader in knob.readers if reader in got]
-        started_with = [in_copies[reader][knob.name] for reader in knob.readers if reader in in_copies]
-        rows.append(
-            KnobInfo(
-                key=knob.name,
-                file=files[knob.file].path,
-                value=values[knob.name],
-                default=defaults.get(knob.name, knob.default),
-                running=_most_telling(held, values[knob.name]),
-                is_set=value_at(files[knob.file].data, knob.key) is not None,
-                overridden=any(each != values[knob.name] for each in held)
-                and all(each == values[knob.name] for each in started_with),
-                is_running=bool(held),
-                kind=knob.kind,
-                control=knob.control,
-                main=knob.main,
-                known=known,
-                nullable=knob.nullable,
-                choices=knob.choices,
-                bounds=_bounds(knob),
-                unit=knob.unit,
-                readers=knob.readers,
-                help=knob.help,
-            )
-        )
-    return tuple(rows)
-
-
-def pending_knobs(
-    knobs: Sequence[Knob], files: ConfigFiles, running: Running, framework: Framework
-) -> tuple[PendingKnob, ...]:
-    """Knobs that `files` set to something else than in the copy that a living reader was started with."""
-    values = values_of(knobs, files, framework)
-    living = _living(knobs, running, framework)
-    got = _living(knobs, {name: as_passed(each) for name, each in running.items()}, framework)
-    pending = []
-    for knob in knobs:
-        value = values[knob.name]
-        readers = [name for name in knob.readers if name in living and living[name][knob.name] != value]
-        if readers:
-            started_with = got[readers[0]][knob.name]
-            pending.append(
-                PendingKnob(key=knob.name, running=started_with, value=value, readers=tuple(readers))
-            )
-    return tuple(pending)
-
-
-def _living(knobs: Sequence[Knob], running: Running, framework: Framework) -> dict[str, dict[str, TomlValue]]:
-    return {name: values_of(knobs, each, framework) for name, each in running.items()}
-
-
-def _bounds(knob: Knob) -> tuple[float | None, float | None]:
-    low = knob.above if knob.minimum is None else knob.minimum
-    return low, knob.below if knob.maximum is None else knob.maximum
-
-
-def _most_telling(held: Sequence[TomlValue], value: TomlValue) -> TomlValue:
-    """What the first living reader holds, but rather one that differs from the file."""
-    return next((other for other in held if other != value), held[0] if held else None)
-
+_Values = Mapping[str, Mapping[str, TomlValue]]
 
 _REMEMBERED = 4
 """Readings of the files whose knobs are kept: what is there, what was planned."""
@@ -102,7 +32,9 @@ class KnobLists:
 
 
 class KnobCatalog:
-    """Lists knobs. Remembers the newest few readings by their identity."""
+    """Lists knobs, with their values in the files and in what runs. Remembers the knobs of the newest few
+    readings, by their identity.
+    """
 
     def __init__(
         self, framework: Framework, *, components: Sequence[str], launched: Mapping[str, str]
@@ -136,6 +68,66 @@ class KnobCatalog:
                 if knob.name not in known:
                     others.setdefault(knob.name, knob)
         return tuple(others.values())
+
+    def rows(
+        self, knobs: Sequence[Knob], files: ConfigFiles, running: Running, *, known: bool = True
+    ) -> tuple[KnobInfo, ...]:
+        """A row per knob, in the order given. `known`: they are of the framework's knob table."""
+        defaults = self._framework.defaults(files)
+        values = values_of(knobs, files, self._framework)
+        in_copies, got = self._living(knobs, running)
+        rows = []
+        for knob in knobs:
+            value = values[knob.name]
+            held = [got[reader][knob.name] for reader in knob.readers if reader in got]
+            started_with = [in_copies[reader][knob.name] for reader in knob.readers if reader in in_copies]
+            rows.append(
+                KnobInfo(
+                    key=knob.name,
+                    file=files[knob.file].path,
+                    value=value,
+                    default=defaults.get(knob.name, knob.default),
+                    # what the first living reader holds, but rather one that differs from the file
+                    running=next((other for other in held if other != value), held[0] if held else None),
+                    is_set=value_at(files[knob.file].data, knob.key) is not None,
+                    overridden=any(each != value for each in held)
+                    and all(each == value for each in started_with),
+                    is_running=bool(held),
+                    kind=knob.kind,
+                    control=knob.control,
+                    main=knob.main,
+                    known=known,
+                    nullable=knob.nullable,
+                    choices=knob.choices,
+                    bounds=knob.bounds,
+                    unit=knob.unit,
+                    readers=knob.readers,
+                    help=knob.help,
+                )
+            )
+        return tuple(rows)
+
+    def pending(self, files: ConfigFiles, running: Running) -> tuple[PendingKnob, ...]:
+        """Keys that `files` set to something else than in the copy that a living reader was started with."""
+        knobs = (*self.of(files).knobs, *self.others(files, running))
+        values = values_of(knobs, files, self._framework)
+        in_copies, got = self._living(knobs, running)
+        pending = []
+        for knob in knobs:
+            name, value = knob.name, values[knob.name]
+            readers = tuple(each for each in knob.readers if each in got and in_copies[each][name] != value)
+            if readers:
+                running_value = got[readers[0]][name]
+                pending.append(PendingKnob(key=name, running=running_value, value=value, readers=readers))
+        return tuple(pending)
+
+    def _living(self, knobs: Sequence[Knob], running: Running) -> tuple[_Values, _Values]:
+        """Living component → knob → value: in its copy of the files, and as it got it."""
+        in_copies, got = {}, {}
+        for name, files in running.items():
+            in_copies[name] = values_of(knobs, files, self._framework)
+            got[name] = values_of(knobs, as_passed(files), self._framework)
+        return in_copies, got
 
     def with_known_readers(self, knob: Knob) -> Knob:
         """The knob with readers that are components."""

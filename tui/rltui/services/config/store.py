@@ -31,7 +31,7 @@ from rltui.services.config.files import (
     with_key,
     write_snapshot,
 )
-from rltui.services.config.knob_table import KnobCatalog, Running, knob_rows, pending_knobs
+from rltui.services.config.knob_table import KnobCatalog, Running
 from rltui.services.config.lock import config_lock
 from rltui.services.config.writing import FileChange, ForeignSaveError, replace_files
 
@@ -187,9 +187,7 @@ class ConfigStore:
         return KnobTable(
             files=tuple(file.path for file in files.values()),
             knobs=rows,
-            others=knob_rows(
-                self._catalog.others(files, running), files, running, self._framework, known=False
-            ),
+            others=self._catalog.rows(self._catalog.others(files, running), files, running, known=False),
             derived=self._derive(files),
             problems=self.problems(),
             converts_to=other_way(self._framework.batch_knobs(files), {row.key: row for row in rows}),
@@ -197,13 +195,11 @@ class ConfigStore:
 
     def rows(self, running: Running) -> tuple[KnobInfo, ...]:
         """Every knob, from the files as last loaded."""
-        return knob_rows(self.knobs, self.files, running, self._framework)
+        return self._catalog.rows(self.knobs, self.files, running)
 
     def pending(self, running: Running, files: ConfigFiles | None = None) -> tuple[PendingKnob, ...]:
         """Keys that `files`, or those last loaded, set to something else than runs."""
-        files = self.files if files is None else files
-        knobs = (*self._catalog.of(files).knobs, *self._catalog.others(files, running))
-        return pending_knobs(knobs, files, running, self._framework)
+        return self._catalog.pending(self.files if files is None else files, running)
 
     def base(self) -> dict[str, str]:
         """Path → SHA-256 of the files as last loaded."""
@@ -238,8 +234,8 @@ class ConfigStore:
         Raises:
             ConfigError: if a file cannot be read, a knob is unknown, or a value has a wrong type or bound.
         """
-        files = self.load()
-        before = self._last()
+        before = self.load_sources()
+        files = before.files
         add = partial(added_knob, files=files, knobs=self.knobs) if force else None
         found = resolve_edits(
             self.knobs,
@@ -265,8 +261,7 @@ class ConfigStore:
         Raises:
             ConfigError: if one is not of the experiment, or a content is no TOML.
         """
-        self.load()
-        before = self._last()
+        before = self.load_sources()
         sources = dict(before.sources)
         for path, content in contents.items():
             held = self.source(path)
