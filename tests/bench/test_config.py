@@ -17,7 +17,7 @@ from rltui.core.toml import edit
 from rltui.frameworks.generic import GENERIC
 from rltui.services.config.editor import ConfigEditor
 from rltui.services.config.store import ConfigStore
-from rltui.services.experiment_files import ControlFolder
+from rltui.services.runs.experiment_files import ControlFolder
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(300)]
 

@@ -21,7 +21,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 """
 RECORD = """
 from pathlib import Path
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 folder = Path(FOLDER)
 record = ExperimentRecord(
     name="reverse", output_dir=str(folder), workspace=str(folder), config_files=(), layout_file="/l.toml",

@@ -18,7 +18,7 @@ from rltui.client import creation, offline
 from rltui.errors import ConfigError
 from rltui.frameworks.registry import AmbiguousConfigError
 from rltui.services import trust
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 CONFIG = """\
 max_steps = 20
@@ -59,7 +59,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     python.chmod(0o755)
     path = tmp_path / "rl.toml"
     path.write_text(CONFIG)
-    trust.grant([tmp_path])
+    trust.trust([tmp_path])
     return path
 
 

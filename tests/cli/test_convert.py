@@ -11,7 +11,8 @@ import pytest
 
 from rltui import paths
 from rltui.cli import main
-from rltui.services.experiment_files import ControlFolder, new_record
+from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.runs.experiments import new_record
 
 CONFIG = """\
 max_steps = 20

@@ -10,7 +10,7 @@ import pytest
 from rltui import paths
 from rltui.cli import main
 from rltui.client import creation
-from rltui.services.experiment_files import ControlFolder
+from rltui.services.runs.experiment_files import ControlFolder
 
 TEXT = "# mine\nmax_steps = 20 # steps\nname = \"a\"\n[[env]]\nid = 'x'\n"
 LAYOUT = 'framework = "generic"\n[[component]]\nid = "trainer"\ncommand = ["true"]\n'

@@ -20,7 +20,7 @@ from tests.conftest import Box
 from rltui.cli import main
 from rltui.cli.terminal import CleanStream
 from rltui.client import creation
-from rltui.services.experiment_files import ControlFolder
+from rltui.services.runs.experiment_files import ControlFolder
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\x85\x7f\u202etxt\u2066\u200b\x08"
 LAYOUT = """\
@@ -190,7 +190,7 @@ def stopped(box: Box) -> Box:
     script = f"""
 from pathlib import Path
 from rltui.client import creation
-from rltui.services.experiment_files import ControlFolder
+from rltui.services.runs.experiment_files import ControlFolder
 folder = Path({str(work)!r})
 wish = creation.Wish(config_files=(folder / "größe.toml",), layout=str(folder / "one.toml"), name="one",
                      output_dir=folder / "out")

@@ -11,7 +11,7 @@ from rltui.client.creation import Wish, check, create, examine, identify, plan_r
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.frameworks.registry import AmbiguousConfigError
 from rltui.services.config.files import named
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 DATA = Path(__file__).parents[1] / "data" / "prime_rl"
 LAYOUT = '[[component]]\nid = "a"\ncommand = ["true"]\n'

@@ -8,12 +8,8 @@ import pytest
 
 from rltui.client.observation import Look, observe
 from rltui.errors import ConfigError, ConflictError, UsageError
-from rltui.services.experiment_files import (
-    ControlFolder,
-    ExperimentRecord,
-    find_experiment,
-    known_experiments,
-)
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import find_experiment, known_experiments
 
 pytestmark = pytest.mark.usefixtures("own_user")
 

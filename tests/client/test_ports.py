@@ -13,8 +13,8 @@ from rltui.client import launch, ports
 from rltui.client.offline import open_store
 from rltui.frameworks import registry
 from rltui.services import layout_files, processes
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.recipe import Recipe
+from rltui.services.launch import Launcher
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 RL = """\
 max_steps = 20
@@ -145,7 +145,7 @@ def test_override_reaches_commands_readiness_and_the_record(tmp_path: Path, held
     control.write_record(record)
     assert control.read_record() == record
     framework = registry.get(record.framework)
-    recipe = Recipe(record, layout_files.load(Path(record.layout_file)), framework)
+    recipe = Launcher(record, layout_files.load(Path(record.layout_file)), framework)
     files = open_store(record).load()
     inference = recipe.launch("inference", files, resume_step=None)
     assert inference.argv[-2:] == ("--inference.server.port", str(port))
@@ -168,7 +168,7 @@ def test_override_reaches_commands_readiness_and_the_record(tmp_path: Path, held
     }
     usual = replace(record, output_dir=f"{record.workspace}/outputs/reverse-text")
     layout = layout_files.load(Path(record.layout_file))
-    passed = Recipe(usual, layout, framework).passed("trainer", files, resume_step=None, run_id="")["rl"]
+    passed = Launcher(usual, layout, framework).passed("trainer", files, resume_step=None, run_id="")["rl"]
     assert passed == {"inference.server.port": port}, "the folder is the one that the config means"
 
 

@@ -1,8 +1,23 @@
 from __future__ import annotations
 
 import math
+import random
+from collections.abc import Mapping
+from typing import Any
 
-from rltui.core.metrics import HISTORY, MetricNames, MetricSeries
+import pytest
+
+from rltui.core.metrics import (
+    HISTORY,
+    LASTING,
+    MetricNames,
+    MetricSeries,
+    NonFiniteWatch,
+    StepSample,
+    estimate_step,
+    large_step,
+    non_finite_alerts,
+)
 
 NAMES = MetricNames()
 
@@ -76,3 +91,155 @@ def test_nothing_yet() -> None:
     assert progress.step == 0
     assert progress.reward is None
     assert progress.eta_s is None
+
+
+HEALTH = MetricNames()
+CLIMB = [step / 50 for step in range(50)]
+
+
+def words(rewards: list[float], entropies: list[float] | None = None, gradient: float = 0.3) -> list[str]:
+    series = MetricSeries(HEALTH)
+    for step, reward in enumerate(rewards, 1):
+        entropy = entropies[step - 1] if entropies else 1.0
+        series.add({"step": step, HEALTH.reward: reward})
+        series.add(
+            {"step": step, HEALTH.trainer_step: 0.1, HEALTH.entropy: entropy, HEALTH.gradient: gradient}
+        )
+    return [concern.word for concern in series.progress(None).concerns]
+
+
+def test_a_reward_that_fell_to_nothing_has_collapsed() -> None:
+    assert words(CLIMB + [0.98] * 10 + [0.0, 0.0, 0.01, 0.0, 0.0]) == ["reward collapsed"]
+    assert words(CLIMB + [0.98] * 10 + [0.0] * (LASTING - 1)) == [], "not yet for sure"
+    assert words(CLIMB + [0.98] * 10 + [0.0] * (2 * HISTORY)) == ["reward collapsed"], "not forgotten"
+
+
+def test_a_collapse_is_over_when_the_reward_is_back_or_the_run_went_back() -> None:
+    assert words(CLIMB + [0.0] * 10 + [0.5]) == []
+    series = MetricSeries(HEALTH)
+    for step, reward in enumerate([0.01] * 20 + [0.9] * 20 + [0.0] * 10, 1):
+        series.add({"step": step, HEALTH.reward: reward})
+    assert series.progress(None).concerns
+    series.rewind(20)
+    assert not series.progress(None).concerns, "back before the climb"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_healthy_runs_give_no_cause_for_concern(seed: int) -> None:
+    chance = random.Random(seed)
+    noisy = [chance.gauss(0.3 + step / 1000, 0.1) for step in range(300)]
+    rare = [float(chance.random() < 0.05) for _ in range(300)]
+    negative = [chance.gauss(-1, 0.3) for _ in range(300)]
+    bounded = [min(1.0, max(0.0, chance.gauss(step / 300, 0.2))) for step in range(300)]
+    for rewards in (noisy, rare, negative, bounded, [0.0] * 100, CLIMB):
+        for end in range(0, len(rewards), 17):
+            assert words(rewards[:end]) == []
+
+
+def test_a_policy_that_explores_no_more() -> None:
+    falling = [1.0] * 20 + [0.001] * 10
+    assert words([0.5] * 20 + [0.2] * 10, falling) == ["entropy is gone"]
+    assert words([0.1] * 20 + [0.9] * 10, falling) == [], "it has learnt the one right answer"
+
+
+def test_a_gradient_of_nothing_teaches_nothing() -> None:
+    assert words([0.5] * 12, gradient=0.0) == ["no signal"]
+    assert words([0.5] * 5, gradient=0.0) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        (1e-6, 0.2, "0.2 is 200,000 times higher than 1e-06: is that meant?"),
+        (1e-3, 1e-5, "1e-05 is 100 times lower than 0.001: is that meant?"),
+        (1e-6, 1e-5, None),
+        (None, 1e-5, None),
+        (0.0, 1e-5, None),
+    ],
+)
+def test_a_learning_rate_far_from_the_last_one(before: object, after: object, text: str | None) -> None:
+    found = large_step("trainer.optim.lr", before, after)
+    assert found == text
+    assert large_step("trainer.seq_len", before, after) is None
+
+
+NAN, INF = math.nan, math.inf
+
+
+def writer(row: Mapping[str, Any]) -> str | None:
+    return "trainer" if "loss/mean" in row else None
+
+
+def told(watch: NonFiniteWatch, *rows: dict[str, object]) -> list[str]:
+    for row in rows:
+        watch.add(row)
+    return [str(item) for item in watch.take()]
+
+
+def test_a_metric_is_told_once_until_it_is_finite_again() -> None:
+    watch = NonFiniteWatch(writer)
+    assert told(watch, {"step": 11, "loss/mean": 0.5}) == []
+    assert told(watch, {"step": 12, "loss/mean": NAN}) == ["loss/mean is nan at step 12 (trainer)"]
+    assert told(watch, {"step": 13, "loss/mean": INF}) == []
+    assert told(watch, {"step": 14, "loss/mean": 0.4}) == []
+    assert told(watch, {"step": 15, "loss/mean": -INF}) == ["loss/mean is -inf at step 15 (trainer)"]
+
+
+def test_one_that_is_well_again_within_a_look_is_told() -> None:
+    watch = NonFiniteWatch(writer)
+    rows: list[dict[str, object]] = [{"step": 1, "grad": NAN}, {"step": 2, "grad": 1.0}]
+    assert told(watch, *rows) == ["grad is nan at step 1"]
+    assert watch.now == {}
+
+
+def test_what_is_no_metric_is_passed_over() -> None:
+    watch = NonFiniteWatch(writer)
+    assert told(watch, {"step": 1, "time": NAN, "note": "nan", "flag": True}) == []
+    assert told(watch, {"step": NAN, "loss/mean": NAN}) == ["loss/mean is nan (trainer)"]
+
+
+def test_many_at_once_are_one_alert_per_component() -> None:
+    watch = NonFiniteWatch(writer)
+    watch.add({"step": 3, "reward": NAN})
+    watch.add({"step": 3, "loss/mean": NAN, **{f"loss/{name}": INF for name in "abcd"}})
+    first, second = non_finite_alerts(watch.take())
+    assert (first.component, first.title) == (None, "a metric is not finite")
+    assert (second.component, second.title) == ("trainer", "5 metrics are not finite")
+    assert second.text.startswith("loss/mean is nan at step 3 (trainer), loss/a is inf at step 3 (trainer),")
+    assert " and 2 more. What is trained" in second.text
+    assert {(alert.kind, alert.severity) for alert in (first, second)} == {("metric", "error")}
+
+
+def sample(step: int, seconds: float, size: float | None = 1000.0) -> StepSample:
+    return StepSample(step, seconds, size)
+
+
+def test_the_steps_of_the_last_size_tell_by_their_median() -> None:
+    samples = [sample(1, 50.0, 2000.0), sample(2, 4.0), sample(3, 6.0), sample(4, 4.1)]
+    found = estimate_step(samples, size=1000.0, unit="tokens")
+    assert found is not None
+    assert (found.name, found.value, found.unit) == ("estimated step time", 4.1, "s")
+    assert found.text == "median of steps 2 to 4"
+
+
+def test_another_size_takes_its_share_of_the_same_time() -> None:
+    samples = [sample(3, 2.0, 9.0), sample(4, 3.0, 2000.0), sample(5, 7.0, 2000.0)]
+    found = estimate_step(samples, size=1200.0, unit="tokens")
+    assert found is not None
+    assert found.value == 3.0
+    assert found.text == "1,200 tokens per step at the pace of 2,000 in 5 s, the median of steps 4 to 5"
+
+
+def test_where_sizes_are_not_known_steps_take_what_they_took() -> None:
+    found = estimate_step([sample(1, 2.0, None), sample(2, 4.0, None)], size=None, unit="tokens")
+    assert found is not None
+    assert found.value == 3.0
+
+
+@pytest.mark.parametrize(
+    ("samples", "size"),
+    [([], 9.0), ([sample(1, 2.0)], None), ([sample(1, 2.0, None)], 9.0), ([sample(1, 0.0)], 9.0)],
+    ids=["no steps", "no size", "no sizes", "no time"],
+)
+def test_nothing_is_guessed(samples: list[StepSample], size: float | None) -> None:
+    assert estimate_step(samples, size=size, unit="tokens") is None

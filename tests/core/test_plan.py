@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from rltui.core.api import ComponentState as S
-from rltui.core.api import Lost, Orphan, Plan, Request
+from rltui.core.api import JournalEntry, Lost, Orphan, Plan, Request
 from rltui.core.layout import ComponentSpec, Layout
 from rltui.core.lifecycle import Life
-from rltui.core.plan import Situation, make_plan
+from rltui.core.plan import Situation, Times, estimate, make_plan, times_from
 
 LAYOUT = Layout(
     component=(
@@ -270,3 +270,43 @@ def test_rules_for_a_new_beginning_hold_only_then(
     made = make_plan(request, situation(RUNNING, **facts), readers={})
     assert ("inference" in made.stop) == joins
     assert any("trained weights" in reason for reason in made.reasons) == joins
+
+
+ESTIMATED = Layout(
+    component=(
+        ComponentSpec(id="inference", command=("serve",), kind="service"),
+        ComponentSpec(id="orchestrator", command=("orch",), after=("inference",)),
+        ComponentSpec(id="trainer", command=("train",), after=("inference",)),
+    )
+)
+TIMES = {
+    "inference": Times(start_s=40, stop_s=3),
+    "orchestrator": Times(start_s=2, stop_s=1),
+    "trainer": Times(start_s=9, stop_s=4),
+}
+
+
+def entry(kind: str, component: str, **data: object) -> JournalEntry:
+    return JournalEntry(at=0, kind=kind, text="", component=component, data=data)
+
+
+def test_stops_add_up_and_starts_overlap() -> None:
+    everything = ("trainer", "orchestrator", "inference")
+    assert estimate(everything, tuple(reversed(everything)), ESTIMATED, TIMES) == 8 + 40 + 9
+    assert estimate(("trainer",), ("trainer",), ESTIMATED, TIMES) == 4 + 9
+
+
+def test_what_was_never_timed_has_no_estimate() -> None:
+    assert estimate((), ("trainer",), ESTIMATED, {}) is None
+    assert estimate(("trainer",), ("inference",), ESTIMATED, {**TIMES, "trainer": Times(start_s=1)}) is None
+    assert estimate((), (), ESTIMATED, TIMES) is None
+
+
+def test_medians_come_from_the_newest_starts_and_stops() -> None:
+    journal = [entry("ready", "trainer", took_s=took) for took in (100.0, 5.0, 6.0, 7.0, 8.0, 60.0)]
+    journal += [entry("exit", "trainer", took_s=2.0, stopped=True), entry("ready", "inference")]
+    journal += [
+        entry("start", "trainer", pid=1),
+        JournalEntry(at=0, kind="plan", text="", data={"took_s": 1}),
+    ]
+    assert times_from(journal) == {"trainer": Times(start_s=7.0, stop_s=2.0)}

@@ -10,7 +10,7 @@ from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import ExitInfo
 from rltui.daemon.attempt import Attempt
 from rltui.frameworks.failures import COMMON
-from rltui.services.experiment_files import ControlFolder
+from rltui.services.runs.experiment_files import ControlFolder
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has a total capacity of"
 FAILED = ExitInfo(code=1)

@@ -21,9 +21,9 @@ from rltui.daemon.attempt import Attempt
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.tasks import Signal
 from rltui.services import processes
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.processes import ProcessId, details, is_alive
 from rltui.services.processes.identity import ProcessStat
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 PARENT = 'import subprocess, sys, time; subprocess.Popen(["sleep", "600"]); time.sleep(600)'
 

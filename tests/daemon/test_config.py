@@ -14,7 +14,7 @@ from rltui.daemon.observation import Observation
 from rltui.errors import ConfigError
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.config.files import load_files, write_snapshot
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 BROKEN = "[orchestrator\n"
 

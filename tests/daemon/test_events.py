@@ -8,7 +8,6 @@ from typing import Any, cast
 import pytest
 
 from rltui.core.api import Alert, ComponentState, JournalEntry
-from rltui.core.estimate import Times, times_from
 from rltui.core.layout import ComponentSpec, Restart
 from rltui.core.lifecycle import (
     Ended,
@@ -21,6 +20,7 @@ from rltui.core.lifecycle import (
     StopRequested,
     advance,
 )
+from rltui.core.plan import Times, times_from
 from rltui.daemon import events
 from rltui.daemon.events import (
     BACKLOG,

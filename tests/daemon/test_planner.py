@@ -11,7 +11,7 @@ from rltui.core.config_report import Problem
 from rltui.daemon.config import Setup
 from rltui.daemon.planner import Planned, Planner
 from rltui.errors import ConfigError
-from rltui.services.experiment_files import ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 
 OLD, NEW = {"rl": "old"}, {"rl": "new"}
 """Config files: as they are, and as an edit would leave them."""

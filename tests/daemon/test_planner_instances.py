@@ -8,7 +8,7 @@ from tests.fakes.frameworks import answering
 from rltui.daemon.planner import changed_instances
 from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.generic import GENERIC
-from rltui.services.experiment_files import ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 
 NOW = {"env_servers.train": ("a", "c"), "env_servers.eval": ("x",)}
 

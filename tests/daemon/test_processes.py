@@ -12,7 +12,7 @@ import pytest
 from rltui.core.api import Orphan, Progress
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
 from rltui.daemon.processes import _done_alert, _keeper_alert, _stall_alert, unmet_precondition
-from rltui.services.recipe import Launch
+from rltui.services.launch import Launch
 
 GIB = 1 << 30
 FULL = GpuReport(

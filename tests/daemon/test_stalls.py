@@ -17,10 +17,9 @@ import pytest
 from tests.waiting import retry_until
 
 from rltui.core.api import ComponentState
-from rltui.core.inference_activity import InferenceActivity
 from rltui.core.layout import ComponentSpec, Stall
 from rltui.core.lifecycle import Life
-from rltui.core.stall import WatchClock
+from rltui.core.stalls import InferenceActivity, WatchClock
 from rltui.daemon import stalls
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.events import EventBus
@@ -29,12 +28,12 @@ from rltui.daemon.stalls import StallWatch, _WatchedStart, rule_of
 from rltui.frameworks.base import RunFiles
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.tinyrl import TINYRL
+from rltui.services.launch import Launch
 from rltui.services.metrics import RunMetrics
 from rltui.services.processes import AttemptRecord, boot_identity, read_process_id
 from rltui.services.processes.identity import read_stat
-from rltui.services.recipe import Launch
-from rltui.services.run_folder import RunFolder
 from rltui.services.runs.journal import read_journal
+from rltui.services.runs.run_folder import RunFolder
 from rltui.services.stack_dump import find_py_spy
 
 HANGS = """\

@@ -11,7 +11,7 @@ import pytest
 from rltui.core.api import Request
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ConflictError
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 CONFIG = '[model]\nname = "m"\n[orchestrator]\n[trainer]\n[inference]\n'
 LAYOUT = '[[component]]\nid = "trainer"\ncommand = ["sleep", "9"]\n'

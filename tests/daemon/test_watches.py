@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.disk import Checkpoints
 from rltui.core.text import GIB
 from rltui.daemon.watches import LOOKS_PER_READING, DiskWatch
 from rltui.frameworks.base import RunFiles
-from rltui.services.disk import DiskMeter, DiskReading
-from rltui.services.run_folder import RunFolder
+from rltui.services.runs.disk import Checkpoints, DiskMeter, DiskReading
+from rltui.services.runs.run_folder import RunFolder
 
 
 class FakeMeter(DiskMeter):

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from rltui import paths
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
 from rltui.frameworks.prime_rl.detection import CHECKOUT
+from rltui.services import trust
 from rltui.services.checkout import find, generation_of, installed_generation, interpreter, run_prefix
 
 _CONFIGS = "packages/prime-rl-configs/src/prime_rl/configs"
@@ -122,3 +124,37 @@ def test_interpreter_is_that_of_the_checkout_wherever_its_environment_lies(tmp_p
     assert interpreter(checkout, environment=elsewhere) == (str(programs / "python"),)
     programs = make_programs(checkout / ".venv/bin", "python")
     assert interpreter(checkout, environment=elsewhere) == (str(programs / "python"),)
+
+
+def test_trust_is_given_and_taken_by_folder(own_user: Path, tmp_path: Path) -> None:
+    folder, other = tmp_path / "a\nb", tmp_path / "other"
+    for each in (folder / "inner", other):
+        each.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(folder)
+    assert not trust.is_trusted(folder)
+    trust.trust([folder, other])
+    trust.trust([folder])
+    assert len((own_user / "state/rltui/trusted").read_text().splitlines()) == 2
+    assert trust.is_trusted(folder / "inner")
+    assert trust.is_trusted(tmp_path / "link")
+    assert not trust.is_trusted(tmp_path)
+    trust.distrust(tmp_path / "link")
+    assert not trust.is_trusted(folder / "inner")
+    assert trust.is_trusted(other)
+    trust.distrust(tmp_path)
+    assert not trust.is_trusted(other)
+
+
+def test_the_users_layouts_and_ours_are_trusted(own_user: Path) -> None:
+    assert trust.is_trusted(own_user / "config/rltui/layouts")
+    assert trust.is_trusted(paths.shipped_dir("layouts"))
+
+
+def test_a_damaged_list_trusts_what_can_be_read(own_user: Path, tmp_path: Path) -> None:
+    trust.trust([tmp_path / "a"])
+    with (own_user / "state/rltui/trusted").open("ab") as file:
+        file.write(b"\xff\n[1]\nhalf\n")
+    trust.trust([tmp_path / "b"])
+    assert trust.is_trusted(tmp_path / "a")
+    assert trust.is_trusted(tmp_path / "b")
+    assert not trust.is_trusted(tmp_path)

@@ -11,8 +11,8 @@ from rltui.core.gpu.budget import EngineMemory, MemoryUser
 from rltui.core.text import GIB
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.config.store import ConfigStore
-from rltui.services.experiment_files import ControlFolder
 from rltui.services.gpu.memory_plan import EngineKnowledge
+from rltui.services.runs.experiment_files import ControlFolder
 
 CONFIG = '[model]\nname = "MODEL"\n[[orchestrator.env]]\nid = "reverse-text"\n[inference]\n'
 CACHE = "INFO 11-20 23:33:01 [gpu_worker.py:298] Available KV cache memory: 6.50 GiB\n"

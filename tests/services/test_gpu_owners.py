@@ -18,11 +18,11 @@ from tests.waiting import retry_until
 
 from rltui.core.api import Orphan
 from rltui.core.gpu.report import GpuProcess, GpuReport
-from rltui.services.experiment_files import ControlFolder
 from rltui.services.gpu.accounting import GpuOwners, LivingComponent
 from rltui.services.processes import ProcessId, descendants, send_signal
 from rltui.services.processes.identity import ProcessStat
 from rltui.services.processes.origin import REFRESH_S, ProcessTable
+from rltui.services.runs.experiment_files import ControlFolder
 
 __all__ = ["start"]  # a fixture, used by name
 

@@ -14,25 +14,25 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rltui.core import non_finite
-from rltui.core.inference_activity import facts_of, parse_activity
+from rltui.core import metrics
 from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import ExitInfo
 from rltui.core.metrics import MetricSeries
+from rltui.core.stalls import facts_of, parse_activity
 from rltui.daemon.attempt import read_launch
 from rltui.daemon.observation import ProgressTracker
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
 from rltui.services.config.files import read_file
-from rltui.services.experiment_files import ControlFolder
 from rltui.services.gpu.memory_plan import read_peaks
 from rltui.services.metrics import RunMetrics
 from rltui.services.processes import read_attempt
-from rltui.services.run_folder import RunFolder
 from rltui.services.runs.attempt_end import explained
+from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.intent import IntentFile
 from rltui.services.runs.journal import read_journal
-from rltui.services.written_steps import written_max_steps
+from rltui.services.runs.observed import written_max_steps
+from rltui.services.runs.run_folder import RunFolder
 
 FEW = settings(max_examples=15, suppress_health_check=list(HealthCheck))
 FRAMEWORKS = [registry.get(name) for name in registry.IDS]
@@ -80,7 +80,7 @@ def test_metric_rows(framework: Any, data: st.DataObject) -> None:
     assert progress.eta_s is None or 0 <= progress.eta_s < 1e11
     progress.model_dump_json()
     tuple(tracker.facts(fact.component) for fact in framework.facts)
-    tuple(non_finite.alerts(tracker.take_non_finite()))
+    tuple(metrics.non_finite_alerts(tracker.take_non_finite()))
     for name in metric_names(framework):
         tracker.series.mean(name)
     tracker.rewind(data.draw(st.one_of(st.none(), st.integers(0, 100))))

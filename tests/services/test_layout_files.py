@@ -10,7 +10,7 @@ from rltui.errors import ConfigError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFile, RunContext
 from rltui.services import layout_files
-from rltui.services.experiment_files import ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 
 SHIPPED = sorted(paths.shipped_dir("layouts").glob("*.toml"))
 ONE = '[[component]]\nid = "a"\ncommand = ["true"]\n'

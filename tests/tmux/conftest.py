@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.services.tmux_host import TmuxHost
+from rltui.services.tmux import TmuxHost
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tests.daemon.shim_harness import SHIM, Attempt
 from tests.waiting import retry_until
 
 from rltui.services.processes import is_alive, send_signal
-from rltui.services.tmux_host import TmuxHost
+from rltui.services.tmux import TmuxHost
 
 pytestmark = pytest.mark.tmux
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from tests.terminal import Terminal
 
-from rltui.services.tmux_clients import show_message
-from rltui.services.tmux_host import TmuxHost
+from rltui.services.tmux import TmuxHost, show_message
 
 pytestmark = pytest.mark.tmux
 

@@ -15,8 +15,8 @@ import pytest
 from tests.waiting import retry_until
 
 from rltui.errors import ConflictError, RltuiError
-from rltui.services import processes, tmux_host
-from rltui.services.tmux_host import TmuxHost, session_name
+from rltui.services import processes, tmux
+from rltui.services.tmux import TmuxHost, session_name
 
 pytestmark = pytest.mark.tmux
 
@@ -299,7 +299,7 @@ def test_programs_cannot_rename_their_window_or_touch_the_clipboard(host: TmuxHo
     host.start_window("s", "w", ["printf", "\\033kevil\\033\\\\done"], cwd="/")
     retry_until(lambda: host.list_windows("s")[1].dead)
     assert host.list_windows("s")[1].name == "w"
-    assert ("-s", "set-clipboard", "off") in tmux_host.SERVER_OPTIONS
+    assert ("-s", "set-clipboard", "off") in tmux.SERVER_OPTIONS
 
 
 def test_sessions_can_follow_each_other_at_once(host: TmuxHost) -> None:

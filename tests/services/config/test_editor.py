@@ -17,7 +17,7 @@ from rltui.frameworks.generic import GENERIC
 from rltui.services.config import history
 from rltui.services.config.editor import ConfigEditor
 from rltui.services.config.store import ConfigStore
-from rltui.services.experiment_files import ControlFolder
+from rltui.services.runs.experiment_files import ControlFolder
 
 TEXT = """\
 # my run
@@ -252,7 +252,10 @@ from rltui.core.api import Request
 from rltui.frameworks.generic import GENERIC
 from rltui.services.config.editor import ConfigEditor
 from rltui.services.config.store import ConfigStore
-from rltui.services.experiment_files import ControlFolder
+from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.config.editor import ConfigEditor
+from rltui.services.config.store import ConfigStore
+from rltui.services.runs.experiment_files import ControlFolder
 class Journal:
     def add(self, kind, text, **data): pass
 store = ConfigStore([Path(sys.argv[1])], GENERIC, components=["trainer"])

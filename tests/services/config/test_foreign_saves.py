@@ -20,7 +20,7 @@ from rltui.services.config import writing
 from rltui.services.config.editor import ConfigEditor
 from rltui.services.config.store import ConfigStore
 from rltui.services.config.writing import FileChange, ForeignSaveError, replace_files
-from rltui.services.experiment_files import ControlFolder
+from rltui.services.runs.experiment_files import ControlFolder
 
 
 class NoJournal:

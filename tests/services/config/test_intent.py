@@ -18,7 +18,7 @@ from rltui.services.config.editor import ConfigEditor
 from rltui.services.config.files import parse_file, sha_of
 from rltui.services.config.history import EditHistory, EditIntent
 from rltui.services.config.store import ConfigStore
-from rltui.services.experiment_files import ControlFolder
+from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.journal import Journal, read_journal
 
 OLD = "max_steps = 20\nname = 'a'\n"

@@ -10,7 +10,7 @@ from rltui.core.metrics import MetricSeries
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.config.files import load_files, write_snapshot
 from rltui.services.config.measured import StepTimes
-from rltui.services.experiment_files import ControlFolder
+from rltui.services.runs.experiment_files import ControlFolder
 
 TOKENS_KEY = "train/agg/effective/agent/num_total_tokens/mean"
 

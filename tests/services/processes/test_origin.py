@@ -11,10 +11,10 @@ from tests.daemon.shim_harness import Attempt, attempt, program
 from tests.services.programs import Start, start
 from tests.waiting import retry_until
 
-from rltui.services.experiment_files import ControlFolder
 from rltui.services.processes import ancestors, is_alive, send_signal
 from rltui.services.processes.origin import Origin, read_trace
 from rltui.services.processes.origin import origin as origin_of
+from rltui.services.runs.experiment_files import ControlFolder
 
 __all__ = ["start"]  # a fixture, used by name
 

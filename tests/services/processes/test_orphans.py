@@ -15,9 +15,10 @@ from tests.waiting import retry_until
 
 from rltui.core.api import Orphan
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
-from rltui.services.experiment_files import ControlFolder, new_record
 from rltui.services.processes import ProcessId, is_alive, read_process_id, send_signal
 from rltui.services.processes.orphans import foreign_processes, is_rltui
+from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.runs.experiments import new_record
 
 __all__ = ["start"]  # a fixture, used by name
 

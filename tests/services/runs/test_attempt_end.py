@@ -15,7 +15,6 @@ from rltui.core.lifecycle import ExitInfo
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.prime_rl.log_lines import FAILURES
 from rltui.frameworks.tinyrl import TINYRL
-from rltui.services.experiment_files import ControlFolder
 from rltui.services.processes import boot_identity
 from rltui.services.runs.attempt_end import (
     LASTED_S,
@@ -27,6 +26,7 @@ from rltui.services.runs.attempt_end import (
     oom_kills,
     prune_attempts,
 )
+from rltui.services.runs.experiment_files import ControlFolder
 
 
 def attempt(control: ControlFolder, lasted_s: float | None) -> int:

@@ -124,7 +124,7 @@ def _python() -> _Finding:
 
 
 def _tmux() -> _Finding:
-    from rltui.services.tmux_host import TmuxHost
+    from rltui.services.tmux import TmuxHost
 
     try:
         TmuxHost(paths.tmux_socket()).check()

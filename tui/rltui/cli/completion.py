@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from rltui.cli.parser import options_by_command
-from rltui.services.experiment_files import ControlFolder, known_experiments
+from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.runs.experiments import known_experiments
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
 """Words that no shell expands."""

@@ -15,7 +15,7 @@ from rltui.frameworks import registry
 from rltui.frameworks.registry import AmbiguousConfigError
 from rltui.services import layout_files, trust
 from rltui.services.config.files import named
-from rltui.services.experiment_files import known_experiments
+from rltui.services.runs.experiments import known_experiments
 from rltui.wording import figure_text
 
 
@@ -107,8 +107,8 @@ def trust_folder(arguments: argparse.Namespace) -> int:
     if not folder.is_dir():
         raise UsageError(f"{arguments.folder} is no folder")
     if arguments.revoke:
-        trust.revoke(folder)
+        trust.distrust(folder)
     else:
-        trust.grant([folder])
+        trust.trust([folder])
     print(f"{'not ' if arguments.revoke else ''}trusted: {folder.resolve()}", file=sys.stderr)
     return 0

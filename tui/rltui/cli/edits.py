@@ -26,9 +26,9 @@ from rltui.services.config.editor import ConfigEditor, shared_configs
 from rltui.services.config.files import named
 from rltui.services.config.models import FrameworkModels
 from rltui.services.config.store import ConfigStore
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.observed import refuse_observed
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.journal import Journal
+from rltui.services.runs.observed import refuse_observed
 from rltui.wording import plan_text
 
 _Ask = Callable[[Literal["plan", "execute"], Request], Plan]

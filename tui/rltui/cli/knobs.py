@@ -18,7 +18,7 @@ from rltui.client import launch
 from rltui.core.knobs import IN_TEXT, pattern, rank
 from rltui.core.toml.values import format_value
 from rltui.errors import UsageError
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.wording import range_text
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def _of_attempts(record: ExperimentRecord, names: list[str]) -> ConfigDiff:
         raise UsageError("diff compares two attempts", hint="rltui diff trainer#1 trainer#2")
     from rltui.client import offline
     from rltui.services.config.diff import config_diff, of_attempt
-    from rltui.services.observed import framework_of
+    from rltui.services.runs.observed import framework_of
 
     control, framework = ControlFolder(Path(record.output_dir)), framework_of(record)
     before = of_attempt(names[0], control, framework)
@@ -202,7 +202,7 @@ def _of_what_runs(record: ExperimentRecord) -> ConfigDiff:
     from rltui.client import offline
     from rltui.core.config_report import ConfigDiff, KeyDifference
     from rltui.services.config.diff import config_diff, of_attempt
-    from rltui.services.observed import framework_of
+    from rltui.services.runs.observed import framework_of
 
     keys = tuple(
         KeyDifference(

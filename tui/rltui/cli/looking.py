@@ -20,8 +20,8 @@ from rltui.client import launch
 from rltui.core.lines import Level, LineFilter, detect_level, parse_level
 from rltui.core.text import unknown
 from rltui.errors import ExitCode, RltuiError, UsageError
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.logs.tail import follow_lines, tail_lines
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.journal import read_entries
 
 _DEFAULT_FOLLOWED_LINES = 20

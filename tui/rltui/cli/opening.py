@@ -16,7 +16,7 @@ from rltui.cli.terminal import chosen
 from rltui.client import launch
 from rltui.errors import ConfigError, UsageError
 from rltui.services import outside
-from rltui.services.experiment_files import ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 
 if TYPE_CHECKING:
     from rltui.ui.app import RltuiApp

@@ -56,7 +56,7 @@ def is_file_name(word: str) -> bool:
 def _refuse_unless_experiment(word: str, commands: Iterable[str]) -> None:
     """Raises UsageError for a word that is nothing, such as a misspelt command."""
     from rltui.core.text import did_you_mean
-    from rltui.services.experiment_files import find_experiment, known_experiments
+    from rltui.services.runs.experiments import find_experiment, known_experiments
 
     if find_experiment(word) is not None:
         return

@@ -22,13 +22,13 @@ from rltui.core.plan import freed
 from rltui.core.text import short_command
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services import processes
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.gpu.sampling import read_once
-from rltui.services.observed import refuse_observed
 from rltui.services.processes import ProcessId
 from rltui.services.processes import orphans as leftovers
 from rltui.services.processes.orphans import foreign_processes
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.journal import Journal
+from rltui.services.runs.observed import refuse_observed
 from rltui.wording import evidence_text, orphan_text, plan_text
 
 _ANSWER_S = 10.0

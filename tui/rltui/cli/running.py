@@ -22,15 +22,10 @@ from rltui.client.wire import Wire
 from rltui.core.api import Plan, Request
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.config.files import named
-from rltui.services.experiment_files import (
-    ControlFolder,
-    check_name,
-    find_experiment,
-    forget,
-    make_folder,
-    same_folder,
-)
-from rltui.services.run_folder import next_free
+from rltui.services.own_files import make_folder
+from rltui.services.runs.experiment_files import ControlFolder, same_folder
+from rltui.services.runs.experiments import check_name, find_experiment, forget
+from rltui.services.runs.run_folder import next_free
 from rltui.wording import plan_text
 
 _DEMO_FOLDER = Path("outputs/demo")
@@ -221,8 +216,7 @@ def down(arguments: argparse.Namespace) -> int:
 
 def _set_aside(archive: Path) -> str:
     """What restarts moved out of the way of the run; empty where they did not."""
-    from rltui.core.disk import size_text
-    from rltui.services.disk import size_of
+    from rltui.services.runs.disk import size_of, size_text
 
     size_bytes = size_of(archive)
     if not size_bytes:

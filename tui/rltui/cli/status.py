@@ -17,7 +17,8 @@ from rltui.client.wire import CONNECT_TIMEOUT_S
 from rltui.core.growth import quiet_s
 from rltui.core.text import duration
 from rltui.errors import RltuiError
-from rltui.services.experiment_files import BrokenExperiment, ExperimentRecord, listed_experiments
+from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.runs.experiments import BrokenExperiment, listed_experiments
 from rltui.wording import STALLED_SYMBOL, STATE_SYMBOLS, orphan_text
 
 if TYPE_CHECKING:

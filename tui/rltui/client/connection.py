@@ -23,13 +23,13 @@ from rltui.core.layout import Screen
 from rltui.core.lines import LogSource
 from rltui.errors import RltuiError
 from rltui.services import layout_files, outside
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.logs.index import LogFile
-from rltui.services.supervisor_socket import find_socket
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import find_socket
 
-START_TIMEOUT_S = 60.0
+_START_TIMEOUT_S = 60.0
 """For another rltui to start a supervisor: it has limits of its own, which are shorter."""
-LINE_LIMIT = 64 << 20
+_LINE_LIMIT = 64 << 20
 """Longest answer, in bytes."""
 
 
@@ -125,14 +125,14 @@ class SupervisedExperiment:
     async def _open(self, *, wished: bool = False) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection. `wished`: a person wants something done, be it after a `down`."""
         try:
-            reader, writer = await asyncio.open_unix_connection(find_socket(self._record), limit=LINE_LIMIT)
+            reader, writer = await asyncio.open_unix_connection(find_socket(self._record), limit=_LINE_LIMIT)
         except OSError:
             if not wished:
                 self._refuse_revival()
             if not self._may_start:
                 raise not_running(self.name) from None
             await self._start_supervisor()
-            reader, writer = await asyncio.open_unix_connection(find_socket(self._record), limit=LINE_LIMIT)
+            reader, writer = await asyncio.open_unix_connection(find_socket(self._record), limit=_LINE_LIMIT)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 check_hello(_message(await reader.readline()))
@@ -161,7 +161,7 @@ class SupervisedExperiment:
 
     async def _start_supervisor(self) -> None:
         command = (sys.executable, "-m", "rltui.client", self.name)
-        done = await outside.run(command, timeout_s=START_TIMEOUT_S)
+        done = await outside.run(command, timeout_s=_START_TIMEOUT_S)
         if done.code != 0:
             raise RltuiError(
                 "no supervisor can be started", details=done.errors.decode(errors="replace").splitlines()

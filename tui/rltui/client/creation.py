@@ -17,8 +17,7 @@ from rltui.client.start_check import start_problems
 from rltui.core.api import Request
 from rltui.core.config_report import Check, KnobTable, Problem
 from rltui.core.gpu.report import MemoryVerdict
-from rltui.core.instances import needed
-from rltui.core.layout import Layout
+from rltui.core.layout import Layout, needed
 from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFiles, Framework
@@ -28,24 +27,15 @@ from rltui.services.config.editor import shared_configs
 from rltui.services.config.files import detect, load_files, read_file
 from rltui.services.config.models import FrameworkModels
 from rltui.services.config.store import ConfigStore
-from rltui.services.experiment_files import (
-    ControlFolder,
-    ExperimentRecord,
-    default_output_dir,
-    find_experiment,
-    forget,
-    free_name,
-    make_folder,
-    new_record,
-)
-from rltui.services.own_files import FileLock
-from rltui.services.resume_point import ResumePoint, ResumePoints
-from rltui.services.run_folder import RunFolder, next_free
+from rltui.services.own_files import FileLock, make_folder
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import default_output_dir, find_experiment, forget, free_name, new_record
+from rltui.services.runs.run_folder import ResumePoint, ResumePoints, RunFolder, next_free
 from rltui.services.shell import keep_shell, make_room_for_files
 
-LOCK_TIMEOUT_S = 60.0
+_LOCK_TIMEOUT_S = 60.0
 """How long to wait for others who create experiments; each takes a second or two, more on a busy box."""
-LOCK_POLL_S = 0.05
+_LOCK_POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +190,7 @@ def trust_what_runs(wish: Wish) -> None:
     """
     files, workspace = tuple(path.absolute() for path in wish.config_files), wish.workspace or Path.cwd()
     framework, layout_file = identify(files, wish.layout, wish.framework, workspace=workspace)
-    trust.grant(trust.run_from(layout_file, framework, workspace=workspace, config_files=files))
+    trust.trust(trust.programs_of(layout_file, framework, workspace=workspace, config_files=files))
 
 
 def knobs(config_files: tuple[Path, ...], layout: str | None, framework: str | None = None) -> KnobTable:
@@ -443,14 +433,14 @@ def alone() -> Iterator[None]:
     """One creation at a time for each user, so that two never choose the same name, folder or port."""
     make_folder(paths.state_dir())
     lock = FileLock(paths.state_dir() / "create.lock")
-    deadline = time.monotonic() + LOCK_TIMEOUT_S
+    deadline = time.monotonic() + _LOCK_TIMEOUT_S
     while not lock.take():
         if time.monotonic() > deadline:
             raise ConflictError(
-                f"another rltui has been creating an experiment for {LOCK_TIMEOUT_S:g} s",
+                f"another rltui has been creating an experiment for {_LOCK_TIMEOUT_S:g} s",
                 hint="see who it is: fuser " + str(lock.path),
             )
-        time.sleep(LOCK_POLL_S)
+        time.sleep(_LOCK_POLL_S)
     try:
         yield
     finally:

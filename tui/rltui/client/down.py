@@ -18,12 +18,12 @@ from rltui.client.wire import SupervisorGoneError, Wire
 from rltui.core.api import Down
 from rltui.errors import RltuiError
 from rltui.services import layout_files, processes
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.processes import orphans
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import find_socket
 from rltui.services.runs.intent import IntentFile
-from rltui.services.supervisor_socket import find_socket
 
-SHIM_MARGIN_S = 15.0
+_SHIM_MARGIN_S = 15.0
 """Beyond its grace, a shim gets this long to end a tree."""
 
 Tell = Callable[[dict[str, Any]], object]
@@ -39,7 +39,7 @@ def take_down(record: ExperimentRecord, tell: Tell) -> Down:
     Raises:
         RltuiError: if the supervisor dies over it.
     """
-    done = Down(by=caller(), at=time.time(), complete=True)
+    done = Down(by=_caller(), at=time.time(), complete=True)
     try:
         wire = launch.connect(record)
         if wire is None:
@@ -58,7 +58,7 @@ def take_down(record: ExperimentRecord, tell: Tell) -> Down:
             print(f"its terminals stay: {problem}", file=sys.stderr)
         return done.model_copy(update={"left": left})
     with wire:
-        wire.ask("shutdown", {"by": caller()})
+        wire.ask("shutdown", {"by": _caller()})
         try:
             _watch(record, tell)
             status = wire.answer()
@@ -86,7 +86,7 @@ async def _end(record: ExperimentRecord) -> tuple[str, ...]:
         for number in (signal.SIGTERM, signal.SIGCONT):
             processes.send_signal(attempt.shim, number)
         try:
-            async with asyncio.timeout(layout[name].stop.grace_s + SHIM_MARGIN_S):
+            async with asyncio.timeout(layout[name].stop.grace_s + _SHIM_MARGIN_S):
                 await processes.wait_for_exit(attempt.shim)
         except TimeoutError:
             await processes.end_processes(processes.descendants(attempt.shim.pid), grace_s=0.0)
@@ -109,13 +109,13 @@ def send_away(record: ExperimentRecord) -> None:
         return
     with wire:
         try:
-            wire.call("shutdown", {"by": caller(), "only_idle": True})
+            wire.call("shutdown", {"by": _caller(), "only_idle": True})
         except SupervisorGoneError:
             return
         wire.wait_for_end()
 
 
-def caller() -> str:
+def _caller() -> str:
     """Who this is, for others to read: `ada, pid 4711 on pts/3 from 10.0.0.5`."""
     try:
         name = pwd.getpwuid(os.getuid()).pw_name

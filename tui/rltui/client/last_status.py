@@ -13,8 +13,8 @@ from typing import Any
 
 from rltui import __version__
 from rltui.errors import RltuiError
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord, write_atomically
-from rltui.services.own_files import read_own
+from rltui.services.own_files import read_own, write_atomically
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 FILE_NAME = "last_status.json"
 

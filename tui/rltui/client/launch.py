@@ -12,19 +12,14 @@ from rltui import paths
 from rltui.client.last_status import kept
 from rltui.client.wire import CONNECT_TIMEOUT_S, SupervisorGoneError, Wire
 from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
-from rltui.services.experiment_files import (
-    ControlFolder,
-    ExperimentRecord,
-    find_experiment,
-    known_experiments,
-)
-from rltui.services.supervisor_socket import find_socket
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import find_experiment, find_socket, known_experiments
 
-START_TIMEOUT_S = 15.0
-POLL_S = 0.05
-AGAIN_S = 0.5
+_START_TIMEOUT_S = 15.0
+_POLL_S = 0.05
+_AGAIN_S = 0.5
 """Without a window for so long, another is opened, once."""
-VANISHED_S = 3.0
+_VANISHED_S = 3.0
 """A supervisor without a window has ended. Another may hold its place, and needs this long to be reachable
 again where its socket was removed."""
 
@@ -43,7 +38,7 @@ def is_alive(record: ExperimentRecord) -> bool:
     return True
 
 
-def has_something_to_adopt(record: ExperimentRecord) -> bool:
+def _has_something_to_adopt(record: ExperimentRecord) -> bool:
     """A component of it runs, or was about to run when its supervisor was killed."""
     if kept(record) is not None:
         return False
@@ -65,7 +60,7 @@ def lives(record: ExperimentRecord) -> bool:
     try:
         wire = Wire(find_socket(record), patience_s=1.0)
     except SupervisorGoneError:
-        return has_something_to_adopt(record)
+        return _has_something_to_adopt(record)
     except RltuiError:  # another version, too many clients, or stopped: better not taken for dead
         return True
     with wire:
@@ -74,7 +69,7 @@ def lives(record: ExperimentRecord) -> bool:
         try:
             status = wire.call("status", timeout_s=CONNECT_TIMEOUT_S)
         except SupervisorGoneError:
-            return has_something_to_adopt(record)
+            return _has_something_to_adopt(record)
         except RltuiError:
             return True
         return status["state"] == "running" or status["transaction"] is not None
@@ -121,7 +116,7 @@ def connect(record: ExperimentRecord, *, patience_s: float = CONNECT_TIMEOUT_S) 
     try:
         return Wire(find_socket(record), patience_s=patience_s)
     except SupervisorGoneError:
-        return reach(record) if has_something_to_adopt(record) else None
+        return reach(record) if _has_something_to_adopt(record) else None
 
 
 def reach(record: ExperimentRecord) -> Wire:
@@ -141,7 +136,7 @@ def start_supervisor(record: ExperimentRecord) -> None:
     """
     # Here, since libtmux takes 0.1 s to import.
     from rltui.services.shell import make_room_for_files
-    from rltui.services.tmux_host import SUPERVISOR_WINDOW, TmuxHost, session_name
+    from rltui.services.tmux import SUPERVISOR_WINDOW, TmuxHost, session_name
 
     tmux = TmuxHost(paths.tmux_socket())
     tmux.check()
@@ -169,14 +164,14 @@ def start_supervisor(record: ExperimentRecord) -> None:
         now = time.monotonic()
         if any(window.name == SUPERVISOR_WINDOW and not window.dead for window in tmux.list_windows(session)):
             seen = now
-        elif not is_again and now > seen + AGAIN_S:  # the one that we met was about to leave
+        elif not is_again and now > seen + _AGAIN_S:  # the one that we met was about to leave
             is_again = True
             open_window()
-        if last_words or now > begun + START_TIMEOUT_S or now > seen + VANISHED_S:
+        if last_words or now > begun + _START_TIMEOUT_S or now > seen + _VANISHED_S:
             raise RltuiError(
                 "the supervisor did not start", details=last_words, hint=f"see {control.supervisor_log}"
             )
-        time.sleep(POLL_S)
+        time.sleep(_POLL_S)
 
 
 def _bring_back(control: ControlFolder, record: ExperimentRecord) -> None:
@@ -203,7 +198,7 @@ def attach_command(record: ExperimentRecord, component: str, *, readonly: bool =
     Raises:
         RltuiError: if there is no such window, with the reason and what to do instead.
     """
-    from rltui.services.tmux_host import TmuxHost, session_name
+    from rltui.services.tmux import TmuxHost, session_name
 
     tmux, session = TmuxHost(paths.tmux_socket()), session_name(record.name)
     if all(window.name != component for window in tmux.list_windows(session)):
@@ -243,7 +238,7 @@ def _no_terminal(record: ExperimentRecord, component: str) -> RltuiError:
 
 def clear_away(record: ExperimentRecord) -> None:
     """Remove what an experiment of which nothing lives has left outside its folder: terminals and socket."""
-    from rltui.services.tmux_host import TmuxHost, session_name
+    from rltui.services.tmux import TmuxHost, session_name
 
     TmuxHost(paths.tmux_socket()).kill_session(session_name(record.name))
     find_socket(record).unlink(missing_ok=True)

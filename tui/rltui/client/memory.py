@@ -9,15 +9,11 @@ from rltui.core.gpu.forecast import worst_per_component
 from rltui.core.gpu.report import GpuDevice, MemoryVerdict
 from rltui.core.layout import Layout
 from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.services.experiment_files import (
-    ControlFolder,
-    ExperimentRecord,
-    default_output_dir,
-    known_experiments,
-)
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import read_once
-from rltui.services.recipe import Recipe
+from rltui.services.launch import Launcher
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import default_output_dir, known_experiments
 
 
 def verdicts(
@@ -44,7 +40,7 @@ def verdicts(
     plan = MemoryPlan(
         layout=layout,
         framework=framework,
-        recipe=Recipe(record, layout, framework, choose=choose),
+        recipe=Launcher(record, layout, framework, choose=choose),
         control=ControlFolder(Path(record.output_dir)),
         workspace=Path(record.workspace),
     )

@@ -13,19 +13,13 @@ from rltui.client.creation import alone
 from rltui.errors import ConflictError, UsageError
 from rltui.frameworks import registry
 from rltui.services import layout_files
-from rltui.services.experiment_files import (
-    ControlFolder,
-    ExperimentRecord,
-    check_name,
-    find_experiment,
-    known_experiments,
-    same_folder,
-)
-from rltui.services.run_search import find_run
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
+from rltui.services.runs.experiments import check_name, find_experiment, known_experiments
+from rltui.services.runs.observed import find_run
 
 LAYOUT = "watch"
 """The shipped layout."""
-LONGEST_NAME = 44
+_LONGEST_NAME = 44
 """Leaves room for a number."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 
@@ -113,7 +107,7 @@ def _written(*, name: str, run_dir: Path, layout_file: Path, framework: str) -> 
 
 def _free_name(run_dir: Path) -> str:
     """Named like the folder, with a number where that name is taken."""
-    name = _NOT_IN_NAMES.sub("-", run_dir.name).strip("-_")[:LONGEST_NAME] or "run"
+    name = _NOT_IN_NAMES.sub("-", run_dir.name).strip("-_")[:_LONGEST_NAME] or "run"
     number = 1
     while find_experiment(candidate := name if number == 1 else f"{name}-{number}") is not None:
         number += 1

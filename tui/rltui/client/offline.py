@@ -19,13 +19,13 @@ from rltui.services import layout_files, processes
 from rltui.services.config.measured import StepTimes, conversion
 from rltui.services.config.models import informed
 from rltui.services.config.store import ConfigStore
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.metrics import read_series
-from rltui.services.observed import framework_of, is_growing, refuse_observed, title_of
 from rltui.services.processes import orphans
 from rltui.services.runs.attempt_end import ended_life
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.intent import IntentFile
+from rltui.services.runs.observed import framework_of, is_growing, refuse_observed, title_of
 
 
 def open_store(record: ExperimentRecord) -> ConfigStore:

@@ -14,14 +14,15 @@ from rltui.core.template import render
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, PortKnob, RunContext, standing
 from rltui.services import layout_files, processes
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord, known_experiments
-from rltui.services.observed import framework_of
 from rltui.services.probes import served_model
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import known_experiments
+from rltui.services.runs.observed import framework_of
 
-OVERRIDES = "{overrides}"
+_OVERRIDES = "{overrides}"
 """Placeholder of a layout for the options that rltui chose."""
-LAST_PORT = 65535
-ANY_ADDRESS = "0.0.0.0"  # noqa: S104  (asked about, not listened on)
+_LAST_PORT = 65535
+_ANY_ADDRESS = "0.0.0.0"  # noqa: S104  (asked about, not listened on)
 
 
 def with_ports(record: ExperimentRecord) -> tuple[ExperimentRecord, tuple[str, ...]]:
@@ -94,7 +95,7 @@ class _Taken:
 
     def obstacle(self, port: int) -> str | None:
         """Why `port` cannot be used, in words."""
-        holder = processes.port_holder(port, ANY_ADDRESS)
+        holder = processes.port_holder(port, _ANY_ADDRESS)
         if holder is not None and not self._is_own(holder):
             return f"held by {holder}"
         return f"the experiment {self._owners[port]}'s" if port in self._owners else None
@@ -110,7 +111,7 @@ class _Taken:
 
     def next_free(self, port: int, more: tuple[int, ...] = ()) -> int | None:
         """`port`, or the first above it that can be used with those that belong to it."""
-        last = LAST_PORT - max(more, default=0)
+        last = _LAST_PORT - max(more, default=0)
         return next((p for p in range(port, last + 1) if self.first_obstacle(p, more) is None), None)
 
     def _is_own(self, holder: processes.PortHolder) -> bool:
@@ -145,4 +146,4 @@ def _takes_options(layout: Layout, item: PortKnob) -> bool:
     if not item.by_option:
         return True
     readers = [spec for spec in layout.component if spec.id in item.readers]
-    return bool(readers) and all(OVERRIDES in spec.command for spec in readers)
+    return bool(readers) and all(_OVERRIDES in spec.command for spec in readers)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from rltui.core.api import Alert
 from rltui.core.text import duration
 
-SEVERITIES = ("information", "warning", "error")
+_SEVERITIES = ("information", "warning", "error")
 """From the least to the most severe."""
-GOOD_NEWS = frozenset({"recovered", "finished"})
+_GOOD_NEWS = frozenset({"recovered", "finished"})
 """Kinds that end a trouble: they always pass, and what comes after them is new."""
 _OWN_TITLES = frozenset({"notice", "config"})
 """Kinds in which one title has nothing to do with another."""
@@ -38,11 +38,11 @@ class AlertLimits:
 
     def admit(self, alert: Alert, at: float) -> tuple[Alert, int] | None:
         """The alert as it is told and how many were held back before it; `None` if it comes too soon."""
-        if alert.kind in GOOD_NEWS:
+        if alert.kind in _GOOD_NEWS:
             self._forget(alert.component)
             return alert, 0
         key = (alert.kind, alert.component, alert.title if alert.kind in _OWN_TITLES else "")
-        last, severity = self._passed.get(key), SEVERITIES.index(alert.severity)
+        last, severity = self._passed.get(key), _SEVERITIES.index(alert.severity)
         if last is not None and at - last.at < self.repeat_s and severity <= last.severity:
             last.held_back += 1
             last.newest_at = at
@@ -63,5 +63,5 @@ class AlertLimits:
 
 def severe_enough(least: str) -> Callable[[Alert], bool]:
     """Tells the alerts that go beyond the TUI: at least that severe, or good news."""
-    lowest = SEVERITIES.index(least)
-    return lambda alert: alert.kind in GOOD_NEWS or SEVERITIES.index(alert.severity) >= lowest
+    lowest = _SEVERITIES.index(least)
+    return lambda alert: alert.kind in _GOOD_NEWS or _SEVERITIES.index(alert.severity) >= lowest

@@ -18,7 +18,6 @@ Control = Literal["", "fraction", "doubling"]
 KnobValue = bool | int | float | str | None | list[Any]
 """What a knob can hold: a plain value, or a list of values without tables, which are edited in the file.
 `None` stands for "not in the file"."""
-
 _TRUE = frozenset({"1", "on", "t", "true", "y", "yes"})
 _FALSE = frozenset({"0", "off", "f", "false", "n", "no"})
 _LONGEST_NUMBER = 100
@@ -26,6 +25,11 @@ _LONGEST_NUMBER = 100
 _TOO_LARGE = 1 << 63
 """What TOML's whole numbers are below; larger ones would overflow what is computed with them."""
 _INT = re.compile(r"[+-]?\d+(?:_\d+)*(?:\.0+)?")
+IN_TEXT = 4
+"""From this rank on, a word is not in the key."""
+_MOST_GUESSES = 3
+_UNSET = frozenset({"none", "null", "unset", "default"})
+_NONE_RENAMED: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +185,7 @@ def _converted(kind: str, value: TomlValue) -> TomlValue:
             return None
 
 
-IN_TEXT = 4
-"""From this rank on, a word is not in the key."""
+# --- which knobs a person means -------------------------------------------------------------------------
 
 
 def rank(words: Sequence[str], key: str, *texts: str) -> int | None:
@@ -212,23 +215,8 @@ def _rank(word: str, key: str, texts: Sequence[str]) -> int | None:
     return IN_TEXT + 1 if word in text else None
 
 
-_MOST_GUESSES = 3
-_UNSET = frozenset({"none", "null", "unset", "default"})
-
-
-def split_assignment(text: str) -> tuple[str, str]:
-    """`KEY=VALUE` in two.
-
-    Raises:
-        UsageError: if there is no `=` or no key.
-    """
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip():
-        raise UsageError(f"{text!r} is not KEY=VALUE", hint="for example orchestrator.batch_size=64")
-    return key.strip(), value.strip()
-
-
-_NONE_RENAMED: Mapping[str, str] = {}
+class _UnknownKnobError(ConfigError):
+    """No knob and no key of the files has that name."""
 
 
 def find_knob(
@@ -277,40 +265,25 @@ def _by_meaning(name: str, knobs: Sequence[Knob]) -> str:
     return f"is it {listed(likeliest, 'or')}?" if likeliest else ""
 
 
-class _UnknownKnobError(ConfigError):
-    """No knob and no key of the files has that name."""
+def _ends_with(knob: Knob, wanted: str) -> bool:
+    namespace, _, rest = wanted.partition(".")
+    own = knob.namespace and namespace == knob.namespace and knob.key.endswith(f".{rest}")
+    return bool(own) or knob.name.endswith(f".{wanted}")
 
 
-def parse_value(knob: Knob, text: str) -> KnobValue:
-    """A typed value: TOML syntax, text also without quotes.
-
-    `none` removes a key that may be absent. So do `null`, `unset` and `default`, where they can be no value:
-    of a text, and among the choices, each of these words is a value like any other.
-
-    Raises:
-        ConfigError: if the type or a bound is wrong; the message names the knob and what it takes.
-    """
-    is_none = knob.kind == "str" and knob.nullable and text.lower() == "none"
-    if is_none or (knob.kind != "str" and text.lower() in _UNSET and text not in knob.choices):
-        return None
-    return checked(knob, _literal(knob, text))
+# --- from what a person types to a value ----------------------------------------------------------------
 
 
-def checked(knob: Knob, value: TomlValue) -> KnobValue:
-    """The value as the knob's own type.
+def split_assignment(text: str) -> tuple[str, str]:
+    """`KEY=VALUE` in two.
 
     Raises:
-        ConfigError: if the type or a bound is wrong.
+        UsageError: if there is no `=` or no key.
     """
-    if value is None:
-        return None
-    if is_secret(knob.key) and isinstance(value, str) and (MASK in value or OTHER_MASK in value):
-        raise ConfigError(f"{knob.name} is a secret, which is not shown", hint="type the value itself")
-    if fault := knob.fault(value):
-        raise ConfigError(fault)
-    if knob.kind == "float":
-        return float(value)
-    return value  # type: ignore[no-any-return]
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise UsageError(f"{text!r} is not KEY=VALUE", hint="for example orchestrator.batch_size=64")
+    return key.strip(), value.strip()
 
 
 def resolve_edits(
@@ -355,18 +328,44 @@ def _resolved(knob: Knob, value: TomlValue, *, is_known: bool) -> KnobValue:
     return checked(knob, value)
 
 
+def parse_value(knob: Knob, text: str) -> KnobValue:
+    """A typed value: TOML syntax, text also without quotes.
+
+    `none` removes a key that may be absent. So do `null`, `unset` and `default`, where they can be no value:
+    of a text, and among the choices, each of these words is a value like any other.
+
+    Raises:
+        ConfigError: if the type or a bound is wrong; the message names the knob and what it takes.
+    """
+    is_none = knob.kind == "str" and knob.nullable and text.lower() == "none"
+    if is_none or (knob.kind != "str" and text.lower() in _UNSET and text not in knob.choices):
+        return None
+    return checked(knob, _literal(knob, text))
+
+
+def checked(knob: Knob, value: TomlValue) -> KnobValue:
+    """The value as the knob's own type.
+
+    Raises:
+        ConfigError: if the type or a bound is wrong.
+    """
+    if value is None:
+        return None
+    if is_secret(knob.key) and isinstance(value, str) and (MASK in value or OTHER_MASK in value):
+        raise ConfigError(f"{knob.name} is a secret, which is not shown", hint="type the value itself")
+    if fault := knob.fault(value):
+        raise ConfigError(fault)
+    if knob.kind == "float":
+        return float(value)
+    return value  # type: ignore[no-any-return]
+
+
 def typed(text: str) -> TomlValue:
     """A value of a key of which nothing is known: TOML, or else plain text."""
     try:
         return read_value(text)
     except ValueError:
         return text
-
-
-def _ends_with(knob: Knob, wanted: str) -> bool:
-    namespace, _, rest = wanted.partition(".")
-    own = knob.namespace and namespace == knob.namespace and knob.key.endswith(f".{rest}")
-    return bool(own) or knob.name.endswith(f".{wanted}")
 
 
 def _literal(knob: Knob, text: str) -> TomlValue:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import signal
-from collections.abc import Collection, Mapping
-from typing import Annotated, Literal
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -27,7 +28,7 @@ def address_fault(name: str, text: str) -> str | None:
     return f"{name} is {text!r}; use {example}"
 
 
-class Section(BaseModel):
+class LayoutSection(BaseModel):
     """Base of the tables in a layout: frozen, unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
@@ -37,7 +38,7 @@ PROBES = ("http", "tcp", "log", "file")
 """Ways to ask whether a component is ready."""
 
 
-class Ready(Section):
+class Ready(LayoutSection):
     """When a component counts as ready. Without a probe: as soon as its process runs.
 
     Of several, whose placeholders may be empty, the first counts that is not.
@@ -76,7 +77,7 @@ class Ready(Section):
         return text
 
 
-class Stop(Section):
+class Stop(LayoutSection):
     """How a component is asked to end."""
 
     signal: str = "SIGTERM"
@@ -94,7 +95,7 @@ class Stop(Section):
         return name
 
 
-class Restart(Section):
+class Restart(LayoutSection):
     """What is done when a component ends by itself."""
 
     policy: Literal["never", "on-failure", "always"] = "never"
@@ -120,7 +121,7 @@ class Restart(Section):
         return pauses
 
 
-class Stall(Section):
+class Stall(LayoutSection):
     """When a living component counts as stalled."""
 
     silence_s: float = Field(default=300.0, ge=0)
@@ -132,7 +133,7 @@ class Stall(Section):
     """Write down its stacks with `py-spy dump`, where py-spy is installed."""
 
 
-class ComponentSpec(Section):
+class ComponentSpec(LayoutSection):
     """One supervised process tree."""
 
     id: ComponentId
@@ -209,7 +210,7 @@ class ComponentSpec(Section):
         return text
 
 
-class LogSpec(Section):
+class LogSpec(LayoutSection):
     """A log file that no component of the experiment prints: a pane follows it."""
 
     id: ComponentId
@@ -226,7 +227,7 @@ class LogSpec(Section):
         return files
 
 
-class GpuSourceSpec(Section):
+class GpuSourceSpec(LayoutSection):
     """Another machine whose GPUs are shown beside those of this one."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
@@ -236,7 +237,7 @@ class GpuSourceSpec(Section):
     `--watch`, a document per line. Never a shell line; placeholders as in components."""
 
 
-class Screen(Section):
+class Screen(LayoutSection):
     """What the overview shows."""
 
     columns: tuple[tuple[str, ...], ...] = ()
@@ -246,7 +247,7 @@ class Screen(Section):
     """One Textual size per column, such as `2fr`."""
 
 
-class Layout(Section):
+class Layout(LayoutSection):
     """A whole layout file."""
 
     title: str = ""
@@ -352,3 +353,93 @@ class Layout(Section):
             if spec.id == component_id:
                 return spec
         raise KeyError(component_id)
+
+
+_PLACEHOLDER = "{instance}"
+_LONGEST_ID = 32
+_NOT_IN_IDS = re.compile(r"[^a-z0-9]+")
+
+
+def expanded(layout: Layout, instances: Mapping[str, Sequence[str]]) -> Layout:
+    """The layout with each component that has `each` once per instance of that name, in their order.
+
+    Where others name such a component (`after`, `restart.together`, the screen), all of them are meant; none
+    where there is no instance.
+
+    Raises:
+        ValueError: if no component or log is left, or two components would have one id.
+    """
+    if not any(spec.each for spec in layout.component):
+        return layout
+    ids = {
+        spec.id: instance_ids(spec.id, instances.get(spec.each, ())) if spec.each else (spec.id,)
+        for spec in layout.component
+    }
+    components = [one for spec in layout.component for one in _components(spec, ids, instances)]
+    columns = [_named(column, ids) for column in layout.screen.columns]
+    return Layout.model_validate(
+        layout.model_dump(exclude_unset=True)
+        | {
+            "component": components,
+            "screen": layout.screen.model_dump(exclude_unset=True) | {"columns": columns},
+        }
+    )
+
+
+def needed(layout: Layout, instances: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Of all instances there are, those that the layout has components for."""
+    return {spec.each: instances.get(spec.each, ()) for spec in layout.component if spec.each}
+
+
+def instance_ids(component: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Ids of the components that a component with `each` becomes, one per name, in their order."""
+    plain = [_NOT_IN_IDS.sub("-", name.lower()).strip("-") for name in names]
+    return tuple(
+        _id(component, slug, name, is_clear=plain.count(slug) == 1)
+        for slug, name in zip(plain, names, strict=True)
+    )
+
+
+def _id(component: str, slug: str, name: str, *, is_clear: bool) -> str:
+    """`env-reverse-text`. With some digits of a hash where that is too long, or means several names."""
+    if is_clear and slug and len(wanted := f"{component}-{slug}") <= _LONGEST_ID:
+        return wanted
+    digits = hashlib.sha256(name.encode()).hexdigest()[:6]
+    start = f"{component}-{slug}"[: _LONGEST_ID - len(digits) - 1].strip("-")
+    return f"{start}-{digits}"
+
+
+def _components(
+    spec: ComponentSpec, ids: Mapping[str, Sequence[str]], instances: Mapping[str, Sequence[str]]
+) -> Iterable[dict[str, Any]]:
+    values = spec.model_dump(exclude_unset=True)  # what a layout leaves out may mean more than the default
+    values["after"] = _named(spec.after, ids)
+    if spec.restart.together:
+        values["restart"]["together"] = _named(spec.restart.together, ids)
+    if not spec.each:
+        return [values]
+    return [
+        _filled_table(values, name) | {"id": component_id, "each": ""}
+        for component_id, name in zip(ids[spec.id], instances.get(spec.each, ()), strict=True)
+    ]
+
+
+def _named(names: Iterable[str], ids: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    return tuple(one for name in names for one in ids.get(name, (name,)))
+
+
+def _filled(value: object, instance: str) -> object:
+    """Every text below `value` with the instance's name in place of the placeholder."""
+    match value:
+        case str():
+            return value.replace(_PLACEHOLDER, instance)
+        case tuple() | list():
+            return tuple(_filled(item, instance) for item in value)
+        case dict():
+            return _filled_table(value, instance)
+        case _:
+            return value
+
+
+def _filled_table(values: Mapping[str, Any], instance: str) -> dict[str, Any]:
+    return {key: _filled(value, instance) for key, value in values.items()}

@@ -13,7 +13,47 @@ from typing import Literal, assert_never
 from rltui.core.api import ALIVE_STATES, ComponentState
 from rltui.core.gpu.report import OutOfMemory
 from rltui.core.layout import Restart
-from rltui.core.restart_policy import GiveUp, decide
+from rltui.core.text import duration
+
+_MOST_DOUBLINGS = 30
+"""More would leave the range of a float, and of patience."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Start it again."""
+
+    at: float
+    failures: tuple[float, ...]
+    """Those that count, this one included, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Leave it failed."""
+
+    reason: str
+    """Why, beyond the failure itself; empty where no restart was ever meant."""
+    failures: tuple[float, ...]
+
+
+def _decide(policy: Restart, failures: tuple[float, ...], at: float, *, hopeless: bool) -> Retry | GiveUp:
+    """The answer to a failure at `at`, after those in `failures`. A `hopeless` one would come again."""
+    recent = (*(moment for moment in failures if at - moment <= policy.window_s), at)
+    counted = recent[-policy.max_failures :]  # a partner's restart may have started one that had given up
+    if policy.policy == "never":
+        return GiveUp("", counted)
+    if hopeless:
+        return GiveUp("another start would end the same way", counted)
+    if len(counted) >= policy.max_failures:
+        return GiveUp(f"not started again after {_times(len(counted), policy.window_s)}", counted)
+    first, longest = policy.backoff_s
+    doublings = min(len(counted) - 1, _MOST_DOUBLINGS)
+    return Retry(at + min(longest, first * 2**doublings), counted)
+
+
+def _times(count: int, window_s: float) -> str:
+    return "1 failure" if count == 1 else f"{count} failures within {duration(window_s)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +280,7 @@ def _end(life: Life, exit_info: ExitInfo, at: float) -> Life:
 def _fail(life: Life, exit_info: ExitInfo, reason: str, at: float) -> Life:
     healthy = life.ready_at is not None and at - life.ready_at >= life.restart.healthy_s
     failures = () if healthy else life.failures
-    answer = decide(life.restart, failures, at, hopeless=exit_info.hopeless)
+    answer = _decide(life.restart, failures, at, hopeless=exit_info.hopeless)
     if isinstance(answer, GiveUp):
         text = f"{reason}; {answer.reason}" if answer.reason else reason
         return replace(

@@ -4,20 +4,102 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rltui.core.api import Progress
-from rltui.core.run_health import collapse, dead_entropy, held_level, no_signal
+from rltui.core.api import Alert, Concern, Progress
+from rltui.core.config_report import DerivedValue
+from rltui.core.text import grouped
+
+_WINDOW = 8
+"""Steps whose median counts as a level that was held."""
+LASTING = 5
+"""So many newest steps must agree."""
+_FALLEN = 0.1
+"""Share of the best level below which a reward has collapsed."""
+_SURE = 3.0
+"""The best level must be so many times the spread around it: rare rewards come and go."""
+_DEAD_ENTROPY = 0.01
+"""Share of the first entropies below which the policy explores no more."""
+_LARGE_STEP = 10.0
+"""A learning rate that changes by more than this factor is seldom meant."""
+
+
+def _held_level(rewards: Sequence[float]) -> float | None:
+    """The reward that the newest `_WINDOW` of `rewards` held; `None` where they are too few or too spread."""
+    window = rewards[-_WINDOW:]
+    if len(window) < _WINDOW:
+        return None
+    level = statistics.median(window)
+    spread = statistics.median(abs(reward - level) for reward in window)
+    return level if level > 0 and level >= _SURE * spread else None
+
+
+def _collapse(rewards: Sequence[float], best: float | None) -> Concern | None:
+    """The reward fell from `best`, a level it held, to about nothing, and stays there. Oldest first."""
+    newest = rewards[-LASTING:]
+    if best is None or len(newest) < LASTING or max(newest) > _FALLEN * best:
+        return None
+    return Concern(
+        word="reward collapsed",
+        text=f"the reward held {best:.2f} and has been at most {max(newest):.2f} for {LASTING} steps:"
+        " go back to a checkpoint before the fall, with a lower learning rate",
+    )
+
+
+def _dead_entropy(entropies: Sequence[float], rewards: Sequence[float], best: float | None) -> Concern | None:
+    """The policy always says the same although its reward is not the best it had. Both oldest first."""
+    first, newest = entropies[:LASTING], entropies[-LASTING:]
+    if len(entropies) < 2 * LASTING or not rewards:
+        return None
+    if max(newest) > _DEAD_ENTROPY * statistics.median(first):
+        return None
+    if best is not None and rewards[-1] >= 0.9 * best:
+        return None
+    return Concern(
+        word="entropy is gone",
+        text=f"the entropy fell from {statistics.median(first):.2g} to {max(newest):.2g}: the policy explores"
+        " no more; go back to an earlier checkpoint, with a lower learning rate or a higher temperature",
+    )
+
+
+def _no_signal(gradients: Sequence[float]) -> Concern | None:
+    """The gradient is exactly nothing: all rollouts of each group get the same reward. Oldest first."""
+    newest = gradients[-2 * LASTING :]  # log lines round it: one that is only small does not stay below
+    if len(newest) < 2 * LASTING or any(newest):
+        return None
+    return Concern(
+        word="no signal",
+        text=f"the gradient has been 0 for {len(newest)} steps: every rollout of a group gets the same"
+        " reward, so nothing is learnt; use tasks that are neither too easy nor too hard, or larger groups",
+    )
+
+
+def large_step(key: str, before: object, after: object) -> str | None:
+    """Why a new value of the knob `key` is seldom meant, in words: a learning rate far from the last one."""
+    if key.rpartition(".")[2] not in ("lr", "learning_rate"):
+        return None
+    if not (_is_rate(before) and _is_rate(after)):
+        return None
+    factor = max(float(after) / float(before), float(before) / float(after))  # type: ignore[arg-type]  # checked
+    if factor <= _LARGE_STEP * (1 + 1e-9):
+        return None
+    way = "higher" if float(after) > float(before) else "lower"  # type: ignore[arg-type]  # checked
+    return f"{after:g} is {factor:,.0f} times {way} than {before:g}: is that meant?"
+
+
+def _is_rate(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+
 
 HISTORY = 200
 """Steps kept for the sparkline."""
-LONGEST_RUN_S = 1e10
+_LONGEST_RUN_S = 1e10
 """Some 300 years: no estimate."""
 LARGEST_STEP = 2**53
 """What is more is no step."""
-RECENT = 10
+_RECENT = 10
 """Steps that the step time and the time left are estimated from."""
 
 
@@ -101,7 +183,10 @@ class MetricSeries:
                 self.rewind(step)
             self.completed = step
         self.steps.setdefault(step, {}).update(values)
-        if self.names.reward in values and (level := held_level(self._values(self.names.reward))) is not None:
+        if (
+            self.names.reward in values
+            and (level := _held_level(self._values(self.names.reward))) is not None
+        ):
             self.best_reward = max(level, self.best_reward or level)
         for old in sorted(self.steps)[:-HISTORY]:
             del self.steps[old]
@@ -112,7 +197,7 @@ class MetricSeries:
         for later in [known for known in self.steps if known > step + 1]:
             del self.steps[later]
         levels = self._values(self.names.reward)
-        held = [level for end in range(len(levels)) if (level := held_level(levels[: end + 1])) is not None]
+        held = [level for end in range(len(levels)) if (level := _held_level(levels[: end + 1])) is not None]
         self.best_reward = max(held, default=None)
 
     def newest(self, key: str) -> float | None:
@@ -125,7 +210,7 @@ class MetricSeries:
     def recent(self, *keys: str) -> list[tuple[int, dict[str, float]]]:
         """Number, counted from 1, and values of the newest steps that have all `keys`, oldest first."""
         having = [step for step in sorted(self.steps) if all(key in self.steps[step] for key in keys)]
-        return [(step, self.steps[step]) for step in having[-RECENT:]]
+        return [(step, self.steps[step]) for step in having[-_RECENT:]]
 
     @property
     def step_time_s(self) -> float | None:
@@ -151,9 +236,9 @@ class MetricSeries:
         head = self.names
         rewards = self._values(head.reward)
         found = (
-            collapse(rewards, self.best_reward),
-            dead_entropy(self._values(head.entropy), rewards, self.best_reward),
-            no_signal(self._values(head.gradient)),
+            _collapse(rewards, self.best_reward),
+            _dead_entropy(self._values(head.entropy), rewards, self.best_reward),
+            _no_signal(self._values(head.gradient)),
         )
         step_time = self.step_time_s
         left = min(max(0, max_steps - self.completed), LARGEST_STEP) if max_steps is not None else None
@@ -165,10 +250,118 @@ class MetricSeries:
             rewards=rewards,
             tokens_per_s=self.newest(head.tokens_per_s),
             step_time_s=step_time,
-            eta_s=eta_s if eta_s is not None and 0 <= eta_s < LONGEST_RUN_S else None,
+            eta_s=eta_s if eta_s is not None and 0 <= eta_s < _LONGEST_RUN_S else None,
             concerns=tuple(concern for concern in found if concern is not None),
         )
 
     def _values(self, key: str) -> tuple[float, ...]:
         """Of the steps that have it, oldest first."""
         return tuple(self.steps[step][key] for step in sorted(self.steps) if key in self.steps[step])
+
+
+_MOST_NAMED = 3
+"""Metrics named in one alert; a diverged run has dozens at once."""
+
+ADVICE = "What is trained from now on is likely lost: restart from a checkpoint, with a lower learning rate"
+
+
+@dataclass(frozen=True, slots=True)
+class NonFinite:
+    """A metric that became NaN or infinite."""
+
+    key: str
+    value: float
+    step: int | None
+    component: str | None
+    """Who wrote the row, where that is known."""
+
+    def __str__(self) -> str:
+        step = f" at step {self.step}" if self.step is not None else ""
+        component = f" ({self.component})" if self.component else ""
+        return f"{self.key} is {self.value}{step}{component}"
+
+
+@dataclass(slots=True)
+class NonFiniteWatch:
+    """Looks through rows for metrics that turn NaN or infinite."""
+
+    writer: Callable[[Mapping[str, Any]], str | None]
+    """Tells the component that wrote a row."""
+    now: dict[str, NonFinite] = field(default_factory=dict)
+    """Those whose newest value is not finite."""
+    _untold: list[NonFinite] = field(default_factory=list)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Take in one row."""
+        for key, value in numbers(row).items():
+            if math.isfinite(value):
+                self.now.pop(key, None)
+            elif key not in self.now:
+                step = row.get("step")
+                known = step if isinstance(step, int) else None
+                self.now[key] = NonFinite(key, value, known, self.writer(row))
+                self._untold.append(self.now[key])
+
+    def take(self) -> tuple[NonFinite, ...]:
+        """Those that turned since the last `take`, in the order they did, also if they are well again."""
+        taken, self._untold = tuple(self._untold), []
+        return taken
+
+
+def non_finite_alerts(found: Iterable[NonFinite]) -> tuple[Alert, ...]:
+    """One alert per component."""
+    by_component: dict[str | None, list[NonFinite]] = {}
+    for item in found:
+        by_component.setdefault(item.component, []).append(item)
+    return tuple(_alert(component, items) for component, items in by_component.items())
+
+
+def _alert(component: str | None, items: Sequence[NonFinite]) -> Alert:
+    text = ", ".join(map(str, items[:_MOST_NAMED]))
+    if len(items) > _MOST_NAMED:
+        text += f" and {len(items) - _MOST_NAMED} more"
+    title = "a metric is not finite" if len(items) == 1 else f"{len(items)} metrics are not finite"
+    return Alert(kind="metric", severity="error", title=title, text=f"{text}. {ADVICE}", component=component)
+
+
+NAME = "estimated step time"
+
+
+@dataclass(frozen=True, slots=True)
+class StepSample:
+    """A step that was measured."""
+
+    step: int
+    """As the framework numbers it."""
+    seconds: float
+    size: float | None
+    """What it worked through, in the unit of the step to come; `None`: not known."""
+
+
+def estimate_step(samples: Sequence[StepSample], *, size: float | None, unit: str) -> DerivedValue | None:
+    """The time of a step of `size` units, at the pace of the steps that were measured last, all of one size.
+
+    `samples`: oldest first. `None` where they do not tell. One way for every config: what does not change
+    the size does not change the estimate.
+    """
+    last = [sample for sample in samples if sample.size == samples[-1].size]
+    if not last:
+        return None
+    then, seconds = last[-1].size, statistics.median(sample.seconds for sample in last)
+    if seconds <= 0:
+        return None
+    if size == then:
+        return _figure(seconds, f"median of {_steps(last)}")
+    if not size or not then:
+        return None
+    pace = f"{grouped(then)} in {seconds:.3g} s, the median of {_steps(last)}"
+    return _figure(size * seconds / then, f"{grouped(size)} {unit} per step at the pace of {pace}")
+
+
+def _figure(seconds: float, text: str) -> DerivedValue:
+    return DerivedValue(name=NAME, value=float(f"{seconds:.3g}"), unit="s", text=text)
+
+
+def _steps(samples: Sequence[StepSample]) -> str:
+    first, last = samples[0].step, samples[-1].step
+    return f"step {last}" if first == last else f"steps {first} to {last}"

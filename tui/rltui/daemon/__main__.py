@@ -34,10 +34,10 @@ from rltui.daemon.watches import (
     watch_orphans,
 )
 from rltui.errors import ConflictError, RltuiError
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.own_files import FileLock
-from rltui.services.supervisor_socket import place_socket
-from rltui.services.tmux_host import TmuxHost
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import place_socket
+from rltui.services.tmux import TmuxHost
 
 logger = logging.getLogger("rltui.daemon")
 

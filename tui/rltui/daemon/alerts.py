@@ -17,8 +17,7 @@ from rltui.daemon.supervisor import Supervisor
 from rltui.daemon.tasks import spawn
 from rltui.errors import ConfigError, RltuiError
 from rltui.services import outside
-from rltui.services.tmux_clients import show_message
-from rltui.services.tmux_host import session_name
+from rltui.services.tmux import session_name, show_message
 from rltui.settings import AlertSettings
 
 logger = logging.getLogger(__name__)

@@ -15,10 +15,10 @@ from rltui.core.layout import ComponentSpec, Ready
 from rltui.core.lifecycle import ExitInfo
 from rltui.errors import RltuiError
 from rltui.services import processes
-from rltui.services.experiment_files import ControlFolder, write_atomically
-from rltui.services.own_files import read_own
-from rltui.services.recipe import Launch
+from rltui.services.launch import Launch
+from rltui.services.own_files import read_own, write_atomically
 from rltui.services.runs.attempt_end import exit_info, explained, oom_kills
+from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.shell import read_shell
 
 _FILE = "spec.json"

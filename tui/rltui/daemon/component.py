@@ -35,10 +35,10 @@ from rltui.daemon.attempt import SPAWN_TIMEOUT_S, Attempt, Ending
 from rltui.daemon.tasks import Signal, spawn
 from rltui.errors import RltuiError
 from rltui.services import processes
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.launch import Launch
 from rltui.services.probes import Probe
-from rltui.services.recipe import Launch
 from rltui.services.runs.attempt_end import ended_life, prune_attempts
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 logger = logging.getLogger(__name__)
 

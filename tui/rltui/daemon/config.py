@@ -21,10 +21,10 @@ from rltui.services.config.editor import ConfigEditor
 from rltui.services.config.files import LoadedFiles, load_snapshot, write_passed
 from rltui.services.config.models import FrameworkModels, informed
 from rltui.services.config.store import ConfigStore, EditPreview
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.observed import framework_of
-from rltui.services.recipe import Launch, Recipe
-from rltui.services.resolution import Resolver
+from rltui.services.launch import Launch, Launcher
+from rltui.services.resolved_configs import Resolver
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.observed import framework_of
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ class Config:
         self._setup = setup
         self._framework = framework
         self._events = events
-        self.recipe = Recipe(record, setup.layout, framework, choose=choose)
+        self.recipe = Launcher(record, setup.layout, framework, choose=choose)
         self.store = ConfigStore(
             [Path(name) for name in record.config_files],
             framework,
@@ -135,8 +135,8 @@ class Config:
         """Somebody starts it, so what it runs is meant to be run."""
         record = self._setup.record
         try:
-            trust.grant(
-                trust.run_from(
+            trust.trust(
+                trust.programs_of(
                     Path(record.layout_file),
                     self._framework,
                     workspace=self._setup.workspace,
@@ -174,7 +174,7 @@ class Config:
         """
         specs, folder = tuple(self._setup.layout.gpu_source), Path(self._setup.record.layout_file).parent
         if specs and not trust.is_trusted(folder):
-            return specs, f"not asked: {trust.refusal(folder)}"
+            return specs, f"not asked: {trust.untrusted(folder)}"
         try:
             return self.recipe.gpu_sources(self.store.files), None
         except ConfigError as error:

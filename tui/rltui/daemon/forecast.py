@@ -18,10 +18,10 @@ from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.memory_levers import LEVERS
 from rltui.services.config.files import OfFiles
 from rltui.services.config.store import ConfigStore
-from rltui.services.experiment_files import ControlFolder
 from rltui.services.gpu.memory_plan import MemoryPlan, newest_peaks
 from rltui.services.gpu.sampling import GpuReadings
-from rltui.services.recipe import Recipe
+from rltui.services.launch import Launcher
+from rltui.services.runs.experiment_files import ControlFolder
 
 _MEASURES = (ComponentState.WAITING, ComponentState.STARTING)
 """An engine in these states has not measured its device's memory, or is at it."""
@@ -154,7 +154,7 @@ class RemedyAdvisor:
     def __init__(
         self,
         store: ConfigStore,
-        recipe: Recipe,
+        recipe: Launcher,
         memory: MemoryPlan,
         control: ControlFolder,
         readings: GpuReadings,

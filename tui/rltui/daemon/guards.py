@@ -12,8 +12,8 @@ from rltui.daemon.attempt import read_launch
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.services.experiment_files import ControlFolder, make_folder
-from rltui.services.own_files import FileLock
+from rltui.services.own_files import FileLock, make_folder
+from rltui.services.runs.experiment_files import ControlFolder
 
 logger = logging.getLogger(__name__)
 

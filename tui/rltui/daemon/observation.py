@@ -7,21 +7,20 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from rltui.core import non_finite
+from rltui.core import metrics
 from rltui.core.api import Concern, Progress
-from rltui.core.inference_activity import InferenceActivity, facts_of
-from rltui.core.metrics import MetricSeries
-from rltui.core.non_finite import NonFinite, NonFiniteWatch
+from rltui.core.metrics import MetricSeries, NonFinite, NonFiniteWatch
+from rltui.core.stalls import InferenceActivity, facts_of
 from rltui.daemon.config import Setup
 from rltui.daemon.events import EventBus
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework, RunFiles
 from rltui.services.config.files import load_files
 from rltui.services.config.measured import StepTimes
-from rltui.services.experiment_files import write_atomically
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.metrics import RunMetrics, earlier_logs
-from rltui.services.run_folder import RunFolder
+from rltui.services.own_files import write_atomically
+from rltui.services.runs.run_folder import RunFolder
 
 
 class Observation:
@@ -157,7 +156,7 @@ class ProgressTracker:
         loss = self._non_finite.now.get(self._framework.metrics.trainer_step)
         if loss is None:
             return figures
-        lost = Concern(word=f"loss is {loss.value}", text=f"{loss}. {non_finite.ADVICE}")
+        lost = Concern(word=f"loss is {loss.value}", text=f"{loss}. {metrics.ADVICE}")
         return figures.model_copy(update={"concerns": (lost, *figures.concerns)})
 
     def began(self, component: str) -> None:

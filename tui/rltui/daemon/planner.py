@@ -11,8 +11,7 @@ from pydantic import ValidationError
 
 from rltui.core.api import EDITS, JournalEntry, Lost, Plan, Request
 from rltui.core.config_report import PendingKnob, Problem
-from rltui.core.estimate import Times, times_from
-from rltui.core.plan import Situation, make_plan
+from rltui.core.plan import Situation, Times, make_plan, times_from
 from rltui.core.text import unknown
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.forecast import problems_of
@@ -22,12 +21,12 @@ from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services.config.editor import shared_configs
 from rltui.services.config.store import EditPreview
-from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.logs.growing_file import JsonLines
-from rltui.services.observed import refuse_observed
 from rltui.services.processes import port_holders
-from rltui.services.resume_point import ResumePoint, ResumePoints
+from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.runs.observed import refuse_observed
+from rltui.services.runs.run_folder import ResumePoint, ResumePoints
 
 _NEWEST_ENTRIES = 500
 """Timed journal entries that are kept, of all components together."""

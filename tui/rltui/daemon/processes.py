@@ -25,11 +25,11 @@ from rltui.daemon.tasks import Signal
 from rltui.services import processes
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import GpuReadings
+from rltui.services.launch import Launch
 from rltui.services.probes import served_model
 from rltui.services.processes import Leftover
 from rltui.services.processes.orphans import described, end, find_leftovers, foreign_processes, leftovers_text
-from rltui.services.recipe import Launch
-from rltui.services.tmux_host import TmuxHost, session_name
+from rltui.services.tmux import TmuxHost, session_name
 
 _SHIM = Path(shim_program.__file__).with_name("__main__.py")
 _ROUNDS = 3

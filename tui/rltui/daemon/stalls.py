@@ -17,10 +17,8 @@ from pathlib import Path
 
 from rltui.core.api import ComponentState
 from rltui.core.failure_cause import FailurePattern, find_cause
-from rltui.core.inference_activity import InferenceActivity
 from rltui.core.layout import ComponentSpec
-from rltui.core.stall import Pulse, Signs, StallRule, WatchClock
-from rltui.core.start_phase import phase_of
+from rltui.core.stalls import InferenceActivity, Pulse, Signs, StallRule, WatchClock, phase_of
 from rltui.core.text import duration
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.events import EventBus
@@ -28,11 +26,11 @@ from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
 from rltui.daemon.supervisor import Supervisor
 from rltui.daemon.tasks import spawn
+from rltui.services.probes import read_activity
 from rltui.services.processes import ProcessId
 from rltui.services.processes.identity import descendants, read_stat
 from rltui.services.runs.attempt_end import last_lines
 from rltui.services.stack_dump import dump_stacks
-from rltui.services.vllm_metrics import read_activity
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from rltui.daemon.forecast import RemedyAdvisor
 from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
 from rltui.errors import ConfigError
-from rltui.services.observed import is_growing, title_of
+from rltui.services.runs.observed import is_growing, title_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,12 +23,12 @@ from rltui.daemon.tasks import spawn
 from rltui.daemon.transactions import Retries, RollbackWatch, Transactions
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.config.measured import conversion
-from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.processes import ProcessId, Traces, why_it_lives
+from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.intent import IntentFile, failures, intent_of
-from rltui.services.tmux_host import TmuxHost
+from rltui.services.tmux import TmuxHost
 
 
 class Supervisor:

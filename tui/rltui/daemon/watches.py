@@ -7,13 +7,12 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
-from rltui.core import non_finite
+from rltui.core import metrics
 from rltui.core.api import Alert
-from rltui.core.disk import Forecast, forecast, size_text
-from rltui.core.non_finite import NonFinite
+from rltui.core.metrics import NonFinite
 from rltui.daemon.gpu import GpuWatch
 from rltui.daemon.supervisor import Supervisor
-from rltui.services.disk import DiskMeter
+from rltui.services.runs.disk import DiskForecast, DiskMeter, disk_forecast, size_text
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +55,7 @@ async def follow_logs(supervisor: Supervisor) -> None:
 
 
 def _tell(supervisor: Supervisor, found: Iterable[NonFinite]) -> None:
-    for alert in non_finite.alerts(found):
+    for alert in metrics.non_finite_alerts(found):
         supervisor.events.alert(alert)
 
 
@@ -121,7 +120,7 @@ class DiskWatch:
         self._meter = meter
         self._newest: int | None = None
         self._looks = 0
-        self._told: Forecast = Forecast("ok")
+        self._told: DiskForecast = DiskForecast("ok")
 
     async def look(self, max_steps: int | None) -> Alert | None:
         """Measure where it is time to. Returns what became worse."""
@@ -136,7 +135,7 @@ class DiskWatch:
         except OSError as error:  # the run's folder may be gone, or on a server that is away
             logger.warning("cannot measure %s: %s", self._folder, error.strerror)
             return None
-        now = forecast(self._folder, reading.free_bytes, reading.checkpoints, max_steps)
+        now = disk_forecast(self._folder, reading.free_bytes, reading.checkpoints, max_steps)
         alert = self._judge(now)
         if alert is None:
             return None
@@ -146,7 +145,7 @@ class DiskWatch:
         more = f" Restarts have set {size_text(aside_bytes)} aside in {archive}: remove what you do not need."
         return alert.model_copy(update={"text": alert.text + more})
 
-    def _judge(self, now: Forecast) -> Alert | None:
+    def _judge(self, now: DiskForecast) -> Alert | None:
         before, self._told = self._told, now
         if now.severity == "ok" or now.severity == before.severity or before.severity == "error":
             return None

@@ -30,11 +30,11 @@ def find(
     Raises:
         ConfigError: if the environment variable names a folder that is no such checkout.
     """
-    if is_checkout(workspace, checkout):
+    if _is_checkout(workspace, checkout):
         return workspace
     if named := environment.get(checkout.variable):
         folder = Path(named).expanduser().absolute()
-        if is_checkout(folder, checkout):
+        if _is_checkout(folder, checkout):
             return folder
         raise ConfigError(
             f"{checkout.variable} names {folder}, which is no checkout of {checkout.project}",
@@ -46,10 +46,10 @@ def find(
         for above in _upward(start)
         for folder in (above, above / checkout.project)
     )
-    return next((folder for folder in nearby if is_checkout(folder, checkout)), None)
+    return next((folder for folder in nearby if _is_checkout(folder, checkout)), None)
 
 
-def is_checkout(folder: Path, checkout: Checkout) -> bool:
+def _is_checkout(folder: Path, checkout: Checkout) -> bool:
     """Whether the folder is the root of one, by the project name in its `pyproject.toml`."""
     try:
         data = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))

@@ -10,7 +10,6 @@ import platformdirs
 from pydantic import BaseModel, ValidationError
 
 from rltui import paths
-from rltui.core.instances import expanded
 from rltui.core.layout import (
     ComponentSpec,
     GpuSourceSpec,
@@ -21,12 +20,13 @@ from rltui.core.layout import (
     Screen,
     Stall,
     Stop,
+    expanded,
 )
 from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError
 from rltui.services import model_faults
 from rltui.services.config.files import read_file
-from rltui.services.experiment_files import ExperimentRecord
+from rltui.services.runs.experiment_files import ExperimentRecord
 
 _TABLES: Mapping[str, type[BaseModel]] = {
     "component": ComponentSpec,

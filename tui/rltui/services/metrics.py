@@ -10,11 +10,11 @@ from typing import Any
 from rltui.core.lines import decode_line, plain_text
 from rltui.core.metrics import MetricSeries
 from rltui.frameworks.base import Framework
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.logs.growing_file import AppendedLines, JsonLines
-from rltui.services.observed import framework_of
-from rltui.services.run_folder import RunFolder
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.journal import read_journal
+from rltui.services.runs.observed import framework_of
+from rltui.services.runs.run_folder import RunFolder
 
 READ_BYTES = 8 * 1024 * 1024
 """Most that is read of a log at a time."""
@@ -23,9 +23,9 @@ BACKLOG_BYTES = 64 * 1024 * 1024
 LINE_BYTES = 64 * 1024
 """Of a line, what is kept of it while it is unfinished, and what is read of it at most."""
 
-REMEMBERED_ROWS = 4096
+_REMEMBERED_ROWS = 4096
 """Printed rows that are known again when they come from another log."""
-EARLIER_ATTEMPTS = 5
+_EARLIER_ATTEMPTS = 5
 """Attempts of a component, before its newest, whose output is read."""
 
 Row = Mapping[str, Any]
@@ -165,7 +165,7 @@ class RunMetrics:
             new = {key: value for key, value in row.items() if key == "step" or key not in self._in_file}
             if not known and len(new) > 1:
                 yield new
-        for old in list(islice(self._known, max(0, len(self._known) - REMEMBERED_ROWS))):
+        for old in list(islice(self._known, max(0, len(self._known) - _REMEMBERED_ROWS))):
             del self._known[old]
 
 
@@ -198,7 +198,7 @@ def earlier_logs(control: ControlFolder, components: Sequence[str]) -> list[tupl
     anew = max((e.at for e in read_journal(control.journal_file) if _is_anew(e.kind, e.data)), default=0.0)
     found: list[tuple[float, str, Path]] = []
     for component in components:
-        for attempt in control.attempts(component)[-EARLIER_ATTEMPTS - 1 : -1]:
+        for attempt in control.attempts(component)[-_EARLIER_ATTEMPTS - 1 : -1]:
             log = control.log_file(component, attempt)
             if log.exists() and (ended_at := log.stat().st_mtime) > anew:
                 found.append((ended_at, component, log))

@@ -22,12 +22,12 @@ from rltui.services.processes.ending import end_session
 
 OUTER_VARIABLES = frozenset({"TMUX", "TMUX_PANE", "RLTUI_EXPERIMENT", "RLTUI_COMPONENT", "RLTUI_ATTEMPT"})
 """Say where rltui was called from: the user's own tmux, or a component of another experiment."""
-GRACE_S = 2.0
+_GRACE_S = 2.0
 """From SIGTERM to SIGKILL."""
-LINGER_S = 1.0
+_LINGER_S = 1.0
 """How long the rest of its output is read once it has ended: others may hold the pipe open, as the master of
 ssh's `ControlPersist` does."""
-KEPT_BYTES = 1 << 20
+_KEPT_BYTES = 1 << 20
 """Of its output, the newest so many bytes are kept."""
 KEPT_ERRORS_BYTES = 4096
 """Of its stderr, to say what went wrong."""
@@ -72,7 +72,7 @@ async def run(
     Raises:
         RltuiError: It cannot be run.
     """
-    output, errors = _Newest(KEPT_BYTES), _Newest(KEPT_ERRORS_BYTES)
+    output, errors = _Newest(_KEPT_BYTES), _Newest(KEPT_ERRORS_BYTES)
     code: int | None = None
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
@@ -215,14 +215,14 @@ async def _run(
         try:
             code = await process.wait()
             ended.set()
-            await asyncio.wait(pumps, timeout=LINGER_S)
+            await asyncio.wait(pumps, timeout=_LINGER_S)
         finally:
             for pump in pumps:
                 pump.cancel()
             if leaves_nothing or not ended.is_set():
-                await end_session(process.pid, grace_s=GRACE_S)
+                await end_session(process.pid, grace_s=_GRACE_S)
                 with contextlib.suppress(TimeoutError):  # stuck in the kernel
-                    async with asyncio.timeout(LINGER_S):
+                    async with asyncio.timeout(_LINGER_S):
                         await process.wait()
     return code
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
 import stat
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 from rltui.errors import RltuiError
 
 LARGEST = 16 << 20
 """Of a file that is read as a whole, in bytes."""
-FOR_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_FOR_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 """The right to write, of anybody but the owner."""
 
 
@@ -32,7 +32,7 @@ def open_own(path: Path, flags: int) -> int:
         raise
     info = os.fstat(descriptor)
     reason = None if stat.S_ISREG(info.st_mode) else "it is no regular file"
-    if reason := reason or why_foreign(info, path.parent):
+    if reason := reason or _why_foreign(info, path.parent):
         os.close(descriptor)
         raise _refused(path, reason)
     return descriptor
@@ -63,34 +63,65 @@ def why_folder_is_foreign(folder: Path) -> str | None:
         return "it is a symbolic link"
     if not stat.S_ISDIR(info.st_mode):
         return "it is no folder"
-    return why_foreign(info, folder.parent)
+    return _why_foreign(info, folder.parent)
 
 
-def why_foreign(info: os.stat_result, folder: Path) -> str | None:
+def _why_foreign(info: os.stat_result, folder: Path) -> str | None:
     """Why what has this `info` and lies in `folder` cannot be the user's own; `None` where it can.
 
     Some file systems give every file one owner or mode (NFS with squashed users, FUSE): there, whatever a new
     file of ours gets is ours.
     """
-    if info.st_uid in (os.getuid(), 0) and not info.st_mode & FOR_OTHERS:
+    if info.st_uid in (os.getuid(), 0) and not info.st_mode & _FOR_OTHERS:
         return None
     usual = _of_a_new_file(folder)
     if info.st_uid not in (os.getuid(), 0, usual.st_uid if usual else None):
         return f"it belongs to another user, number {info.st_uid}"
-    if info.st_mode & FOR_OTHERS & ~(usual.st_mode if usual else 0):
+    if info.st_mode & _FOR_OTHERS & ~(usual.st_mode if usual else 0):
         return "others may write to it"
     return None
 
 
 def _of_a_new_file(folder: Path) -> os.stat_result | None:
     """What a private file made in `folder` gets."""
-    with suppress(OSError), tempfile.TemporaryFile(dir=folder) as file:
+    with contextlib.suppress(OSError), tempfile.TemporaryFile(dir=folder) as file:
         return os.fstat(file.fileno())
     return None
 
 
 def _refused(path: Path, reason: str) -> PermissionError:
     return PermissionError(errno.EPERM, reason, str(path))
+
+
+def make_folder(folder: Path, *, mode: int = 0o777) -> None:
+    """Make a folder, with `mode` less the umask, and its parents.
+
+    Raises:
+        RltuiError: naming the folder and what the system said.
+    """
+    try:
+        folder.mkdir(mode=mode, parents=True, exist_ok=True)
+    except OSError as error:
+        raise RltuiError(
+            f"cannot make the folder {folder}: {error.strerror}", hint="choose another with -o OUTPUT_DIR"
+        ) from error
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file of rltui's own as a whole. Nobody else may read it.
+
+    Raises:
+        RltuiError: naming the file and what the system said; the old content is still there.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(open_own(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
+            file.write(content)
+        temporary.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):  # a folder that is read-only or gone
+            temporary.unlink()
+        raise RltuiError(f"cannot write {path}: {error.strerror}", hint="is the disk full?") from error
 
 
 class FileLock:

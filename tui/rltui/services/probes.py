@@ -1,4 +1,4 @@
-"""Readiness probes. Each answers one question, once; the supervisor asks again until it is true."""
+"""Questions to a service: whether it is ready, what it serves, what it is busy with."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from pathlib import Path
 
 from rltui.core.failure_cause import LONGEST_LINE
 from rltui.core.layout import Ready
+from rltui.core.stalls import InferenceActivity, parse_activity
 from rltui.services.http import get
 from rltui.services.logs.growing_file import AppendedLines
 
-PROBE_TIMEOUT_S = 5.0
+_PROBE_TIMEOUT_S = 5.0
 """One HTTP or TCP probe gives up after this."""
 LOG_CHUNK = 1 << 20
 """Bytes of log read at a time."""
@@ -32,7 +33,7 @@ class Probe:
         self._problem = ""
         try:
             if self._ready.http is not None:
-                await asyncio.to_thread(get, self._ready.http, timeout_s=PROBE_TIMEOUT_S)
+                await asyncio.to_thread(get, self._ready.http, timeout_s=_PROBE_TIMEOUT_S)
                 return True
             if self._ready.tcp is not None:
                 await _try_tcp(self._ready.tcp)
@@ -80,8 +81,27 @@ def served_model(port: int) -> str | None:
 async def _try_tcp(address: str) -> None:
     host, _, port = address.rpartition(":")
     try:
-        async with asyncio.timeout(PROBE_TIMEOUT_S):
+        async with asyncio.timeout(_PROBE_TIMEOUT_S):
             _, writer = await asyncio.open_connection(host.strip("[]") or "127.0.0.1", int(port))
     except ValueError as error:
         raise OSError(str(error)) from error
     writer.close()
+
+
+TIMEOUT_S = 5.0
+"""A vLLM under load answers late: its API server shares a thread with thousands of requests."""
+_LONGEST_ANSWER = 8 * 1024 * 1024
+"""Bytes read at most; one engine's text has about 50 kB."""
+
+
+async def read_activity(url: str) -> InferenceActivity | None:
+    """The server's activity now; `None` where it does not answer, or with something else. Never raises."""
+    text = await asyncio.to_thread(_get, url)
+    return None if text is None else parse_activity(text)
+
+
+def _get(url: str) -> bytes | None:
+    try:
+        return get(url, timeout_s=TIMEOUT_S, limit_bytes=_LONGEST_ANSWER)
+    except OSError:
+        return None

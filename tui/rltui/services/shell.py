@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from rltui.errors import RltuiError
-from rltui.services.experiment_files import ControlFolder, write_atomically
 from rltui.services.outside import OUTER_VARIABLES
-from rltui.services.own_files import read_own
+from rltui.services.own_files import read_own, write_atomically
+from rltui.services.runs.experiment_files import ControlFolder
 
 _FILE = "shell.json"
-LONGEST_VARIABLE = 8000
+_LONGEST_VARIABLE = 8000
 """Bytes of a variable, with its name, that tmux surely passes on."""
-FEWEST_FILES = 128
+_FEWEST_FILES = 128
 """Open files that a supervisor, its tmux server and its clients need at least."""
-ENOUGH_FILES = 4096
+_ENOUGH_FILES = 4096
 _FILES = {"NOFILE": resource.getrlimit(resource.RLIMIT_NOFILE)}
 """As the shell has it; `make_room_for_files` may raise it in this process."""
 _UMASK = re.compile(r"^Umask:\s*([0-7]+)$", re.MULTILINE)
@@ -44,7 +44,7 @@ def keep_shell(control: ControlFolder) -> None:
         "environment": {
             name: value
             for name, value in os.environ.items()
-            if len(os.fsencode(name + value)) > LONGEST_VARIABLE and name not in OUTER_VARIABLES
+            if len(os.fsencode(name + value)) > _LONGEST_VARIABLE and name not in OUTER_VARIABLES
         },
     }
     write_atomically(control.path / _FILE, json.dumps(values).encode())
@@ -66,12 +66,12 @@ def make_room_for_files() -> None:
         RltuiError: if that is not allowed here.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and hard < FEWEST_FILES:
+    if hard != resource.RLIM_INFINITY and hard < _FEWEST_FILES:
         raise RltuiError(
-            f"only {hard} files may be open at once in this shell, and rltui needs {FEWEST_FILES}",
-            hint=f"start it from a shell with more; a container may need --ulimit nofile={ENOUGH_FILES}",
+            f"only {hard} files may be open at once in this shell, and rltui needs {_FEWEST_FILES}",
+            hint=f"start it from a shell with more; a container may need --ulimit nofile={_ENOUGH_FILES}",
         )
-    wanted = ENOUGH_FILES if hard == resource.RLIM_INFINITY else min(hard, ENOUGH_FILES)
+    wanted = _ENOUGH_FILES if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 

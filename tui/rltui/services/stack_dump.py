@@ -13,9 +13,9 @@ from rltui.services.processes.identity import PROC, ProcessId, command_line, des
 MOST_PROCESSES = 16
 EACH_S = 10.0
 """For one process."""
-ALL_S = 20.0
+_ALL_S = 20.0
 """For the tree."""
-AT_ONCE = 4
+_AT_ONCE = 4
 LONGEST_DUMP = 64 * 1024
 """Bytes kept of one process."""
 
@@ -29,7 +29,7 @@ def find_py_spy() -> str | None:
 async def dump_stacks(root: ProcessId, *, py_spy: str | None = None) -> str | None:
     """The stacks of `root` and its living descendants, parents first, for people.
 
-    Takes at most `ALL_S`, covers `MOST_PROCESSES`. What could not be read is said in its place.
+    Takes at most `_ALL_S`, covers `MOST_PROCESSES`. What could not be read is said in its place.
     `None` where py-spy is not installed, or where the tree has no Python process.
     """
     program = py_spy or find_py_spy()
@@ -38,8 +38,8 @@ async def dump_stacks(root: ProcessId, *, py_spy: str | None = None) -> str | No
     tree = await asyncio.to_thread(_python_processes, root)
     if not tree:
         return None
-    turns = asyncio.Semaphore(AT_ONCE)
-    deadline = asyncio.get_running_loop().time() + ALL_S
+    turns = asyncio.Semaphore(_AT_ONCE)
+    deadline = asyncio.get_running_loop().time() + _ALL_S
     shown = tree[:MOST_PROCESSES]
     dumps = await asyncio.gather(*(_dump(program, process, turns, deadline) for process in shown))
     left = len(tree) - len(shown)
@@ -69,7 +69,7 @@ async def _dump(program: str, process: ProcessId, turns: asyncio.Semaphore, dead
     async with turns:
         left_s = deadline - asyncio.get_running_loop().time()
         if left_s <= 0:
-            return f"{heading}\n  not asked: the others took {ALL_S:.0f} s"
+            return f"{heading}\n  not asked: the others took {_ALL_S:.0f} s"
         return await _ask(program, process, heading, min(EACH_S, left_s))
 
 

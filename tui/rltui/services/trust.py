@@ -13,7 +13,7 @@ from rltui import paths
 from rltui.errors import RltuiError
 from rltui.frameworks.base import Framework
 from rltui.services import checkout, layout_files
-from rltui.services.experiment_files import make_folder, write_atomically
+from rltui.services.own_files import make_folder, write_atomically
 
 
 def is_trusted(folder: Path) -> bool:
@@ -23,7 +23,7 @@ def is_trusted(folder: Path) -> bool:
     return any(str(path) in trusted for path in (real, *real.parents))
 
 
-def grant(folders: Iterable[Path]) -> None:
+def trust(folders: Iterable[Path]) -> None:
     """Trust these from now on.
 
     Raises:
@@ -41,7 +41,7 @@ def grant(folders: Iterable[Path]) -> None:
         raise RltuiError(f"cannot write {_file()}: {error.strerror}") from error
 
 
-def revoke(folder: Path) -> None:
+def distrust(folder: Path) -> None:
     """Trust a folder no longer, nor any in it.
 
     Raises:
@@ -53,12 +53,12 @@ def revoke(folder: Path) -> None:
     write_atomically(_file(), "".join(f"{json.dumps(path)}\n" for path in left).encode())
 
 
-def refusal(folder: Path) -> str:
+def untrusted(folder: Path) -> str:
     """Why nothing in it was run."""
     return f"{folder} is not trusted; to let rltui run what it holds: rltui trust {folder}"
 
 
-def run_from(
+def programs_of(
     layout_file: Path, framework: Framework, *, workspace: Path, config_files: Sequence[Path]
 ) -> tuple[Path, ...]:
     """The folders whose programs an experiment runs. Whoever starts it trusts them.

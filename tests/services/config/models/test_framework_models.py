@@ -24,7 +24,7 @@ VALID = "max_steps = 3\n"
 
 def test_an_untrusted_checkout_is_not_run(box: Box, ask: Ask) -> None:
     """Finding H2."""
-    trust.revoke(box.root)
+    trust.distrust(box.root)
     own = ask()
     (problem,) = own.problems(box.loaded(VALID))
     assert (problem.severity, f"rltui trust {box.root}" in problem.message) == ("hint", True)
@@ -38,7 +38,7 @@ def test_an_untrusted_checkout_is_not_run(box: Box, ask: Ask) -> None:
 def test_a_checkout_that_the_environment_names_is_trusted(
     box: Box, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trust.revoke(box.root)
+    trust.distrust(box.root)
     monkeypatch.setenv("RLTUI_NO_SUCH_VARIABLE", str(box.root))
     assert ask().accepts(box.loaded(VALID))
 

@@ -8,7 +8,7 @@ from importlib import resources
 from typing import Any
 
 from rltui.core.config_data import value_at
-from rltui.core.instances import instance_ids
+from rltui.core.layout import instance_ids
 from rltui.core.toml.values import TomlValue
 from rltui.frameworks.base import ConfigFiles
 

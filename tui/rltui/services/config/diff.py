@@ -13,7 +13,7 @@ from rltui.core.toml.scan import BOM
 from rltui.errors import UsageError
 from rltui.frameworks.base import Framework, as_passed
 from rltui.services.config.files import LoadedFiles, read_snapshot
-from rltui.services.experiment_files import ControlFolder
+from rltui.services.runs.experiment_files import ControlFolder
 
 _NO_END = "\\ No newline at end of file"
 

@@ -21,10 +21,16 @@ from rltui.errors import ConfigError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
 from rltui.services import checkout
-from rltui.services.experiment_files import make_folder, write_atomically
+from rltui.services.own_files import make_folder, write_atomically
 
 _LARGEST_BYTES = 256 * 1024
 """Of a config or layout file. Those of prime-rl have 12 kB at most."""
+_PASSED = "passed.json"
+Args = TypeVarTuple("Args")
+T = TypeVar("T")
+
+
+# --- one file -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +116,51 @@ def parse_file(path: Path, content: bytes) -> Source:
     return Source(path, content, edit.parse(text, str(path)))
 
 
-_PASSED = "passed.json"
+def with_key(source: Source, key: str, value: TomlValue) -> Source:
+    """The source with a dotted key set; `None` removes it.
+
+    Raises:
+        ConfigError: if the text resists; then it is left to the person.
+    """
+    before = value_at(source.data, key)
+    if isinstance(value, str) and isinstance(before, datetime.date | datetime.time):
+        value = _moment(key, value)
+    text = edit.edit(source.text, {key: value})
+    try:
+        after = parse_file(source.path, text.encode())
+    except ConfigError as error:
+        raise _at_risk(source, key) from error
+    touched = changed_keys(deep_leaves(source.data), deep_leaves(after.data))
+    found = value_at(after.data, key)
+    is_there = found == value or same_value(found, value)
+    if not is_there or not all(_is_about(each, key, value) for each in touched):
+        raise _at_risk(source, key)
+    return after
+
+
+def _is_about(changed: str, key: str, value: TomlValue) -> bool:
+    """A changed key is the wanted one, or a table that is empty from now on."""
+    return changed == key or (value is None and key.startswith(f"{changed}."))
+
+
+def _moment(key: str, text: str) -> TomlValue:
+    """A date or time as it is typed."""
+    try:
+        moment = read_value(text)
+    except ValueError:
+        moment = None
+    if not isinstance(moment, datetime.date | datetime.time):
+        raise ConfigError(f"{key} must be a date or time, not {text!r}", hint="write it like 2026-01-31")
+    return moment
+
+
+def _at_risk(source: Source, key: str) -> ConfigError:
+    return ConfigError(
+        f"{source.path}: cannot set {key} without risk to the rest", hint="edit it in the file itself"
+    )
+
+
+# --- the files of an experiment -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +265,58 @@ def _require(framework: Framework, sources: Mapping[str, Source]) -> None:
     )
 
 
+def located(problems: Iterable[Problem], loaded: LoadedFiles) -> tuple[Problem, ...]:
+    """The problems with line and column: of the key, or of the table it would belong to."""
+    return tuple(_located(problem, loaded) for problem in problems)
+
+
+def _located(problem: Problem, loaded: LoadedFiles) -> Problem:
+    for role, source in loaded.sources.items():
+        if problem.key is None or problem.line is not None or problem.file != str(source.path):
+            continue
+        path = split_key(problem.key)
+        for keys in (path, path[1:] if path[0] == role else path):
+            if place := _nearest(source.text, keys):
+                return problem.model_copy(update={"line": place[0], "column": place[1]})
+    return problem
+
+
+def _nearest(text: str, keys: tuple[str, ...]) -> tuple[int, int] | None:
+    for depth in range(len(keys), 0, -1):
+        if place := edit.locate(text, format_key(keys[:depth])):
+            return place
+    return None
+
+
+class OfFiles(Generic[*Args, T]):
+    """A function of config files and hashable arguments, whose results are kept until files are read again.
+
+    What raises is not kept.
+    """
+
+    def __init__(self, work: Callable[[ConfigFiles, *Args], T]) -> None:
+        self._work = work
+        self._files: ConfigFiles = {}
+        self._results: dict[tuple[*Args], T] = {}
+
+    def __call__(self, files: ConfigFiles, *args: *Args) -> T:
+        if not _are_same(files, self._files):
+            self._files, self._results = files, {}
+        if args not in self._results:
+            self._results[args] = self._work(files, *args)
+        return self._results[args]
+
+
+def _are_same(files: ConfigFiles, others: ConfigFiles) -> bool:
+    """From one reading. Equal values will not do: `1` equals `1.0` and `true`."""
+    return files.keys() == others.keys() and all(
+        file.data is others[role].data and file.path == others[role].path for role, file in files.items()
+    )
+
+
+# --- copies, as an attempt was started with them --------------------------------------------------------
+
+
 def write_snapshot(loaded: LoadedFiles, folder: Path) -> ConfigFiles:
     """Copy the files as `<role>.toml` into `folder`, for nobody else to read: they may hold secrets. A byte
     order mark is left out: few programs take one.
@@ -242,6 +344,15 @@ def read_snapshot(folder: Path, framework: Framework) -> LoadedFiles:
     return LoadedFiles(dict(zip(roles, sources, strict=True)), _read_passed(folder))
 
 
+def load_snapshot(folder: Path, framework: Framework) -> ConfigFiles:
+    """The files that `write_snapshot` left in `folder`; empty where there are none.
+
+    Raises:
+        ConfigError: if one was damaged since.
+    """
+    return read_snapshot(folder, framework).files
+
+
 def write_passed(folder: Path, passed: Mapping[str, Mapping[str, Any]]) -> None:
     """Keep beside a snapshot what its component gets in place of what the files say.
 
@@ -258,109 +369,3 @@ def _read_passed(folder: Path) -> Mapping[str, Mapping[str, Any]]:
     except (OSError, ValueError):
         return {}
     return {role: values for role, values in found.items() if isinstance(values, dict)}
-
-
-def load_snapshot(folder: Path, framework: Framework) -> ConfigFiles:
-    """The files that `write_snapshot` left in `folder`; empty where there are none.
-
-    Raises:
-        ConfigError: if one was damaged since.
-    """
-    return read_snapshot(folder, framework).files
-
-
-def with_key(source: Source, key: str, value: TomlValue) -> Source:
-    """The source with a dotted key set; `None` removes it.
-
-    Raises:
-        ConfigError: if the text resists; then it is left to the person.
-    """
-    before = value_at(source.data, key)
-    if isinstance(value, str) and isinstance(before, datetime.date | datetime.time):
-        value = _moment(key, value)
-    text = edit.edit(source.text, {key: value})
-    try:
-        after = parse_file(source.path, text.encode())
-    except ConfigError as error:
-        raise _at_risk(source, key) from error
-    touched = changed_keys(deep_leaves(source.data), deep_leaves(after.data))
-    found = value_at(after.data, key)
-    is_there = found == value or same_value(found, value)
-    if not is_there or not all(_is_about(each, key, value) for each in touched):
-        raise _at_risk(source, key)
-    return after
-
-
-def _is_about(changed: str, key: str, value: TomlValue) -> bool:
-    """A changed key is the wanted one, or a table that is empty from now on."""
-    return changed == key or (value is None and key.startswith(f"{changed}."))
-
-
-def _moment(key: str, text: str) -> TomlValue:
-    """A date or time as it is typed."""
-    try:
-        moment = read_value(text)
-    except ValueError:
-        moment = None
-    if not isinstance(moment, datetime.date | datetime.time):
-        raise ConfigError(f"{key} must be a date or time, not {text!r}", hint="write it like 2026-01-31")
-    return moment
-
-
-def _at_risk(source: Source, key: str) -> ConfigError:
-    return ConfigError(
-        f"{source.path}: cannot set {key} without risk to the rest", hint="edit it in the file itself"
-    )
-
-
-def located(problems: Iterable[Problem], loaded: LoadedFiles) -> tuple[Problem, ...]:
-    """The problems with line and column: of the key, or of the table it would belong to."""
-    return tuple(_located(problem, loaded) for problem in problems)
-
-
-def _located(problem: Problem, loaded: LoadedFiles) -> Problem:
-    for role, source in loaded.sources.items():
-        if problem.key is None or problem.line is not None or problem.file != str(source.path):
-            continue
-        path = split_key(problem.key)
-        for keys in (path, path[1:] if path[0] == role else path):
-            if place := _nearest(source.text, keys):
-                return problem.model_copy(update={"line": place[0], "column": place[1]})
-    return problem
-
-
-def _nearest(text: str, keys: tuple[str, ...]) -> tuple[int, int] | None:
-    for depth in range(len(keys), 0, -1):
-        if place := edit.locate(text, format_key(keys[:depth])):
-            return place
-    return None
-
-
-Args = TypeVarTuple("Args")
-T = TypeVar("T")
-
-
-class OfFiles(Generic[*Args, T]):
-    """A function of config files and hashable arguments, whose results are kept until files are read again.
-
-    What raises is not kept.
-    """
-
-    def __init__(self, work: Callable[[ConfigFiles, *Args], T]) -> None:
-        self._work = work
-        self._files: ConfigFiles = {}
-        self._results: dict[tuple[*Args], T] = {}
-
-    def __call__(self, files: ConfigFiles, *args: *Args) -> T:
-        if not _are_same(files, self._files):
-            self._files, self._results = files, {}
-        if args not in self._results:
-            self._results[args] = self._work(files, *args)
-        return self._results[args]
-
-
-def _are_same(files: ConfigFiles, others: ConfigFiles) -> bool:
-    """From one reading. Equal values will not do: `1` equals `1.0` and `true`."""
-    return files.keys() == others.keys() and all(
-        file.data is others[role].data and file.path == others[role].path for role, file in files.items()
-    )

@@ -19,8 +19,8 @@ from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.config.files import Source, content_of, parse_file, sha_of
 from rltui.services.config.lock import config_lock
 from rltui.services.config.writing import FileChange, replace_files, tidy
-from rltui.services.experiment_files import make_folder, write_atomically
 from rltui.services.logs.growing_file import JsonLines
+from rltui.services.own_files import make_folder, write_atomically
 
 KEPT_BACKUPS = 500
 """Contents that are kept, the newest. An edit before them is undone key by key."""

@@ -7,12 +7,11 @@ from pathlib import Path
 
 from rltui.core.batch import Way, convert, other_way
 from rltui.core.config_report import Conversion, DerivedValue, KnobTable
-from rltui.core.metrics import MetricSeries
-from rltui.core.step_estimate import StepSample, estimate_step
+from rltui.core.metrics import MetricSeries, StepSample, estimate_step
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework, values_of
 from rltui.services.config.files import load_snapshot
-from rltui.services.experiment_files import ControlFolder
+from rltui.services.runs.experiment_files import ControlFolder
 
 _TOKENS, _ROLLOUTS = "tokens", "rollouts"
 

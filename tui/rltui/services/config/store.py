@@ -14,7 +14,7 @@ from rltui.core.batch import other_way
 from rltui.core.config_data import changed_keys, deep_leaves
 from rltui.core.config_report import DerivedValue, FileConflict, KnobInfo, KnobTable, PendingKnob, Problem
 from rltui.core.knobs import Knob, KnobValue, resolve_edits
-from rltui.core.run_health import large_step
+from rltui.core.metrics import large_step
 from rltui.core.secrets import masked
 from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError, ConflictError

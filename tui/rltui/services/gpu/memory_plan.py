@@ -22,10 +22,10 @@ from rltui.frameworks.base import ConfigFiles, Framework, values_of
 from rltui.frameworks.generic import ANY_COMPONENT
 from rltui.frameworks.memory_levers import LEVERS
 from rltui.services.config.files import OfFiles, load_snapshot
-from rltui.services.experiment_files import ControlFolder, write_atomically
 from rltui.services.gpu.model_files import model_folder, read_shape
-from rltui.services.own_files import read_own
-from rltui.services.recipe import Recipe
+from rltui.services.launch import Launcher
+from rltui.services.own_files import read_own, write_atomically
+from rltui.services.runs.experiment_files import ControlFolder
 
 _FILE = "gpu.json"
 
@@ -205,7 +205,7 @@ class MemoryPlan:
         *,
         layout: Layout,
         framework: Framework,
-        recipe: Recipe,
+        recipe: Launcher,
         control: ControlFolder,
         workspace: Path,
     ) -> None:

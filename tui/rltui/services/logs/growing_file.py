@@ -12,7 +12,7 @@ import orjson
 
 from rltui.core.lines import LogChange
 
-HEAD_BYTES = 64
+_HEAD_BYTES = 64
 """Compared when the file grows, to see one that was truncated and outgrew its old size between two looks."""
 READ_BYTES = 16 << 20
 """Most that is read of a file at a time, and longest line, where nobody says otherwise."""
@@ -87,14 +87,14 @@ class GrowingFile:
         if size < self.size or self.read(0, len(self._head)) != self._head:
             self._remember(size)
             return LogChange.RESET
-        if len(self._head) < HEAD_BYTES:
+        if len(self._head) < _HEAD_BYTES:
             self._remember(size)
         self.size = size
         return LogChange.GREW
 
     def _remember(self, size: int) -> None:
         self.size = size
-        self._head = self.read(0, min(size, HEAD_BYTES))
+        self._head = self.read(0, min(size, _HEAD_BYTES))
 
 
 class AppendedLines:

@@ -11,7 +11,7 @@ from rltui.core.lines import LogChange, decode_line
 from rltui.services.logs.growing_file import GrowingFile
 
 BLOCK_BYTES = 64 * 1024
-KEPT_BLOCKS = 8
+_KEPT_BLOCKS = 8
 """Blocks whose newline positions are remembered, enough for a screenful of long lines."""
 
 Read = Callable[[int, int], bytes]
@@ -87,7 +87,7 @@ class NewlineIndex:
         length = min(BLOCK_BYTES, self.end - start)
         key = (block, length)
         if key not in self._kept:
-            if len(self._kept) >= KEPT_BLOCKS:
+            if len(self._kept) >= _KEPT_BLOCKS:
                 del self._kept[next(iter(self._kept))]
             self._kept[key] = _find_newlines(self._read(start, length), start)
         return self._kept[key]

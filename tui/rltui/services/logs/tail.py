@@ -15,7 +15,7 @@ from rltui.services.logs.index import LogFile
 
 CHUNK_BYTES = 1024 * 1024
 """Read at a time. Also the longest line: what goes on beyond it counts as another line."""
-FOLLOW_INTERVAL_S = 0.1
+_FOLLOW_INTERVAL_S = 0.1
 
 
 def tail_lines(path: Path, count: int | None = None, line_filter: LineFilter | None = None) -> Iterator[str]:
@@ -48,7 +48,7 @@ def follow_lines(path: Path, count: int, stop: Event, line_filter: LineFilter | 
     """
     with closing(_LineStream(path, count, line_filter or LineFilter())) as stream:
         yield from deque(stream.drain(), maxlen=count)
-        while not stop.wait(FOLLOW_INTERVAL_S):
+        while not stop.wait(_FOLLOW_INTERVAL_S):
             yield from stream.drain()
         yield from stream.finish()
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from rltui.core.text import short_command
 from rltui.services import processes
-from rltui.services.experiment_files import ControlFolder
 from rltui.services.processes import ProcessId
 from rltui.services.processes.identity import ProcessStat, read_stat
+from rltui.services.runs.experiment_files import ControlFolder
 
 _TAG = "RLTUI_EXPERIMENT"
 _SHIM = "/daemon/shim/__main__.py"

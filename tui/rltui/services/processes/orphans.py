@@ -11,15 +11,11 @@ from rltui.core.api import Orphan
 from rltui.core.gpu.report import GpuProcess, GpuReport
 from rltui.core.text import short_command
 from rltui.services import processes
-from rltui.services.experiment_files import (
-    BrokenExperiment,
-    ControlFolder,
-    ExperimentRecord,
-    listed_experiments,
-)
 from rltui.services.processes import AttemptRecord, Leftover, ProcessId
 from rltui.services.processes.identity import read_stat
 from rltui.services.processes.origin import origin, read_trace
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import BrokenExperiment, listed_experiments
 from rltui.services.runs.journal import Journal
 
 _NEWEST_ATTEMPTS = 20

@@ -17,8 +17,8 @@ from rltui.core.lifecycle import Ended, ExitInfo, Life, Spawned, advance
 from rltui.core.lines import LINE_BREAK, decode_line, plain_text
 from rltui.frameworks.failures import CHILD_KILLED
 from rltui.services import processes
-from rltui.services.experiment_files import ControlFolder
 from rltui.services.processes import AttemptRecord
+from rltui.services.runs.experiment_files import ControlFolder
 
 _KILLS = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 

@@ -15,8 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from rltui.core.api import Down, Plan, Request, RollbackOffer
 from rltui.core.lifecycle import Life
 from rltui.errors import RltuiError
-from rltui.services.experiment_files import write_atomically
-from rltui.services.own_files import read_own
+from rltui.services.own_files import read_own, write_atomically
 from rltui.services.processes import boot_identity
 
 logger = logging.getLogger(__name__)

@@ -269,7 +269,7 @@ def _refuse_untrusted(known: Checkout, interpreter: Sequence[str]) -> None:
     folder, named = Path(interpreter[0]).parents[2], os.environ.get(known.variable)
     is_named = named is not None and folder == Path(named).expanduser().absolute()
     if not is_named and not trust.is_trusted(folder):
-        raise ConfigError(trust.refusal(folder))
+        raise ConfigError(trust.untrusted(folder))
 
 
 def _why_not(answer: Answer) -> str | None:

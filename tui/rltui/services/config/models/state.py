@@ -15,7 +15,7 @@ from rltui import paths
 from rltui.errors import RltuiError
 from rltui.frameworks.base import ConfigModels
 from rltui.services.config.models import script
-from rltui.services.experiment_files import make_folder, write_atomically
+from rltui.services.own_files import make_folder, write_atomically
 
 MOST_KEPT = 20
 _OTHER_SOURCES = ("pyproject.toml", "uv.lock")

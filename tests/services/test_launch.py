@@ -16,9 +16,9 @@ from rltui.core.template import TemplateValue
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework, Resolution, RunContext
 from rltui.frameworks.generic import GENERIC
-from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.gpu.cuda import DEVICE_ORDER
-from rltui.services.recipe import Recipe
+from rltui.services.launch import Launcher
+from rltui.services.runs.experiment_files import ExperimentRecord
 
 DEVICES = tuple(GpuDevice(index=index, uuid=f"GPU-{index}f00", name="NVIDIA L4") for index in range(3))
 
@@ -27,10 +27,10 @@ def choose(choice: GpuChoice) -> Sequence[GpuDevice]:
     return chosen_devices(choice, DEVICES)
 
 
-def recipe(folder: Path, **values: object) -> Recipe:
+def recipe(folder: Path, **values: object) -> Launcher:
     spec = ComponentSpec.model_validate({"id": "serve", "command": ["x"], **values})
     record = ExperimentRecord("one", str(folder), str(folder), (), "parts.toml", "generic", 1.0)
-    return Recipe(record, Layout(component=(spec,)), GENERIC, choose=choose)
+    return Launcher(record, Layout(component=(spec,)), GENERIC, choose=choose)
 
 
 @pytest.mark.parametrize(
@@ -78,14 +78,14 @@ def test_commands_know_the_run_folder_and_the_name(tmp_path: Path) -> None:
     record = ExperimentRecord(
         "one", str(tmp_path), str(tmp_path), (), "parts.toml", "generic", 1.0, run_dir=f"{tmp_path}/run"
     )
-    launch = Recipe(record, Layout(component=(spec,)), GENERIC).launch("serve", {}, resume_step=None)
+    launch = Launcher(record, Layout(component=(spec,)), GENERIC).launch("serve", {}, resume_step=None)
     assert launch.argv == ("x", f"{tmp_path}/run", "one")
 
 
-def of_framework(folder: Path, framework: Framework, *command: str) -> Recipe:
+def of_framework(folder: Path, framework: Framework, *command: str) -> Launcher:
     spec = ComponentSpec.model_validate({"id": "serve", "command": command, "env": {"B": "layout"}})
     record = ExperimentRecord("one", str(folder), str(folder), (), "parts.toml", "x", 1.0)
-    return Recipe(record, Layout(component=(spec,)), framework, choose=choose)
+    return Launcher(record, Layout(component=(spec,)), framework, choose=choose)
 
 
 def test_environment_of_the_framework_comes_before_that_of_the_layout(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_of_several_probes_the_first_counts_that_is_filled_in(
         {"id": "serve", "command": ["x"], "ready": {"tcp": "{tcp}", "file": "{file}", "timeout_s": 7}}
     )
     record = ExperimentRecord("one", str(tmp_path), str(tmp_path), (), "parts.toml", "x", 1.0)
-    ready = Recipe(record, Layout(component=(spec,)), own).launch("serve", {}, resume_step=None).ready
+    ready = Launcher(record, Layout(component=(spec,)), own).launch("serve", {}, resume_step=None).ready
     assert ready is not None
     assert (ready.tcp, ready.file, ready.timeout_s) == (*asked, 7)
 

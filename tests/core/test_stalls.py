@@ -1,11 +1,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from rltui.core.inference_activity import InferenceActivity
-from rltui.core.stall import LONGEST_STEP_S, Pulse, Signs, StallRule, WatchClock
+from rltui.core.lines import decode_line, plain_text
+from rltui.core.stalls import (
+    LONGEST_STEP_S,
+    InferenceActivity,
+    Pulse,
+    Signs,
+    StallRule,
+    WatchClock,
+    facts_of,
+    parse_activity,
+    phase_of,
+)
+from rltui.tinyrl.inference.statistics import Statistics
 
 JOB = StallRule(silence_s=300.0, factor=10.0)
 SERVICE = replace(JOB, output_suffices=False)
@@ -230,3 +242,105 @@ def test_a_server_that_answers_no_more_is_a_stall_though_it_last_said_that_nothi
     assert (
         pulse.look(Signs(log_bytes=100), 320) == "no output for 5m20s, no answer about its requests for 5m10s"
     )
+
+
+REAL = Path(__file__).parents[1] / "data" / "vllm-0.32-cpu-startup.log"
+
+
+def test_a_real_start_goes_through_its_phases() -> None:
+    lines = [plain_text(decode_line(line)) for line in REAL.read_bytes().split(b"\n")]
+    told = dict.fromkeys(phase_of(lines[:end]) for end in range(1, len(lines)))
+    assert list(told) == [
+        None,
+        "reads its arguments",
+        "reads the model's config",
+        "starts its engine",
+        "loads the model",
+        *[phase for phase in told if phase and phase.startswith("loads weights")],
+        "weights loaded",
+        *[phase for phase in told if phase in ("compiles", "compiled")],
+        "KV cache made",
+        "engine ready",
+        "opens its port",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "phase"),
+    [
+        ("Loading safetensors checkpoint shards:  50% Completed | 1/2 [00:01<00:01]", "loads weights 50 %"),
+        ("Capturing CUDA graphs (decode, FULL):  25%|██▌  | 1/4", "captures CUDA graphs 25 %"),
+        (
+            "(EngineCore_DP0 pid=7) INFO 11-20 23:33:00 [x.py:1] Model loading took 1.1201 GiB memory",
+            "model loaded",
+        ),
+        ("09:00:00    INFO Waiting for policy inference pool to be ready", "waits for inference"),
+        ("09:00:09 SUCCESS Policy inference pool ready after 9s", "inference is there"),
+        ("09:00:00    INFO Loading train environments (a, b)", "waits for the env servers"),
+        (
+            "09:00:09    INFO Syncing inference to the trainer's startup broadcast (v0)",
+            "waits for the trainer's weights",
+        ),
+        ("09:01:00 WARNING Still waiting for the receiver of v0 after 60s", "waits for its partner"),
+        ("step 3", None),
+        ("7" * 65_000, None),
+    ],
+)
+def test_phases_by_line(line: str, phase: str | None) -> None:
+    assert phase_of([line]) == phase
+
+
+SAMPLE = Path(__file__).parents[1] / "data" / "vllm-0.32-metrics.txt"
+
+
+def test_a_real_exposition() -> None:
+    activity = parse_activity(SAMPLE.read_bytes())
+    assert activity == InferenceActivity(running=0, waiting=0, generated_tokens=344, kv_usage_frac=0.0)
+
+
+def test_engines_are_added_and_other_series_are_not() -> None:
+    text = b"""\
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="a } b"} 100.0
+vllm:num_requests_running{engine="1",model_name="a } b"} 28.0
+vllm:num_requests_waiting{engine="0"} 12.0
+vllm:num_requests_waiting_by_reason{engine="0",reason="capacity"} 12.0
+vllm:kv_cache_usage_perc{engine="0"} 0.5
+vllm:kv_cache_usage_perc{engine="1"} 0.25
+vllm:gpu_cache_usage_perc{engine="0"} 0.9
+vllm:generation_tokens_total{engine="0"} 1.5e+06 1795217592
+vllm:generation_tokens_created{engine="0"} 1.7952175921028485e+09
+vllm:request_generation_tokens_sum{engine="0"} 99.0
+"""
+    activity = parse_activity(text)
+    assert activity == InferenceActivity(128, 12, 1_500_000, 0.375)
+    assert activity.requests == 140
+    assert facts_of(activity) == ("KV 38 %", "128 run 12 wait")
+
+
+def test_the_names_of_vllm_0_10() -> None:
+    text = b"vllm:num_requests_running 1.0\r\nvllm:gpu_cache_usage_perc 0.25\r\n"
+    text += b"vllm:num_requests_waiting NaN\r\n"
+    activity = parse_activity(text)
+    assert activity == InferenceActivity(running=1, waiting=0, generated_tokens=None, kv_usage_frac=0.25)
+
+
+def test_what_is_no_vllm_has_no_activity() -> None:
+    assert parse_activity(b"") is None
+    assert parse_activity(b"process_open_fds 34.0\nvllm:num_requests_running what\n") is None
+    assert facts_of(InferenceActivity(running=1)) == ("1 run 0 wait",)
+
+
+def test_the_embedded_engine_uses_the_same_names() -> None:
+    statistics = Statistics(capacity_tokens=1000)
+    statistics.running, statistics.waiting, statistics.used_tokens = 3, 2, 250
+    statistics.generated(17)
+    activity = parse_activity(statistics.exposition("outputs/model", 0.5).encode())
+    assert activity == InferenceActivity(running=3, waiting=2, generated_tokens=17, kv_usage_frac=0.25)
+
+
+def test_figures_that_cannot_be_are_no_reading() -> None:
+    text = b"vllm:num_requests_running 1e300\nvllm:generation_tokens_total 1e17\nvllm:num_requests_waiting 2"
+    activity = parse_activity(text)
+    assert activity is not None
+    assert (activity.running, activity.waiting, activity.generated_tokens) == (0, 2, None)

@@ -1,20 +1,118 @@
-"""When a living component counts as stalled: pure, fed with what was seen at each look.
-
-Times are seconds of a `WatchClock`, so that neither a machine that slept nor a watcher that was held up
-looks like a silence.
-"""
+"""Whether a living component is stuck: signs of life, progress of a start, load of a server. Pure."""
 
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rltui.core.inference_activity import InferenceActivity
+from rltui.core.failure_cause import LONGEST_LINE
 from rltui.core.text import duration
 
-REMEMBERED_PAUSES = 20
+_PHASES = tuple(
+    (re.compile(regex), words)
+    for regex, words in (
+        (r"non-default args: \{", "reads its arguments"),
+        (r"Resolved architecture: ", "reads the model's config"),
+        (r"Initializing a V1 LLM engine \(v", "starts its engine"),
+        (r"Time spent downloading weights for ", "weights downloaded"),
+        (r"Starting to load model ", "loads the model"),
+        (r"Loading (?:safetensors|pt) checkpoint shards: +(?P<percent>\d{1,3})% Completed", "loads weights"),
+        (r"Loading weights took [\d.]+ seconds", "weights loaded"),
+        (r"Model loading took -?[\d.]+ GiB", "model loaded"),
+        (r"Dynamo bytecode transform time: |Warming up model for the compilation", "compiles"),
+        (r"torch\.compile (?:takes|took) [\d.]+ s in total|Warming up done\.", "compiled"),
+        (r"Available KV cache memory: |Profiling CUDA graph memory: ", "measures its memory"),
+        (r"[A-Z]{3} KV cache size: [\d,]+ tokens", "KV cache made"),
+        (
+            r"Capturing CUDA graphs?(?: shapes)?(?: \([^)]{0,60}\))?: +(?P<percent>\d{1,3})%",
+            "captures CUDA graphs",
+        ),
+        (r"Graph capturing finished in ", "CUDA graphs captured"),
+        (r"init engine \(profile, create kv cache, warmup model\) took ", "engine ready"),
+        (r"Starting vLLM (?:API )?server(?: \d+)? on ", "opens its port"),
+        (r"Waiting for (?:policy )?inference pool to be ready", "waits for inference"),
+        (r"[Ii]nference pool ready", "inference is there"),
+        (r"Loading (?:train(?:ing)?|eval) environments?\b", "waits for the env servers"),
+        (r"Syncing inference to the trainer's startup broadcast", "waits for the trainer's weights"),
+        (r"Still waiting for .{1,80} after \d+s", "waits for its partner"),
+    )
+)
+
+
+def phase_of(lines: Sequence[str]) -> str | None:
+    """What the newest of `lines` (sanitised, oldest first) that tells a phase says: `loads weights 50 %`."""
+    for line in reversed(lines):
+        for regex, words in _PHASES:
+            if found := regex.search(line[:LONGEST_LINE]):
+                percent = found.groupdict().get("percent")
+                return f"{words} {percent} %" if percent else words
+    return None
+
+
+_SAMPLE = re.compile(
+    rb"^vllm:(num_requests_running|num_requests_waiting|generation_tokens_total"
+    rb"|kv_cache_usage_perc|gpu_cache_usage_perc)(?:\{.*\})?[ \t]+([^ \t\r\n]+)",
+    re.MULTILINE,
+)
+"""Whole names only: `_created` series and `num_requests_waiting_by_reason` do not match."""
+_LARGEST = 2.0**53
+"""What is more, or no number at all, is no reading."""
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceActivity:
+    """One reading, all engines of the server together."""
+
+    running: int = 0
+    """Requests in the running batch."""
+    waiting: int = 0
+    """Requests queued."""
+    generated_tokens: int | None = None
+    """Since the server started; falls back to 0 with a new one."""
+    kv_usage_frac: float | None = None
+    """Share of the KV cache in use, 0 to 1, the mean of the engines."""
+
+    @property
+    def requests(self) -> int:
+        """Requests it has not answered yet: rollouts in flight."""
+        return self.running + self.waiting
+
+
+def parse_activity(exposition: bytes) -> InferenceActivity | None:
+    """Pick the few lines that matter out of a Prometheus text; `None` where it has none of them."""
+    values: dict[bytes, list[float]] = {}
+    for name, text in _SAMPLE.findall(exposition):
+        try:
+            value = float(text)
+        except ValueError:
+            continue
+        if abs(value) <= _LARGEST:
+            values.setdefault(name, []).append(value)
+    if not values:
+        return None
+    tokens = values.get(b"generation_tokens_total")
+    usage = values.get(b"kv_cache_usage_perc") or values.get(b"gpu_cache_usage_perc")
+    return InferenceActivity(
+        running=round(sum(values.get(b"num_requests_running", ()))),
+        waiting=round(sum(values.get(b"num_requests_waiting", ()))),
+        generated_tokens=round(sum(tokens)) if tokens else None,
+        kv_usage_frac=sum(usage) / len(usage) if usage else None,
+    )
+
+
+def facts_of(activity: InferenceActivity) -> tuple[str, ...]:
+    """Short texts for the pane's title: `KV 41 %`, `128 run 12 wait`."""
+    load = f"{activity.running} run {activity.waiting} wait"
+    if activity.kv_usage_frac is None:
+        return (load,)
+    return (f"KV {activity.kv_usage_frac * 100:.0f} %", load)
+
+
+_REMEMBERED_PAUSES = 20
 """The median period is taken of so many."""
 LONGEST_STEP_S = 10.0
 """More than this between two looks is not counted: nobody watched then."""
@@ -72,7 +170,7 @@ class Sign:
         """When it last showed; before that, when watching began."""
         self.has_shown = False
         self._value: int | None = None
-        self._pauses: deque[float] = deque(maxlen=REMEMBERED_PAUSES)
+        self._pauses: deque[float] = deque(maxlen=_REMEMBERED_PAUSES)
 
     def see(self, value: int, at: float, *, beats: float = 1) -> None:
         """Its counter reads `value`, which is `beats` periods further where it has changed.

@@ -1,19 +1,24 @@
-"""Whether the checkpoints to come fit on the disk. Pure; times are seconds, sizes bytes."""
+"""What the disk under a run has left, and whether the checkpoints to come fit."""
 
 from __future__ import annotations
 
 import itertools
 import math
+import os
+import shutil
 import statistics
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from rltui.core.text import GIB, duration, gib
+from rltui.services.runs.run_folder import RunFolder
 
-LEAST_FREE_BYTES = GIB
+_LEAST_FREE_BYTES = GIB
 """With less, logs and metrics are at risk as well."""
-WISHED_CHECKPOINTS = 2
+_WISHED_CHECKPOINTS = 2
 """With room for fewer, there is little time left to react."""
 
 
@@ -32,7 +37,7 @@ class Checkpoints:
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class DiskForecast:
     """What is to be expected."""
 
     severity: Literal["ok", "warning", "error"]
@@ -60,7 +65,9 @@ def still_to_come(steps: Sequence[int], max_steps: int | None) -> int | None:
     return max(0, math.ceil((max_steps - steps[-1]) / interval))
 
 
-def forecast(folder: str, free_bytes: int, checkpoints: Checkpoints, max_steps: int | None) -> Forecast:
+def disk_forecast(
+    folder: str, free_bytes: int, checkpoints: Checkpoints, max_steps: int | None
+) -> DiskForecast:
     """An error where the next checkpoint does not fit; a warning where fewer than two do, or little is free.
 
     Where old checkpoints are pruned, room for one is enough: it is written before the oldest goes.
@@ -68,7 +75,7 @@ def forecast(folder: str, free_bytes: int, checkpoints: Checkpoints, max_steps: 
     size = checkpoints.newest_bytes
     left = still_to_come(checkpoints.steps, max_steps)
     fitting = free_bytes // size if size else None
-    wished = 1 if checkpoints.pruned else WISHED_CHECKPOINTS
+    wished = 1 if checkpoints.pruned else _WISHED_CHECKPOINTS
     needed = wished if left is None else min(wished, left)
     state = f"{folder}: {size_text(free_bytes)} free"
     if size is not None:
@@ -76,14 +83,14 @@ def forecast(folder: str, free_bytes: int, checkpoints: Checkpoints, max_steps: 
     if left is not None:
         state += f", {left} more to come" if left else ", no more to come"
     if size is not None and fitting == 0 and needed:
-        return Forecast(
+        return DiskForecast(
             "error", "the next checkpoint does not fit on the disk", f"{state}. {_advice(folder)}"
         )
     if fitting is not None and fitting < needed:
         state += _when(fitting, checkpoints)
-    elif free_bytes >= LEAST_FREE_BYTES:
-        return Forecast("ok")
-    return Forecast("warning", "the disk is nearly full", f"{state}. {_advice(folder)}")
+    elif free_bytes >= _LEAST_FREE_BYTES:
+        return DiskForecast("ok")
+    return DiskForecast("warning", "the disk is nearly full", f"{state}. {_advice(folder)}")
 
 
 def _interval(steps: Sequence[int]) -> float | None:
@@ -111,3 +118,75 @@ def _advice(folder: str) -> str:
 def size_text(size_bytes: int) -> str:
     """`3.2 GiB`, or MiB below one."""
     return f"{gib(size_bytes)} GiB" if size_bytes >= GIB else f"{size_bytes / (1 << 20):.0f} MiB"
+
+
+@dataclass(frozen=True, slots=True)
+class DiskReading:
+    """One look."""
+
+    free_bytes: int
+    """What this user may still write where the checkpoints lie."""
+    checkpoints: Checkpoints
+
+
+class DiskMeter:
+    """Measures a run's folder. Blocks for as long as the file system does: call from a thread.
+
+    The size of a checkpoint is added up once.
+    """
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder = folder
+        self._measured: tuple[Path, float, int] | None = None
+        self._steps: tuple[int, ...] = ()
+        self._pruned = False
+
+    def newest_step(self) -> int | None:
+        """Of the newest complete checkpoint; one look at their folder."""
+        return self._folder.latest_checkpoint()
+
+    def archived(self) -> tuple[Path, int]:
+        """What restarts moved aside, and its size."""
+        return self._folder.archive, size_of(self._folder.archive)
+
+    def read(self) -> DiskReading:
+        """Free space and checkpoints as of now.
+
+        Raises:
+            OSError: The output folder cannot be read.
+        """
+        found = self._folder.checkpoint_folders()
+        steps = tuple(sorted(found))
+        self._pruned = self._pruned or is_pruned(self._steps, steps)
+        self._steps = steps
+        made_at = [found[step].stat().st_mtime for step in steps]
+        newest = found[steps[-1]] if steps else None
+        pauses = [after - before for before, after in itertools.pairwise(made_at)]
+        return DiskReading(
+            free_bytes=shutil.disk_usage(newest or self._folder.path).free,
+            checkpoints=Checkpoints(
+                steps=steps,
+                newest_bytes=self._size(newest, made_at[-1]) if newest else None,
+                pause_s=statistics.median(pauses) if pauses and min(pauses) > 0 else None,
+                newest_age_s=max(0.0, time.time() - made_at[-1]) if made_at else None,
+                pruned=self._pruned,
+            ),
+        )
+
+    def _size(self, folder: Path, made_at: float) -> int:
+        if self._measured is None or self._measured[:2] != (folder, made_at):
+            self._measured = (folder, made_at, size_of(folder))
+        return self._measured[2]
+
+
+def size_of(folder: Path) -> int:
+    """Bytes on the disk of all files below `folder`, hard links counted once. Links are not followed."""
+    blocks: dict[tuple[int, int], int] = {}
+    for place, _, names in os.walk(folder):
+        for name in names:
+            try:
+                info = (Path(place) / name).lstat()
+            except FileNotFoundError:  # removed meanwhile
+                continue
+            blocks[info.st_dev, info.st_ino] = info.st_blocks * 512
+    return sum(blocks.values())

@@ -30,7 +30,6 @@ from rltui.frameworks.base import (
 from rltui.frameworks.generic import CONFIG
 from rltui.services.checkout import run_prefix
 from rltui.services.config.files import OfFiles
-from rltui.services.experiment_files import ExperimentRecord
 from rltui.services.gpu.cuda import (
     BY_BUS,
     DEVICE_ORDER,
@@ -41,7 +40,8 @@ from rltui.services.gpu.cuda import (
     usable_devices,
     visible_devices,
 )
-from rltui.services.resolution import read_made
+from rltui.services.resolved_configs import read_made
+from rltui.services.runs.experiment_files import ExperimentRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class _Devices:
     by_number: tuple[str, ...]
 
 
-class Recipe:
+class Launcher:
     """Fills the layout of `record` with the values of a config. Raises `ConfigError` where it cannot."""
 
     def __init__(
@@ -119,7 +119,7 @@ class Recipe:
             cwd=render(spec.cwd, values, where=where),
             env=self._environment(component, files, start),
             ready=_filled(spec.ready, values, where) if spec.ready is not None else None,
-            port=port_number(port, where) if port else None,
+            port=_port_number(port, where) if port else None,
             metrics=_address("metrics", render(spec.metrics, values, where=where), where) or None,
             gpus=self.gpus(component, files),
             gpu_memory=self._gpu_memory(component, files),
@@ -185,7 +185,7 @@ class Recipe:
     def port(self, component: str, files: ConfigFiles) -> int | None:
         """The TCP port that `component` will listen on."""
         text = self._one(component, self._layout[component].port, files)
-        return port_number(text, self._where(component)) if text else None
+        return _port_number(text, self._where(component)) if text else None
 
     def gpus(self, component: str, files: ConfigFiles) -> GpuChoice:
         """The devices it is given: what the layout's `gpus` says, else its `CUDA_VISIBLE_DEVICES`."""
@@ -340,7 +340,7 @@ def _fraction(text: str, where: str) -> float | None:
     raise ConfigError(f"{where}: gpu_memory is {text!r}", hint="use a fraction between 0 and 1, such as 0.9")
 
 
-def port_number(text: str, where: str) -> int:
+def _port_number(text: str, where: str) -> int:
     """A port from a filled-in layout value.
 
     Raises:

@@ -11,10 +11,9 @@ import pytest
 
 from rltui import paths
 from rltui.errors import ConfigError, ConflictError
-from rltui.services.experiment_files import (
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import (
     BrokenExperiment,
-    ControlFolder,
-    ExperimentRecord,
     default_output_dir,
     find_experiment,
     forget,

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import os
 import re
 import time
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 from rltui import paths
-from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.services.own_files import open_own, read_own, why_folder_is_foreign
+from rltui.errors import ConfigError, ConflictError
+from rltui.services.own_files import make_folder, read_own, why_folder_is_foreign, write_atomically
 
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")
-_USUAL = frozenset({"rl", "sft"})
-"""Names of files that tell nothing of what is in them."""
 _ATTEMPT = re.compile(r"attempt-(\d{1,9})")
 
 
@@ -126,7 +121,7 @@ class ControlFolder:
         if self.record_file.is_dir() and not self.record_file.is_symlink():
             _make_way(self.record_file)
         write_atomically(self.record_file, content)
-        listed = _list_dir() / record.name
+        listed = list_dir() / record.name
         make_folder(listed.parent)
         write_atomically(listed, content)
 
@@ -181,93 +176,11 @@ class ControlFolder:
             ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class BrokenExperiment:
-    """One on the user's list of which nothing can be said but why."""
-
-    name: str
-    output_dir: str | None
-    problem: RltuiError
-
-
-def listed_experiments() -> list[ExperimentRecord | BrokenExperiment]:
-    """The user's list without those whose folder is another's by now: broken ones, then the newest first."""
-    folder = _list_dir()
-    names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-    lives = _living_check()
-    found = [_listed(name, lives) for name in names if NAME_PATTERN.fullmatch(name)]
-    broken = [one for one in found if isinstance(one, BrokenExperiment)]
-    records = [one for one in found if isinstance(one, ExperimentRecord)]
-    return [*broken, *sorted(records, key=lambda record: record.created_at, reverse=True)]
-
-
-def known_experiments() -> list[ExperimentRecord]:
-    """All experiments on the user's list whose record can be read, newest first."""
-    return [one for one in listed_experiments() if isinstance(one, ExperimentRecord)]
-
-
-def find_experiment(name: str) -> ExperimentRecord | None:
-    """The experiment of that name, if it is on the list and its folder is still its own.
-
-    Raises:
-        RltuiError: if it is, and cannot be read.
-    """
-    found = _listed(name, _living_check()) if NAME_PATTERN.fullmatch(name) else None
-    if isinstance(found, BrokenExperiment):
-        raise found.problem
-    return found
-
-
-def _listed(name: str, lives: Callable[[str], bool]) -> ExperimentRecord | BrokenExperiment | None:
-    """What the list and the folder say together.
-
-    The copy on the list stands in for a damaged record; for a deleted one only while something of the
-    experiment lives, since a deleted folder is how people forget an experiment.
-    """
-    listed, output_dir = _list_dir() / name, None
-    try:
-        content = read_own(listed)
-        copy = _copied(content)
-        output_dir = copy.output_dir if copy is not None else content.decode()
-        record = _believed(ControlFolder(Path(output_dir)), copy)
-    except FileNotFoundError:
-        return None
-    except RltuiError as error:
-        return BrokenExperiment(name, output_dir, error)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        return BrokenExperiment(name, output_dir, ConfigError(f"cannot read {listed}: {reason}"))
-    if record is None and copy is not None and lives(copy.output_dir):
-        record = copy
-    return record if record is not None and record.name == name else None
-
-
-def _believed(control: ControlFolder, copy: ExperimentRecord | None) -> ExperimentRecord | None:
-    try:
-        return control.read_record()
-    except ConfigError:
-        if copy is None:
-            raise
-        return copy
-
-
-def _copied(content: bytes) -> ExperimentRecord | None:
+def copy_on_list(content: bytes) -> ExperimentRecord | None:
     """The record in an entry of the list; `None` for an older version's, which is the folder's path."""
     if content.startswith(b"/"):
         return None
     return _record(content)
-
-
-def _living_check() -> Callable[[str], bool]:
-    """Whether anything of the experiment in this folder runs. Looks at the processes when first asked."""
-
-    @functools.cache
-    def folders() -> frozenset[str]:
-        from rltui.services.processes import living_output_dirs  # not needed where all is in place
-
-        return living_output_dirs()
-
-    return lambda output_dir: output_dir in folders()
 
 
 def _record(content: bytes) -> ExperimentRecord:
@@ -330,111 +243,9 @@ _KINDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
 _REQUIRED = frozenset(list(_KINDS)[:7])
 
 
-def forget(record: ExperimentRecord) -> None:
-    """Take an experiment off the user's list, where it stands there with this folder. Its files stay."""
-    listed = _list_dir() / record.name
-    with contextlib.suppress(FileNotFoundError):
-        content = read_own(listed)
-        copy = _copied(content)
-        if same_folder(copy.output_dir if copy is not None else content.decode(), record.output_dir):
-            listed.unlink()
-
-
 def same_folder(one: str, other: str) -> bool:
     """Whether two paths lead to one folder, through links too. It need not exist."""
     return Path(one).resolve() == Path(other).resolve()
-
-
-def new_record(
-    *,
-    name: str,
-    output_dir: Path,
-    workspace: Path,
-    config_files: list[Path],
-    layout_file: Path,
-    framework: str,
-    run_dir: str = "",
-    instances: Mapping[str, tuple[str, ...]] | None = None,
-    forced: bool = False,
-) -> ExperimentRecord:
-    """A record for a new experiment. `run_dir` is relative to the output folder.
-
-    Raises:
-        ConfigError, ConflictError: as `check_name`.
-    """
-    check_name(name, output_dir)
-    return ExperimentRecord(
-        name=name,
-        output_dir=str(output_dir),
-        workspace=str(workspace),
-        config_files=tuple(map(str, config_files)),
-        layout_file=str(layout_file),
-        framework=framework,
-        created_at=time.time(),
-        run_dir=str(output_dir / run_dir),
-        instances=dict(instances or {}),
-        forced=forced,
-    )
-
-
-def check_name(name: str, output_dir: Path) -> None:
-    """For a new experiment in this folder.
-
-    Raises:
-        ConfigError: for a name that does not suit files and tmux.
-        ConflictError: if the name belongs to an experiment in another folder.
-    """
-    if not NAME_PATTERN.fullmatch(name):
-        raise ConfigError(
-            f"the experiment name {name!r} does not suit",
-            hint="use letters, digits, - and _, at most 48, with -n NAME",
-        )
-    other = find_experiment(name)
-    if other is not None and not same_folder(other.output_dir, str(output_dir)):
-        raise ConflictError(
-            f"the name {name} is taken by the experiment in {other.output_dir}",
-            hint="choose another with -n NAME",
-        )
-
-
-def default_output_dir(config_files: Sequence[Path]) -> str:
-    """Output folder of a config that names none, relative to the workspace: `outputs/reverse-text`.
-
-    Named for the file; for its folder where all such files have that name (`reverse-text/rl.toml`), or where
-    there are several, in whatever order they are given.
-    """
-    folder = config_files[0].parent.name
-    stems = {path.stem for path in config_files}
-    stem = stems.pop() if len(stems) == 1 else "rl"
-    if not folder or stem not in _USUAL:
-        return f"outputs/{stem}"
-    return f"outputs/{folder}" if stem == "rl" else f"outputs/{folder}-{stem}"
-
-
-def free_name(name: str, output_dir: Path) -> str:
-    """`name`, or `name-2` and so on where an experiment in another folder has that already."""
-    lives = _living_check()
-    candidates = chain([name], (f"{name}-{number}" for number in count(2)))
-    return next(
-        candidate
-        for candidate in candidates
-        if (other := _listed(candidate, lives)) is None
-        or (other.output_dir is not None and same_folder(other.output_dir, str(output_dir)))
-    )
-
-
-def make_folder(folder: Path, *, mode: int = 0o777) -> None:
-    """Make a folder, with `mode` less the umask, and its parents.
-
-    Raises:
-        RltuiError: naming the folder and what the system said.
-    """
-    try:
-        folder.mkdir(mode=mode, parents=True, exist_ok=True)
-    except OSError as error:
-        raise RltuiError(
-            f"cannot make the folder {folder}: {error.strerror}", hint="choose another with -o OUTPUT_DIR"
-        ) from error
 
 
 def _make_way(folder: Path) -> None:
@@ -443,22 +254,6 @@ def _make_way(folder: Path) -> None:
         folder.rename(folder.with_name(f"{folder.name}.{time.time_ns()}"))
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file of rltui's own as a whole. Nobody else may read it.
-
-    Raises:
-        RltuiError: naming the file and what the system said; the old content is still there.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(open_own(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:  # noqa: PTH123
-            file.write(content)
-        temporary.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):  # a folder that is read-only or gone
-            temporary.unlink()
-        raise RltuiError(f"cannot write {path}: {error.strerror}", hint="is the disk full?") from error
-
-
-def _list_dir() -> Path:
+def list_dir() -> Path:
+    """The user's list: a file for each experiment, named like it, with a copy of its record."""
     return paths.state_dir() / "experiments"

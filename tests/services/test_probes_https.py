@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.inference_activity import InferenceActivity
-from rltui.services import vllm_metrics
-from rltui.services.vllm_metrics import read_activity
+from rltui.core.stalls import InferenceActivity
+from rltui.services import probes
+from rltui.services.probes import read_activity
 
 SAMPLE = Path(__file__).parents[1] / "data" / "vllm-0.32-metrics.txt"
 
@@ -54,7 +54,7 @@ sys.modules.update(dict.fromkeys(("ssl", "_hashlib")))  # as the supervisor star
 import asyncio
 from rltui.core.layout import Ready
 from rltui.services.probes import Probe
-from rltui.services.vllm_metrics import read_activity
+from rltui.services.probes import read_activity
 from pathlib import Path
 probe = Probe(Ready(http=sys.argv[1]), Path("none"))
 print(asyncio.run(probe.succeeded()), asyncio.run(read_activity(sys.argv[1])) is not None, probe)
@@ -87,7 +87,7 @@ async def test_one_that_does_not(server: str, monkeypatch: pytest.MonkeyPatch) -
     assert await read_activity(f"{server}/other") is None
     assert await read_activity(f"{server.replace('http:', 'https:')}/metrics") is None
     assert await read_activity("http://127.0.0.1:nonsense/metrics") is None
-    monkeypatch.setattr(vllm_metrics, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(probes, "TIMEOUT_S", 0.2)
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         closed = deaf.getsockname()[1]

@@ -24,9 +24,9 @@ from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Resolution
 from rltui.services import outside
-from rltui.services.experiment_files import write_atomically
+from rltui.services.own_files import write_atomically
 
-SCRATCH = "{scratch}"
+_SCRATCH = "{scratch}"
 KEPT_S = 600.0
 """So long what was made serves for further starts with the same config."""
 _UNKNOWN_OPTION = 2
@@ -123,10 +123,10 @@ class Resolver:
         self._folder.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix="scratch-", dir=self._folder))
         try:
-            names = {SCRATCH: str(scratch)}
+            names = {_SCRATCH: str(scratch)}
             for role, text in texts.items():
                 copy = scratch / f"{role}.toml"
-                copy.write_text(text.replace(SCRATCH, str(scratch)), encoding="utf-8")
+                copy.write_text(text.replace(_SCRATCH, str(scratch)), encoding="utf-8")
                 names[f"{{input.{role}}}"] = str(copy)
             if resolution.commands:
                 if isinstance(run, Missing):
@@ -216,7 +216,7 @@ def _collect(resolution: Resolution, scratch: Path, made: Path) -> None:
     Raises:
         ConfigError: if one is not there.
     """
-    texts = {old.replace(SCRATCH, str(scratch)): new for old, new in resolution.replaced.items()}
+    texts = {old.replace(_SCRATCH, str(scratch)): new for old, new in resolution.replaced.items()}
     for name, places in resolution.outputs.items():
         found = next(filter(None, (_newest(scratch, place) for place in places)), [])
         if not found and name not in resolution.optional:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from rltui import paths
-from rltui.services.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.supervisor_socket import find_socket, place_socket
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import find_socket, place_socket
 
 
 @pytest.fixture

@@ -8,7 +8,9 @@ Every call blocks for about 2 ms on a tmux client: call from one executor thread
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
+import logging
 import os
 import re
 import signal
@@ -25,18 +27,19 @@ import libtmux
 from libtmux.common import get_version, get_version_str, has_lt_version
 from libtmux.exc import LibTmuxException, TmuxCommandNotFound
 
+from rltui.core.lines import plain_text
 from rltui.errors import ConflictError, RltuiError
-from rltui.services import processes
+from rltui.services import outside, processes
 from rltui.services.outside import OUTER_VARIABLES
 
-CALL_BACK_S = 2.0
+_CALL_BACK_S = 2.0
 """For a server to make its socket anew."""
 _UCRED = struct.Struct("3i")
 """`struct ucred` of unix(7): pid, uid, gid."""
-MINIMUM_VERSION = "3.2"
+_MINIMUM_VERSION = "3.2"
 """First with `new-window -e`, `list-panes -f` and exact `=` targets as used here."""
 SUPERVISOR_WINDOW = "supervisor"
-INSTALL_HINT = (
+_INSTALL_HINT = (
     "Install it with `apt install tmux`, `dnf install tmux` or `conda install -c conda-forge tmux`."
 )
 
@@ -55,7 +58,7 @@ SERVER_OPTIONS: tuple[tuple[str, ...], ...] = (
 )
 """Set before every new session, on the private server only."""
 
-SERVER_KEYS: tuple[tuple[str, ...], ...] = (
+_SERVER_KEYS: tuple[tuple[str, ...], ...] = (
     ("-n", "q", "detach-client"),
     (
         *("-n", "C-c", "display-message", "-d", "5000"),
@@ -65,7 +68,7 @@ SERVER_KEYS: tuple[tuple[str, ...], ...] = (
 """Set with the options. No pane here reads keys, and the prefix is taken by a tmux of the person's own around
 this one."""
 
-SERVER_VARIABLES = frozenset(
+_SERVER_VARIABLES = frozenset(
     {
         "HOME",
         "LANG",
@@ -113,17 +116,17 @@ class TmuxHost:
         get_version.cache_clear()
         get_version_str.cache_clear()
         try:
-            too_old = has_lt_version(MINIMUM_VERSION)
+            too_old = has_lt_version(_MINIMUM_VERSION)
         except TmuxCommandNotFound:
-            raise RltuiError("tmux is not installed", hint=INSTALL_HINT) from None
+            raise RltuiError("tmux is not installed", hint=_INSTALL_HINT) from None
         except LibTmuxException as error:
             raise RltuiError(
-                "tmux does not tell its version", details=[str(error)], hint=INSTALL_HINT
+                "tmux does not tell its version", details=[str(error)], hint=_INSTALL_HINT
             ) from None
         if too_old:
             raise RltuiError(
-                f"tmux {get_version_str()} is too old, {MINIMUM_VERSION} or newer is needed",
-                hint=INSTALL_HINT,
+                f"tmux {get_version_str()} is too old, {_MINIMUM_VERSION} or newer is needed",
+                hint=_INSTALL_HINT,
             )
 
     def call_back(self) -> None:
@@ -135,7 +138,7 @@ class TmuxHost:
         with suppress(OSError):  # where the folder cannot be made, the server cannot listen there either
             self._socket_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.kill(int(pid), signal.SIGUSR1)
-        deadline = time.monotonic() + CALL_BACK_S
+        deadline = time.monotonic() + _CALL_BACK_S
         while not self._socket_path.exists() and time.monotonic() < deadline:
             time.sleep(0.01)
 
@@ -243,7 +246,7 @@ class TmuxHost:
         self._start_server()
         try:
             self._run(*(("set-option", *option) for option in SERVER_OPTIONS))
-            self._run(*(("bind-key", *key) for key in SERVER_KEYS))
+            self._run(*(("bind-key", *key) for key in _SERVER_KEYS))
             for command in ahead:
                 self._run(command)
             lines = self._run(
@@ -261,11 +264,11 @@ class TmuxHost:
         """Have a server that does not exit for want of sessions. Without effect on one that runs."""
         start = (("start-server",), _EXIT_EMPTY_OFF)
         try:
-            self._run(*start, variables=SERVER_VARIABLES)
+            self._run(*start, variables=_SERVER_VARIABLES)
         except RltuiError as error:
             if not any(sign in str(error) for sign in _DYING):
                 raise
-            self._run(*start, variables=SERVER_VARIABLES)
+            self._run(*start, variables=_SERVER_VARIABLES)
 
     def _ask(self, *command: str) -> list[str]:
         """Output lines; none where the server or the session is not there, which is no error when asking."""
@@ -310,7 +313,7 @@ class TmuxHost:
             with _client_environment(variables, env or {}):
                 result = self._server.cmd(*words)
         except TmuxCommandNotFound:
-            raise RltuiError("tmux is not installed", hint=INSTALL_HINT) from None
+            raise RltuiError("tmux is not installed", hint=_INSTALL_HINT) from None
         except OSError as error:
             raise RltuiError(f"cannot run tmux: {error.strerror}") from error
         if result.returncode != 0 or result.stderr:
@@ -391,3 +394,71 @@ def _client_environment(variables: frozenset[str] | None, env: Mapping[str, str]
         os.environ.update(before)
         for name in env.keys() - before.keys():
             del os.environ[name]
+
+
+_logger = logging.getLogger(__name__)
+
+TIMEOUT_S = 5.0
+"""For each call: a tmux server that is stopped must not hold up the others."""
+_FORMAT = "#{client_name} #{client_tty} #{session_name}"
+"""Only the last may hold spaces. A tab would not arrive: tmux replaces it where the locale is not UTF-8."""
+
+
+async def show_message(
+    server: str,
+    text: str,
+    *,
+    duration_s: float,
+    session: str | None = None,
+    patterns: Sequence[str] = ("*",),
+) -> int:
+    """Show `text` on one line until a key is pressed or `duration_s` is over. Returns to how many clients.
+
+    `server` is a name (`tmux -L NAME`) or, with a `/`, the path of a socket; none is started. Only clients
+    of `session` where it is given, and whose tty or session one of the `patterns` matches.
+    """
+    tmux = _tmux(server)
+    lines = await _output(*tmux, "list-clients", "-F", _FORMAT)
+    wanted = [name for line in lines if (name := _wanted(line, session, patterns)) is not None]
+    shown = _message(text)
+    for client in wanted:
+        delay = str(int(duration_s * 1000))
+        await _output(*tmux, "display-message", "-d", delay, "-c", client, "--", shown)
+    return len(wanted)
+
+
+def _tmux(server: str) -> tuple[str, ...]:
+    if "/" in server:
+        return "tmux", "-S", os.path.expanduser(server)  # noqa: PTH111
+    return "tmux", "-L", server
+
+
+def _wanted(line: str, session: str | None, patterns: Sequence[str]) -> str | None:
+    name, tty, attached_to = line.split(" ", 2)
+    if session is not None and attached_to != session:
+        return None
+    matches = any(fnmatch.fnmatchcase(value, pattern) for pattern in patterns for value in (tty, attached_to))
+    return name if matches else None
+
+
+def _message(text: str) -> str:
+    """One line that tmux expands to the text: neither a format, nor a time, nor the end of a command."""
+    line = " ".join(plain_text(part).strip() for part in text.splitlines())
+    line = line.replace("#", "##").replace("%", "%%")
+    return f"{line[:-1]}\\;" if line.endswith(";") else line
+
+
+async def _output(*command: str) -> list[str]:
+    """Lines of its output; none where it fails, which is no news where a server or client is gone."""
+    try:
+        done = await outside.run(command, timeout_s=TIMEOUT_S)
+    except RltuiError as error:
+        _logger.warning("%s", error.title)
+        return []
+    if done.code is None:
+        _logger.warning("%s does not answer", " ".join(command[:3]))
+        return []
+    if done.code:
+        _logger.info("%s: %s", " ".join(command[:4]), done.errors.decode(errors="replace").strip())
+        return []
+    return done.output.decode(errors="replace").splitlines()

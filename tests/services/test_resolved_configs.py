@@ -16,7 +16,7 @@ import pytest
 from rltui.core.template import Missing
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Resolution
-from rltui.services.resolution import KEPT_S, Made, Resolver
+from rltui.services.resolved_configs import KEPT_S, Made, Resolver
 
 FILES: ConfigFiles = {"rl": ConfigFile("rl", "/c/rl.toml", {"max_steps": 3, "clean": True})}
 RESOLUTION = Resolution(
