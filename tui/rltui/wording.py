@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rltui.core.growth import quiet_s
 from rltui.core.text import duration, gib, grouped, listed, short_command, shortened
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ STATE_SYMBOLS = {
     "failed": "✗",
 }
 """By component state."""
+LOG_SYMBOLS = {"growing": "●", "quiet": "○", "no file yet": "◌"}
+"""By the word of `log_state`."""
 STALLED_SYMBOL = "⚠"
 _FULL_COMMAND_WIDTH = 200
 """As much as a question shows."""
@@ -37,6 +40,14 @@ _EVIDENCE = {
     "environment": "has its mark in the environment",
     "gpu": "holds GPU memory, not started by rltui",
 }
+
+
+def log_state(path: str | None, changed_at: float | None, now: float) -> tuple[str, str]:
+    """Of a log file that somebody else writes: its word, and since when it is quiet."""
+    if path is None:
+        return "no file yet", ""
+    quiet = quiet_s(changed_at, now)
+    return ("growing", "") if quiet is None else ("quiet", duration(quiet))
 
 
 def owner_text(orphan: Orphan) -> str:

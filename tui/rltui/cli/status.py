@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -14,12 +13,11 @@ from rltui.cli.terminal import columns
 from rltui.client import launch
 from rltui.client.last_status import fingerprint, keep, kept
 from rltui.client.wire import CONNECT_TIMEOUT_S
-from rltui.core.growth import quiet_s
 from rltui.core.text import duration
 from rltui.errors import RltuiError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import BrokenExperiment, listed_experiments
-from rltui.wording import STALLED_SYMBOL, STATE_SYMBOLS, orphan_text
+from rltui.wording import STALLED_SYMBOL, STATE_SYMBOLS, log_state, orphan_text
 
 if TYPE_CHECKING:
     from rltui.core.gpu.report import Remedy
@@ -204,10 +202,7 @@ def _component_lines(component: dict[str, Any], now: float) -> list[str]:
 
 def _log_line(log: dict[str, Any], now: float) -> str:
     """`≡ trainer  growing · logs/latest/trainer.log`: a log file that no component here prints."""
-    quiet = quiet_s(log["changed_at"], now)
-    state = (
-        "no file yet" if log["path"] is None else "growing" if quiet is None else f"quiet {duration(quiet)}"
-    )
+    state = " ".join(log_state(log["path"], log["changed_at"], now)).rstrip()
     return f"  ≡ {log['id']:<13} {state:<9} · {log['name'] or log['wanted'][0]}"
 
 
@@ -229,6 +224,8 @@ def _memory_lines(component: dict[str, Any]) -> list[str]:
 
 def remedy_command(remedy: Remedy) -> str:
     """`rltui set trainer.model.seq_len=2048 --restart`, or a restart that names what reads no such knob."""
+    import shlex  # rarely needed
+
     from rltui.core.knobs import shown
 
     edits = [

@@ -9,14 +9,13 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from rltui.core.api import ComponentState, ComponentStatus, FollowedLog
-from rltui.core.growth import quiet_s
 from rltui.core.lines import LogSource
-from rltui.core.text import duration
 from rltui.errors import RltuiError
 from rltui.ui.shared import Shared
-from rltui.ui.states import SEPARATOR, Badge, component_title, told_below, told_of_memory
+from rltui.ui.states import SEPARATOR, component_title, told_below, told_of_memory
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.log_pane import LogPane
+from rltui.wording import LOG_SYMBOLS, log_state
 
 TITLE_MARGIN = 6
 """Cells of a pane's top edge that its title cannot have: corners, and a blank and a line on each side."""
@@ -154,21 +153,17 @@ class ComponentPane(ReaderPane):
         return self.has_class("-over")
 
 
-_GROWING = Badge("●", "growing", "$text-success")
-_QUIET = Badge("○", "quiet", "$foreground 60%")
-_MISSING = Badge("◌", "no file yet", "$foreground 60%")
+_LOG_STYLES = {"growing": "$text-success"}
 
 
 def log_title(log: FollowedLog, now: float, *, selected: bool, width: int | None = None) -> Content:
     """`trainer ● growing · logs/latest/trainer.log`. The file is left out where it does not fit."""
-    quiet = quiet_s(log.changed_at, now)
-    badge = _MISSING if log.path is None else _GROWING if quiet is None else _QUIET
-    state = f"{badge.symbol} {badge.word}" + (f" {duration(quiet)}" if quiet is not None else "")
+    word, since = log_state(log.path, log.changed_at, now)
     parts: list[tuple[str, str]] = [
         ("▸ " if selected else "", "bold"),
         (clean_line(log.title or log.id), "bold"),
         (" ", ""),
-        (state, badge.style),
+        (f"{LOG_SYMBOLS[word]} {word} {since}".rstrip(), _LOG_STYLES.get(word, "$foreground 60%")),
     ]
     if log.name:
         longer = [*parts, SEPARATOR, (clean_line(log.name), "$foreground 60%")]
