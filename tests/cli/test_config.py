@@ -101,16 +101,16 @@ def test_what_they_take_no_rule_of_ours_refuses(config: Path, capsys: pytest.Cap
     found = capsys.readouterr().out
     assert "warning: " in found
     assert "(the framework itself takes it)" in found
-    record = creation.examine(creation.Wish((config,), framework="prime-rl"))
+    record = creation.examine(creation.ExperimentRequest((config,), framework="prime-rl"))
     assert not record.forced
 
 
 def test_force_goes_on_although_rules_of_ours_refuse(config: Path) -> None:
     config.write_text(CONFIG.replace("group_size", "group_sizes"))
     with pytest.raises(ConfigError, match="did you mean") as caught:
-        creation.examine(creation.Wish((config,), framework="prime-rl"))
+        creation.examine(creation.ExperimentRequest((config,), framework="prime-rl"))
     assert "--force" in caught.value.hint
-    record = creation.examine(creation.Wish((config,), framework="prime-rl", force=True))
+    record = creation.examine(creation.ExperimentRequest((config,), framework="prime-rl", force=True))
     assert record.forced
     problems = offline.open_store(record).problems()
     assert {problem.severity for problem in problems} == {"warning"}

@@ -22,7 +22,9 @@ def config(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     path = tmp_path / "run.toml"
     path.write_text(TEXT)
     (tmp_path / "one.toml").write_text(LAYOUT)
-    wish = creation.Wish(config_files=(path,), layout="./one.toml", name="one", output_dir=tmp_path / "out")
+    wish = creation.ExperimentRequest(
+        config_files=(path,), layout="./one.toml", name="one", output_dir=tmp_path / "out"
+    )
     record, _ = creation.plan_record(wish)
     ControlFolder(Path(record.output_dir)).write_record(record)
     return path

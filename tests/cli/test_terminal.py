@@ -54,7 +54,9 @@ def hostile(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     evil = escaped(EVIL)
     config.write_text(f'# bidi \u202e \u2066\nmax_steps = 20 # \u202e\nname = "{evil}"\n"k{evil}" = 1\n')
     (folder / "one.toml").write_text(LAYOUT.format(evil=evil))
-    wish = creation.Wish(config_files=(config,), layout="./one.toml", name="one", output_dir=folder / "out")
+    wish = creation.ExperimentRequest(
+        config_files=(config,), layout="./one.toml", name="one", output_dir=folder / "out"
+    )
     record, _ = creation.plan_record(wish)
     control = ControlFolder(Path(record.output_dir))
     control.write_record(record)

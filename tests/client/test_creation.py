@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rltui.client.creation import Wish, check, create, examine, identify, plan_record
+from rltui.client.checking import check, identify
+from rltui.client.creation import ExperimentRequest, create, examine, plan_record
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.frameworks.registry import AmbiguousConfigError
 from rltui.services.config.files import named
@@ -66,7 +67,7 @@ def test_a_placeholder_that_nobody_fills_is_an_error_before_anything_is_made(wor
     assert problem.severity == "error"
     assert f"{layout}: component 'a': unknown placeholder {{prot.x}}; known here: {{" in problem.text
     with pytest.raises(ConfigError, match="unknown placeholder"):
-        examine(Wish(config_files=(config,), layout=str(layout)))
+        examine(ExperimentRequest(config_files=(config,), layout=str(layout)))
 
 
 def test_an_ambiguous_config_asks(work: Path) -> None:
@@ -89,16 +90,16 @@ def test_the_layout_names_another_framework(work: Path) -> None:
 def test_a_run_folder_of_its_own(work: Path) -> None:
     layout = write(work, "own.toml", 'framework = "generic"\nrun_dir = "run"\n' + LAYOUT)
     config = write(work, "mine.toml", "colour = 3\n")
-    record, earlier = plan_record(Wish((config,), layout=str(layout)))
+    record, earlier = plan_record(ExperimentRequest((config,), layout=str(layout)))
     assert earlier is None
     assert record.output_dir == str(work / "outputs" / "mine")
     assert record.run_dir == str(work / "outputs" / "mine" / "run")
     (work / "outputs" / "mine" / "run").mkdir(parents=True)
     (work / "outputs" / "mine" / "run" / "metrics.jsonl").write_text("{}\n")
-    _, earlier = plan_record(Wish((config,), layout=str(layout)))
+    _, earlier = plan_record(ExperimentRequest((config,), layout=str(layout)))
     assert earlier is not None
     assert earlier.next_free == work / "outputs" / "mine-2"
-    record, _ = plan_record(Wish((config,), layout=str(layout), earlier_run="new"))
+    record, _ = plan_record(ExperimentRequest((config,), layout=str(layout), earlier_run="new"))
     assert record.run_dir == str(work / "outputs" / "mine-2" / "run")
 
 
@@ -111,7 +112,9 @@ def test_a_relative_output_folder_counts_from_the_shells(work: Path, tmp_path: P
     """Finding P6."""
     config, layout = generic(work)
     checkout = tmp_path / "checkout"
-    record, _ = plan_record(Wish((config,), layout=layout, output_dir=Path("out"), workspace=checkout))
+    record, _ = plan_record(
+        ExperimentRequest((config,), layout=layout, output_dir=Path("out"), workspace=checkout)
+    )
     assert record.output_dir == str(work / "out")
     assert record.workspace == str(checkout)
 
@@ -119,7 +122,7 @@ def test_a_relative_output_folder_counts_from_the_shells(work: Path, tmp_path: P
 def test_there_must_be_something_to_resume(work: Path) -> None:
     """Finding P5: it once began from scratch."""
     config, layout = generic(work)
-    wish = Wish((config,), layout=layout, output_dir=Path("out"), earlier_run="resume")
+    wish = ExperimentRequest((config,), layout=layout, output_dir=Path("out"), earlier_run="resume")
     with pytest.raises(ConflictError, match=f"no earlier run in {work / 'out'} to resume"):
         examine(wish)
     (work / "out" / "checkpoints" / "step_3").mkdir(parents=True)
@@ -136,7 +139,7 @@ def test_the_copy_that_an_experiment_keeps_of_its_config_is_its_own(work: Path) 
     copy = work / "outputs" / "demo" / "rl.toml"
     copy.parent.mkdir()
     copy.write_bytes(config.read_bytes())
-    wish = Wish((copy,), framework="tinyrl", layout="tinyrl", output_dir=copy.parent)
+    wish = ExperimentRequest((copy,), framework="tinyrl", layout="tinyrl", output_dir=copy.parent)
     record, _ = plan_record(wish)
     ControlFolder(copy.parent).write_record(record)
     again, earlier = plan_record(replace(wish, output_dir=None))
@@ -165,7 +168,7 @@ def test_three_files_in_any_order_or_their_folder(work: Path, names: tuple[str, 
         (folder / name).write_bytes((DATA / "era_a" / name).read_bytes())
     files = named([folder / name for name in names])
     assert {path.name for path in files} == set(THREE)
-    record, _ = plan_record(Wish(files))
+    record, _ = plan_record(ExperimentRequest(files))
     assert (record.framework, Path(record.layout_file).stem) == ("prime-rl-split", "prime-rl-split")
 
 
@@ -184,7 +187,7 @@ def test_two_checkouts_with_an_rl_toml_each_get_a_name_of_their_own(work: Path) 
     def planned(folder: Path, name: str | None = None) -> ExperimentRecord:
         folder.mkdir(parents=True, exist_ok=True)
         config = write(folder, "rl.toml", (DATA / "era_c" / "rl.toml").read_text())
-        return plan_record(Wish((config,), name=name, workspace=folder))[0]
+        return plan_record(ExperimentRequest((config,), name=name, workspace=folder))[0]
 
     one, two = work / "one" / "demo", work / "two" / "demo"
     first = planned(one)
@@ -210,7 +213,7 @@ def test_a_layout_whose_commands_need_no_config_needs_none(tmp_path: Path) -> No
     layout = tmp_path / "parts.toml"
     layout.write_text('[[component]]\nid = "a"\ncommand = ["sleep", "{port.a}"]\n')
     assert check((), str(layout)).valid
-    record, earlier = plan_record(Wish((), layout=str(layout), workspace=tmp_path))
+    record, earlier = plan_record(ExperimentRequest((), layout=str(layout), workspace=tmp_path))
     assert (record.name, record.config_files, earlier) == ("parts", (), None)
     with pytest.raises(UsageError, match="no config and no layout is named"):
         check((), None)
@@ -227,7 +230,7 @@ def test_a_layout_that_is_given_as_config_is_told(tmp_path: Path) -> None:  # G7
 def test_a_name_that_does_not_suit_is_refused_and_nothing_is_made(work: Path, name: str) -> None:
     """Finding H11."""
     layout = write(work, "own.toml", LAYOUT)
-    wish = Wish((write(work, "rl.toml", "x = 1\n"),), layout=str(layout), name=name)
+    wish = ExperimentRequest((write(work, "rl.toml", "x = 1\n"),), layout=str(layout), name=name)
     with pytest.raises(ConfigError, match="does not suit"):
         create(wish)
     assert sorted(path.name for path in work.iterdir()) == ["own.toml", "rl.toml"]

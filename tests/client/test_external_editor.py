@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.client.external_editor import edit_text, read_config
+from rltui.client.connection import edit_text, read_config
 from rltui.errors import ConfigError, RltuiError, UsageError
 
 APPEND = "import sys; p = sys.argv[1]; t = open(p, 'rb').read(); open(p, 'wb').write(t + b'# {}\\n')"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.client.observation import Look, observe
+from rltui.client.observation import ObservationRequest, observe
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_experiment, known_experiments
@@ -23,7 +23,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_it_is_kept_in_the_users_state_folder(run: Path, own_user: Path) -> None:
-    record = observe(Look(run))
+    record = observe(ObservationRequest(run))
     assert record.name == "reverse-text--qwen3-0-6b"
     assert (record.framework, record.run_dir, record.observed) == ("prime-rl-split", str(run), True)
     assert record.output_dir == str(own_user / "state" / "rltui" / "observed" / record.name)
@@ -32,14 +32,14 @@ def test_it_is_kept_in_the_users_state_folder(run: Path, own_user: Path) -> None
 
 
 def test_looking_again_is_the_same(run: Path) -> None:
-    assert observe(Look(run)) == observe(Look(run.parent))
+    assert observe(ObservationRequest(run)) == observe(ObservationRequest(run.parent))
     assert len(known_experiments()) == 1
 
 
 def test_a_second_name_is_a_second_observation(run: Path) -> None:
-    observe(Look(run))
-    assert observe(Look(run, name="mine")).name == "mine"
-    assert observe(Look(run, name="mine")) == find_experiment("mine")
+    observe(ObservationRequest(run))
+    assert observe(ObservationRequest(run, name="mine")).name == "mine"
+    assert observe(ObservationRequest(run, name="mine")) == find_experiment("mine")
     assert len(known_experiments()) == 2
 
 
@@ -47,15 +47,15 @@ def test_names_of_folders_that_are_called_alike(run: Path, tmp_path: Path) -> No
     other = tmp_path / "others" / run.name
     (other / "logs").mkdir(parents=True)
     (other / "logs" / "latest").mkdir()
-    names = [observe(Look(folder)).name for folder in (run, other)]
+    names = [observe(ObservationRequest(folder)).name for folder in (run, other)]
     assert names == ["reverse-text--qwen3-0-6b", "reverse-text--qwen3-0-6b-2"]
     with pytest.raises(ConflictError, match="the name reverse-text--qwen3-0-6b is taken"):
-        observe(Look(other, name=names[0]))
+        observe(ObservationRequest(other, name=names[0]))
 
 
 def test_another_framework_makes_it_anew(run: Path) -> None:
-    observe(Look(run))
-    again = observe(Look(run, framework="prime-rl-merged"))
+    observe(ObservationRequest(run))
+    again = observe(ObservationRequest(run, framework="prime-rl-merged"))
     assert (again.name, again.framework) == ("reverse-text--qwen3-0-6b", "prime-rl-merged")
     assert [record.framework for record in known_experiments()] == ["prime-rl-merged"]
 
@@ -65,12 +65,12 @@ def test_own_experiments_are_opened_instead(run: Path) -> None:
     ControlFolder(run.parent).write_record(own)
     for folder in (run, run.parent):
         with pytest.raises(ConflictError) as caught:
-            observe(Look(folder))
+            observe(ObservationRequest(folder))
         assert caught.value.hint == "open it: rltui -n own"
 
 
 def test_layouts_that_start_something_are_refused(run: Path) -> None:
     with pytest.raises(UsageError, match="starts components"):
-        observe(Look(run, layout="tinyrl"))
+        observe(ObservationRequest(run, layout="tinyrl"))
     with pytest.raises(ConfigError, match="unknown framework 'prime-lr'"):
-        observe(Look(run, framework="prime-lr"))
+        observe(ObservationRequest(run, framework="prime-lr"))

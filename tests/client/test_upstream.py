@@ -13,7 +13,7 @@ import pytest
 from tests.prime_rl_configs.conftest import HOW_TO, VARIABLE
 from tests.services.config.models.checkouts import make
 
-from rltui.client import creation
+from rltui.client import checking
 from rltui.core.config_report import KnobInfo, Problem
 from rltui.errors import ConfigError
 from rltui.services.config.files import detect
@@ -71,11 +71,11 @@ class Upstream:
         return self.root / "rl.toml"
 
     def knobs(self) -> dict[str, KnobInfo]:
-        return {knob.key: knob for knob in creation.knobs((self.config,), None).knobs}
+        return {knob.key: knob for knob in checking.knobs((self.config,), None).knobs}
 
     def problems(self, text: str) -> list[Problem]:
         self.config.write_text(text)
-        found = creation.check((self.config,), None, workspace=self.root, ask_models=True).problems
+        found = checking.check((self.config,), None, workspace=self.root, ask_models=True).problems
         return [problem for problem in found if problem.severity == "error"]
 
     def store(self) -> ConfigStore:

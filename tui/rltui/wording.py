@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rltui.core.growth import quiet_s
-from rltui.core.text import duration, gib, grouped, listed, short_command, shortened
+from rltui.core.text import duration, gib, grouped, listed, quiet_s, short_command, shortened
 
 if TYPE_CHECKING:
     from rltui.core.api import Lost, Orphan, Plan

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rltui.cli.terminal import chosen
-from rltui.client import creation
+from rltui.client import checking
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.registry import AmbiguousConfigError
@@ -32,10 +32,10 @@ def chosen_framework(
 
     Raises:
         AmbiguousConfigError: if the config does not tell, and there is nobody to ask, or no answer.
-        ConfigError: as `creation.identify`.
+        ConfigError: as `checking.identify`.
     """
     try:
-        creation.identify(config_files, layout, framework, workspace=workspace)
+        checking.identify(config_files, layout, framework, workspace=workspace)
     except AmbiguousConfigError as error:
         choice = _before(config_files, error.candidates)
         if choice is None and sys.stdin.isatty():
@@ -59,7 +59,7 @@ def check(arguments: argparse.Namespace) -> int:
     """Validate config files."""
     files = named([Path(name) for name in arguments.config])
     framework = chosen_framework(files, arguments.layout, arguments.framework)
-    found = creation.check(
+    found = checking.check(
         files, arguments.layout, framework, with_memory=True, ask_models=not arguments.no_own
     )
     if arguments.json:

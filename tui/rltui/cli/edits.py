@@ -15,7 +15,7 @@ from rltui.cli.config import chosen_framework
 from rltui.cli.parser import tokens
 from rltui.cli.terminal import ask, confirm
 from rltui.cli.waiting import plan_of
-from rltui.client import creation, launch, offline
+from rltui.client import checking, launch, offline
 from rltui.core.api import Plan, Request
 from rltui.core.batch import Way
 from rltui.core.config_report import Conversion
@@ -124,7 +124,7 @@ class _OfFiles:
     """Config files of no experiment in particular: nothing is restarted, and nobody could undo it."""
 
     def __init__(self, files: tuple[Path, ...], framework: str | None) -> None:
-        chosen, _ = creation.identify(files, None, chosen_framework(files, None, framework))
+        chosen, _ = checking.identify(files, None, chosen_framework(files, None, framework))
         self._store = ConfigStore(list(files), chosen)
 
     def ask(self, method: Literal["plan", "execute"], request: Request) -> Plan:

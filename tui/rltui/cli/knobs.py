@@ -71,14 +71,14 @@ def read_table(record: ExperimentRecord) -> dict[str, Any]:
 def _of_files(names: Sequence[str], arguments: argparse.Namespace) -> dict[str, Any]:
     """Of a config that need never have run: what its files say, and the defaults."""
     from rltui.cli.config import chosen_framework
-    from rltui.client import creation
+    from rltui.client import checking
     from rltui.services.config.files import named
 
     if arguments.name is not None:
         raise UsageError("files and -n NAME are two things", hint="give one of them")
     files = named([Path(name) for name in names])
     framework = chosen_framework(files, arguments.layout, arguments.framework)
-    return creation.knobs(files, arguments.layout, framework).model_dump(mode="json")
+    return checking.knobs(files, arguments.layout, framework).model_dump(mode="json")
 
 
 def _found(rows: Iterable[_Row], words: Sequence[str]) -> list[_Row]:

@@ -17,7 +17,7 @@ from rltui.cli.terminal import confirm
 from rltui.cli.waiting import StateChanges, plan_of, wait_until_settled
 from rltui.client import creation, launch
 from rltui.client.down import take_down
-from rltui.client.observation import Look, observe
+from rltui.client.observation import ObservationRequest, observe
 from rltui.client.wire import Wire
 from rltui.core.api import Plan, Request
 from rltui.errors import ExitCode, RltuiError, UsageError
@@ -57,7 +57,7 @@ def watch(arguments: argparse.Namespace) -> int:
     if not arguments.no_tui:
         need_terminal()
     record = observe(
-        Look(
+        ObservationRequest(
             folder=Path(arguments.run_dir),
             name=arguments.name,
             layout=arguments.layout,
@@ -92,7 +92,9 @@ def demo(arguments: argparse.Namespace) -> int:
         # A demo is for watching: each one is a run of its own, the earlier ones stay.
         folder = next_free(folder)
     check_name(folder.name, folder)  # before the folder is made
-    wish = creation.Wish(config_files=(_copy_example(folder),), name=folder.name, output_dir=folder)
+    wish = creation.ExperimentRequest(
+        config_files=(_copy_example(folder),), name=folder.name, output_dir=folder
+    )
     code = _start_headless(
         wish, Request(action="start"), wait=arguments.no_tui, timeout_s=None, as_json=False
     )
@@ -122,7 +124,7 @@ def up(arguments: argparse.Namespace) -> int:
 
 
 def _start_headless(
-    wish: creation.Wish,
+    wish: creation.ExperimentRequest,
     request: Request,
     *,
     wait: bool,
@@ -166,7 +168,7 @@ def _start_headless(
     return 0
 
 
-def _wish_of(arguments: argparse.Namespace) -> creation.Wish:
+def _wish_of(arguments: argparse.Namespace) -> creation.ExperimentRequest:
     """What the arguments of `up` and `open` ask for, once it is clear which framework the config is for."""
     checkpoint = getattr(arguments, "from_checkpoint", None)
     if checkpoint is not None and arguments.new:
@@ -174,7 +176,7 @@ def _wish_of(arguments: argparse.Namespace) -> creation.Wish:
     earlier = "resume" if arguments.resume or checkpoint is not None else "new" if arguments.new else "ask"
     files = named([Path(name) for name in arguments.config])
     workspace = Path(arguments.workspace) if arguments.workspace else None
-    return creation.Wish(
+    return creation.ExperimentRequest(
         config_files=files,
         layout=arguments.layout,
         framework=chosen_framework(files, arguments.layout, arguments.framework, workspace=workspace),

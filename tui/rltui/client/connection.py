@@ -6,13 +6,16 @@ A read-only one says so first on every connection, whereupon the supervisor refu
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import os
+import shlex
 import sys
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Literal
 
-from rltui.client import external_editor
 from rltui.client.launch import not_running
 from rltui.client.protocol import ConfigText, Event, TakenDownError
 from rltui.client.wire import CONNECT_TIMEOUT_S, SupervisorGoneError, check_hello, result_of
@@ -21,11 +24,59 @@ from rltui.core.config_report import Conversion
 from rltui.core.gpu.report import GpuHistories
 from rltui.core.layout import Screen
 from rltui.core.lines import LogSource
-from rltui.errors import RltuiError
+from rltui.errors import ConfigError, RltuiError, UsageError
 from rltui.services import layout_files, outside
+from rltui.services.config.files import content_of
 from rltui.services.logs.index import LogFile
+from rltui.services.outside import in_terminal
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_socket
+
+_FALLBACK = "vi"
+
+
+def read_config(path: str) -> ConfigText:
+    """A config file as it is now, byte order mark and line endings included.
+
+    Raises:
+        ConfigError: if it cannot be read, is no regular file, too large, or not UTF-8.
+    """
+    try:
+        content = content_of(Path(path))
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 (byte {error.start})", hint="convert it first") from error
+    return ConfigText(path=path, text=text, sha256=hashlib.sha256(content).hexdigest())
+
+
+def edit_text(path: str, text: str) -> str:
+    """Let a person edit `text` in `$VISUAL`, `$EDITOR` or vi, and return what was saved. Takes the terminal.
+
+    `path` only gives the copy its name.
+
+    Raises:
+        UsageError: if there is no such editor.
+        RltuiError: if it failed, or left something that is no UTF-8 text.
+    """
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or _FALLBACK
+    with tempfile.TemporaryDirectory(prefix="rltui-edit-") as folder:
+        copy = Path(folder) / Path(path).name
+        try:
+            copy.write_bytes(text.encode())
+            if code := in_terminal([*shlex.split(command), str(copy)]):
+                raise RltuiError(f"the editor ended with code {code}: {command}", hint="nothing was written")
+            return copy.read_bytes().decode()
+        except ValueError as error:  # no closing quotation, or no UTF-8
+            raise RltuiError(f"{command}: {error}", hint="nothing was written") from error
+        except FileNotFoundError as error:
+            raise UsageError(
+                f"there is no editor {command!r}", hint="set VISUAL or EDITOR to one that is installed"
+            ) from error
+        except OSError as error:
+            raise RltuiError(
+                f"cannot edit a copy of {path}: {error.strerror}", hint="nothing was written"
+            ) from error
+
 
 _START_TIMEOUT_S = 60.0
 """For another rltui to start a supervisor: it has limits of its own, which are shorter."""
@@ -95,11 +146,11 @@ class SupervisedExperiment:
 
     def read_config(self, path: str) -> ConfigText:
         """A config file as it is now."""
-        return external_editor.read_config(path)
+        return read_config(path)
 
     def edit_text(self, path: str, text: str) -> str:
         """What a person made of `text`."""
-        return external_editor.edit_text(path, text)
+        return edit_text(path, text)
 
     def open_log(self, path: str) -> LogSource:
         """Open the output of an attempt."""

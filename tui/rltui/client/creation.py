@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from rltui import paths
 from rltui.client import down, launch
+from rltui.client.checking import check, identify, runnable_layout
 from rltui.client.ports import with_ports
-from rltui.client.start_check import start_problems
 from rltui.core.api import Request
-from rltui.core.config_report import Check, KnobTable, Problem
-from rltui.core.gpu.report import MemoryVerdict
+from rltui.core.config_report import Problem
 from rltui.core.layout import Layout, needed
-from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
-from rltui.frameworks import registry
+from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.frameworks.generic import GENERIC
 from rltui.services import layout_files, trust
-from rltui.services.config.editor import shared_configs
-from rltui.services.config.files import detect, load_files, read_file
-from rltui.services.config.models import FrameworkModels
 from rltui.services.config.store import ConfigStore
 from rltui.services.own_files import FileLock, make_folder
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
@@ -39,7 +33,7 @@ _LOCK_POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ExperimentRequest:
     """What the user asked for. `None`: take it from the config."""
 
     config_files: tuple[Path, ...]
@@ -82,185 +76,41 @@ class EarlierRun:
         )
 
 
-def identify(
-    config_files: tuple[Path, ...],
-    layout: str | None,
-    framework: str | None = None,
-    *,
-    workspace: Path | None = None,
-) -> tuple[Framework, Path]:
-    """The framework and the layout file that suit these config files.
-
-    `workspace`: where the components will run, by default here; what is installed there helps to tell.
-
-    Raises:
-        AmbiguousConfigError: if the files suit several frameworks, and `framework` does not say which.
-        ConfigError: if a file is missing or malformed, or the framework or layout is unknown.
-    """
-    if not config_files and layout is None:
-        raise UsageError("no config and no layout is named", hint="name a config file, or a layout with -l")
-    _refuse_layouts(config_files)
-    workspace = workspace or Path.cwd()
-    folder = config_files[0].parent if config_files else Path.cwd()
-    if layout is None:
-        chosen = (
-            registry.get(framework) if framework is not None else detect(config_files, workspace=workspace)
-        )
-        roles = load_files(config_files, chosen).sources
-        return chosen, layout_files.find(registry.layout_for(chosen, roles), folder)
-    layout_file = layout_files.find(layout, folder)
-    wanted = layout_files.load(layout_file).framework
-    if wanted and framework is not None and wanted != framework:
-        raise ConfigError(
-            f"{layout_file} is for {wanted}, not for {framework}", hint="leave --framework out, or --layout"
-        )
-    if wanted or framework is not None:
-        return registry.get(wanted or str(framework)), layout_file
-    if not config_files:
-        return GENERIC, layout_file
-    try:
-        return detect(config_files, workspace=workspace), layout_file
-    except registry.UnknownConfigError:
-        return registry.get("generic"), layout_file
-
-
-def _refuse_layouts(config_files: Iterable[Path]) -> None:
-    for path in config_files:
-        tables = read_file(path).data.get("component")
-        if isinstance(tables, list) and all(isinstance(each, dict) and "command" in each for each in tables):
-            raise ConfigError(
-                f"{path} is a layout, which says what to run, and no config",
-                hint=f"use it with -l {path}, and name a config beside it where its commands need one",
-            )
-
-
-def check(
-    config_files: tuple[Path, ...],
-    layout: str | None,
-    framework: str | None = None,
-    *,
-    workspace: Path | None = None,
-    with_memory: bool = False,
-    ask_models: bool = False,
-    starting: bool = False,
-) -> Check:
-    """Validate; no side effects. `workspace` as for `identify`.
-
-    `with_memory` also reads the GPUs, and says what will fit. `ask_models` asks the framework's own models,
-    where its checkout is found, which takes seconds; what they take, no rule of ours refuses.
-    `starting`: what would stand in the way of a start is an error too.
-    """
-    chosen, layout_file = identify(config_files, layout, framework, workspace=workspace)
-    chosen = chosen.fitted(_layout(layout_file))
-    with closing(FrameworkModels(chosen, workspace or Path.cwd())) as models:
-        chosen = models.informed(config_files, ask=ask_models)
-        store = ConfigStore(list(config_files), chosen)
-        sources = store.load_sources()
-        if ask_models and models.accepts(sources):
-            store.accept(sources)
-        problems = store.problems()
-        problems += models.problems(sources, problems) if ask_models else ()
-    files = sources.files
-    loaded = layout_files.with_instances(_layout(layout_file), chosen.instances(files), layout_file)
-    problems += shared_configs(store.base())
-    lacking = start_problems(layout_file, loaded, chosen, files, workspace or Path.cwd())
-    problems += (
-        tuple(each.model_copy(update={"severity": "error"}) for each in lacking) if starting else lacking
-    )
-    memory: tuple[MemoryVerdict, ...] = ()
-    if with_memory and not lacking:
-        memory, here = _memory(config_files, layout_file, loaded, chosen, files)
-        problems += here
-    return Check(
-        valid=not any(problem.severity == "error" for problem in problems),
-        startable=not lacking,
-        framework=chosen.id,
-        layout=str(layout_file),
-        problems=problems,
-        derived=chosen.derive(files),
-        memory=memory,
-    )
-
-
-def trust_what_runs(wish: Wish) -> None:
-    """For whoever starts what `wish` describes: the folders that it runs programs of are trusted.
+def trust_what_runs(request: ExperimentRequest) -> None:
+    """For whoever starts what `request` describes: the folders that it runs programs of are trusted.
 
     Raises:
         ConfigError: as `identify`.
     """
-    files, workspace = tuple(path.absolute() for path in wish.config_files), wish.workspace or Path.cwd()
-    framework, layout_file = identify(files, wish.layout, wish.framework, workspace=workspace)
+    files, workspace = (
+        tuple(path.absolute() for path in request.config_files),
+        request.workspace or Path.cwd(),
+    )
+    framework, layout_file = identify(files, request.layout, request.framework, workspace=workspace)
     trust.trust(trust.programs_of(layout_file, framework, workspace=workspace, config_files=files))
 
 
-def knobs(config_files: tuple[Path, ...], layout: str | None, framework: str | None = None) -> KnobTable:
-    """Every knob of a config that need never have run, by its files and the checkout that will read them; no
-    side effects.
-    """
-    chosen, layout_file = identify(config_files, layout, framework)
-    chosen = chosen.fitted(_layout(layout_file))
-    with closing(FrameworkModels(chosen, Path.cwd())) as models:
-        chosen = models.informed(config_files)
-    instances = chosen.instances(ConfigStore(list(config_files), chosen).load())
-    loaded = layout_files.with_instances(_layout(layout_file), instances, layout_file)
-    components = [spec.id for spec in loaded.component]
-    store = ConfigStore(list(config_files), chosen, components=components, launched=loaded.launched)
-    return store.knob_table({})
-
-
-def _layout(layout_file: Path) -> Layout:
-    """The layout to run a config with.
-
-    Raises:
-        ConfigError: if it is malformed, or runs nothing.
-    """
-    layout = layout_files.load(layout_file)
-    if not layout.component:
-        raise ConfigError(
-            f"{layout_file} follows the logs of a run that somebody else started, and starts none itself",
-            hint=f"rltui watch RUN_DIR --layout {layout_file}",
-        )
-    return layout
-
-
-def _memory(
-    config_files: tuple[Path, ...],
-    layout_file: Path,
-    layout: Layout,
-    framework: Framework,
-    files: ConfigFiles,
-) -> tuple[tuple[MemoryVerdict, ...], tuple[Problem, ...]]:
-    """What will fit on the devices of this box; or why it cannot be said, such as too few of them."""
-    from rltui.client.memory import verdicts  # reads the GPUs, which only `rltui check` does
-
-    try:
-        return verdicts(config_files, layout_file, layout, framework, files), ()
-    except ConfigError as error:
-        text = f"on this box: {error.title}" + (f"; {error.hint}" if error.hint else "")
-        return (), (Problem(severity="warning", message=text),)
-
-
-def plan_record(wish: Wish) -> tuple[ExperimentRecord, EarlierRun | None]:
-    """The experiment that `wish` describes, and the earlier run in its folder. No side effects.
+def plan_record(request: ExperimentRequest) -> tuple[ExperimentRecord, EarlierRun | None]:
+    """The experiment that `request` describes, and the earlier run in its folder. No side effects.
 
     Raises:
         ConfigError: as `identify`, or if the config breaks a rule.
         ConflictError: if the name is taken by an experiment in another folder.
     """
-    paths_ = tuple(path.absolute() for path in wish.config_files)
-    workspace = (wish.workspace or Path.cwd()).absolute()
-    framework, layout_file = identify(paths_, wish.layout, wish.framework, workspace=workspace)
-    layout = _layout(layout_file)
+    paths_ = tuple(path.absolute() for path in request.config_files)
+    workspace = (request.workspace or Path.cwd()).absolute()
+    framework, layout_file = identify(paths_, request.layout, request.framework, workspace=workspace)
+    layout = runnable_layout(layout_file)
     framework = framework.fitted(layout)
     files = ConfigStore(list(paths_), framework).load()
     instances = needed(layout, framework.instances(files))
     layout_files.with_instances(layout, instances, layout_file)  # refused now rather than at the start
-    output_dir = _output_dir(wish, workspace, framework, files)
-    name = wish.name if wish.name is not None else free_name(output_dir.name, output_dir)
-    earlier = _earlier_run(wish, output_dir, layout, name, framework, files)
-    if earlier is not None and wish.earlier_run == "new":
+    output_dir = _output_dir(request, workspace, framework, files)
+    name = request.name if request.name is not None else free_name(output_dir.name, output_dir)
+    earlier = _earlier_run(request, output_dir, layout, name, framework, files)
+    if earlier is not None and request.earlier_run == "new":
         output_dir, earlier = earlier.next_free, None
-        name = wish.name if wish.name is not None else free_name(output_dir.name, output_dir)
+        name = request.name if request.name is not None else free_name(output_dir.name, output_dir)
     record = new_record(
         name=name,
         output_dir=output_dir.resolve(),
@@ -270,18 +120,20 @@ def plan_record(wish: Wish) -> tuple[ExperimentRecord, EarlierRun | None]:
         framework=framework.id,
         run_dir=layout.run_dir,
         instances=instances,
-        forced=wish.force,
+        forced=request.force,
     )
     return record, earlier
 
 
-def _output_dir(wish: Wish, workspace: Path, framework: Framework, files: ConfigFiles) -> Path:
+def _output_dir(
+    request: ExperimentRequest, workspace: Path, framework: Framework, files: ConfigFiles
+) -> Path:
     """As a person says it, from the folder they are in; else where the config belongs, or as it says."""
-    if wish.output_dir is not None:
-        return wish.output_dir.absolute()
-    config_files = tuple(path.absolute() for path in wish.config_files)
+    if request.output_dir is not None:
+        return request.output_dir.absolute()
+    config_files = tuple(path.absolute() for path in request.config_files)
     if not config_files:
-        return workspace / default_output_dir([Path(wish.layout or "")])
+        return workspace / default_output_dir([Path(request.layout or "")])
     around = ControlFolder(config_files[0].parent).read_record()
     if around is not None and around.config_files == tuple(map(str, config_files)):
         return Path(around.output_dir)  # an experiment's own copy of the config still names the original's
@@ -289,7 +141,12 @@ def _output_dir(wish: Wish, workspace: Path, framework: Framework, files: Config
 
 
 def _earlier_run(
-    wish: Wish, output_dir: Path, layout: Layout, name: str, framework: Framework, files: ConfigFiles
+    request: ExperimentRequest,
+    output_dir: Path,
+    layout: Layout,
+    name: str,
+    framework: Framework,
+    files: ConfigFiles,
 ) -> EarlierRun | None:
     folder = RunFolder(output_dir / layout.run_dir, framework.run_files(files))
     owner = _owner(output_dir, name)
@@ -297,7 +154,7 @@ def _earlier_run(
         return None
     jobs = layout.run_jobs(framework.run_roles)
     points = ResumePoints(framework, ControlFolder(output_dir), folder, jobs)
-    point = points.of(Request(action="start", resume_step=wish.checkpoint), files)
+    point = points.of(Request(action="start", resume_step=request.checkpoint), files)
     return EarlierRun(output_dir, point, next_free(output_dir), owner.name if owner else None)
 
 
@@ -320,26 +177,26 @@ class Created:
     """Its pid, once it was started."""
 
 
-def examine(wish: Wish) -> ExperimentRecord:
+def examine(request: ExperimentRequest) -> ExperimentRecord:
     """The experiment that `create` would make. No side effects.
 
     Raises:
         ConfigError: if the config breaks a rule.
         ConflictError: if the experiment runs already, its folder belongs to one that runs, or holds an
-            earlier run and `wish` does not say what to do.
+            earlier run and `request` does not say what to do.
     """
-    record, earlier = plan_record(wish)
+    record, earlier = plan_record(request)
     owner = _owner(Path(record.output_dir), record.name)
     if owner is not None and launch.lives(owner):
         raise _folder_taken(owner)
     before = find_experiment(record.name)
     if before is not None or owner is None:  # else what is in the folder is the owner's
         launch.refuse_if_alive(before or record)
-    if earlier is not None and wish.earlier_run == "ask":
+    if earlier is not None and request.earlier_run == "ask":
         raise earlier.refusal()
-    if wish.earlier_run == "resume":
+    if request.earlier_run == "resume":
         _refuse_resume(record, earlier)
-    if not wish.force:
+    if not request.force:
         _refuse_errors(record)
     if before is None:
         return record
@@ -348,7 +205,7 @@ def examine(wish: Wish) -> ExperimentRecord:
     )
 
 
-def create(wish: Wish, begin: Callable[[Created], None] = lambda _: None) -> Created:
+def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda _: None) -> Created:
     """Write the experiment down and start its supervisor; no component yet, unless `begin` starts some. Until
     that is done nobody else can take its name or its folder; where it fails, nothing is left.
 
@@ -360,7 +217,7 @@ def create(wish: Wish, begin: Callable[[Created], None] = lambda _: None) -> Cre
     """
     make_room_for_files()
     with alone():
-        record, notes = with_ports(examine(wish))
+        record, notes = with_ports(examine(request))
         control = ControlFolder(Path(record.output_dir))
         owner = _owner(Path(record.output_dir), record.name)
         made = tuple(folder for folder in (Path(record.output_dir), control.path) if not folder.exists())
@@ -368,7 +225,7 @@ def create(wish: Wish, begin: Callable[[Created], None] = lambda _: None) -> Cre
         try:
             down.send_away(owner or find_experiment(record.name) or record)
         except ConflictError:  # somebody has just started it
-            examine(wish)  # refuses in words that say whose it is
+            examine(request)  # refuses in words that say whose it is
             raise
         make_folder(Path(record.output_dir))
         control.write_record(record)

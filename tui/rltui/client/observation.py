@@ -25,7 +25,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ObservationRequest:
     """What a person wants to look at. `None`: as the folder says."""
 
     folder: Path
@@ -34,7 +34,7 @@ class Look:
     framework: str | None = None
 
 
-def observe(look: Look) -> ExperimentRecord:
+def observe(request: ObservationRequest) -> ExperimentRecord:
     """The observation of a run: the one there is, else a new one, written down in the user's state folder.
 
     Nothing is written into the run's own folder. The supervisor is the caller's to start.
@@ -44,9 +44,9 @@ def observe(look: Look) -> ExperimentRecord:
         ConflictError: if the run is an experiment of the user's own, or the name is taken.
         ConfigError: for an unknown layout or framework, or a name that does not suit.
     """
-    framework = None if look.framework is None else registry.get(look.framework).id
-    run = find_run(look.folder, framework)
-    layout_file = layout_files.find(look.layout or LAYOUT)
+    framework = None if request.framework is None else registry.get(request.framework).id
+    run = find_run(request.folder, framework)
+    layout_file = layout_files.find(request.layout or LAYOUT)
     if layout_files.load(layout_file).component:
         raise UsageError(
             f"{layout_file} starts components, which an observed run has none of",
@@ -58,7 +58,7 @@ def observe(look: Look) -> ExperimentRecord:
             raise ConflictError(
                 f"{run.path} is the run of the experiment {own.name}", hint=f"open it: rltui -n {own.name}"
             )
-        before = next((other for other in same if look.name in (None, other.name)), None)
+        before = next((other for other in same if request.name in (None, other.name)), None)
         if before is not None and _is_as_wanted(before, layout_file, run.framework):
             return before
         if before is not None and launch.is_alive(before):
@@ -66,17 +66,21 @@ def observe(look: Look) -> ExperimentRecord:
                 f"{before.name} observes that run already, in another way",
                 hint=f"end that first: rltui down {before.name}",
             )
-        if before is None and look.name is not None and (taken := find_experiment(look.name)) is not None:
+        if (
+            before is None
+            and request.name is not None
+            and (taken := find_experiment(request.name)) is not None
+        ):
             raise ConflictError(
-                f"the name {look.name} is taken by the experiment in {taken.run_dir}",
+                f"the name {request.name} is taken by the experiment in {taken.run_dir}",
                 hint="choose another with -n NAME",
             )
         return _written(
             name=before.name
             if before is not None
             else _free_name(run.path)
-            if look.name is None
-            else look.name,
+            if request.name is None
+            else request.name,
             run_dir=run.path,
             layout_file=layout_file,
             framework=run.framework,

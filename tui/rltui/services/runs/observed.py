@@ -12,9 +12,9 @@ from typing import Any
 
 from rltui import paths
 from rltui.core.api import FollowedLog
-from rltui.core.growth import QUIET_S
 from rltui.core.layout import Layout
 from rltui.core.metrics import LARGEST_STEP
+from rltui.core.text import QUIET_S
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFiles, Framework

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from rltui.cli import main
-from rltui.client.creation import Wish, check, examine
+from rltui.client.checking import check
+from rltui.client.creation import ExperimentRequest, examine
 from rltui.errors import ConfigError
 
 PRIME = """\
@@ -59,7 +60,7 @@ def test_what_a_layout_cannot_start_is_said_by_check_and_refused_by_up(
     assert "prime-rl-single" in out
     assert "valid, but not to be started so" in out
     with pytest.raises(ConfigError) as caught:
-        examine(Wish((path,)))
+        examine(ExperimentRequest((path,)))
     assert words in str(caught.value)
     assert "prime-rl-single" in str(caught.value)
     single = check((path,), "prime-rl-single")
@@ -79,4 +80,4 @@ def test_a_placeholder_that_nobody_knows_is_an_error(work: Path, capsys: pytest.
     assert "unknown placeholder {port.inferense}; did you mean port.inference?" in error["message"]
     assert error["file"] == str(layout)
     with pytest.raises(ConfigError, match="unknown placeholder"):
-        examine(Wish((path,), layout=str(layout)))
+        examine(ExperimentRequest((path,), layout=str(layout)))
