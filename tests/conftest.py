@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from tests import forked
 from tests.faults.report import pytest_terminal_summary  # noqa: F401 - a hook, for the controller of xdist too
 from tests.waiting import retry_until
 
@@ -30,9 +31,10 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 """The thousands of processes that tests start need not compile hundreds of modules each."""
 
 
-settings.register_profile("rltui", deadline=None)
+settings.register_profile("rltui", deadline=None, max_examples=30)
+settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile("rltui")
-"""How long an example takes says how busy the machine is."""
+"""How long an example takes says how busy the machine is. More of them: `--hypothesis-profile=thorough`."""
 
 
 def pytest_collection_finish() -> None:
@@ -62,6 +64,8 @@ class Box:
         self, *arguments: str, timeout_s: float = 60.0, stdin: str = ""
     ) -> subprocess.CompletedProcess[str]:
         """Run `rltui …` without a terminal."""
+        if forked.can_run(self.env):
+            return forked.run(arguments, cwd=self.work, env=self.env, stdin=stdin, timeout_s=timeout_s)
         return subprocess.run(
             [sys.executable, "-m", "rltui", *arguments],
             cwd=self.work,

@@ -120,7 +120,7 @@ class Account:
             self.stopped_by_person = True
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(HAPPENINGS, RESTARTS, KINDS)
 def test_any_order_of_events(
     happenings: list[Happening], restart: Restart, kind: Literal["service", "job"]
@@ -155,7 +155,7 @@ def _assert_consistent(life: Life, now: float) -> None:
         assert life.reason
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.lists(st.floats(0.1, 100), min_size=1, max_size=40), RESTARTS)
 def test_failures_in_a_row_are_bounded(lived_s: list[float], restart: Restart) -> None:
     """However long each start lives: never more failures within the window than the layout allows."""
@@ -179,7 +179,7 @@ def test_failures_in_a_row_are_bounded(lived_s: list[float], restart: Restart) -
     assert life.state is S.WAITING
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.lists(st.sampled_from(["spawned", "probe", "ended", "failed"]), max_size=12), RESTARTS)
 def test_stop_by_a_person_is_the_last_word(tail: list[str], restart: Restart) -> None:
     """Whatever the voided start still says, it stays stopped until somebody asks again."""

@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from rltui.tinyrl.model import CausalModel, ModelShape
-from rltui.tinyrl.tokenizer import VOCAB_SIZE, write_tokenizer
-from rltui.tinyrl.weights import write_model_files
+from rltui.tinyrl.language import VOCAB_SIZE, write_tokenizer
+from rltui.tinyrl.model import Architecture, CausalModel, write_model_files
 
 Start = Callable[..., "subprocess.Popen[str]"]
 
-TINY_SHAPE = ModelShape(
+TINY_SHAPE = Architecture(
     vocab_size=VOCAB_SIZE,
     hidden_size=16,
     intermediate_size=32,

@@ -8,17 +8,23 @@ import torch
 from tests.tinyrl.conftest import TINY_SHAPE, write_tiny_model
 
 from rltui.tinyrl.errors import TinyrlError
-from rltui.tinyrl.inference.engine import Engine, EngineDeadError
-from rltui.tinyrl.inference.generation import Completion, SamplingParams, new_sequence, sample
-from rltui.tinyrl.inference.kv_cache import KvCache
-from rltui.tinyrl.weights import load_model
+from rltui.tinyrl.inference.engine import (
+    Completion,
+    Engine,
+    EngineDeadError,
+    SamplingParams,
+    SlotCache,
+    new_sequence,
+    sample,
+)
+from rltui.tinyrl.model import load_model
 
 PROMPTS = [[3, 20, 30], [3, 40, 41, 42, 43, 44, 1, 4], [3], [3, 50, 60, 1, 4]] * 3
 
 
 @pytest.fixture
 def engine(tiny_model: Path) -> Iterator[Engine]:
-    cache = KvCache(TINY_SHAPE, rows=5, max_len=64, device=torch.device("cpu"))
+    cache = SlotCache(TINY_SHAPE, rows=5, max_len=64, device=torch.device("cpu"))
     running = Engine(load_model(tiny_model), cache, end_token_id=1)
     running.start()
     yield running

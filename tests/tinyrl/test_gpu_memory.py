@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from rltui.tinyrl.inference.gpu_memory import budget_bytes, kv_pool_bytes, startup_error, startup_summary
+from rltui.tinyrl.inference.server import budget_bytes, kv_pool_bytes, startup_error, startup_summary
 
 GIB = 2**30
 MEM_SUMMARY = re.compile(

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from rltui.tinyrl import handover, waiting
-from rltui.tinyrl.checkpoints import complete_steps, keep_newest, new_half, resolve_resume_step
+from rltui.tinyrl import handover, presence
+from rltui.tinyrl.batches import TrainingSequence
 from rltui.tinyrl.errors import TinyrlError
-from rltui.tinyrl.packing import TrainingSequence
-from rltui.tinyrl.presence import Peer, Presence
-from rltui.tinyrl.waiting import PairingGuard
-from rltui.tinyrl.weights import load_model
+from rltui.tinyrl.handover import complete_steps, keep_newest, new_half, resolve_resume_step
+from rltui.tinyrl.model import load_model
+from rltui.tinyrl.presence import PairingGuard, Peer, Presence
 
 SEQUENCES = [
     TrainingSequence([3, 7, 8], [False, True, True], [0.0, -0.5, -0.25], 0.5, 1.0),
@@ -120,7 +119,7 @@ def test_guard_takes_only_a_peer_at_the_same_step(tmp_path: Path, monkeypatch: p
     assert guard.session(0) is None
     wrong = Presence(tmp_path, "trainer", 7)
     assert guard.session(0) is None
-    monkeypatch.setattr(waiting, "_MISMATCH_PATIENCE_S", -1.0)
+    monkeypatch.setattr(presence, "_MISMATCH_PATIENCE_S", -1.0)
     with pytest.raises(TinyrlError, match=r"same --ckpt\.resume-step"):
         guard.session(0)
     wrong.close()

@@ -6,9 +6,8 @@ import pytest
 import torch
 
 from rltui.tinyrl.errors import TinyrlError
-from rltui.tinyrl.model import CausalModel, ModelShape
-from rltui.tinyrl.tokenizer import ASSISTANT, END, USER, ChatTokenizer
-from rltui.tinyrl.weights import load_model, load_weights, read_shape
+from rltui.tinyrl.language import ASSISTANT, END, USER, ChatTokenizer
+from rltui.tinyrl.model import Architecture, CausalModel, load_model, load_weights, read_shape
 
 
 @pytest.mark.slow
@@ -41,7 +40,7 @@ def test_missing_model_says_how_to_make_one(tmp_path: Path) -> None:
 
 
 def test_weights_of_another_shape_change_nothing(tiny_model: Path) -> None:
-    model = CausalModel(ModelShape(vocab_size=10))
+    model = CausalModel(Architecture(vocab_size=10))
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     with pytest.raises(TinyrlError, match="not the shapes"):
         load_weights(model, tiny_model)

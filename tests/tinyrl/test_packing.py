@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from rltui.tinyrl.packing import TrainingSequence, pack, packed_row
-from rltui.tinyrl.weights import load_model
+from rltui.tinyrl.batches import TrainingSequence, pack, packed_row
+from rltui.tinyrl.model import load_model
 
 
 def sequence(length: int, seed: int) -> TrainingSequence:

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from rltui.tinyrl.policy_loss import LossParts, group_advantages, policy_loss
+from rltui.tinyrl.batches import LossParts, group_advantages, policy_loss
 
 
 def test_advantages_are_distances_from_the_mean() -> None:

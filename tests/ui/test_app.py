@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pkgutil import resolve_name
+
 import pytest
 from tests.fakes.experiment import (
     FAILED,
@@ -14,6 +16,7 @@ from tests.fakes.experiment import (
     running_status,
     stopped_status,
 )
+from tests.ui.config_cases import config_experiment
 from tests.ui.conftest import Opener, press, settle, until
 from textual.pilot import Pilot
 from textual.widgets import Button, Static
@@ -26,6 +29,8 @@ from rltui.errors import ConflictError
 from rltui.ui import app as app_module
 from rltui.ui.actions import ACTIONS, key_text
 from rltui.ui.palette import ActionCommands
+from rltui.ui.requests import ExperimentScreen
+from rltui.ui.screens import SCREENS
 from rltui.ui.screens.config import ConfigScreen
 from rltui.ui.screens.config_dialogs import ConfigReview, ConverterDialog
 from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, PlanDialog
@@ -515,6 +520,24 @@ def test_every_action_has_a_method() -> None:
     )
     for action in ACTIONS:
         assert any(hasattr(owner, f"action_{action.call[0]}") for owner in owners), action.id
+
+
+def test_every_screen_on_top_has_a_key_and_is_there() -> None:
+    keys = {action.call[1][0] for action in ACTIONS if action.call[0] == "show_screen"}
+    assert keys == set(SCREENS)
+    for target in SCREENS.values():
+        assert issubclass(resolve_name(target), ExperimentScreen)
+
+
+async def test_keys_are_mapped_anew_by_their_ids(open_app: Opener) -> None:
+    experiment = config_experiment()
+    async with open_app(experiment) as pilot:
+        pilot.app.set_keymap({"knob.focus": "ctrl+o", "editor.double": "ctrl+g", "log.wrap": "ctrl+l"})
+        await press(pilot, "ctrl+l")
+        assert overview(pilot).body.components[0].log_pane.wrap
+        await press(pilot, "ctrl+o", "j", "j", "enter", "ctrl+g", "enter")
+        await until(pilot, lambda: experiment.executed)
+        assert experiment.executed[0].edits == {"orchestrator.batch_size": 128}
 
 
 def test_action_ids_are_unique() -> None:

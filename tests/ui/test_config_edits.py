@@ -32,8 +32,8 @@ from rltui.ui.screens.config_dialogs import ConfigReview, ConflictDialog, Conver
 from rltui.ui.screens.dialogs import EditAgain, LeaveDialog, MessageDialog, PendingDialog, PlanDialog
 from rltui.ui.screens.knob_editor import KnobEditor
 from rltui.ui.screens.overview import Overview
-from rltui.ui.widgets.fraction_bar import FractionBar
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
+from rltui.ui.widgets.value_fields import FractionBar
 
 FILE = "/work/rl.toml"
 COLLECTED = {BATCH: 128}

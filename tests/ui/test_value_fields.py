@@ -11,8 +11,7 @@ from textual.events import Paste
 from rltui.core.config_report import KnobInfo
 from rltui.errors import ConfigError
 from rltui.ui.knob_values import edit_text, item_texts, list_text, moved, typed_value
-from rltui.ui.widgets.fraction_bar import bar_line
-from rltui.ui.widgets.value_fields import Field, value_editor
+from rltui.ui.widgets.value_fields import Field, bar_line, value_editor
 
 MODULES = knob("a.modules", ["q", "k"], kind="list", default=["q"])
 LAYERS = knob("a.layers", [1, 2], kind="list", default=None)

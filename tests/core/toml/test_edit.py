@@ -95,7 +95,7 @@ VALUES = st.sampled_from(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(SECTIONS, VALUES), max_size=8), st.booleans(), st.data())
 def test_any_document_is_edited_in_place(
     parts: list[tuple[str, str]], crlf: bool, data: st.DataObject
@@ -242,7 +242,7 @@ ITEMS = st.lists(st.integers(0, 4), max_size=6)
 GAPS = st.sampled_from(["", " ", "\n  ", " # c\n", "\n  # c, ]\n  ", "\n\n"])
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(ITEMS, ITEMS, st.data())
 def test_any_list_becomes_any_other(old: list[int], new: list[int], data: st.DataObject) -> None:
     gaps = [data.draw(GAPS) for _ in range(len(old) + 1)]

@@ -113,7 +113,7 @@ def test_ten_thousand_random_edits_do_what_was_meant(name: str, data: st.DataObj
     edit_often(name, data)
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(VALUES, st.sampled_from(['"""\nx\n"""', "'''x'''", "'x'", '"x"', "", '"""\r\nx"""']))
 def test_any_value_survives_its_spelling(value: Any, replaces: str) -> None:
     assert same_value(read_value(format_value(value, replaces=replaces)), value)

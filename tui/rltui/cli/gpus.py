@@ -19,9 +19,9 @@ from rltui.errors import RltuiError, UsageError
 if TYPE_CHECKING:
     from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuProcess, GpuReport, GpuShare, MemoryVerdict
 
-ANSWER_S = 20.0
+_ANSWER_S = 20.0
 """For a supervisor, whose driver may be busy."""
-EARLY_S = 0.2
+_EARLY_S = 0.2
 """A report may come so much before its time: the supervisor's clock is not ours."""
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 """To the other screen, without a cursor, and back (xterm's private modes)."""
@@ -89,12 +89,12 @@ def _of(name: str, interval_s: float | None) -> Generator[dict[str, Any], None, 
         raise UsageError(f"{name} does not run", hint="without -n, `rltui gpus` reads the GPUs itself")
     with wire:
         if interval_s is None:
-            yield wire.call("gpus", timeout_s=ANSWER_S)
+            yield wire.call("gpus", timeout_s=_ANSWER_S)
             return
         due = time.monotonic()
         for kind, data in wire.events():
             if kind == "gpus" and time.monotonic() >= due:
-                due = time.monotonic() + interval_s - EARLY_S
+                due = time.monotonic() + interval_s - _EARLY_S
                 yield data
     raise RltuiError(f"the supervisor of {name} ended", hint=f"look with `rltui status {name}`")
 
@@ -132,13 +132,13 @@ def frame(lines: list[str], *, height: int) -> str:
     return _HOME + "\r\n".join(f"{line}{_END_OF_LINE}" for line in lines) + _BELOW
 
 
-INDENT = "    "
-MEMORY_NOTES = {
+_INDENT = "    "
+_MEMORY_NOTES = {
     "v2": "",
     "v1": " incl. what the driver reserves",
     "unified": " of the memory shared with the CPU",
 }
-NOTICEABLE_S = 5.0
+_NOTICEABLE_S = 5.0
 """An age that is worth telling, where no interval was promised."""
 
 
@@ -161,8 +161,8 @@ def report_lines(report: GpuReport, *, width: int | None, now: float) -> list[st
     widths = _column_widths(row for found in rows.values() for row in found)
     for device in report.devices:
         lines.extend(_wrapped(_header(device), width))
-        lines.extend(f"{INDENT}{warning}" for warning in _warnings(device))
-        lines.extend(f"{INDENT}{_budget_text(budget)}" for budget in device.budgets)
+        lines.extend(f"{_INDENT}{warning}" for warning in _warnings(device))
+        lines.extend(f"{_INDENT}{_budget_text(budget)}" for budget in device.budgets)
         lines.extend(_row_line(row, widths) for row in rows[device.key])
     lines.extend(_verdict_text(verdict) for verdict in report.verdicts)
     lines.extend(f"✗ {source.name}: {source.problem}" for source in report.sources if source.problem)
@@ -183,7 +183,7 @@ def _header(device: GpuDevice) -> list[str]:
     if device.problem:
         return [label, device.name or "unknown model", f"⚠ {device.problem}"]
     used, total = _gib(device.used_bytes), _gib(device.total_bytes)
-    parts = [label, device.name, f"{used} of {total} GiB used{MEMORY_NOTES[device.memory_kind]}"]
+    parts = [label, device.name, f"{used} of {total} GiB used{_MEMORY_NOTES[device.memory_kind]}"]
     parts.append(f"{_gib(device.free_bytes)} free")
     if device.utilization is not None:
         parts.append(f"{device.utilization:.0%}")
@@ -283,7 +283,7 @@ def _column_widths(rows: Iterable[Row]) -> list[int]:
 def _row_line(row: Row, widths: Sequence[int]) -> str:
     memory, pid, user, owner = widths
     columns = [
-        f"{INDENT}{row.memory:>{memory}} GiB",
+        f"{_INDENT}{row.memory:>{memory}} GiB",
         f"{'pid' if row.pid else '   '} {row.pid:<{pid}}" if pid else "",
         f"{row.user:<{user}}" if user else "",
         f"{row.owner:<{owner}}",
@@ -302,7 +302,7 @@ def _age_text(report: GpuReport, now: float) -> str:
     if report.sampled_at is None:
         return ""
     age_s = now - report.sampled_at
-    expected_s = NOTICEABLE_S if report.interval_s is None else 3 * report.interval_s
+    expected_s = _NOTICEABLE_S if report.interval_s is None else 3 * report.interval_s
     return f"⚠ read {duration(age_s)} ago" if age_s > expected_s else ""
 
 
@@ -315,7 +315,7 @@ def _wrapped(parts: Sequence[str], width: int | None) -> list[str]:
     lines = [parts[0]]
     for part in parts[1:]:
         if width is not None and len(lines[-1]) + len(part) + 3 > width:
-            lines.append(f"{INDENT}{part}")
+            lines.append(f"{_INDENT}{part}")
         else:
             lines[-1] += f" · {part}"
     return lines

@@ -21,7 +21,7 @@ from rltui.services.gpu.memory_plan import read_peaks, write_peaks
 from rltui.services.gpu.other_hosts import GpuSources
 from rltui.services.gpu.sampling import GpuReadings, GpuSampler
 
-logger = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 _RECENT = 60
 """Values for the sparkline of a device."""
@@ -97,7 +97,7 @@ class GpuAccount:
             try:
                 write_peaks(runner.attempt_dir, peaks)
             except RltuiError as error:  # a full disk: the next growth tries again
-                logger.warning("%s", error)
+                _logger.warning("%s", error)
             self._written[component, attempt] = dict(peaks)
 
 

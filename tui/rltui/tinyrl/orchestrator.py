@@ -7,21 +7,162 @@ import json
 import signal
 import sys
 import time
+from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from rltui.tinyrl import handover, log_lines
-from rltui.tinyrl.checkpoints import checkpoint_folder, new_half, resolve_resume_step
 from rltui.tinyrl.config import RlConfig
+from rltui.tinyrl.errors import TinyrlError
 from rltui.tinyrl.files import remove_partials, set_aside_after
-from rltui.tinyrl.inference_client import new_client, push_weights, wait_until_ready
-from rltui.tinyrl.orchestrator_metrics import Progress, step_metrics
-from rltui.tinyrl.presence import Peer, Presence
-from rltui.tinyrl.rollouts import Rollout, request_group, write_rollouts
-from rltui.tinyrl.scheduler import BatchTarget, RolloutScheduler
-from rltui.tinyrl.waiting import POLL_S, PairingGuard
+from rltui.tinyrl.handover import checkpoint_folder, new_half, resolve_resume_step
+from rltui.tinyrl.metrics import log_metrics, spread
+from rltui.tinyrl.presence import POLL_S, PairingGuard, Peer, Presence
+from rltui.tinyrl.rollouts import BatchTarget, Rollout, RolloutScheduler, request_group, write_rollouts
+
+_READY_POLL_S = 0.25
+_COMPLAIN_EVERY_S = 10.0
+_READY_TIMEOUT_S = 1800.0
+"""As in prime-rl."""
+
+
+def new_client(base_url: str) -> httpx.AsyncClient:
+    """A client for one server; a completion may take as long as it takes."""
+    return httpx.AsyncClient(base_url=base_url, timeout=httpx.Timeout(None, connect=5.0), trust_env=False)
+
+
+async def wait_until_ready(client: httpx.AsyncClient, model_name: str) -> None:
+    """Return once the server is healthy and serves the model.
+
+    Raises:
+        TinyrlError: it serves another model, or did not come up in half an hour.
+    """
+    started = time.monotonic()
+    next_complaint_s = _COMPLAIN_EVERY_S
+    while True:
+        try:
+            health = await client.get("/health", timeout=5.0)
+            problem = f"HTTP {health.status_code}"
+            if health.status_code == 200:
+                await _check_model(client, model_name)
+                return
+        except httpx.TransportError as error:
+            problem = str(error) or type(error).__name__
+        waited_s = time.monotonic() - started
+        if waited_s > _READY_TIMEOUT_S:
+            raise TinyrlError(f"Inference server is not ready after {waited_s:.0f} seconds. Aborting...")
+        if waited_s > next_complaint_s:
+            next_complaint_s += _COMPLAIN_EVERY_S
+            log_lines.warning(
+                f"Inference server was not reached after {waited_s:.0f} seconds (Error: {problem}) on"
+                f" {client.base_url}"
+            )
+        await asyncio.sleep(_READY_POLL_S)
+
+
+async def _check_model(client: httpx.AsyncClient, model_name: str) -> None:
+    models = (await client.get("/v1/models", timeout=5.0)).json()
+    names = [card["id"] for card in models["data"]]
+    if model_name not in names:
+        raise TinyrlError(
+            f"the inference server on {client.base_url} serves {', '.join(names)}, not model.name ="
+            f" '{model_name}':"
+            " restart it with this config, or point inference.server.port to the right one"
+        )
+
+
+async def push_weights(client: httpx.AsyncClient, folder: Path) -> None:
+    """Make the server load a folder of weights; absolute, as it may have been started elsewhere.
+
+    Raises:
+        httpx.TransportError: the server cannot be reached.
+        TinyrlError: it could not load them.
+    """
+    response = await client.post("/update_weights", json={"weight_dir": str(folder)})
+    if response.status_code != 200:
+        raise TinyrlError(
+            f"the inference server did not load {folder} (HTTP {response.status_code}): {response.text}"
+        )
+
+
+@dataclass(slots=True)
+class RunTotals:
+    """Totals since the beginning of the run, kept in checkpoints."""
+
+    next_example_id: int = 0
+    total_rollouts: int = 0
+    total_tokens: int = 0
+    total_tasks: int = 0
+
+    def add(self, rollouts: list[Rollout], next_example_id: int) -> None:
+        """Count a shipped batch."""
+        self.next_example_id = next_example_id
+        self.total_rollouts += len(rollouts)
+        self.total_tokens += sum(rollout.token_count for rollout in rollouts)
+        self.total_tasks += len({rollout.example_id for rollout in rollouts})
+
+    def as_dict(self) -> dict[str, int]:
+        return asdict(self)
+
+
+def _group_shares(rollouts: list[Rollout]) -> dict[str, float]:
+    """Share of groups in which no, every or some attempt was perfect."""
+    groups = [
+        [item.reward for item in group] for _, group in groupby(rollouts, key=lambda item: item.example_id)
+    ]
+    none = sum(max(rewards) < 1 for rewards in groups) / len(groups)
+    every = sum(min(rewards) == 1 for rewards in groups) / len(groups)
+    prefix = "train/agg/all/agent"
+    return {
+        f"{prefix}/solved_none": none,
+        f"{prefix}/solved_all": every,
+        f"{prefix}/solved_some": 1 - none - every,
+    }
+
+
+def step_metrics(
+    output_dir: Path,
+    step: int,
+    rollouts: list[Rollout],
+    ages: list[int],
+    dropped: int,
+    progress: RunTotals,
+    times: dict[str, float],
+) -> None:
+    """Append the row; `rollouts` is sorted by example, `ages` counts policy updates since each was drawn."""
+    rewards = [rollout.reward for rollout in rollouts]
+    inputs = [len(rollout.prompt_ids) for rollout in rollouts]
+    outputs = [len(rollout.completion_ids) for rollout in rollouts]
+    tokens = [float(rollout.token_count) for rollout in rollouts]
+    trainable = [rollout.advantage != 0 for rollout in rollouts]
+    values: dict[str, float] = {
+        **spread("train/agg/all/agent/reward", rewards),
+        # every rollout that arrives whole is admitted, so both subsets are the same
+        **spread("train/agg/effective/agent/reward", rewards),
+        **spread("train/agg/effective/agent/num_total_tokens", tokens),
+        **spread("train/agg/all/num_total_tokens", tokens),
+        **spread("train/agg/all/num_input_tokens", [float(count) for count in inputs]),
+        **spread("train/agg/all/num_output_tokens", [float(count) for count in outputs]),
+        "train/agg/all/agent/is_truncated/mean": sum(item.is_truncated for item in rollouts) / len(rollouts),
+        "train/agg/all/agent/is_trainable/mean": sum(trainable) / len(rollouts),
+        **_group_shares(rollouts),
+        "progress/rollouts": len(rollouts),
+        "progress/tasks": len({rollout.example_id for rollout in rollouts}),
+        "progress/input_tokens": sum(inputs),
+        "progress/output_tokens": sum(outputs),
+        "progress/tokens": sum(inputs) + sum(outputs),
+        "progress/total_rollouts": progress.total_rollouts,
+        "progress/total_tokens": progress.total_tokens,
+        "progress/total_tasks": progress.total_tasks,
+        "off_policy/mean": sum(ages) / len(ages),
+        "off_policy/max": max(ages),
+        "off_policy/dropped": dropped,
+        **times,
+    }
+    log_metrics(output_dir, step, values)
 
 
 class Orchestrator:
@@ -39,7 +180,7 @@ class Orchestrator:
         self._recovery = asyncio.Lock()
         self._server_incarnation = 0
         """Counts how often a lost server has come back."""
-        self._progress = Progress()
+        self._progress = RunTotals()
         self._unsaved: dict[int, dict[str, Any]] = {}
         """States by step, to be written once the trainer has finished that step."""
         self._set_aside_other_history()
@@ -71,7 +212,7 @@ class Orchestrator:
     def _load_checkpoint(self) -> None:
         folder = checkpoint_folder(self.output_dir, self._start_step)
         state = json.loads((folder / "orchestrator" / "state.json").read_text(encoding="utf-8"))
-        self._progress = Progress(**state["progress"])
+        self._progress = RunTotals(**state["progress"])
         self._weights = folder / "trainer" / "weights"
 
     async def run(self) -> None:

@@ -1,20 +1,23 @@
-"""One group of attempts at one example: asking for it, scoring it, writing it down."""
+"""Groups of attempts at one example: asked for, scored, written down, and kept in flight."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sys
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
+from tqdm import tqdm
 
-from rltui.tinyrl import reverse_text
+from rltui.tinyrl import language
+from rltui.tinyrl.batches import TrainingSequence, group_advantages
 from rltui.tinyrl.config import RlConfig
 from rltui.tinyrl.errors import TinyrlError
 from rltui.tinyrl.files import new_file
-from rltui.tinyrl.packing import TrainingSequence
-from rltui.tinyrl.policy_loss import group_advantages
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ class Rollout:
             "step": step,
             "example_id": self.example_id,
             "env_name": env_name,
-            "task": reverse_text.ENV_ID,
+            "task": language.ENV_ID,
             "prompt": [{"role": "user", "content": self.text}],
             "completion": [{"role": "assistant", "content": self.completion}],
             "answer": self.text[::-1],
@@ -83,7 +86,7 @@ async def request_group(
     """
     args = config.orchestrator.env[0].args
     sampling = config.orchestrator.sampling
-    text = reverse_text.example_text(config.seed, example_id, args.min_chars, args.max_chars)
+    text = language.example_text(config.seed, example_id, args.min_chars, args.max_chars)
     body = {
         "model": config.model.name,
         "messages": [{"role": "user", "content": text}],
@@ -102,7 +105,7 @@ async def request_group(
     answer = response.json()
     choices = answer["choices"]
     contents = [choice["message"]["content"] for choice in choices]
-    rewards = [reverse_text.reward(content, text) for content in contents]
+    rewards = [language.reward(content, text) for content in contents]
     return [
         Rollout(
             example_id=example_id,
@@ -127,3 +130,96 @@ def write_rollouts(output_dir: Path, step: int, env_name: str, rollouts: list[Ro
     with new_file(output_dir / "rollouts" / f"step_{step}" / "train_rollouts.jsonl") as partial:
         lines = [json.dumps(rollout.record(step, env_name)) for rollout in rollouts]
         partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+Group = list[Rollout]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTarget:
+    """How much makes a batch; exactly one is set."""
+
+    rollouts: int | None
+    tokens: int | None
+
+    @property
+    def total(self) -> int:
+        return self.rollouts or self.tokens or 0
+
+    def measure(self, group: Group) -> int:
+        """What a group adds to the total."""
+        return len(group) if self.rollouts else sum(rollout.token_count for rollout in group)
+
+
+class RolloutScheduler:
+    """Groups are requested in the order of their examples, never more at once than the limit allows."""
+
+    def __init__(
+        self,
+        request: Callable[[int, int], Awaitable[Group]],
+        *,
+        target: BatchTarget,
+        group_size: int,
+        inflight_limit: int,
+        next_example_id: int,
+    ) -> None:
+        """`request(example_id, policy_version)` draws one group."""
+        self.next_example_id = next_example_id
+        self._request, self._target = request, target
+        self._group_size, self._inflight_limit = group_size, inflight_limit
+        self._inflight: set[asyncio.Future[Group]] = set()
+        self._finished: list[Group] = []
+
+    async def collect(self, version: int, oldest_version: int) -> tuple[list[Rollout], int]:
+        """One batch, by example; and how many rollouts were dropped for being older than `oldest_version`."""
+        dropped = 0
+        batch: list[Group] = []
+        held, total = 0, self._target.total
+        waiting, self._finished = self._finished, []
+        bar = tqdm(
+            total=total, desc="Generating rollouts (train)", file=sys.stderr, mininterval=0.1, leave=True
+        )
+        with bar:
+            while held < total:
+                while waiting and held < total:
+                    group = waiting.pop(0)
+                    if group[0].policy_version < oldest_version:
+                        dropped += len(group)
+                        continue
+                    batch.append(group)
+                    held += self._target.measure(group)
+                    bar.update(min(total, held) - bar.n)
+                if held < total:
+                    self._refill(batch, version)
+                    waiting.extend(await self._next_finished())
+        self._finished = waiting
+        batch.sort(key=lambda group: group[0].example_id)
+        return [rollout for group in batch for rollout in group], dropped
+
+    def _refill(self, batch: list[Group], version: int) -> None:
+        """Start groups up to the limit: what the batch lacks, and as much ahead as is allowed."""
+        group_size = self._group_size
+        busy = len(self._inflight) * group_size
+        if self._target.rollouts is not None:
+            needed = self._target.rollouts - sum(map(len, batch))
+            ahead = max(0, self._inflight_limit - self._target.rollouts)
+            room = min(self._inflight_limit, needed + ahead) - busy
+        else:
+            room = self._inflight_limit - busy
+        for _ in range(max(0, room) // group_size):
+            task = asyncio.ensure_future(self._request(self.next_example_id, version))
+            self._inflight.add(task)
+            self.next_example_id += 1
+
+    async def _next_finished(self) -> list[Group]:
+        done, _ = await asyncio.wait(self._inflight, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            self._inflight.discard(task)
+        return sorted((task.result() for task in done), key=lambda group: group[0].example_id)
+
+    async def close(self) -> None:
+        """Cancel what is in flight and wait until it is gone."""
+        for task in self._inflight:
+            task.cancel()
+        await asyncio.gather(*self._inflight, return_exceptions=True)
+        self._inflight.clear()

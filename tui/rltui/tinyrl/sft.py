@@ -9,14 +9,12 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional
 
-from rltui.tinyrl import log_lines, reverse_text
+from rltui.tinyrl import language, log_lines
 from rltui.tinyrl.config import DataSection, SftConfig
 from rltui.tinyrl.files import new_model_folder
-from rltui.tinyrl.host_memory import device, peak_gib, total_gib
-from rltui.tinyrl.metrics import log_metrics
-from rltui.tinyrl.model import CausalModel, ModelShape
-from rltui.tinyrl.tokenizer import ASSISTANT, END, PAD, USER, VOCAB_SIZE, ChatTokenizer, write_tokenizer
-from rltui.tinyrl.weights import write_model_files
+from rltui.tinyrl.language import ASSISTANT, END, PAD, USER, VOCAB_SIZE, ChatTokenizer, write_tokenizer
+from rltui.tinyrl.metrics import device, log_metrics, peak_gib, total_gib
+from rltui.tinyrl.model import Architecture, CausalModel, write_model_files
 
 _IGNORED = -100
 """Target of tokens that do not count, as in torch's cross entropy."""
@@ -34,8 +32,8 @@ def draw_batch(data: DataSection, size: int, tokenizer: ChatTokenizer, rng: rand
     """`size` new demonstrations; only the answer and its end count."""
     token_rows, target_rows = [], []
     for _ in range(size):
-        text = reverse_text.draw_text(rng, data.min_chars, data.max_chars)
-        answer = reverse_text.demonstration(text, rng, data.give_up_frac)
+        text = language.draw_text(rng, data.min_chars, data.max_chars)
+        answer = language.demonstration(text, rng, data.give_up_frac)
         prompt = tokenizer.encode(f"{USER}{text}{END}{ASSISTANT}")
         tokens = prompt + tokenizer.encode(f"{answer}{END}")
         token_rows.append(torch.tensor(tokens))
@@ -91,7 +89,7 @@ def run(config: SftConfig) -> int:
         write_tokenizer(folder)
         tokenizer = ChatTokenizer(folder)
         model = CausalModel(
-            ModelShape(vocab_size=VOCAB_SIZE, head_dim=_head_dim(config), **_sizes(config))
+            Architecture(vocab_size=VOCAB_SIZE, head_dim=_head_dim(config), **_sizes(config))
         ).to(target)
         log_lines.info(
             f"Initialized a new model with {sum(p.numel() for p in model.parameters()):,} parameters"

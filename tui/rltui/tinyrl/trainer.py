@@ -11,16 +11,13 @@ from pathlib import Path
 import torch
 
 from rltui.tinyrl import handover, log_lines
-from rltui.tinyrl.checkpoints import checkpoint_folder, keep_newest, new_half, resolve_resume_step
+from rltui.tinyrl.batches import LossParts, PackedRow, TrainingSequence, pack, packed_row, policy_loss
 from rltui.tinyrl.config import RlConfig
 from rltui.tinyrl.files import new_folder, remove_partials, set_aside_after
-from rltui.tinyrl.host_memory import device, peak_gib
-from rltui.tinyrl.metrics import log_metrics
-from rltui.tinyrl.packing import PackedRow, TrainingSequence, pack, packed_row
-from rltui.tinyrl.policy_loss import LossParts, policy_loss
-from rltui.tinyrl.presence import Peer, Presence
-from rltui.tinyrl.waiting import POLL_S, PairingGuard
-from rltui.tinyrl.weights import copy_model_files, load_model, load_weights
+from rltui.tinyrl.handover import checkpoint_folder, keep_newest, new_half, resolve_resume_step
+from rltui.tinyrl.metrics import device, log_metrics, peak_gib
+from rltui.tinyrl.model import copy_model_files, load_model, load_weights
+from rltui.tinyrl.presence import POLL_S, PairingGuard, Peer, Presence
 
 _THROUGHPUT_WINDOW_STEPS = 10
 

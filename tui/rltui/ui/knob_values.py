@@ -59,7 +59,7 @@ def _items(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def clamped(knob: KnobInfo, number: float) -> float:
+def _clamped(knob: KnobInfo, number: float) -> float:
     """The nearest value within the knob's bounds."""
     low, high = knob.bounds
     return max(number if low is None else low, min(number, number if high is None else high))
@@ -71,19 +71,19 @@ def stepped(knob: KnobInfo, text: str, steps: int) -> str:
     if number is None:
         return text
     size = 1.0 if knob.kind == "int" else 10.0 ** (math.floor(math.log10(abs(number) or 0.1)) - 1)
-    return _text(knob, clamped(knob, number + steps * size))
+    return _text(knob, _clamped(knob, number + steps * size))
 
 
 def scaled(knob: KnobInfo, text: str, factor: float) -> str:
     """`text` times `factor`; unchanged where it is no number."""
     number = _number(knob, text)
-    return text if number is None else _text(knob, clamped(knob, number * factor))
+    return text if number is None else _text(knob, _clamped(knob, number * factor))
 
 
 def moved(knob: KnobInfo, text: str, distance: float) -> str:
     """A fraction moved by so much, to a multiple of 0.01 within the bounds; text that is no number stays."""
     number = _number(knob, text)
-    return text if number is None else _text(knob, clamped(knob, round(number + distance, 2)))
+    return text if number is None else _text(knob, _clamped(knob, round(number + distance, 2)))
 
 
 def options(knob: KnobInfo) -> tuple[str, ...]:

@@ -227,7 +227,7 @@ def safe_utilization(
     return utilization_within(usable, room_bytes - overhead_bytes - trainer_bytes - MARGIN_BYTES)
 
 
-LARGE_DEVICE_BYTES = 70 * GIB
+_LARGE_DEVICE_BYTES = 70 * GIB
 """vLLM's server takes larger batches by default on devices from this size on, A100 excepted
 (`EngineArgs.get_batch_defaults`, 0.10 to 0.32)."""
 _DEFAULT_TOKENS, _DEFAULT_SEQS = 2048, 256
@@ -298,7 +298,7 @@ def kept_bytes(
     weights = _weights(engine, figures, shape)
     if weights is None:
         return None
-    large = usable_bytes >= LARGE_DEVICE_BYTES
+    large = usable_bytes >= _LARGE_DEVICE_BYTES
     tokens = engine.max_num_batched_tokens or (_LARGE_TOKENS if large else _DEFAULT_TOKENS)
     requests = engine.max_num_seqs or (_LARGE_SEQS if large else _DEFAULT_SEQS)
     forward = tokens * ((shape.activation_bytes_per_token if shape else None) or 0)

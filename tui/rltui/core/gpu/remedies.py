@@ -61,7 +61,7 @@ _ENGINE_KINDS = frozenset(
 """vLLM's own words."""
 
 
-def role_of(component: str, memory: OutOfMemory) -> Role | None:
+def _role_of(component: str, memory: OutOfMemory) -> Role | None:
     """What a component does: by what it said, else by its id; `None` where neither tells."""
     if memory.kind in _ENGINE_KINDS:
         return "inference"
@@ -73,7 +73,7 @@ def role_of(component: str, memory: OutOfMemory) -> Role | None:
     return "inference" if any(word in name for word in _WORDS["inference"]) else None
 
 
-def find(
+def _find(
     knobs: Sequence[KnobInfo], names: Iterable[str], *, role: Role, readers: Iterable[str] = ()
 ) -> KnobInfo | None:
     """The knob of the first name that there is, in no table of another role; one that is set goes first.
@@ -85,14 +85,14 @@ def find(
         fitting = [
             knob
             for knob in knobs
-            if is_named(knob, name) and _may_be_of(knob, role) and (not wanted or wanted & set(knob.readers))
+            if _is_named(knob, name) and _may_be_of(knob, role) and (not wanted or wanted & set(knob.readers))
         ]
         if fitting:
             return max(fitting, key=lambda knob: knob.is_set)
     return None
 
 
-def is_named(knob: KnobInfo, name: str) -> bool:
+def _is_named(knob: KnobInfo, name: str) -> bool:
     """Its dotted path is `name`, or ends with it."""
     return knob.key == name or knob.key.endswith(f".{name}")
 
@@ -103,7 +103,7 @@ def beside(knobs: Sequence[KnobInfo], knob: KnobInfo, name: str) -> KnobInfo | N
     return next((other for other in knobs if other.key == f"{table}{dot}{name}"), None)
 
 
-def whole(knob: KnobInfo | None) -> int | None:
+def _whole(knob: KnobInfo | None) -> int | None:
     """Its value, where that is a whole number."""
     value = None if knob is None else knob.value
     return value if isinstance(value, int) and not isinstance(value, bool) else None
@@ -114,9 +114,9 @@ def _may_be_of(knob: KnobInfo, role: Role) -> bool:
     return not any(tables & words for other, words in _WORDS.items() if other != role)
 
 
-USUAL_STEP = 0.05
+_USUAL_STEP = 0.05
 """Of `gpu_memory_utilization`, where no figure says how much it takes (`facts/vllm.md`, Failures)."""
-LEAST_SHARE, MOST_SHARE = 0.05, 0.95
+_LEAST_SHARE, _MOST_SHARE = 0.05, 0.95
 
 Edits = dict[str, KnobValue]
 """Knob → new value."""
@@ -142,13 +142,13 @@ class Case:
     """Most that the trainer on that device held in its last attempt."""
 
 
-def edits_of(lever: Lever, role: Role, case: Case, readers: Sequence[str]) -> Edits:
+def _edits_of(lever: Lever, role: Role, case: Case, readers: Sequence[str]) -> Edits:
     """What to write; empty where the config has no such knob, or there is nothing to gain."""
     if any(_is_on(name, role, case) for name in lever.unless):
         return {}
     if lever.followers or lever.shared:
         return _halved_together(lever, role, case, readers)
-    knob = find(case.knobs, lever.knobs, role=role, readers=readers)
+    knob = _find(case.knobs, lever.knobs, role=role, readers=readers)
     if knob is None:
         return {}
     value = _new_value(lever, knob, case, is_own=case.component in readers)
@@ -158,7 +158,7 @@ def edits_of(lever: Lever, role: Role, case: Case, readers: Sequence[str]) -> Ed
 def _new_value(lever: Lever, knob: KnobInfo, case: Case, *, is_own: bool) -> KnobValue:
     match lever.move:
         case "halve":
-            return _halved(knob, whole(beside(case.knobs, knob, lever.divides)) if lever.divides else None)
+            return _halved(knob, _whole(beside(case.knobs, knob, lever.divides)) if lever.divides else None)
         case "turn_on":
             return _turned_on(knob, lever.on)
         case "fit_length":
@@ -171,7 +171,7 @@ def _new_value(lever: Lever, knob: KnobInfo, case: Case, *, is_own: bool) -> Kno
 
 def _halved(knob: KnobInfo, multiple: int | None = None) -> int | None:
     """Half of it, down to the next divisor of `multiple`."""
-    value = whole(knob)
+    value = _whole(knob)
     half = 0 if value is None else value // 2
     if multiple is not None and multiple > 0:
         half = next((part for part in range(half, 0, -1) if multiple % part == 0), 0)
@@ -187,7 +187,7 @@ def _turned_on(knob: KnobInfo, number: int) -> KnobValue:
 def _fitting(knob: KnobInfo, possible: int | None) -> int | None:
     if possible is None:
         return _halved(knob)
-    value = whole(knob)
+    value = _whole(knob)
     is_valid = possible >= max(1, knob.bounds[0] or 1) and (value is None or possible < value)
     return possible if is_valid else None
 
@@ -198,9 +198,9 @@ def _halved_together(lever: Lever, role: Role, case: Case, readers: Sequence[str
     A value is changed where it is written: prime-rl of summer 2026 refuses a shared key that differs from the
     one it stands for (`facts/prime-rl.md`, Sequence length).
     """
-    own = find(case.knobs, lever.knobs, role=role, readers=readers)
+    own = _find(case.knobs, lever.knobs, role=role, readers=readers)
     shared = next((knob for name in lever.shared for knob in case.knobs if knob.key == name), None)
-    followers = [knob for name in lever.followers for knob in case.knobs if is_named(knob, name)]
+    followers = [knob for name in lever.followers for knob in case.knobs if _is_named(knob, name)]
     primary = own or shared or next(iter(followers), None)
     half = None if primary is None else _halved(primary)
     if primary is None or half is None:
@@ -210,10 +210,10 @@ def _halved_together(lever: Lever, role: Role, case: Case, readers: Sequence[str
     is_written = any(knob.is_set for knob in members)
     if shared is not None and not is_written:
         return {shared.key: half}
-    edits: Edits = {knob.key: half for knob in members if knob.is_set and (whole(knob) or 0) > half}
+    edits: Edits = {knob.key: half for knob in members if knob.is_set and (_whole(knob) or 0) > half}
     for knob in members:
         follows = knob is shared or (is_shared and not knob.is_set)
-        if not follows and (whole(knob) or 0) > half:
+        if not follows and (_whole(knob) or 0) > half:
             edits[knob.key] = half
     return edits
 
@@ -239,7 +239,7 @@ def _higher_share(knob: KnobInfo, case: Case) -> float | None:
     value = _share(knob)
     if value is None:
         return None
-    memory, step = case.memory, USUAL_STEP
+    memory, step = case.memory, _USUAL_STEP
     if memory.needed_bytes is not None and memory.available_bytes is not None and memory.total_bytes:
         step = _rounded_up((memory.needed_bytes - memory.available_bytes) / memory.total_bytes)
     limits = (case.safe_utilization, case.largest_passing)
@@ -250,15 +250,15 @@ def _higher_share(knob: KnobInfo, case: Case) -> float | None:
 def _allowed(knob: KnobInfo, share: float) -> float | None:
     """Such a share in hundredths, no more than makes sense; `None` where it would be next to nothing."""
     low, high = knob.bounds
-    target = round(min(share, MOST_SHARE, MOST_SHARE if high is None else high), 2)
-    return target if target >= max(LEAST_SHARE, low or 0.0) else None
+    target = round(min(share, _MOST_SHARE, _MOST_SHARE if high is None else high), 2)
+    return target if target >= max(_LEAST_SHARE, low or 0.0) else None
 
 
 def _lack(memory: OutOfMemory) -> float:
     """The share of the device that was missing, at least the usual step."""
     if memory.tried_bytes is None or memory.free_bytes is None or not memory.total_bytes:
-        return USUAL_STEP
-    return max(USUAL_STEP, _rounded_up((memory.tried_bytes - memory.free_bytes) / memory.total_bytes))
+        return _USUAL_STEP
+    return max(_USUAL_STEP, _rounded_up((memory.tried_bytes - memory.free_bytes) / memory.total_bytes))
 
 
 def _rounded_up(share: float) -> float:
@@ -271,7 +271,7 @@ def _share(knob: KnobInfo) -> float | None:
 
 
 def _is_on(name: str, role: Role, case: Case) -> bool:
-    knob = find(case.knobs, [name], role=role)
+    knob = _find(case.knobs, [name], role=role)
     return knob is not None and knob.value not in (None, False)
 
 
@@ -296,16 +296,16 @@ def remedies(case: Case, levers: Sequence[Lever]) -> tuple[Remedy, ...]:
 
 def _edits(case: Case, levers: Sequence[Lever]) -> Iterator[tuple[Lever, Edits, bool]]:
     """What each lever would write, and whether it is one of the failed component's own."""
-    failed = role_of(case.component, case.memory)
+    failed = _role_of(case.component, case.memory)
     if failed in _TRAINING and case.shares_with:
         for lever in levers:
             if lever.move == "lower_share" and case.memory.kind in lever.kinds:
-                yield lever, edits_of(lever, "inference", case, case.shares_with), False
+                yield lever, _edits_of(lever, "inference", case, case.shares_with), False
     for lever in levers:
         if case.memory.kind in lever.kinds:
             for role in lever.roles:
                 if failed in (None, role):
-                    yield lever, edits_of(lever, role, case, (case.component,)), True
+                    yield lever, _edits_of(lever, role, case, (case.component,)), True
 
 
 def _remedy(case: Case, lever: Lever, edits: Edits, *, is_own: bool) -> Remedy:

@@ -54,7 +54,7 @@ def usable_devices(visible: tuple[str, ...], *, python: str) -> tuple[str, ...]:
 TIMEOUT_S = 20.0
 """An interpreter on a network drive that nobody has used yet."""
 
-logger = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 def uses_cuda(python: str) -> bool | None:
@@ -80,7 +80,7 @@ def _names_cuda(version: Path) -> bool | None:
     try:
         tree = ast.parse(version.read_bytes())
     except (OSError, SyntaxError, ValueError) as error:
-        logger.info("cannot read %s: %s", version, error)
+        _logger.info("cannot read %s: %s", version, error)
         return None
     for node in tree.body:
         match node:
@@ -103,7 +103,7 @@ def _search_path(python: str) -> Sequence[str]:
     try:
         return _ask_search_path(path, _stamps(path))
     except (RltuiError, OSError, ValueError) as error:
-        logger.info("cannot ask %s for its packages: %s", path, error)
+        _logger.info("cannot ask %s for its packages: %s", path, error)
         return ()
 
 

@@ -56,7 +56,7 @@ def newest_peaks(control: ControlFolder, component: str) -> tuple[int, dict[str,
     return None
 
 
-LIMIT_BYTES = 4 << 20
+_LIMIT_BYTES = 4 << 20
 """Read of a log; a start of eight ranks with progress bars takes some hundred kB."""
 
 _N = r"\d{1,15}(?:\.\d{1,15})?"
@@ -77,7 +77,7 @@ _SUMMARY = re.compile(
 )
 
 
-def read_figures(log: Path, *, limit_bytes: int = LIMIT_BYTES) -> EngineFigures | None:
+def read_figures(log: Path, *, limit_bytes: int = _LIMIT_BYTES) -> EngineFigures | None:
     """What stands within the first `limit_bytes`; `None` where that is nothing, or no file can be read.
 
     Of several ranks the most that one took, and the least that one had for its KV cache: vLLM makes all
@@ -110,7 +110,7 @@ def _bytes(choose: Callable[[list[float]], float], gibs: Iterable[str]) -> int |
     return max(0, round(choose(sizes) * GIB)) if sizes else None
 
 
-NEWEST_ATTEMPTS = 5
+_NEWEST_ATTEMPTS = 5
 """Whose output is looked at, for one that came as far as its KV cache."""
 
 
@@ -128,7 +128,7 @@ class _Attempt:
     def is_told(self) -> bool:
         """Its output will say no more of memory, however long it grows."""
         has_cache = self.figures is not None and self.figures.kv_cache_bytes is not None
-        return has_cache or self.read_bytes >= LIMIT_BYTES
+        return has_cache or self.read_bytes >= _LIMIT_BYTES
 
 
 class EngineKnowledge:
@@ -151,7 +151,7 @@ class EngineKnowledge:
 
     def _figures(self, engine: EngineMemory) -> EngineFigures | None:
         """Of the newest attempt with the same model that measured its KV cache."""
-        for number in reversed(self._control.attempts(engine.component)[-NEWEST_ATTEMPTS:]):
+        for number in reversed(self._control.attempts(engine.component)[-_NEWEST_ATTEMPTS:]):
             attempt = self._attempt(engine.component, number)
             then, figures = attempt.engine, attempt.figures
             if (

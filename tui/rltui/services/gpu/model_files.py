@@ -32,7 +32,7 @@ def model_shape(
         weights_bytes: as they are loaded.
     """
     text = text_config(config)
-    element = loaded_bytes(dtype)
+    element = _loaded_bytes(dtype)
     kv_element = _kv_element_bytes(config, kv_cache_dtype, element)
     heads = _kv_heads(text)
     per_layer = _kv_elements_per_layer(text, heads)
@@ -56,7 +56,7 @@ def text_config(config: Config) -> Config:
     return config if found is None else found
 
 
-def loaded_bytes(dtype: str | None) -> int:
+def _loaded_bytes(dtype: str | None) -> int:
     """Bytes per element of the weights in memory.
 
     With `auto`, vLLM loads float32 models in 16 bits (`ModelConfig.dtype`: "auto").
@@ -66,7 +66,7 @@ def loaded_bytes(dtype: str | None) -> int:
     return 2
 
 
-def stored_bytes(config: Config) -> int:
+def _stored_bytes(config: Config) -> int:
     """Bytes per element of the weights in their files."""
     for part in (config, text_config(config)):
         name = part.get("dtype") or part.get("torch_dtype")
@@ -204,7 +204,7 @@ def _read_shape(
     config = _read_table(folder / "config.json")
     if config is None:
         return None
-    weights = _weights_bytes(folder, config, loaded_bytes(dtype))
+    weights = _weights_bytes(folder, config, _loaded_bytes(dtype))
     return model_shape(config, dtype=dtype, kv_cache_dtype=kv_cache_dtype, weights_bytes=weights)
 
 
@@ -243,7 +243,7 @@ def _weights_bytes(folder: Path, config: Mapping[str, Any], element: int) -> int
         return None
     if "quantization_config" in config:
         return int(size)
-    return int(size) * element // stored_bytes(config)
+    return int(size) * element // _stored_bytes(config)
 
 
 def _is_tied_copy(name: str, config: Mapping[str, Any]) -> bool:

@@ -19,12 +19,12 @@ if TYPE_CHECKING:  # these import pynvml
 
 log = logging.getLogger(__name__)
 
-FIRST_RETRY_S = 5.0
-LONGEST_RETRY_S = 60.0
+_FIRST_RETRY_S = 5.0
+_LONGEST_RETRY_S = 60.0
 """Time between two attempts to initialise NVML; it doubles with each. One can take seconds without
 persistence mode."""
-NO_BINDING = "the Python package nvidia-ml-py is missing or broken: reinstall rltui"
-ALL_FAILED = "no GPU can be read"
+_NO_BINDING = "the Python package nvidia-ml-py is missing or broken: reinstall rltui"
+_ALL_FAILED = "no GPU can be read"
 
 
 class NvmlReader:
@@ -47,7 +47,7 @@ class NvmlReader:
         """Outlives sessions."""
         self._reason: str | None = None
         self._retry_at = -math.inf
-        self._pause_s = FIRST_RETRY_S
+        self._pause_s = _FIRST_RETRY_S
 
     def read(self) -> GpuReport:
         """One reading of all devices. Never raises: what cannot be read is said in the report, in words."""
@@ -65,7 +65,7 @@ class NvmlReader:
         """End the NVML session, as a GPU reset needs. A later `read` opens a new one."""
         self._reason = None
         self._retry_at = -math.inf
-        self._pause_s = FIRST_RETRY_S
+        self._pause_s = _FIRST_RETRY_S
         self._shut_down()
 
     def _open(self) -> None:
@@ -74,12 +74,12 @@ class NvmlReader:
         if now < self._retry_at or (self._nvml and self._reason is None):
             return
         self._retry_at = now + self._pause_s
-        self._pause_s = min(2 * self._pause_s, LONGEST_RETRY_S)
+        self._pause_s = min(2 * self._pause_s, _LONGEST_RETRY_S)
         self._shut_down()
         try:
             nvml = importlib.import_module("pynvml")
         except ImportError:
-            self._reason = NO_BINDING
+            self._reason = _NO_BINDING
             return
         from rltui.services.gpu.nvml_handle import session_reason
 
@@ -115,9 +115,9 @@ class NvmlReader:
             return self._unavailable()
         devices = self._read_devices(count)
         if all(device.problem for device in devices):
-            self._reason = ALL_FAILED  # the session itself may be the trouble: `_open` makes a new one
+            self._reason = _ALL_FAILED  # the session itself may be the trouble: `_open` makes a new one
         else:
-            self._reason, self._pause_s = None, FIRST_RETRY_S
+            self._reason, self._pause_s = None, _FIRST_RETRY_S
         return GpuReport(available=True, driver=self._driver, devices=devices, sampled_at=time.time())
 
     def _read_devices(self, count: int) -> tuple[GpuDevice, ...]:

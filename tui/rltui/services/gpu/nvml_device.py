@@ -41,7 +41,7 @@ class Identity:
     name: str = ""
 
 
-def problem_row(identity: Identity, problem: str) -> GpuDevice:
+def _problem_row(identity: Identity, problem: str) -> GpuDevice:
     """A device of which there are no figures."""
     return GpuDevice(
         index=identity.index, mig=identity.mig, uuid=identity.uuid, name=identity.name, problem=problem
@@ -68,14 +68,14 @@ class Roll:
         present = {identity.uuid: identity for identity in listed if identity.uuid}
         gone = [identity for uuid, identity in self._seen.items() if uuid not in present]
         self._seen |= present
-        return tuple(problem_row(identity, NOT_LISTED) for identity in gone)
+        return tuple(_problem_row(identity, NOT_LISTED) for identity in gone)
 
 
 MAX_AGE_S = 3.0
 """Of the process lists."""
-CHANGE_BYTES = 32 << 20
+_CHANGE_BYTES = 32 << 20
 """When used memory has changed by this much, somebody came or went or took more: the lists are read again."""
-TRIES = 2
+_TRIES = 2
 """How often lists are read for one sample until they agree with the memory read right after them."""
 
 
@@ -124,14 +124,14 @@ class Partition:
         if memory.used is None or last.used_bytes is None:
             return memory.used is not last.used_bytes
         outgrown = last.agrees and held_bytes(last.processes) > memory.used
-        return outgrown or abs(memory.used - last.used_bytes) >= CHANGE_BYTES
+        return outgrown or abs(memory.used - last.used_bytes) >= _CHANGE_BYTES
 
     def _list_anew(self, memory: Memory, now: float) -> Memory:
         """Read the lists, then the memory: a process that grows meanwhile is seen to by that order.
 
         One that shrinks meanwhile is not, hence the second try. Where a list fails the earlier ones stay.
         """
-        for _ in range(TRIES):
+        for _ in range(_TRIES):
             processes = read_processes(self.handle, memory.total)
             memory = self._memory()
             if processes is None:
@@ -150,7 +150,7 @@ def _unknown(processes: tuple[GpuProcess, ...]) -> set[int]:
     return {process.pid for process in processes if process.used_bytes is None}
 
 
-def find_slices(whole: Partition, known: Iterable[Partition]) -> tuple[Partition, ...] | None:
+def _find_slices(whole: Partition, known: Iterable[Partition]) -> tuple[Partition, ...] | None:
     """The slices by number, or `None` where the GPU is not divided. Those that were `known` stay the same.
 
     Raises:
@@ -181,7 +181,7 @@ def _slice(whole: Partition, number: int, known: dict[str, Partition]) -> Partit
     return Partition(handle, Identity(whole.identity.index, number, uuid, name))
 
 
-SLOW_S = 5.0
+_SLOW_S = 5.0
 """How old the slowly changing figures may be. Also the pause before a device that is gone is tried again:
 that may take long."""
 
@@ -216,7 +216,7 @@ class Gpu:
         except pynvml.NVMLError as error:
             self._problem = device_problem(error.value)
             if error.value in DEVICE_GONE:
-                self._retry_at = now + SLOW_S
+                self._retry_at = now + _SLOW_S
             if error.value in STALE_HANDLE:
                 self._whole = None
             return self._in_trouble(self._problem)
@@ -236,9 +236,9 @@ class Gpu:
         return self._whole
 
     def _read(self, whole: Partition, now: float) -> tuple[GpuDevice, ...]:
-        if now - self._condition_at >= SLOW_S:
+        if now - self._condition_at >= _SLOW_S:
             self._condition = read_condition(whole.handle)
-            self._slices = find_slices(whole, self._slices or ())
+            self._slices = _find_slices(whole, self._slices or ())
             self._condition_at = now
         load = read_load(whole.handle)
         if self._slices is None:
@@ -252,11 +252,11 @@ class Gpu:
             return self._row(part, load, now)
         except pynvml.NVMLError as error:
             self._condition_at = -math.inf  # it may have been taken away: they are listed anew
-            return problem_row(part.identity, device_problem(error.value))
+            return _problem_row(part.identity, device_problem(error.value))
 
     def _in_trouble(self, problem: str) -> tuple[GpuDevice, ...]:
         identities: Iterable[Identity] = [part.identity for part in self._slices or ()] or [self.identity]
-        return tuple(problem_row(identity, problem) for identity in identities)
+        return tuple(_problem_row(identity, problem) for identity in identities)
 
     def _row(self, part: Partition, load: Load, now: float) -> GpuDevice:
         memory, processes = part.read(now)

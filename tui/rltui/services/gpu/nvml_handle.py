@@ -13,7 +13,7 @@ import pynvml
 from rltui.core.gpu.report import GpuProcess, MemoryKind
 
 
-class NvmlCode(IntEnum):
+class _NvmlCode(IntEnum):
     """Return codes with a meaning for a monitor."""
 
     UNINITIALIZED = 1
@@ -35,14 +35,14 @@ class NvmlCode(IntEnum):
     UNKNOWN = 999
 
 
-DEVICE_GONE = frozenset({NvmlCode.UNINITIALIZED, NvmlCode.GPU_IS_LOST, NvmlCode.RESET_REQUIRED})
+DEVICE_GONE = frozenset({_NvmlCode.UNINITIALIZED, _NvmlCode.GPU_IS_LOST, _NvmlCode.RESET_REQUIRED})
 """No further call on the same handle can succeed."""
 
-STALE_HANDLE = DEVICE_GONE | {NvmlCode.INVALID_ARGUMENT}
+STALE_HANDLE = DEVICE_GONE | {_NvmlCode.INVALID_ARGUMENT}
 """A new handle may work, as after a reset."""
 
-ABSENT_CALL = frozenset(
-    {NvmlCode.NOT_SUPPORTED, NvmlCode.FUNCTION_NOT_FOUND, NvmlCode.ARGUMENT_VERSION_MISMATCH}
+_ABSENT_CALL = frozenset(
+    {_NvmlCode.NOT_SUPPORTED, _NvmlCode.FUNCTION_NOT_FOUND, _NvmlCode.ARGUMENT_VERSION_MISMATCH}
 )
 """This driver or this card does not have the call. An older form of it may work."""
 
@@ -51,32 +51,33 @@ NOT_LISTED = "gone: the driver no longer lists it (see Xid in dmesg)"
 NO_SLICES = "MIG is on, and the GPU is not divided into slices yet"
 
 _SESSION_REASONS: dict[int, str] = {
-    NvmlCode.NO_PERMISSION: "no permission to use the NVIDIA driver: check the rights of /dev/nvidia*, "
+    _NvmlCode.NO_PERMISSION: "no permission to use the NVIDIA driver: check the rights of /dev/nvidia*, "
     "or the container's device rules",
-    NvmlCode.DRIVER_NOT_LOADED: "NVIDIA driver not loaded: it is installed, its kernel module is not running",
-    NvmlCode.TIMEOUT: "the NVIDIA driver did not answer in time",
-    NvmlCode.LIBRARY_NOT_FOUND: "no NVIDIA driver here (libnvidia-ml.so.1 not found)",
-    NvmlCode.FUNCTION_NOT_FOUND: "the NVIDIA driver is too old to be read",
-    NvmlCode.GPU_IS_LOST: "a GPU fell off the bus, and the driver answers no more: reboot",
-    NvmlCode.RESET_REQUIRED: "a GPU needs a reset before the driver answers again",
-    NvmlCode.OPERATING_SYSTEM: "the operating system blocks the NVIDIA driver (cgroup or seccomp)",
-    NvmlCode.LIB_RM_VERSION_MISMATCH: "the NVIDIA driver's library and kernel module differ in version, "
+    _NvmlCode.DRIVER_NOT_LOADED: "NVIDIA driver not loaded: it is installed, "
+    "its kernel module is not running",
+    _NvmlCode.TIMEOUT: "the NVIDIA driver did not answer in time",
+    _NvmlCode.LIBRARY_NOT_FOUND: "no NVIDIA driver here (libnvidia-ml.so.1 not found)",
+    _NvmlCode.FUNCTION_NOT_FOUND: "the NVIDIA driver is too old to be read",
+    _NvmlCode.GPU_IS_LOST: "a GPU fell off the bus, and the driver answers no more: reboot",
+    _NvmlCode.RESET_REQUIRED: "a GPU needs a reset before the driver answers again",
+    _NvmlCode.OPERATING_SYSTEM: "the operating system blocks the NVIDIA driver (cgroup or seccomp)",
+    _NvmlCode.LIB_RM_VERSION_MISMATCH: "the NVIDIA driver's library and kernel module differ in version, "
     "as after an update: reboot",
-    NvmlCode.IN_USE: "the NVIDIA driver is busy",
-    NvmlCode.NOT_READY: "the NVIDIA driver is still starting",
-    NvmlCode.GPU_NOT_FOUND: NO_DEVICES,
-    NvmlCode.UNKNOWN: "the NVIDIA driver reports an unknown error: "
+    _NvmlCode.IN_USE: "the NVIDIA driver is busy",
+    _NvmlCode.NOT_READY: "the NVIDIA driver is still starting",
+    _NvmlCode.GPU_NOT_FOUND: NO_DEVICES,
+    _NvmlCode.UNKNOWN: "the NVIDIA driver reports an unknown error: "
     "in a container its devices were probably revoked, recreate it",
 }
 
 _DEVICE_PROBLEMS: dict[int, str] = {
-    NvmlCode.NO_PERMISSION: "no permission to read this GPU: check the container's device rules",
-    NvmlCode.TIMEOUT: "did not answer in time",
-    NvmlCode.GPU_IS_LOST: "lost: it fell off the bus (see Xid in dmesg); needs a reboot",
-    NvmlCode.RESET_REQUIRED: "needs a reset",
-    NvmlCode.OPERATING_SYSTEM: "blocked by the operating system (cgroup or seccomp)",
-    NvmlCode.IN_USE: "busy",
-    NvmlCode.UNKNOWN: "the driver reports an unknown error",
+    _NvmlCode.NO_PERMISSION: "no permission to read this GPU: check the container's device rules",
+    _NvmlCode.TIMEOUT: "did not answer in time",
+    _NvmlCode.GPU_IS_LOST: "lost: it fell off the bus (see Xid in dmesg); needs a reboot",
+    _NvmlCode.RESET_REQUIRED: "needs a reset",
+    _NvmlCode.OPERATING_SYSTEM: "blocked by the operating system (cgroup or seccomp)",
+    _NvmlCode.IN_USE: "busy",
+    _NvmlCode.UNKNOWN: "the driver reports an unknown error",
 }
 
 
@@ -106,14 +107,14 @@ class Handle:
         """
         key = (name, *arguments)
         if key in self._absent:
-            raise pynvml.NVMLError(NvmlCode.NOT_SUPPORTED)
+            raise pynvml.NVMLError(_NvmlCode.NOT_SUPPORTED)
         function = getattr(pynvml, name, None)
         try:
             if function is None:  # a binding older than the call
-                raise pynvml.NVMLError(NvmlCode.FUNCTION_NOT_FOUND)
+                raise pynvml.NVMLError(_NvmlCode.FUNCTION_NOT_FOUND)
             return function(self.raw, *arguments)
         except pynvml.NVMLError as error:
-            if error.value in ABSENT_CALL:
+            if error.value in _ABSENT_CALL:
                 self._absent.add(key)
             raise
 
@@ -133,10 +134,10 @@ class Handle:
             return None
 
 
-MEMINFO = Path("/proc/meminfo")
+_MEMINFO = Path("/proc/meminfo")
 _KIB = re.compile(r"^(MemTotal|MemAvailable):\s+(\d+) kB$", re.MULTILINE)
 
-_OLDER_CALL = ABSENT_CALL | {NvmlCode.INVALID_ARGUMENT, NvmlCode.UNKNOWN}
+_OLDER_CALL = _ABSENT_CALL | {_NvmlCode.INVALID_ARGUMENT, _NvmlCode.UNKNOWN}
 """Memory v1 may work then. 999: seen under WSL2 with driver 516.59."""
 
 
@@ -178,13 +179,13 @@ def _older(handle: Handle) -> Memory:
     try:
         info = handle.call("nvmlDeviceGetMemoryInfo")
     except pynvml.NVMLError as error:
-        if error.value not in ABSENT_CALL:
+        if error.value not in _ABSENT_CALL:
             raise
         return Memory()
     return Memory("v1", info.total, info.used, info.free) if info.total else Memory()
 
 
-def unified_memory(meminfo: Path = MEMINFO) -> Memory | None:
+def unified_memory(meminfo: Path = _MEMINFO) -> Memory | None:
     """The machine's memory, of which the kernel calls `MemAvailable` free; `None` where it does not tell."""
     try:
         text = meminfo.read_text(encoding="ascii", errors="replace")
@@ -224,7 +225,7 @@ def read_processes(handle: Handle, total_bytes: int | None) -> tuple[GpuProcess,
         except pynvml.NVMLError as error:
             if error.value in DEVICE_GONE:
                 raise
-            if error.value not in ABSENT_CALL:
+            if error.value not in _ABSENT_CALL:
                 return None
         else:
             entries += [(kind, entry.pid, entry.usedGpuMemory) for entry in found]
@@ -274,14 +275,14 @@ def within(processes: Sequence[GpuProcess], used_bytes: int | None) -> tuple[Gpu
     )
 
 
-UNCORRECTED = pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED
-SINCE_LOADED = pynvml.NVML_VOLATILE_ECC
+_UNCORRECTED = pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED
+_SINCE_LOADED = pynvml.NVML_VOLATILE_ECC
 
 _HARDWARE_SLOWDOWN = 0x8
 _HARDWARE_CAUSES = 0x40 | 0x80
 """Either of them sets `_HARDWARE_SLOWDOWN` too."""
 
-THROTTLE_WORDS = {
+_THROTTLE_WORDS = {
     0x2: "application clocks",
     _HARDWARE_SLOWDOWN: "hardware slowdown",
     0x10: "sync boost",
@@ -344,7 +345,7 @@ def read_condition(handle: Handle) -> Condition:
         temperature_c=_temperature(handle),
         memory_clock_mhz=handle.ask("nvmlDeviceGetClockInfo", pynvml.NVML_CLOCK_MEM),
         throttle=_throttle(handle),
-        ecc_errors=handle.ask("nvmlDeviceGetTotalEccErrors", UNCORRECTED, SINCE_LOADED),
+        ecc_errors=handle.ask("nvmlDeviceGetTotalEccErrors", _UNCORRECTED, _SINCE_LOADED),
         pcie_generation=handle.ask("nvmlDeviceGetCurrPcieLinkGeneration"),
         pcie_width=handle.ask("nvmlDeviceGetCurrPcieLinkWidth"),
     )
@@ -379,7 +380,7 @@ def throttle_words(bits: int) -> tuple[str, ...]:
     """Why the clocks are lower than they could be. Bits as NVML has them; unknown ones are not named."""
     if bits & _HARDWARE_CAUSES:
         bits &= ~_HARDWARE_SLOWDOWN
-    return tuple(words for bit, words in THROTTLE_WORDS.items() if bits & bit)
+    return tuple(words for bit, words in _THROTTLE_WORDS.items() if bits & bit)
 
 
 def _active_nvlinks(handle: Handle) -> int | None:

@@ -20,12 +20,12 @@ from rltui.services.outside import follow
 
 LONGEST_DOCUMENT_BYTES = 4 << 20
 """A thousand times what a box with eight GPUs needs."""
-MOST_DEVICES = 256
+_MOST_DEVICES = 256
 MOST_PROCESSES = 1000
 """Of one device."""
-LONGEST_TEXT = 500
+_LONGEST_TEXT = 500
 """Of any text in a report, in characters."""
-LARGEST_INTEGER = 1 << 56
+_LARGEST_INTEGER = 1 << 56
 """More bytes than any machine has; beyond it, floats are not exact and `int(float)` may fail."""
 
 
@@ -83,7 +83,7 @@ class ReportReader:
             if line.startswith("}") or self._document_size > LONGEST_DOCUMENT_BYTES:
                 yield from self._finish()
         elif words := plain_text(line).strip():
-            self.problem = f"prints no report: {words[:LONGEST_TEXT]}"
+            self.problem = f"prints no report: {words[:_LONGEST_TEXT]}"
 
     def _finish(self) -> Iterator[GpuReport]:
         document, self._document = "\n".join(self._document), []
@@ -119,7 +119,7 @@ def parse_report(text: str) -> GpuReport:
 
 def devices_of(report: GpuReport, host: str) -> tuple[GpuDevice, ...]:
     """Its devices as those of `host`. What their processes are is what that machine says."""
-    return tuple(_of_host(device, host) for device in report.devices[:MOST_DEVICES])
+    return tuple(_of_host(device, host) for device in report.devices[:_MOST_DEVICES])
 
 
 def _of_host(device: GpuDevice, host: str) -> GpuDevice:
@@ -145,15 +145,15 @@ def _fraction(value: float | None) -> float | None:
 
 
 def _integer(text: str) -> int:
-    value = int(text) if len(text) < 20 else LARGEST_INTEGER
-    if not 0 <= value < LARGEST_INTEGER:
+    value = int(text) if len(text) < 20 else _LARGEST_INTEGER
+    if not 0 <= value < _LARGEST_INTEGER:
         raise ValueError(f"{text[:30]} is no figure of a GPU")
     return value
 
 
 def _number(text: str) -> float:
     value = float(text)
-    if not math.isfinite(value) or abs(value) >= LARGEST_INTEGER:
+    if not math.isfinite(value) or abs(value) >= _LARGEST_INTEGER:
         raise ValueError(f"{text[:30]} is no figure of a GPU")
     return value
 
@@ -162,7 +162,7 @@ def _bounded(value: object) -> object:
     """`value` with every text printable and short."""
     match value:
         case str():
-            return plain_text(value[: 2 * LONGEST_TEXT])[:LONGEST_TEXT]
+            return plain_text(value[: 2 * _LONGEST_TEXT])[:_LONGEST_TEXT]
         case list():
             return [_bounded(item) for item in value]
         case dict():
@@ -174,9 +174,9 @@ REPEAT_S = 10.0
 """From the end of a command that prints one report to its next start."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 60.0
 """Before a command that failed is started again; each pause is twice the one before, until a report comes."""
-SHORTEST_S, LONGEST_S = 0.5, 3600.0
+_SHORTEST_S, _LONGEST_S = 0.5, 3600.0
 """What is believed of the interval that a report promises."""
-STALE_INTERVALS = 3.0
+_STALE_INTERVALS = 3.0
 SILENCE_S = 60.0
 """At least so long, and twice as long as it takes to look stale, a command may say nothing before it is ended
 and started again: ssh does not notice that the other side is gone."""
@@ -254,7 +254,7 @@ class _Source:
         self._report = reports[-1]
         self._heard_at, self._reported_at = time.monotonic(), time.time()
         self._heard.set()
-        self._interval_s = min(max(self._report.interval_s or REPEAT_S, SHORTEST_S), LONGEST_S)
+        self._interval_s = min(max(self._report.interval_s or REPEAT_S, _SHORTEST_S), _LONGEST_S)
         self._pause_s = FIRST_PAUSE_S
         self._problem = None if self._report.available else self._report.reason or "has no GPU"
         self._changed()
@@ -263,7 +263,7 @@ class _Source:
     async def _watch_silence(self, reader: ReportReader, limit: asyncio.Timeout) -> None:
         """Say so when it gives no report for too long, and later let `limit` end it."""
         while True:
-            stale_s = STALE_INTERVALS * self._interval_s
+            stale_s = _STALE_INTERVALS * self._interval_s
             patience_s = max(SILENCE_S, 2 * stale_s)
             silent_s = time.monotonic() - self._heard_at
             if silent_s >= stale_s:

@@ -3,17 +3,123 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import torch
 
-from rltui.tinyrl.inference.generation import Completion, FinishReason, SamplingParams, Sequence, sample
-from rltui.tinyrl.inference.kv_cache import KvCache
 from rltui.tinyrl.inference.statistics import Statistics
-from rltui.tinyrl.model import CausalModel
-from rltui.tinyrl.weights import load_weights
+from rltui.tinyrl.model import Architecture, CausalModel, LayerCache, load_weights
+
+FinishReason = Literal["stop", "length"]
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    max_tokens: int
+    temperature: float = 1.0
+    top_p: float = 1.0
+    seed: int | None = None
+    ignore_eos: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    token_ids: list[int]
+    """Includes the end token where the model chose it."""
+    logprobs: list[float]
+    """Of each token under the distribution it was drawn from: after temperature, before top_p."""
+    finish_reason: FinishReason
+
+
+@dataclass(slots=True)
+class Sequence:
+    """One completion under way."""
+
+    prompt_ids: list[int]
+    params: SamplingParams
+    draws: torch.Tensor
+    """Uniform numbers, one per token: a seed gives the same text whatever else is in the batch."""
+    future: Future[Completion] = field(default_factory=Future)
+    token_ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    arrived_s: float = field(default_factory=time.monotonic)
+    cancelled: bool = False
+    """Set by the front where nobody waits any more; the engine drops the sequence at its next step."""
+
+
+def new_sequence(prompt_ids: list[int], params: SamplingParams, index: int) -> Sequence:
+    """The `index`-th of a request's `n` completions; each has its own draws."""
+    generator = torch.Generator()
+    if params.seed is None:
+        generator.seed()
+    else:
+        generator.manual_seed((params.seed * 1_000_003 + index) % 2**63)
+    return Sequence(prompt_ids, params, torch.rand(params.max_tokens, generator=generator))
+
+
+def sample(
+    logits: torch.Tensor, temperatures: torch.Tensor, top_p: torch.Tensor, draws: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Next tokens and their log-probabilities; `logits` is [rows, vocabulary], all else [rows].
+
+    Temperature 0 takes the likeliest token, and reports its log-probability at temperature 1.
+    """
+    greedy = temperatures == 0
+    scaled = logits / torch.where(greedy, torch.ones_like(temperatures), temperatures)[:, None]
+    logprobs = torch.log_softmax(scaled.float(), dim=-1)
+    ordered, order = logprobs.exp().sort(dim=-1, descending=True)
+    before = ordered.cumsum(dim=-1) - ordered
+    ordered = torch.where(before < top_p[:, None], ordered, torch.zeros_like(ordered))
+    cumulative = ordered.cumsum(dim=-1)
+    drawn = torch.where(greedy, torch.zeros_like(draws), draws)[:, None] * cumulative[:, -1:]
+    place = (cumulative <= drawn).sum(dim=-1).clamp_max(logits.shape[-1] - 1)
+    # rounding may put a draw behind the last allowed token
+    place = torch.minimum(place, (ordered > 0).sum(dim=-1) - 1)
+    tokens = order.gather(1, place[:, None])[:, 0]
+    return tokens, logprobs.gather(1, tokens[:, None])[:, 0]
+
+
+_BYTES_PER_NUMBER = 4
+
+
+def bytes_per_token(shape: Architecture) -> int:
+    """Keys and values of one token over all layers, float32."""
+    return 2 * shape.num_hidden_layers * shape.num_key_value_heads * shape.head_dim * _BYTES_PER_NUMBER
+
+
+class SlotCache:
+    """`rows` sequences of at most `max_len` tokens, cut from one allocation."""
+
+    def __init__(
+        self,
+        shape: Architecture,
+        rows: int,
+        max_len: int,
+        device: torch.device,
+        pool_bytes: int | None = None,
+    ) -> None:
+        """`pool_bytes`: allocate and hold this much, also where the rows need less, as vLLM does."""
+        self.rows, self.max_len = rows, max_len
+        layout = (shape.num_hidden_layers, 2, rows, shape.num_key_value_heads, max_len, shape.head_dim)
+        needed = rows * max_len * bytes_per_token(shape)
+        self.pool_bytes = max(needed, pool_bytes or 0)
+        self.capacity_tokens = self.pool_bytes // bytes_per_token(shape)
+        # zeros, not empty: masked keys still enter a product, and stray NaN would survive it
+        pool = torch.zeros(self.pool_bytes // _BYTES_PER_NUMBER, dtype=torch.float32, device=device)
+        self._numbers = pool[: needed // _BYTES_PER_NUMBER].view(layout)
+
+    def layers(self, first: int, end: int) -> list[LayerCache]:
+        """Views of the rows `first` to `end` (not included), for the model to read and write."""
+        return [LayerCache(layer[0, first:end], layer[1, first:end]) for layer in self._numbers]
+
+    def move_row(self, source: int, target: int) -> None:
+        """Copy a row, to close the gap a finished sequence leaves."""
+        self._numbers[:, :, target] = self._numbers[:, :, source]
 
 
 class EngineDeadError(Exception):
@@ -23,7 +129,7 @@ class EngineDeadError(Exception):
 class Engine:
     """Continuous batching: sequences join and leave between two tokens, in whatever number."""
 
-    def __init__(self, model: CausalModel, cache: KvCache, end_token_id: int) -> None:
+    def __init__(self, model: CausalModel, cache: SlotCache, end_token_id: int) -> None:
         self.statistics = Statistics(cache.capacity_tokens)
         self.failure: BaseException | None = None
         self._model, self._cache, self._end_token_id = model.eval(), cache, end_token_id

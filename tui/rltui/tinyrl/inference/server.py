@@ -1,8 +1,13 @@
-"""The inference program: port first, then memory check, model, engine, HTTP."""
+"""The inference program: port first, then memory check, model, engine, HTTP.
+
+Wording and arithmetic of the check follow vLLM 0.14 to 0.18 (`v1/worker/utils.py`, `gpu_worker.py`): a share
+of the device's total memory, free at start and held for life.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import signal
 import socket
 import time
@@ -15,17 +20,51 @@ import uvicorn
 
 from rltui.tinyrl.config import InferenceSection, RlConfig
 from rltui.tinyrl.errors import TinyrlError
-from rltui.tinyrl.host_memory import device
-from rltui.tinyrl.inference import vllm_log
 from rltui.tinyrl.inference.app import Served, build_app
-from rltui.tinyrl.inference.engine import Engine
-from rltui.tinyrl.inference.gpu_memory import kv_pool_bytes, startup_error, startup_summary
-from rltui.tinyrl.inference.kv_cache import KvCache
+from rltui.tinyrl.inference.engine import Engine, SlotCache
 from rltui.tinyrl.inference.listener import socket_error
-from rltui.tinyrl.tokenizer import ChatTokenizer
-from rltui.tinyrl.weights import load_model, read_shape
+from rltui.tinyrl.inference.statistics import log, report_forever
+from rltui.tinyrl.language import ChatTokenizer
+from rltui.tinyrl.metrics import device
+from rltui.tinyrl.model import load_model, read_shape
 
+_GIB = 2**30
 _ENGINE_CHECK_S = 1.0
+
+
+def budget_bytes(total_bytes: int, utilization: float) -> int:
+    """What an instance may hold: its share of total memory, whatever others use."""
+    return math.ceil(total_bytes * utilization)
+
+
+def startup_error(*, free_bytes: int, total_bytes: int, utilization: float, device: str) -> str | None:
+    """VLLM's message where less memory is free than the budget, else `None`."""
+    budget = budget_bytes(total_bytes, utilization)
+    if free_bytes >= budget:
+        return None
+    return (
+        f"Free memory on device {device} ({free_bytes / _GIB:.2f}/{total_bytes / _GIB:.2f} GiB) on"
+        " startup is less"
+        f" than desired GPU memory utilization ({utilization}, {budget / _GIB:.2f} GiB). Decrease GPU memory"
+        " utilization or reduce GPU memory used by other processes."
+    )
+
+
+def startup_summary(*, free_bytes: int, total_bytes: int, utilization: float) -> str:
+    """VLLM's line about the figures of its check, once that has been passed."""
+    budget = budget_bytes(total_bytes, utilization)
+    return (
+        f"Free memory on device ({free_bytes / _GIB:.2f}/{total_bytes / _GIB:.2f} GiB) on startup."
+        f" Desired GPU memory utilization is ({utilization}, {budget / _GIB:.2f} GiB)."
+    )
+
+
+def kv_pool_bytes(
+    *, free_at_start_bytes: int, free_now_bytes: int, total_bytes: int, utilization: float
+) -> int:
+    """What the budget leaves for keys and values once model and CUDA context have taken theirs."""
+    taken = free_at_start_bytes - free_now_bytes
+    return max(0, budget_bytes(total_bytes, utilization) - taken)
 
 
 def build_engine(config: InferenceSection, folder: Path, tokenizer: ChatTokenizer) -> Engine:
@@ -54,10 +93,10 @@ def build_engine(config: InferenceSection, folder: Path, tokenizer: ChatTokenize
         )
         if problem:
             raise TinyrlError(f"ValueError: {problem}")
-    vllm_log.log(f"Starting to load model {folder}...")
+    log(f"Starting to load model {folder}...")
     started = time.monotonic()
     model = load_model(folder, target)
-    vllm_log.log(f"Loading weights took {time.monotonic() - started:.2f} seconds")
+    log(f"Loading weights took {time.monotonic() - started:.2f} seconds")
     if target.type == "cuda":
         pool_bytes = kv_pool_bytes(
             free_at_start_bytes=free_at_start,
@@ -65,20 +104,18 @@ def build_engine(config: InferenceSection, folder: Path, tokenizer: ChatTokenize
             total_bytes=total,
             utilization=config.gpu_memory_utilization,
         )
-        vllm_log.log(f"Available KV cache memory: {pool_bytes / 2**30:.2f} GiB")
-        vllm_log.log(
+        log(f"Available KV cache memory: {pool_bytes / 2**30:.2f} GiB")
+        log(
             startup_summary(
                 free_bytes=free_at_start,
                 total_bytes=total,
                 utilization=config.gpu_memory_utilization,
             )
         )
-    cache = KvCache(shape, config.max_num_seqs, max_len, target, pool_bytes)
+    cache = SlotCache(shape, config.max_num_seqs, max_len, target, pool_bytes)
     kind = "GPU" if target.type == "cuda" else "CPU"
-    vllm_log.log(f"{kind} KV cache size: {cache.capacity_tokens:,} tokens")
-    vllm_log.log(
-        f"Maximum concurrency for {max_len:,} tokens per request: {cache.capacity_tokens / max_len:.2f}x"
-    )
+    log(f"{kind} KV cache size: {cache.capacity_tokens:,} tokens")
+    log(f"Maximum concurrency for {max_len:,} tokens per request: {cache.capacity_tokens / max_len:.2f}x")
     return Engine(model, cache, tokenizer.end_id)
 
 
@@ -99,7 +136,7 @@ class _Server(uvicorn.Server):
 
 async def _serve(server: _Server, engine: Engine, listener: socket.socket) -> None:
     kind = "GPU" if torch.cuda.is_available() else "CPU"
-    reporting = asyncio.create_task(vllm_log.report_forever(engine.statistics, kind))
+    reporting = asyncio.create_task(report_forever(engine.statistics, kind))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     while not (await asyncio.wait([serving], timeout=_ENGINE_CHECK_S))[0]:
         server.should_exit = server.should_exit or engine.failure is not None
@@ -112,13 +149,13 @@ def run(config: RlConfig, listener: socket.socket) -> int:
     torch.set_num_threads(1)
     host, port = config.inference.server.host, config.inference.server.port
     folder = Path(config.model.name)
-    vllm_log.log(f"tinyrl server, serving model {config.model.name}")
+    log(f"tinyrl server, serving model {config.model.name}")
     read_shape(folder)  # a missing model gets its own message, before the tokenizer's
     tokenizer = ChatTokenizer(folder)
     engine = build_engine(config.inference, folder, tokenizer)
     served = Served(engine, tokenizer, config.model.name, config.inference.gpu_memory_utilization)
     app = build_app(served)
-    vllm_log.log(f"Starting vLLM server on http://{host}:{port}")
+    log(f"Starting vLLM server on http://{host}:{port}")
     server = _Server(
         uvicorn.Config(app, access_log=False, log_level="info", lifespan="on", timeout_graceful_shutdown=5)
     )
@@ -134,5 +171,5 @@ def run(config: RlConfig, listener: socket.socket) -> int:
         listener.close()
     if engine.failure is not None:
         raise TinyrlError(f"EngineDeadError: {engine.failure!r}")
-    vllm_log.log("[shutdown] API server: shutdown complete")
+    log("[shutdown] API server: shutdown complete")
     return 0

@@ -1,16 +1,20 @@
-"""What the server counts, and its exposition under vLLM's metric names.
+"""What the server counts, told under vLLM's metric names and in log lines of vLLM's shape (0.10 to 0.32).
 
 Written by the engine thread, read by the HTTP thread: plain numbers, each assigned whole.
 """
 
 from __future__ import annotations
 
+import asyncio
+import os
+import sys
 import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rltui.tinyrl.inference.generation import Sequence
+    from rltui.tinyrl.inference.engine import Sequence
+
 
 _TTFT_BUCKETS_S = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 """vLLM's own lower buckets for the time to first token."""
@@ -78,3 +82,41 @@ class Statistics:
         config += f',kv_cache_size_tokens="{self.capacity_tokens}"'
         family("vllm:cache_config_info", "gauge", [("", config, 1.0)])
         return "\n".join(lines) + "\n"
+
+
+STATS_INTERVAL_S = 10.0
+"""vLLM's default, `VLLM_LOG_STATS_INTERVAL`."""
+
+
+def log(message: str, source: str = "server.py:1") -> None:
+    """One INFO line of the API server's."""
+    sys.stdout.write(
+        f"(APIServer pid={os.getpid()}) INFO {time.strftime('%m-%d %H:%M:%S')} [{source}] {message}\n"
+    )
+    sys.stdout.flush()
+
+
+def stats_line(
+    statistics: Statistics, prompt_tokens_per_s: float, generated_tokens_per_s: float, device: str
+) -> str:
+    """`device` is CPU or GPU."""
+    return (
+        f"Engine 000: Avg prompt throughput: {prompt_tokens_per_s:.1f} tokens/s, Avg generation throughput:"
+        f" {generated_tokens_per_s:.1f} tokens/s, Running: {statistics.running} reqs, Waiting:"
+        f" {statistics.waiting} reqs, {device} KV cache usage: {100 * statistics.cache_usage_frac:.1f}%,"
+        " Prefix cache hit rate: 0.0%"
+    )
+
+
+async def report_forever(statistics: Statistics, device: str, interval_s: float = STATS_INTERVAL_S) -> None:
+    """Log throughput while there is traffic, and once after it has ended, until cancelled."""
+    before = (statistics.prompt_tokens, statistics.generation_tokens)
+    was_busy = False
+    while True:
+        await asyncio.sleep(interval_s)
+        now = (statistics.prompt_tokens, statistics.generation_tokens)
+        is_busy = now != before
+        if is_busy or was_busy:
+            rates = [(new - old) / interval_s for new, old in zip(now, before, strict=True)]
+            log(stats_line(statistics, rates[0], rates[1], device), "loggers.py:123")
+        before, was_busy = now, is_busy

@@ -43,7 +43,7 @@ class Question:
     """*No* is the default, as it is wherever there are warnings."""
 
 
-def review_content(plan: Plan, table: KnobTable, reason: str = "") -> Content:
+def _review_content(plan: Plan, table: KnobTable, reason: str = "") -> Content:
     """What to know before writing, most important first."""
     steps = plan_steps(plan)
     if plan.start:
@@ -82,7 +82,7 @@ class ConfigReview(ButtonDialog[Answer]):
             buttons.append(button("Edit again", "again"))
         super().__init__(
             question.heading,
-            review_content(plan, table, question.reason),
+            _review_content(plan, table, question.reason),
             [*buttons, button("Cancel", "no")],
             answers,
             keys=" · ".join([*keys, "←→ other button", "esc cancels"]),
@@ -96,7 +96,7 @@ class ConfigReview(ButtonDialog[Answer]):
             self.dismiss("restart")
 
 
-Choice = Literal["mine", "theirs"]
+_Choice = Literal["mine", "theirs"]
 
 _MOST_CELLS = 22
 """For a value, so that three of them stand side by side on 80 columns."""
@@ -125,7 +125,7 @@ _WITHOUT_CLASH = {
 }
 
 
-def conflict_content(plan: Plan) -> Content:
+def _conflict_content(plan: Plan) -> Content:
     """The keys both sides changed, then what each side changed."""
     parts: list[Content] = []
     for conflict in plan.conflicts:
@@ -143,7 +143,7 @@ def conflict_content(plan: Plan) -> Content:
     return Content("\n\n").join(parts)
 
 
-class ConflictDialog(ButtonDialog[Choice]):
+class ConflictDialog(ButtonDialog[_Choice]):
     """`None`, the default: nothing is written, and nothing that was decided is forgotten."""
 
     def __init__(self, plan: Plan) -> None:
@@ -153,7 +153,7 @@ class ConflictDialog(ButtonDialog[Choice]):
             buttons += [button("Write mine", "mine", "error"), button("Take theirs", "theirs")]
         super().__init__(
             "The file was changed by somebody else",
-            conflict_content(plan),
+            _conflict_content(plan),
             buttons,
             {"mine": "mine", "theirs": "theirs"},
             keys="enter presses · ←→ other button · esc cancels",
@@ -165,7 +165,7 @@ Converter = Callable[[float | None], Awaitable[Conversion]]
 """From the mean tokens of a rollout; `None`: what was measured."""
 
 
-def conversion_content(conversion: Conversion) -> Content:
+def _conversion_content(conversion: Conversion) -> Content:
     """Where the mean comes from, the arithmetic, and the new values."""
     source = conversion.measured or (
         "as you typed it" if conversion.mean_tokens is not None else "nothing was measured yet: type it"
@@ -217,7 +217,7 @@ class ConverterDialog(Box[Conversion]):
 
     def _show(self, refusal: str = "") -> None:
         content = (
-            Content.styled(f"✗ {refusal}", "$text-error") if refusal else conversion_content(self.conversion)
+            Content.styled(f"✗ {refusal}", "$text-error") if refusal else _conversion_content(self.conversion)
         )
         self.query_one("#arithmetic", Static).update(content)
         keys = "enter reviews · esc cancels" if self.conversion.edits and not refusal else "esc cancels"

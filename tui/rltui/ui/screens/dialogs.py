@@ -250,7 +250,7 @@ class PendingDialog(ButtonDialog[None]):
         super().__init__("File and running differ", words, [button("Close", "no")], {}, keys="esc closes")
 
 
-class Choices(OptionList):
+class _Choices(OptionList):
     """Takes page keys once it is laid out, and not before, when Textual has no lines to go to."""
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -274,7 +274,7 @@ class ChoiceMenu(Dialog[str]):
         with Vertical(classes="box") as box:
             box.border_title = Content(self.heading)
             box.border_subtitle = "enter chooses · esc cancels"
-            yield Choices(
+            yield _Choices(
                 *(
                     Option(Content.assemble((f"{label}\n", "bold"), (f"  {meaning}", _FAINT)), id=choice)
                     for choice, (label, meaning) in self.choices.items()

@@ -51,7 +51,7 @@ _NAME_WIDTH = 18
 _SPARKLINE_WIDTH = 24
 
 
-def device_rows(
+def _device_rows(
     report: GpuReport | None, width: int, selected: str | None, *, is_stale: bool
 ) -> tuple[Row, ...]:
     """A row per device, keyed by `GpuDevice.key`, under a heading where it is another host's."""
@@ -94,7 +94,7 @@ def _lines(
         return [first]
     below = [
         *device_legend(device, width - 2, marks),
-        *flow([Content.styled(text, FAINT) for text in device_figures(device)], width - 2, gap=" · "),
+        *flow([Content.styled(text, FAINT) for text in _device_figures(device)], width - 2, gap=" · "),
         *warning_lines([device], width - 2, named=False),
     ]
     return [first, *(Content("    ") + line for line in below)]
@@ -110,7 +110,7 @@ def _overview(device: GpuDevice, width: int, marks: Marks, label_width: int) -> 
     return Content.assemble(line, " ", (graph, "$text-success"), (name, FAINT))
 
 
-def device_figures(device: GpuDevice) -> list[str]:
+def _device_figures(device: GpuDevice) -> list[str]:
     """All that is known besides the bar, as short texts."""
     texts = [clean_line(device.name), memory_note(device)]
     if device.reserved_bytes:
@@ -145,7 +145,7 @@ def _what_width(width: int) -> int:
     return 32 if width >= _WIDE_PROCESS else 22
 
 
-def what_it_is(process: GpuProcess) -> str:
+def _what_it_is(process: GpuProcess) -> str:
     """`trainer attempt 2`, `leftover of inference 1`, `unknown`."""
     attempt = "" if process.attempt is None else f" {process.attempt}"
     component = clean_line(process.component or "")
@@ -164,7 +164,7 @@ def what_it_is(process: GpuProcess) -> str:
             return "cannot be told"
 
 
-def why_left_alone(process: GpuProcess, host: str) -> str | None:
+def _why_left_alone(process: GpuProcess, host: str) -> str | None:
     """Whose it is, where it is not for us to end; `None` where it may be ended."""
     pid = f"pid {process.pid}"
     if host:
@@ -185,8 +185,8 @@ def why_left_alone(process: GpuProcess, host: str) -> str | None:
             return f"{pid}: cannot be told whose it is, so it is left alone"
 
 
-def process_heading(width: int) -> Content:
-    """Above the columns of `process_rows`."""
+def _process_heading(width: int) -> Content:
+    """Above the columns of `_process_rows`."""
     texts = [
         "  pid".ljust(_PID),
         "user".ljust(_USER),
@@ -198,7 +198,9 @@ def process_heading(width: int) -> Content:
     return Content.styled(shortened(line, width), FAINT)
 
 
-def process_rows(device: GpuDevice | None, width: int, selected: str | None, marks: Marks) -> tuple[Row, ...]:
+def _process_rows(
+    device: GpuDevice | None, width: int, selected: str | None, marks: Marks
+) -> tuple[Row, ...]:
     """A row per process, keyed by its pid, largest first."""
     if device is None:
         return ()
@@ -228,7 +230,7 @@ def _line(process: GpuProcess, device: GpuDevice, width: int, marks: Marks, *, i
         clean_line(process.command or process.name), max(0, width - _FIXED - what_width - 2)
     )
     style = "$text-warning" if can_be_freed(process) else ""
-    what = f"{'⚠ ' if style else ''}{what_it_is(process)}"
+    what = f"{'⚠ ' if style else ''}{_what_it_is(process)}"
     return Content.assemble(
         f"{'▸' if is_selected else ' '} {process.pid}".ljust(_PID),
         shortened(clean_line(process.user or "?"), _USER - 1).ljust(_USER),
@@ -248,10 +250,10 @@ def _share(process: GpuProcess) -> GpuShare:
     )
 
 
-AGE_INTERVAL_S = 1.0
-MIN_HISTORY_INTERVAL_S = 2.0
+_AGE_INTERVAL_S = 1.0
+_MIN_HISTORY_INTERVAL_S = 2.0
 """The history is asked for as often as there are samples, but not more often than this."""
-FREE_KEY = "K"
+_FREE_KEY = "K"
 
 
 class GpuScreen(ExperimentScreen):
@@ -303,7 +305,7 @@ class GpuScreen(ExperimentScreen):
     def on_mount(self) -> None:
         """Keep what is shown true."""
         self._devices.focus()
-        self.set_interval(AGE_INTERVAL_S, self._update_age, name="age")
+        self.set_interval(_AGE_INTERVAL_S, self._update_age, name="age")
 
     def on_screen_resume(self) -> None:
         """Catch up."""
@@ -370,7 +372,7 @@ class GpuScreen(ExperimentScreen):
                 self._history_problem = f"⚠ {clean_line(error.title)}"
             self._show_chart()
             interval_s = (self.shared.gpus and self.shared.gpus.interval_s) or 0.0
-            await asyncio.sleep(max(MIN_HISTORY_INTERVAL_S, interval_s))
+            await asyncio.sleep(max(_MIN_HISTORY_INTERVAL_S, interval_s))
 
     def _show_chart(self) -> None:
         chart, device = self._chart, self._device
@@ -405,11 +407,11 @@ class GpuScreen(ExperimentScreen):
         return next((process for process in found if str(process.pid) == self._processes.key), None)
 
     def _device_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
-        return device_rows(self.shared.gpus, width, selected, is_stale=self._is_stale)
+        return _device_rows(self.shared.gpus, width, selected, is_stale=self._is_stale)
 
     def _process_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
-        self._process_heading.update(process_heading(width))
-        return process_rows(self._device, width, selected, self._marks)
+        self._process_heading.update(_process_heading(width))
+        return _process_rows(self._device, width, selected, self._marks)
 
     def _go_to_process(self, pid: int) -> None:
         """Once it is among those that were read."""
@@ -443,11 +445,11 @@ class GpuScreen(ExperimentScreen):
     def active_bindings(self) -> dict[str, ActiveBinding]:
         """For the footer, which shows only what works now. `K` elsewhere says why it does nothing."""
         found = super().active_bindings
-        return found if self.can_free else {key: one for key, one in found.items() if key != FREE_KEY}
+        return found if self.can_free else {key: one for key, one in found.items() if key != _FREE_KEY}
 
     def _why_left_alone(self) -> str | None:
         process, device = self._process, self._device
-        return None if process is None or device is None else why_left_alone(process, device.host)
+        return None if process is None or device is None else _why_left_alone(process, device.host)
 
     def action_cursor(self, rows: int) -> None:
         """In the list that has the focus."""

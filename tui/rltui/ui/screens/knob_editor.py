@@ -24,9 +24,8 @@ from rltui.ui.plan_view import changed_lines, figures, placed_text, plan_steps, 
 from rltui.ui.screens.dialogs import Box, PlanDialog
 from rltui.ui.shared import StagedEdits, edit_request
 from rltui.ui.text import clean, clean_line, value_text
-from rltui.ui.widgets.fraction_bar import FractionBar
 from rltui.ui.widgets.knob_table import origin_text
-from rltui.ui.widgets.value_fields import Answered, FractionValue, How, ValueEdited, value_editor
+from rltui.ui.widgets.value_fields import Answered, FractionBar, FractionValue, How, ValueEdited, value_editor
 
 PLAN_DELAY_S = 0.15
 """Typing is quicker than planning."""
@@ -63,7 +62,7 @@ class Decision:
     how: How
 
 
-def facts_text(knob: KnobInfo) -> str:
+def _facts_text(knob: KnobInfo) -> str:
     """File, running and default value, bounds, readers."""
     in_file = value_text(knob.value) if knob.is_set else "nothing"
     running = f"running {value_text(knob.running)}" if knob.is_running else "nothing runs"
@@ -73,7 +72,7 @@ def facts_text(knob: KnobInfo) -> str:
     )
 
 
-def draft_content(draft: Draft, table: KnobTable) -> Content:
+def _draft_content(draft: Draft, table: KnobTable) -> Content:
     """What is wrong, which figures change, what changes in the file, what restarting would mean."""
     if draft.refusal is not None:
         return draft.refusal
@@ -133,7 +132,7 @@ class KnobEditor(Box[Decision]):
         with Vertical(classes="box") as box:
             box.border_title = clean_line(self.knob.key).replace("[", r"\[")
             yield Static(clean(self.knob.help or "No description."), markup=False)
-            yield Static(facts_text(self.knob), id="facts", markup=False)
+            yield Static(_facts_text(self.knob), id="facts", markup=False)
             yield self._field
             if self._bar is not None:
                 yield self._bar
@@ -197,7 +196,7 @@ class KnobEditor(Box[Decision]):
 
     def _show(self, draft: Draft) -> None:
         self.draft = draft
-        self.query_one("#draft", Static).update(draft_content(draft, self._table))
+        self.query_one("#draft", Static).update(_draft_content(draft, self._table))
         self.set_class(draft.refusal is not None or bool(draft.plan and draft.plan.blocked), "-danger")
         self.query_one(".box").border_subtitle = self._keys(draft)
         if self._bar is not None and draft.plan is not None:

@@ -31,14 +31,14 @@ from rltui.ui.widgets.gpu_words import claims
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
 from rltui.ui.widgets.panes import ComponentPane, LogFilePane
 
-TITLE_INTERVAL_S = 1.0
+_TITLE_INTERVAL_S = 1.0
 """How often uptimes are looked at; only a changed text is painted."""
 
-ALERTS_STAY_S = {"error": 15.0, "warning": 8.0, "information": 5.0}
+_ALERTS_STAY_S = {"error": 15.0, "warning": 8.0, "information": 5.0}
 
-LOW_ROWS = 16
+_LOW_ROWS = 16
 """Below this, only the pane with the focus shows more than its title."""
-TINY_ROWS = 9
+_TINY_ROWS = 9
 """Below this, a pane is zoomed from the start."""
 
 
@@ -98,12 +98,12 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
     def on_mount(self) -> None:
         """Keep uptimes true."""
         self.post_message(self.Composed())
-        self.set_interval(TITLE_INTERVAL_S, self._update_titles, name="uptimes")
+        self.set_interval(_TITLE_INTERVAL_S, self._update_titles, name="uptimes")
 
     def on_resize(self, event: Resize) -> None:
         """A low screen is a short one as well, which breakpoints cannot say."""
-        self.set_class(event.size.height < LOW_ROWS, "-low")
-        is_tiny = event.size.height < TINY_ROWS
+        self.set_class(event.size.height < _LOW_ROWS, "-low")
+        is_tiny = event.size.height < _TINY_ROWS
         if is_tiny != self._is_tiny and self.body.panes:
             self._is_tiny = is_tiny
             self.body.zoom((self.current_pane or self.body.panes[0]) if is_tiny else None)
@@ -147,7 +147,7 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
             clean(alert.text),
             title=f"{alert_mark(alert)[0]} {clean_line(alert.title)}",
             severity=alert.severity,
-            timeout=ALERTS_STAY_S[alert.severity],
+            timeout=_ALERTS_STAY_S[alert.severity],
             markup=False,
         )
 

@@ -54,7 +54,7 @@ PLAIN = CellStyle()
 
 
 @lru_cache(maxsize=4096)
-def cell_style(style: Style | None, colors: ColorSystem) -> CellStyle:
+def _cell_style(style: Style | None, colors: ColorSystem) -> CellStyle:
     """The style that Rich gives a style on a terminal of so many colours."""
     if style is None:
         return PLAIN
@@ -66,14 +66,14 @@ def cell_style(style: Style | None, colors: ColorSystem) -> CellStyle:
     )
 
 
-def on_blank(before: CellStyle, wanted: CellStyle) -> CellStyle:
+def _on_blank(before: CellStyle, wanted: CellStyle) -> CellStyle:
     """The style a blank may have on the way from `before`: only what shows on it counts."""
     if wanted.inks_blanks:
         return wanted
     return CellStyle(before.fg, wanted.bg, wanted.attributes if before.inks_blanks else before.attributes)
 
 
-def same_on_blank(one: CellStyle, other: CellStyle) -> bool:
+def _same_on_blank(one: CellStyle, other: CellStyle) -> bool:
     """Whether two styles of a blank cannot be told apart."""
     return one == other or (one.bg == other.bg and not one.inks_blanks and not other.inks_blanks)
 
@@ -142,7 +142,7 @@ class CellRow:
         if char != shown.chars[x]:
             return True
         one, other = self.styles[x], shown.styles[x]
-        return one != other and not (char == " " and same_on_blank(one, other))
+        return one != other and not (char == " " and _same_on_blank(one, other))
 
 
 class Cells:
@@ -164,7 +164,7 @@ class Cells:
             if control or x >= self.width:
                 continue
             cells = _cells(text)
-            row.put(x, cells, cell_style(style, colors))
+            row.put(x, cells, _cell_style(style, colors))
             x += len(cells)
         self._touched.add(y)
 
@@ -245,7 +245,7 @@ class _Pen:
         while x < stop:
             char, style = row.chars[x], row.styles[x]
             if char == " ":
-                style = on_blank(self._style, style)
+                style = _on_blank(self._style, style)
             if style != self._style:
                 self._pieces.append(transition(self._style, style))
                 self._style = style

@@ -39,7 +39,7 @@ SLOW_BYTES_PER_S = 3500
 """What frames that nobody asked for may take, on a slow line."""
 LONGEST_PAUSE_S = 0.5
 """Between such frames where the line is not slow, however large the screen."""
-SLOW_ANSWER_S = 0.15
+_SLOW_ANSWER_S = 0.15
 """A line that takes longer to show a frame and to say so is slow."""
 PATIENCE_S = 3.0
 """A terminal that has not answered by then does not answer at all."""
@@ -64,7 +64,7 @@ class Pacing:
     @property
     def is_slow(self) -> bool:
         """Whether the line is noticed as slow."""
-        return bool(self._answers_s) and median(self._answers_s) > SLOW_ANSWER_S
+        return bool(self._answers_s) and median(self._answers_s) > _SLOW_ANSWER_S
 
     def wait_s(self, now: float, *, hurry: bool) -> float:
         """Seconds until a frame may be written; 0 means now. An answer may shorten it."""
@@ -90,20 +90,20 @@ class Pacing:
             self._answers_s.append(now - self._unanswered.popleft()[0])
 
 
-ASK = "\x1b[6n"
+_ASK = "\x1b[6n"
 """Where is the cursor? Answered in order with what was written before, and by every terminal we know of."""
-HURRY_S = 0.5
+_HURRY_S = 0.5
 """What changes so soon after a key is what the person waits for."""
-BACKLOG_S = 0.05
+_BACKLOG_S = 0.05
 """Looked at again when something is still being written."""
-LEAVE_S = 1.0
+_LEAVE_S = 1.0
 """Waited, on leaving, for answers on their way, which would else be typed into the shell."""
-READ_S = 0.1
+_READ_S = 0.1
 """Waited for the rest of a sequence, such as of an arrow key, until it counts as a lone escape."""
-REST_S = ESCAPE_DELAY + 1.0
+_REST_S = ESCAPE_DELAY + 1.0
 """After the last byte, nothing that has come is without its meaning."""
 READ_BYTES = 4096
-ENDING_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
+_ENDING_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 GONE = 128 + signal.SIGHUP
 """Exit code where the terminal has gone, as if by SIGHUP, which may come later or not at all."""
 
@@ -137,7 +137,7 @@ class TerminalDriver(LinuxDriver):
             self._cells = Cells(*size)
         if isinstance(update, LayoutUpdate):
             self._put_lines(update, colors)
-            self._hurry_until = max(self._hurry_until, time.monotonic() + HURRY_S)
+            self._hurry_until = max(self._hurry_until, time.monotonic() + _HURRY_S)
         else:
             self._put_spans(update, colors)
         self._cursor = cursor
@@ -146,7 +146,7 @@ class TerminalDriver(LinuxDriver):
     def repaint(self) -> None:
         """Paint all of the screen, whatever the terminal shows."""
         self._cells.forget_shown()
-        self._hurry_until = time.monotonic() + HURRY_S
+        self._hurry_until = time.monotonic() + _HURRY_S
         self._paint()
 
     def process_message(self, message: Message) -> None:
@@ -157,14 +157,14 @@ class TerminalDriver(LinuxDriver):
             self._loop.call_soon_threadsafe(self._take_answer, time.monotonic())
             return
         if isinstance(message, events.InputEvent | events.Paste):
-            self._hurry_until = time.monotonic() + HURRY_S
+            self._hurry_until = time.monotonic() + _HURRY_S
         super().process_message(message)
 
     def start_application_mode(self) -> None:
         """Take the terminal, whose state is unknown."""
         super().start_application_mode()  # type: ignore[no-untyped-call] # Textual has no types here
         self._is_painting = True
-        for signum in ENDING_SIGNALS:
+        for signum in _ENDING_SIGNALS:
             self._loop.add_signal_handler(signum, partial(self._app.exit, return_code=128 + signum))
         self._pacing = Pacing()
         self._asked = self._answers = 0
@@ -173,12 +173,12 @@ class TerminalDriver(LinuxDriver):
     def stop_application_mode(self) -> None:
         """Give the terminal back as it was, after what it still has to say to us."""
         self._is_painting = False
-        for signum in ENDING_SIGNALS:
+        for signum in _ENDING_SIGNALS:
             self._loop.remove_signal_handler(signum)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        end = time.monotonic() + LEAVE_S
+        end = time.monotonic() + _LEAVE_S
         while (
             self._answers < self._asked and not self._outlet.is_gone and (left := end - time.monotonic()) > 0
         ):
@@ -190,7 +190,7 @@ class TerminalDriver(LinuxDriver):
         """As far as the terminal takes it: one that has stopped reading must not keep us."""
         if self._writer_thread is not None:
             threading.Thread(target=self._writer_thread.stop, daemon=True).start()
-            self._writer_thread.join(LEAVE_S)
+            self._writer_thread.join(_LEAVE_S)
         os.close(self._input_end)
 
     def disable_input(self) -> None:
@@ -208,8 +208,8 @@ class TerminalDriver(LinuxDriver):
             selector.register(self._input_end, selectors.EVENT_READ)
             read_at = time.monotonic()
             while True:
-                is_resting = time.monotonic() > read_at + REST_S
-                ready = {key.fd for key, _ in selector.select(None if is_resting else READ_S)}
+                is_resting = time.monotonic() > read_at + _REST_S
+                ready = {key.fd for key, _ in selector.select(None if is_resting else _READ_S)}
                 if self._input_end in ready:
                     os.eventfd_read(self._input_end)
                     return
@@ -254,7 +254,7 @@ class TerminalDriver(LinuxDriver):
         now = time.monotonic()
         wait_s = self._pacing.wait_s(now, hurry=now < self._hurry_until)
         if not wait_s and self._writer_thread._queue.qsize():  # noqa: SLF001 - there is no other way to see it
-            wait_s = BACKLOG_S
+            wait_s = _BACKLOG_S
         if wait_s:
             self._timer = asyncio.get_running_loop().call_later(wait_s, self._paint)
             return
@@ -265,7 +265,7 @@ class TerminalDriver(LinuxDriver):
         if self._app._sync_available:  # noqa: SLF001 - as `App._begin_update`
             frame = f"{SYNC_START}{frame}{SYNC_END}"
         if self._pacing.asks:
-            frame += ASK
+            frame += _ASK
             self._asked += 1
         self.write(frame)
         self._pacing.wrote(now, len(frame.encode()))

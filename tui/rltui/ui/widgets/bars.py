@@ -36,7 +36,7 @@ class HeaderPart:
         return 3 + sum(len(text) for text, _ in self.spans)
 
 
-def header_parts(status: Status, *, bar_width: int, readonly: bool = False) -> list[HeaderPart]:
+def _header_parts(status: Status, *, bar_width: int, readonly: bool = False) -> list[HeaderPart]:
     """All that could be said, in the order of the line."""
     badge = experiment_badge(status)
     progress = status.progress
@@ -71,7 +71,7 @@ def header_parts(status: Status, *, bar_width: int, readonly: bool = False) -> l
 def header_line(status: Status, width: int, *, readonly: bool = False) -> Content:
     """As much of the header as fits `width` cells."""
     name = " rltui "
-    parts = header_parts(status, bar_width=max(8, min(24, width // 8)), readonly=readonly)
+    parts = _header_parts(status, bar_width=max(8, min(24, width // 8)), readonly=readonly)
     while len(parts) > 1 and len(name) + sum(part.width for part in parts) > width:
         parts.remove(max(parts, key=lambda part: part.rank))
     spans: list[tuple[str, str]] = [(name, "bold $accent")]
@@ -97,8 +97,8 @@ class HeaderBar(Widget):
         return header_line(self.status, self.size.width, readonly=self._readonly)
 
 
-ROWS_ON_TALL_SCREENS = 3
-TALL_ROWS = 36
+_ROWS_ON_TALL_SCREENS = 3
+_TALL_ROWS = 36
 """A lower screen has one line for all of them."""
 
 
@@ -128,7 +128,7 @@ class OrphanBar(Static):
     def update_ages(self) -> None:
         """Add the time since they were told of; repaints only where the text is another one."""
         width = self.content_size.width or self.app.size.width - 2
-        rows = ROWS_ON_TALL_SCREENS if self.app.size.height >= TALL_ROWS else 1
+        rows = _ROWS_ON_TALL_SCREENS if self.app.size.height >= _TALL_ROWS else 1
         orphans = _aged(self.orphans, self._clock() - self._told_at)
         lines = bar_lines(orphans, width, rows=rows, hint=self._hint)
         if lines != self._lines:

@@ -16,7 +16,7 @@ from rltui.ui.widgets.gpu_words import FAINT, LEVELS, OTHERS, UNREAD, Mark, Mark
 
 FINE_RANGE_S = 600.0
 """Shown first: about what the supervisor keeps in full detail."""
-BUDGET_LINE = Mark("┄", "bold $foreground")
+_BUDGET_LINE = Mark("┄", "bold $foreground")
 _EMPTY = Mark(" ", "")
 _GOOD_PART = 0.25
 """Of a cell."""
@@ -103,7 +103,7 @@ def chart_lines(
         size = budgets[row] if is_budget else {rows - 1: total, 0: 0}.get(row)
         label = f"{'' if size is None else gib(size) if size else '0'} ".rjust(_AXIS_WIDTH - 1)
         line = joined(
-            [BUDGET_LINE if is_budget and stack[row] in under_budget else stack[row] for stack in stacks]
+            [_BUDGET_LINE if is_budget and stack[row] in under_budget else stack[row] for stack in stacks]
         )
         lines.append(Content.assemble((label + ("┊" if is_budget else "│"), FAINT), line))
     return [*lines, _time_axis(history, cells)]

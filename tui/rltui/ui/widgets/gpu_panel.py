@@ -40,7 +40,7 @@ from rltui.ui.widgets.gpu_words import (
     warning_lines,
 )
 
-SHARED_LEGEND_LINES = 4
+_SHARED_LEGEND_LINES = 4
 """More than these, and the legend of many devices leaves out peaks and sizes of budgets."""
 
 
@@ -52,7 +52,7 @@ def _size(size_bytes: int, *, estimated: bool) -> str:
     return f"{'~' if estimated else ''}{gib(size_bytes)}"
 
 
-def budget_text(budget: GpuBudget) -> str:
+def _budget_text(budget: GpuBudget) -> str:
     """`budget 0.5 ┊ 70.5`."""
     return f"budget {budget.utilization:g} {BUDGET.glyph} {gib(budget.budget_bytes)}"
 
@@ -70,18 +70,18 @@ def device_legend(device: GpuDevice, width: int, marks: Marks) -> list[Content]:
             continue
         texts = [] if share.peak_bytes is None else [f"peak {gib(share.peak_bytes)}"]
         if (budget := budgets.pop(share.component or "", None)) is not None:
-            texts.append(budget_text(budget))
+            texts.append(_budget_text(budget))
         lines.extend(flow([first, *map(Content, texts)], width, gap=" · ", indent=2))
     for budget in budgets.values():
         name = clean_line(budget.component)
         entry = _entry(marks[name], name, FAINT)
-        lines.extend(flow([entry, Content.styled(budget_text(budget), FAINT)], width, gap=" · ", indent=2))
+        lines.extend(flow([entry, Content.styled(_budget_text(budget), FAINT)], width, gap=" · ", indent=2))
     if (free := free_bytes(device)) is not None:
         small.append(_entry(FREE, f"free {gib(free)}", FAINT))
     return [*lines, *flow(small, width)]
 
 
-def shared_legend(devices: Sequence[GpuDevice], width: int, marks: Marks) -> list[Content]:
+def _shared_legend(devices: Sequence[GpuDevice], width: int, marks: Marks) -> list[Content]:
     """One legend for many devices: sums, highest peaks, and all budgets that differ."""
     groups: dict[str, list[GpuShare]] = {}
     for device in devices:
@@ -100,10 +100,10 @@ def shared_legend(devices: Sequence[GpuDevice], width: int, marks: Marks) -> lis
         peaks = [share.peak_bytes for share in shares if share.peak_bytes is not None]
         texts = [f"on {len(shares)} GPU{'s' if len(shares) > 1 else ''}"]
         texts += [f"peak {gib(max(peaks))}{' each' if len(shares) > 1 else ''}"] if peaks else []
-        texts += [budget_text(budgets[label])] if label in budgets else []
+        texts += [_budget_text(budgets[label])] if label in budgets else []
         rich.extend(flow([first, *map(Content, texts)], width, gap=" · ", indent=2))
     rich.extend(flow([*small, free_entry], width))
-    if len(rich) <= SHARED_LEGEND_LINES:
+    if len(rich) <= _SHARED_LEGEND_LINES:
         return rich
     marks_of_budgets = [_entry(BUDGET, f"{utilization:g}") for utilization in _utilizations(budgets)]
     entries = [_entry(marks[label], f"{label} {_sum_text(shares)}") for label, shares in groups.items()]
@@ -119,9 +119,9 @@ def _utilizations(budgets: dict[str, GpuBudget]) -> list[float]:
     return sorted({budget.utilization for budget in budgets.values()})
 
 
-FEW_DEVICES = 2
+_FEW_DEVICES = 2
 """Up to so many have a legend of their own."""
-MANY_DEVICES = 4
+_MANY_DEVICES = 4
 """From more than these on, each has one line."""
 _MIN_BAR = 8
 _MIN_SPARKLINE = 10
@@ -169,8 +169,8 @@ def _device_lines(report: GpuReport, width: int, *, is_stale: bool) -> list[Cont
         host_lines = _host_lines(devices, width, marks, len(report.devices))
         old = is_stale or host in silent
         lines.extend(dimmed(line) for line in host_lines) if old else lines.extend(host_lines)
-    if len(report.devices) > FEW_DEVICES:
-        legend = shared_legend([device for device in report.devices if not device.problem], width, marks)
+    if len(report.devices) > _FEW_DEVICES:
+        legend = _shared_legend([device for device in report.devices if not device.problem], width, marks)
         lines.extend(dimmed(line) if is_stale else line for line in legend)
     return lines
 
@@ -185,23 +185,23 @@ def _host_lines(devices: list[GpuDevice], width: int, marks: Marks, count: int) 
     label_width = max(len(device.label) for device in devices)
     for device in devices:
         if device.problem:
-            lines.extend(problem_lines(device, width))
-        elif count > MANY_DEVICES:
+            lines.extend(_problem_lines(device, width))
+        elif count > _MANY_DEVICES:
             lines.append(brief_line(device, width, marks, label_width))
         else:
-            lines.extend(full_lines(device, width, marks))
-            if count <= FEW_DEVICES:
+            lines.extend(_full_lines(device, width, marks))
+            if count <= _FEW_DEVICES:
                 lines.extend(device_legend(device, width, marks))
     return lines
 
 
-def problem_lines(device: GpuDevice, width: int) -> list[Content]:
+def _problem_lines(device: GpuDevice, width: int) -> list[Content]:
     """Why a device cannot be read."""
     name = f" {short_name(device.name)}" if device.name else ""
     return hanging(f"⚠ {device.label}{name}: {clean_line(device.problem or '')}", width, "$text-warning")
 
 
-def full_lines(device: GpuDevice, width: int, marks: Marks) -> list[Content]:
+def _full_lines(device: GpuDevice, width: int, marks: Marks) -> list[Content]:
     """Two lines: name, recent use and load; bar and memory."""
     note = memory_note(device)
     name = f"{device.label} {shortened(short_name(device.name), 20)}".rstrip()

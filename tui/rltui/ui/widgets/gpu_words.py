@@ -142,9 +142,9 @@ def level_sparkline(percents: tuple[int, ...], width: int) -> str:
     return "".join(LEVELS[max(0, min(len(LEVELS) - 1, value * len(LEVELS) // 100))] for value in shown)
 
 
-STALE_INTERVALS = 3
+_STALE_INTERVALS = 3
 """A reading that many intervals old is stale, as `GpuReport.interval_s` has it."""
-MAX_CLAIMS = 3
+_MAX_CLAIMS = 3
 """Rows for processes that could be ended; the GPU screen lists all."""
 _MEMORY_NOTES = {"v2": "", "v1": "incl. reserved", "unified": "unified memory"}
 _VERDICTS = {"fits": ("✓", "$text-success"), "unknown": ("?", "$foreground 60%")}
@@ -159,7 +159,7 @@ def stale_age_s(report: GpuReport, now: float) -> float | None:
     if report.sampled_at is None or report.interval_s is None:
         return None
     age_s = now - report.sampled_at
-    return age_s if age_s > STALE_INTERVALS * report.interval_s else None
+    return age_s if age_s > _STALE_INTERVALS * report.interval_s else None
 
 
 def first_that_fits(texts: Sequence[str], width: int) -> str:
@@ -212,7 +212,7 @@ def load_texts(device: GpuDevice) -> list[str]:
     return ["  ".join(part for part in choice if part) for choice in choices]
 
 
-def warnings(device: GpuDevice) -> list[str]:
+def _warnings(device: GpuDevice) -> list[str]:
     """What is wrong with a device that can be read."""
     texts = []
     if device.throttle:
@@ -228,7 +228,7 @@ def warning_lines(devices: Sequence[GpuDevice], width: int, *, named: bool) -> l
     """A row for each thing that is wrong; `named` says which devices it is about."""
     devices_by_text: dict[str, list[str]] = {}
     for device in devices:
-        for text in warnings(device):
+        for text in _warnings(device):
             devices_by_text.setdefault(text, []).append(device.label)
     lines = []
     for text, labels in devices_by_text.items():
@@ -290,13 +290,13 @@ def claim_lines(report: GpuReport, width: int, hint: str) -> list[Content]:
     """A row for each of the largest `claims`; `hint` closes it: which key ends them."""
     found = claims(report)
     lines = []
-    for process, size in found[:MAX_CLAIMS]:
+    for process, size in found[:_MAX_CLAIMS]:
         texts = [f"⚠ {text}{hint}" for text in _claim_texts(process, size)]
         lines.append(Content.styled(first_that_fits(texts, width), _WARNING))
-    if len(found) > MAX_CLAIMS:
+    if len(found) > _MAX_CLAIMS:
         texts = [
-            f"⚠ and {len(found) - MAX_CLAIMS} more: 3 lists them",
-            f"⚠ {len(found) - MAX_CLAIMS} more: 3",
+            f"⚠ and {len(found) - _MAX_CLAIMS} more: 3 lists them",
+            f"⚠ {len(found) - _MAX_CLAIMS} more: 3",
         ]
         lines.append(Content.styled(first_that_fits(texts, width), _WARNING))
     return lines

@@ -22,14 +22,14 @@ from rltui.ui.text import clean_line, value_text
 from rltui.ui.widgets.row_list import Row, RowList
 from rltui.wording import range_text
 
-RUN_SECTION = "run"
+_RUN_SECTION = "run"
 """Heading of the keys without a section."""
 
 
 def section_of(key: str) -> str:
     """The first element of a dotted key."""
     section, dot, _ = key.partition(".")
-    return section if dot else RUN_SECTION
+    return section if dot else _RUN_SECTION
 
 
 def name_in_section(key: str) -> str:
@@ -49,8 +49,8 @@ def by_section(knobs: Iterable[KnobInfo]) -> dict[str, list[KnobInfo]]:
 _INDENT = "  "
 """A knob's name below its heading; a mark or the cursor takes its first cell."""
 _SHORT_NAMES = {"inference": "infer", "orchestrator": "orch", "trainer": "train"}
-NOTHING_STAGED: Mapping[str, Any] = {}
-STAGED_MARK = "+"
+_NOTHING_STAGED: Mapping[str, Any] = {}
+_STAGED_MARK = "+"
 """Before a knob whose new value is collected, not written."""
 SEVERITY_MARKS = {
     "error": ("✗", "$text-error"),
@@ -76,7 +76,7 @@ def readers_text(readers: tuple[str, ...], width: int) -> str:
     return next((text for text in texts if len(text) <= width), "")
 
 
-def change_text(knob: KnobInfo, staged: Mapping[str, Any] = NOTHING_STAGED) -> str:
+def change_text(knob: KnobInfo, staged: Mapping[str, Any] = _NOTHING_STAGED) -> str:
     """`128`; `128 → 64` where the file differs from what runs; `64 ⇒ 32` where 32 is collected."""
     if knob.key in staged:
         value = masked(knob.key, staged[knob.key])
@@ -86,7 +86,7 @@ def change_text(knob: KnobInfo, staged: Mapping[str, Any] = NOTHING_STAGED) -> s
     return value_text(knob.value)
 
 
-def value_style(knob: KnobInfo, staged: Mapping[str, Any] = NOTHING_STAGED) -> str:
+def value_style(knob: KnobInfo, staged: Mapping[str, Any] = _NOTHING_STAGED) -> str:
     """The style of its value."""
     if knob.key in staged:
         return "bold $text-accent"
@@ -94,12 +94,12 @@ def value_style(knob: KnobInfo, staged: Mapping[str, Any] = NOTHING_STAGED) -> s
 
 
 def row_mark(
-    knob: KnobInfo, problem: Problem | None, staged: Mapping[str, Any] = NOTHING_STAGED
+    knob: KnobInfo, problem: Problem | None, staged: Mapping[str, Any] = _NOTHING_STAGED
 ) -> tuple[str, str]:
     """The first cell of a row: a problem, or a collected edit."""
     if problem is not None:
         return SEVERITY_MARKS[problem.severity]
-    return (STAGED_MARK, "bold $text-accent") if knob.key in staged else (" ", "")
+    return (_STAGED_MARK, "bold $text-accent") if knob.key in staged else (" ", "")
 
 
 def worst_problem(knob: KnobInfo, problems: tuple[Problem, ...]) -> Problem | None:
@@ -129,7 +129,7 @@ class KnobColumns:
     """Of the last column; 0 leaves it out."""
 
 
-def knob_columns(table: KnobTable, width: int, staged: Mapping[str, Any] = NOTHING_STAGED) -> KnobColumns:
+def knob_columns(table: KnobTable, width: int, staged: Mapping[str, Any] = _NOTHING_STAGED) -> KnobColumns:
     """Share out `width` cells: names and values first, then as much of the readers as all rows have left."""
     values = max(_MIN_VALUE_WIDTH, width // 3)
     longest = max(
@@ -163,7 +163,7 @@ def knob_line(
     knob: KnobInfo,
     columns: KnobColumns,
     problem: Problem | None,
-    staged: Mapping[str, Any] = NOTHING_STAGED,
+    staged: Mapping[str, Any] = _NOTHING_STAGED,
 ) -> Content:
     """One row: mark, name within the section, value, readers."""
     width = columns.width - len(_INDENT) - (columns.readers + 1 if columns.readers else 0)
@@ -184,7 +184,7 @@ def knob_line(
     return line
 
 
-def bounds_text(knob: KnobInfo) -> str:
+def _bounds_text(knob: KnobInfo) -> str:
     """`1 to 4096 rollouts`, `1 or more`, `one of a, b`; empty where anything goes."""
     if knob.choices:
         return f"one of {', '.join(clean_line(choice) for choice in knob.choices)}"
@@ -196,7 +196,7 @@ def origin_text(knob: KnobInfo) -> str:
     parts = [] if knob.is_set else ["not in the file"]
     if knob.default is not None:
         parts.append(f"default {value_text(knob.default)}")
-    if bounds := bounds_text(knob):
+    if bounds := _bounds_text(knob):
         parts.append(bounds)
     if knob.readers:
         parts.append(f"read by {listed(knob.readers)}")

@@ -18,15 +18,15 @@ from rltui.ui.actions import Place, bindings
 from rltui.ui.widgets.log_view import LogStrips, LogViewport, ViewRow, colourless_style, rich_style
 
 POLL_INTERVAL_S = 0.3
-FLOOD_LINES = 1000
+_FLOOD_LINES = 1000
 """New lines in one poll that nobody can read: only every second poll is painted then, to spare the line.
 After a reset all lines are new, so a jump to the end counts as a flood and a fresh file does not."""
-SEEK_INTERVAL_S = 0.01
-SEEK_SLICES = 3
+_SEEK_INTERVAL_S = 0.01
+_SEEK_SLICES = 3
 """Slices of a huge log indexed at a time while its start is looked for, and the pause between."""
-WHEEL_ROWS = 3
-SIDEWAYS_CELLS = 8
-CUT_MARK = "›"
+_WHEEL_ROWS = 3
+_SIDEWAYS_CELLS = 8
+_CUT_MARK = "›"
 
 
 class LogPane(Widget, can_focus=True):
@@ -110,7 +110,7 @@ class LogPane(Widget, can_focus=True):
             case LogChange.RESET:
                 self._strips.clear()
                 painted_stop = self._source.start
-        flooded = self._source.stop - painted_stop > FLOOD_LINES
+        flooded = self._source.stop - painted_stop > _FLOOD_LINES
         self._paint_is_due = flooded and not self._paint_is_due
         if not self._paint_is_due:
             self._lay_out()
@@ -125,7 +125,7 @@ class LogPane(Widget, can_focus=True):
         strip = self._painted[y]
         if strip.cell_length <= self._left + width:
             return strip.crop_extend(self._left, self._left + width, self._base)
-        mark = Strip.blank(0) if width < 2 else Strip([Segment(CUT_MARK, self._quiet)], 1)
+        mark = Strip.blank(0) if width < 2 else Strip([Segment(_CUT_MARK, self._quiet)], 1)
         return Strip.join([strip.crop(self._left, self._left + width - 1), mark])
 
     def notify_style_update(self) -> None:
@@ -187,7 +187,7 @@ class LogPane(Widget, can_focus=True):
     def action_move_sideways(self, direction: int) -> None:
         """Show what lies right (1) or left (-1) of the view."""
         widest = max((strip.cell_length for strip in self._painted), default=0)
-        left = self._left + direction * SIDEWAYS_CELLS
+        left = self._left + direction * _SIDEWAYS_CELLS
         self._left = max(0, min(left, widest - self.size.width))
         self.refresh()
 
@@ -203,12 +203,12 @@ class LogPane(Widget, can_focus=True):
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """Move up with the wheel."""
         event.stop()
-        self.action_move_rows(-WHEEL_ROWS)
+        self.action_move_rows(-_WHEEL_ROWS)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """Move down with the wheel."""
         event.stop()
-        self.action_move_rows(WHEEL_ROWS)
+        self.action_move_rows(_WHEEL_ROWS)
 
     def _can_be_seen(self) -> bool:
         """Whether the pane is on the top screen or behind a dialog; `is_current` counts a covered screen."""
@@ -228,11 +228,11 @@ class LogPane(Widget, can_focus=True):
     def _seek_start(self) -> None:
         if not (self._seeking_start and self._source):
             return
-        self._seeking_start = all(self._load_older() for _ in range(SEEK_SLICES))
+        self._seeking_start = all(self._load_older() for _ in range(_SEEK_SLICES))
         self._viewport.top = ViewRow(self._source.start, 0)
         self._lay_out()
         if self._seeking_start:
-            self.set_timer(SEEK_INTERVAL_S, self._seek_start, name="seek start of log")
+            self.set_timer(_SEEK_INTERVAL_S, self._seek_start, name="seek start of log")
 
     def _lay_out(self) -> None:
         """Bring the view up to date with source, size and position, and repaint the rows that changed."""

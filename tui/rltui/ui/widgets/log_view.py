@@ -87,7 +87,7 @@ class LogViewport:
         return ViewRow(line, rows if line < self.stop else 0)
 
 
-KEPT_LINES = 512
+_KEPT_LINES = 512
 
 
 class LogStrips:
@@ -98,7 +98,7 @@ class LogStrips:
 
     def __init__(self, read: Callable[[int], str]) -> None:
         self._read = read
-        self._cache: LRUCache[int, list[Strip]] = LRUCache(KEPT_LINES)
+        self._cache: LRUCache[int, list[Strip]] = LRUCache(_KEPT_LINES)
         self._base = Style()
         self._level_styles: Mapping[Level, Style] = {}
         self._sgr_style: Callable[[SgrStyle], Style] = rich_style

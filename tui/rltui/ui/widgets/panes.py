@@ -17,7 +17,7 @@ from rltui.ui.text import clean_line
 from rltui.ui.widgets.log_pane import LogPane
 from rltui.wording import LOG_SYMBOLS, log_state
 
-TITLE_MARGIN = 6
+_TITLE_MARGIN = 6
 """Cells of a pane's top edge that its title cannot have: corners, and a blank and a line on each side."""
 
 
@@ -63,7 +63,7 @@ class ReaderPane(Vertical):
     @property
     def _title_width(self) -> int:
         """Cells that the title can have."""
-        return max(0, self.size.width - TITLE_MARGIN)
+        return max(0, self.size.width - _TITLE_MARGIN)
 
     def update_title(self) -> None:
         """By what is known now; repaints only where the text is another one."""

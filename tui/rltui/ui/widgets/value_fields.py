@@ -15,6 +15,8 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from rltui.core.config_report import KnobInfo
+from rltui.core.gpu.report import MemoryVerdict
+from rltui.core.text import gib
 from rltui.ui.actions import Place, bindings
 from rltui.ui.knob_values import (
     default_text,
@@ -48,7 +50,7 @@ class Answered(Message):
     how: How
 
 
-def run_at_once(field: Widget, event: events.Key) -> None:
+def _run_at_once(field: Widget, event: events.Key) -> None:
     """Do what a key of the field means as soon as it is pressed.
 
     Textual 8.2 runs a binding only after the event went up the tree. Of keys that arrive together, as
@@ -67,7 +69,7 @@ def run_at_once(field: Widget, event: events.Key) -> None:
     event.prevent_default()
 
 
-class TypedValue(Input):
+class _TypedValue(Input):
     """Texts."""
 
     BINDINGS = bindings(Place.FIELD)
@@ -85,7 +87,7 @@ class TypedValue(Input):
 
     def on_key(self, event: events.Key) -> None:
         """In the order they were pressed."""
-        run_at_once(self, event)
+        _run_at_once(self, event)
 
     def action_answer(self, how: How) -> None:
         """Take what is there now."""
@@ -100,7 +102,7 @@ class TypedValue(Input):
         self.cursor_position = len(text)
 
 
-class NumberValue(TypedValue):
+class _NumberValue(_TypedValue):
     """Numbers: arrows step, `*` and `/` double and halve."""
 
     BINDINGS = bindings(Place.NUMBER)
@@ -115,7 +117,7 @@ class NumberValue(TypedValue):
         self._replace(scaled(self.knob, self.value, factor))
 
 
-class FractionValue(NumberValue):
+class FractionValue(_NumberValue):
     """A share of a GPU's memory: left and right by 0.01, up and down by 0.05."""
 
     BINDINGS = bindings(Place.FRACTION)
@@ -164,7 +166,7 @@ class ChosenValue(Widget, can_focus=True):
 
     def on_key(self, event: events.Key) -> None:
         """In the order they were pressed."""
-        run_at_once(self, event)
+        _run_at_once(self, event)
 
     def action_answer(self, how: How) -> None:
         """Take what is chosen now."""
@@ -236,7 +238,7 @@ class ListValue(Widget, can_focus=True):
 
     def on_key(self, event: events.Key) -> None:
         """In the order they were pressed."""
-        run_at_once(self, event)
+        _run_at_once(self, event)
         if event.is_printable and event.character:
             event.stop()
             event.prevent_default()
@@ -311,7 +313,7 @@ class ListValue(Widget, can_focus=True):
             self._tell()
 
 
-Field = TypedValue | ChosenValue | ListValue
+Field = _TypedValue | ChosenValue | ListValue
 
 
 def value_editor(knob: KnobInfo) -> Field:
@@ -321,5 +323,53 @@ def value_editor(knob: KnobInfo) -> Field:
     if knob.kind == "list":
         return ListValue(knob)
     if knob.kind not in ("int", "float"):
-        return TypedValue(knob)
-    return FractionValue(knob) if knob.control == "fraction" else NumberValue(knob)
+        return _TypedValue(knob)
+    return FractionValue(knob) if knob.control == "fraction" else _NumberValue(knob)
+
+
+_FAINT = "$foreground 60%"
+_MARKS = {"fits": ("✓", "$text-success"), "unknown": ("?", _FAINT)}
+_BAD = ("⚠", "$text-warning")
+
+
+def bar_line(fraction: float | None, safe: float | None, width: int, style: str = "$primary") -> Content:
+    """`width` cells from 0 to 1: what the engine takes, and where its safe limit is."""
+    cells = max(0, width - 2)
+    filled = 0 if fraction is None else round(min(1.0, max(0.0, fraction)) * cells)
+    at = None if safe is None else min(cells - 1, round(safe * cells))
+    bar = Content.assemble(("█" * filled, style), ("░" * (cells - filled), _FAINT))
+    if at is not None and 0 <= at < cells:
+        bar = bar[:at] + Content.styled("┊", "bold reverse" if at < filled else "bold") + bar[at + 1 :]
+    return Content("▕") + bar + Content("▏")
+
+
+def _figures_line(verdict: MemoryVerdict) -> Content:
+    """Budget, what is left, what the trainer is known to need."""
+    mark, style = _MARKS.get(verdict.verdict, _BAD)
+    parts = []
+    if verdict.budget_bytes is not None:
+        total = "" if verdict.total_bytes is None else f" of {gib(verdict.total_bytes)}"
+        parts.append(f"budget {gib(verdict.budget_bytes)}{total} GiB on GPU {verdict.device}")
+    if verdict.left_bytes is not None:
+        parts.append(f"leaves the trainer {gib(verdict.left_bytes)} GiB")
+    if verdict.peak_bytes is not None:
+        parts.append(f"it held up to {gib(verdict.peak_bytes)}")
+    if verdict.safe_utilization is not None:
+        parts.append(f"┊ safe up to {verdict.safe_utilization:g}")
+    return Content.assemble((f"{mark} ", style), " · ".join(parts) or verdict.text)
+
+
+class FractionBar(Widget):
+    """Below the field: the bar as typed, the figures as soon as they are planned."""
+
+    fraction: reactive[float | None] = reactive(None)
+    verdict: reactive[MemoryVerdict | None] = reactive(None, layout=True)
+
+    def render(self) -> RenderResult:
+        """One line, and the figures below it where they are known."""
+        verdict = self.verdict
+        width = self.size.width
+        safe = None if verdict is None else verdict.safe_utilization
+        is_bad = verdict is not None and verdict.is_bad
+        line = bar_line(self.fraction, safe, width, _BAD[1] if is_bad else "$primary")
+        return line if verdict is None else line + Content("\n") + _figures_line(verdict)

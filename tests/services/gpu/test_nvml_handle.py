@@ -2,7 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rltui.services.gpu.nvml_handle import Memory, unified_memory
+import pytest
+
+from rltui.services.gpu.nvml_handle import Memory, throttle_words, unified_memory
 
 
 def test_unified_memory_counts_what_the_kernel_calls_available_as_free(tmp_path: Path) -> None:
@@ -16,3 +18,19 @@ def test_unified_memory_is_unknown_where_the_kernel_does_not_tell(tmp_path: Path
     assert unified_memory(meminfo) is None
     meminfo.write_text("MemTotal:  100 kB\n")
     assert unified_memory(meminfo) is None
+
+
+@pytest.mark.parametrize(
+    ("bits", "words"),
+    [
+        (0x0, ()),
+        (0x1 | 0x4, ()),
+        (0x8, ("hardware slowdown",)),
+        (0x8 | 0x80, ("power brake",)),
+        (0x20 | 0x4, ("thermal slowdown",)),
+        (0x1000000, ()),
+    ],
+    ids=["none", "normal", "no cause given", "cause given", "beside a normal one", "unknown"],
+)
+def test_only_what_slows_a_card_down_is_named(bits: int, words: tuple[str, ...]) -> None:
+    assert throttle_words(bits) == words

@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 
-from rltui.tinyrl.rollouts import Rollout
-from rltui.tinyrl.scheduler import BatchTarget, Group, RolloutScheduler
+from rltui.tinyrl.rollouts import BatchTarget, Group, Rollout, RolloutScheduler
 
 
 class FakeServer:
