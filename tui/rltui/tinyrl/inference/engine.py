@@ -233,7 +233,8 @@ class Engine:
         caches = self._cache.layers(first, first + len(admitted))
         # padding writes keys behind the prompt; decoding overwrites each before it may be looked at
         logits = self._model(tokens, positions, mask.expand(len(admitted), -1, -1), caches)
-        self.statistics.prefilled(admitted)
+        for sequence in admitted:
+            self.statistics.prefilled(len(sequence.prompt_ids), sequence.arrived_s)
         rows = torch.arange(len(admitted), device=self._device)
         self._take_tokens(admitted, logits[rows, lengths.to(self._device) - 1])
 

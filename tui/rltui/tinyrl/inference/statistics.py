@@ -10,11 +10,6 @@ import os
 import sys
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from rltui.tinyrl.inference.engine import Sequence
-
 
 _TTFT_BUCKETS_S = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 """vLLM's own lower buckets for the time to first token."""
@@ -40,15 +35,14 @@ class Statistics:
         """Share of the cache in use, 0 to 1."""
         return self.used_tokens / self.capacity_tokens
 
-    def prefilled(self, sequences: list[Sequence]) -> None:
-        now = time.monotonic()
-        for sequence in sequences:
-            self.prompt_tokens += len(sequence.prompt_ids)
-            waited = now - sequence.arrived_s
-            self.first_token_count += 1
-            self.first_token_sum_s += waited
-            for index, bound in enumerate(_TTFT_BUCKETS_S):
-                self.first_token_buckets[index] += waited <= bound
+    def prefilled(self, prompt_tokens: int, arrived_s: float) -> None:
+        """A sequence that had waited since then has its first token."""
+        self.prompt_tokens += prompt_tokens
+        waited = time.monotonic() - arrived_s
+        self.first_token_count += 1
+        self.first_token_sum_s += waited
+        for index, bound in enumerate(_TTFT_BUCKETS_S):
+            self.first_token_buckets[index] += waited <= bound
 
     def generated(self, tokens: int) -> None:
         self.generation_tokens += tokens
