@@ -34,7 +34,7 @@ def show_knobs(arguments: argparse.Namespace) -> int:
     """Print knobs by file and table."""
     files = [word for word in arguments.pattern if word.endswith(".toml") or "/" in word]
     words = [word for word in arguments.pattern if word not in files]
-    table = _of_files(files, arguments) if files else read_table(launch.choose(arguments.name))
+    table = _of_files(files, arguments) if files else _read_table(launch.choose(arguments.name))
     table["knobs"] = _found(table["knobs"], words)
     table["others"] = _found(table["others"], words) if arguments.all else []
     if arguments.json:
@@ -55,7 +55,7 @@ def _print_problems(problems: Iterable[dict[str, Any]]) -> None:
         print(f"{problem.severity}: {problem.text}", file=sys.stderr)
 
 
-def read_table(record: ExperimentRecord) -> dict[str, Any]:
+def _read_table(record: ExperimentRecord) -> dict[str, Any]:
     """The `KnobTable` as JSON has it, with what runs where something does."""
     wire = launch.connect(record)
     if wire is not None:
@@ -175,7 +175,7 @@ def _alive(record: ExperimentRecord) -> list[str]:
 
 
 def _rows(record: ExperimentRecord) -> list[_Row]:
-    table = read_table(record)
+    table = _read_table(record)
     return [*table["knobs"], *table["others"]]
 
 

@@ -109,7 +109,7 @@ def check(
     files = sources.files
     loaded = layout_files.with_instances(runnable_layout(layout_file), chosen.instances(files), layout_file)
     problems += shared_configs(store.base())
-    lacking = start_problems(layout_file, loaded, chosen, files, workspace or Path.cwd())
+    lacking = _start_problems(layout_file, loaded, chosen, files, workspace or Path.cwd())
     problems += (
         tuple(each.model_copy(update={"severity": "error"}) for each in lacking) if starting else lacking
     )
@@ -175,7 +175,7 @@ def _memory(
         return (), (Problem(severity="warning", message=text),)
 
 
-def start_problems(
+def _start_problems(
     layout_file: Path, layout: Layout, framework: Framework, files: ConfigFiles, workspace: Path
 ) -> tuple[Problem, ...]:
     """What stands in the way, each reason once: placeholders that nobody knows, or that have no value.

@@ -320,12 +320,12 @@ def resolve_edits(
 
 def _resolved(knob: Knob, value: TomlValue, *, is_known: bool) -> KnobValue:
     if is_known or knob.kind not in ("int", "float"):
-        return parse_value(knob, value) if isinstance(value, str) else checked(knob, value)
+        return parse_value(knob, value) if isinstance(value, str) else _checked(knob, value)
     if isinstance(value, str):  # of an unknown key no more is known than that it holds a number
         value = None if value.lower() in _UNSET else _literal(knob, value)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
-    return checked(knob, value)
+    return _checked(knob, value)
 
 
 def parse_value(knob: Knob, text: str) -> KnobValue:
@@ -340,10 +340,10 @@ def parse_value(knob: Knob, text: str) -> KnobValue:
     is_none = knob.kind == "str" and knob.nullable and text.lower() == "none"
     if is_none or (knob.kind != "str" and text.lower() in _UNSET and text not in knob.choices):
         return None
-    return checked(knob, _literal(knob, text))
+    return _checked(knob, _literal(knob, text))
 
 
-def checked(knob: Knob, value: TomlValue) -> KnobValue:
+def _checked(knob: Knob, value: TomlValue) -> KnobValue:
     """The value as the knob's own type.
 
     Raises:

@@ -194,7 +194,7 @@ def _signs(runner: ComponentRunner, observation: Observation) -> Signs:
     return Signs(
         pid=main.pid if main is not None else None,
         is_stopped=stat is not None and stat.id == main and stat.state == "T",
-        log_bytes=log_size(runner.log),
+        log_bytes=_log_size(runner.log),
         metric_rows=rows[0] if rows is not None else None,
         metric_step=rows[1] if rows is not None else 0,
         beat=observation.folder.beat(runner.spec.id),
@@ -210,7 +210,7 @@ def _stopped_child(pid: int | None) -> ProcessId | None:
     return None
 
 
-def log_size(log: Path | None) -> int | None:
+def _log_size(log: Path | None) -> int | None:
     """In bytes, `None` where there is no log."""
     try:
         return os.stat(log).st_size if log is not None else None  # noqa: PTH116 - one system call a look
@@ -271,7 +271,7 @@ class _WatchedStart:
     async def look(self, patterns: Sequence[FailurePattern]) -> str | None:
         """Why it will not be ready, as far as can be seen. Also tells the component how far it is."""
         log = self._runner.log
-        size = log_size(log)
+        size = _log_size(log)
         now = time.monotonic()
         if log is not None and size != self._size:
             self._size, self._grew_at = size, now

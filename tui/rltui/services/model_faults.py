@@ -17,7 +17,7 @@ Location = tuple[int | str, ...]
 """Keys and list indices from the top of the file to a value."""
 
 
-def dotted(location: Location, data: Mapping[str, Any]) -> str:
+def _dotted(location: Location, data: Mapping[str, Any]) -> str:
     """How most files name a place: `alerts.bell: `, or nothing for the whole file."""
     del data
     return f"{'.'.join(map(str, location))}: " if location else ""
@@ -29,7 +29,7 @@ def faults(
     *,
     root: type[BaseModel],
     tables: Mapping[str, type[BaseModel]],
-    name: Callable[[Location, Mapping[str, Any]], str] = dotted,
+    name: Callable[[Location, Mapping[str, Any]], str] = _dotted,
 ) -> list[str]:
     """One line per fault. `tables` has the model of each table, by the key that holds it."""
     return [_fault(source, each, {**tables, "": root}, name) for each in _deepest(error.errors())]

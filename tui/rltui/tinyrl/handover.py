@@ -25,7 +25,7 @@ _BATCH_NAME = "train_batch.safetensors"
 _PRODUCER_NAME = "producer.json"
 
 
-def batch_path(output_dir: Path, step: int) -> Path:
+def _batch_path(output_dir: Path, step: int) -> Path:
     return output_dir / "rollouts" / f"step_{step}" / _BATCH_NAME
 
 
@@ -39,14 +39,14 @@ def write_batch(output_dir: Path, step: int, session_id: str, sequences: list[Tr
         "advantages": torch.tensor([item.advantage for item in sequences]),
         "temperatures": torch.tensor([item.temperature for item in sequences]),
     }
-    with new_file(batch_path(output_dir, step)) as partial:
+    with new_file(_batch_path(output_dir, step)) as partial:
         save_file(tensors, str(partial), metadata={"session": session_id})
 
 
 def read_batch(output_dir: Path, step: int, session_id: str) -> list[TrainingSequence] | None:
     """The step's batch, or `None` where there is none by that session yet."""
     try:
-        with safe_open(str(batch_path(output_dir, step)), framework="pt") as file:
+        with safe_open(str(_batch_path(output_dir, step)), framework="pt") as file:
             if file.metadata().get("session") != session_id:
                 return None
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
@@ -116,13 +116,13 @@ def checkpoint_folder(output_dir: Path, step: int) -> Path:
     return output_dir / "checkpoints" / f"step_{step}"
 
 
-def is_complete(folder: Path) -> bool:
+def _is_complete(folder: Path) -> bool:
     return (folder / STABLE_NAME).exists() and all((folder / half).is_dir() for half in HALVES)
 
 
 def complete_steps(output_dir: Path) -> list[int]:
     """Steps with a complete checkpoint, ascending."""
-    return [step for step, folder in step_folders(output_dir / "checkpoints").items() if is_complete(folder)]
+    return [step for step, folder in step_folders(output_dir / "checkpoints").items() if _is_complete(folder)]
 
 
 def resolve_resume_step(output_dir: Path, resume_step: int) -> int:

@@ -46,7 +46,7 @@ class LayerCache:
     values: torch.Tensor
 
 
-def rotary_tables(positions: torch.Tensor, head_dim: int, theta: float) -> tuple[torch.Tensor, torch.Tensor]:
+def _rotary_tables(positions: torch.Tensor, head_dim: int, theta: float) -> tuple[torch.Tensor, torch.Tensor]:
     """Cosine and sine of each position, [batch, length, head_dim], halves repeated as in Qwen3."""
     exponents = torch.arange(0, head_dim, 2, dtype=torch.float32, device=positions.device) / head_dim
     angles = positions[..., None].float() * theta**-exponents
@@ -54,7 +54,7 @@ def rotary_tables(positions: torch.Tensor, head_dim: int, theta: float) -> tuple
     return angles.cos(), angles.sin()
 
 
-def rotate(states: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+def _rotate(states: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
     """Turn [batch, heads, length, head_dim] by the angles of its positions."""
     first, second = states.chunk(2, dim=-1)
     return states * cos[:, None] + torch.cat((-second, first), dim=-1) * sin[:, None]
@@ -64,7 +64,7 @@ class _Module(nn.Module):  # type: ignore[misc]  # torch is not followed by mypy
     """Where torch's untyped class enters."""
 
 
-class Attention(_Module):
+class _Attention(_Module):
     """Grouped-query attention with per-head RMS norms on queries and keys."""
 
     def __init__(self, shape: Architecture) -> None:
@@ -89,8 +89,8 @@ class Attention(_Module):
     ) -> torch.Tensor:
         batch, length, _ = hidden.shape
         by_head = (batch, length, -1, self.shape.head_dim)
-        queries = rotate(self.q_norm(self.q_proj(hidden).view(by_head)).transpose(1, 2), *rotary)
-        keys = rotate(self.k_norm(self.k_proj(hidden).view(by_head)).transpose(1, 2), *rotary)
+        queries = _rotate(self.q_norm(self.q_proj(hidden).view(by_head)).transpose(1, 2), *rotary)
+        keys = _rotate(self.k_norm(self.k_proj(hidden).view(by_head)).transpose(1, 2), *rotary)
         values = self.v_proj(hidden).view(by_head).transpose(1, 2)
         if cache is not None:
             rows = torch.arange(batch, device=hidden.device)[:, None]
@@ -107,7 +107,7 @@ class Attention(_Module):
         return self.o_proj(mixed.transpose(1, 2).reshape(batch, length, -1))
 
 
-class FeedForward(_Module):
+class _FeedForward(_Module):
     """SwiGLU."""
 
     def __init__(self, shape: Architecture) -> None:
@@ -120,15 +120,15 @@ class FeedForward(_Module):
         return self.down_proj(functional.silu(self.gate_proj(hidden)) * self.up_proj(hidden))
 
 
-class Layer(_Module):
+class _Layer(_Module):
     """Pre-norm attention and feed-forward."""
 
     def __init__(self, shape: Architecture) -> None:
         super().__init__()
         self.input_layernorm = nn.RMSNorm(shape.hidden_size, eps=shape.rms_norm_eps)
-        self.self_attn = Attention(shape)
+        self.self_attn = _Attention(shape)
         self.post_attention_layernorm = nn.RMSNorm(shape.hidden_size, eps=shape.rms_norm_eps)
-        self.mlp = FeedForward(shape)
+        self.mlp = _FeedForward(shape)
 
     def forward(
         self,
@@ -142,13 +142,13 @@ class Layer(_Module):
         return hidden + self.mlp(self.post_attention_layernorm(hidden))
 
 
-class Decoder(_Module):
+class _Decoder(_Module):
     """Embedding, layers, final norm: the part `transformers` calls `model`."""
 
     def __init__(self, shape: Architecture) -> None:
         super().__init__()
         self.embed_tokens = nn.Embedding(shape.vocab_size, shape.hidden_size)
-        self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.num_hidden_layers))
+        self.layers = nn.ModuleList(_Layer(shape) for _ in range(shape.num_hidden_layers))
         self.norm = nn.RMSNorm(shape.hidden_size, eps=shape.rms_norm_eps)
 
 
@@ -158,7 +158,7 @@ class CausalModel(_Module):
     def __init__(self, shape: Architecture) -> None:
         super().__init__()
         self.shape = shape
-        self.model = Decoder(shape)
+        self.model = _Decoder(shape)
         for parameter in self.parameters():
             if parameter.dim() > 1:
                 nn.init.normal_(parameter, std=0.02)
@@ -177,7 +177,7 @@ class CausalModel(_Module):
         read from there.
         """
         hidden = self.model.embed_tokens(token_ids)
-        rotary = rotary_tables(positions, self.shape.head_dim, self.shape.rope_theta)
+        rotary = _rotary_tables(positions, self.shape.head_dim, self.shape.rope_theta)
         for index, layer in enumerate(self.model.layers):
             hidden = layer(hidden, rotary, mask, caches[index] if caches else None, positions)
         return functional.linear(self.model.norm(hidden), self.model.embed_tokens.weight)

@@ -29,12 +29,12 @@ _READY_TIMEOUT_S = 1800.0
 """As in prime-rl."""
 
 
-def new_client(base_url: str) -> httpx.AsyncClient:
+def _new_client(base_url: str) -> httpx.AsyncClient:
     """A client for one server; a completion may take as long as it takes."""
     return httpx.AsyncClient(base_url=base_url, timeout=httpx.Timeout(None, connect=5.0), trust_env=False)
 
 
-async def wait_until_ready(client: httpx.AsyncClient, model_name: str) -> None:
+async def _wait_until_ready(client: httpx.AsyncClient, model_name: str) -> None:
     """Return once the server is healthy and serves the model.
 
     Raises:
@@ -74,7 +74,7 @@ async def _check_model(client: httpx.AsyncClient, model_name: str) -> None:
         )
 
 
-async def push_weights(client: httpx.AsyncClient, folder: Path) -> None:
+async def _push_weights(client: httpx.AsyncClient, folder: Path) -> None:
     """Make the server load a folder of weights; absolute, as it may have been started elsewhere.
 
     Raises:
@@ -123,7 +123,7 @@ def _group_shares(rollouts: list[Rollout]) -> dict[str, float]:
     }
 
 
-def step_metrics(
+def _step_metrics(
     output_dir: Path,
     step: int,
     rollouts: list[Rollout],
@@ -218,7 +218,7 @@ class Orchestrator:
     async def run(self) -> None:
         """Ship every batch, then see the last weights into inference."""
         log_lines.info("Waiting for inference pool to be ready")
-        await wait_until_ready(self._client, self.config.model.name)
+        await _wait_until_ready(self._client, self.config.model.name)
         log_lines.success("Inference pool ready")
         if self._start_step:
             log_lines.info(f"Resuming training from checkpoint step {self._start_step}")
@@ -263,7 +263,7 @@ class Orchestrator:
             "time/generate": generated - ready,
             "time/pack": ended - generated,
         }
-        step_metrics(self.output_dir, step, rollouts, ages, dropped, self._progress, times)
+        _step_metrics(self.output_dir, step, rollouts, ages, dropped, self._progress, times)
 
     def _ship(self, step: int, rollouts: list[Rollout]) -> None:
         orchestrator = self.config.orchestrator
@@ -311,7 +311,7 @@ class Orchestrator:
     async def _push(self) -> None:
         incarnation = self._server_incarnation
         try:
-            await push_weights(self._client, self._weights)
+            await _push_weights(self._client, self._weights)
         except httpx.TransportError as error:
             await self._recover(error, incarnation)
 
@@ -325,9 +325,9 @@ class Orchestrator:
                 return
             log_lines.warning(f"Inference server was lost ({error!r}); waiting for it to come back")
             while incarnation == self._server_incarnation:
-                await wait_until_ready(self._client, self.config.model.name)
+                await _wait_until_ready(self._client, self.config.model.name)
                 try:
-                    await push_weights(self._client, self._weights)
+                    await _push_weights(self._client, self._weights)
                 except httpx.TransportError:
                     continue  # lost again
                 self._server_incarnation += 1
@@ -356,7 +356,7 @@ async def _run_until_signal(config: RlConfig) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop, number)
     try:
-        async with new_client(config.base_url) as client:
+        async with _new_client(config.base_url) as client:
             orchestrator = Orchestrator(config, client)
             try:
                 await orchestrator.run()

@@ -28,7 +28,7 @@ class SftBatch:
     targets: torch.Tensor
 
 
-def draw_batch(data: DataSection, size: int, tokenizer: ChatTokenizer, rng: random.Random) -> SftBatch:
+def _draw_batch(data: DataSection, size: int, tokenizer: ChatTokenizer, rng: random.Random) -> SftBatch:
     """`size` new demonstrations; only the answer and its end count."""
     token_rows, target_rows = [], []
     for _ in range(size):
@@ -44,7 +44,7 @@ def draw_batch(data: DataSection, size: int, tokenizer: ChatTokenizer, rng: rand
     )
 
 
-def loss_sum(model: CausalModel, batch: SftBatch) -> torch.Tensor:
+def _loss_sum(model: CausalModel, batch: SftBatch) -> torch.Tensor:
     """Cross entropy over the tokens that count."""
     size, length = batch.token_ids.shape
     positions = torch.arange(length, device=batch.token_ids.device).expand(size, length)
@@ -61,7 +61,7 @@ def learning_rate(config: SftConfig, step: int) -> float:
     return config.optim.lr * warm * (1 - (step - 1) / config.max_steps)
 
 
-def train_step(
+def _train_step(
     model: CausalModel, optimizer: torch.optim.Optimizer, batch: SftBatch, config: SftConfig
 ) -> tuple[float, float]:
     """One update over the batch in micro-batches; returns (mean loss, gradient norm)."""
@@ -70,7 +70,7 @@ def train_step(
     total = 0.0
     size = config.data.micro_batch_size
     for tokens, targets in zip(batch.token_ids.split(size), batch.targets.split(size), strict=True):
-        loss = loss_sum(model, SftBatch(tokens, targets)) / counted
+        loss = _loss_sum(model, SftBatch(tokens, targets)) / counted
         loss.backward()
         total += loss.item()
     norm = torch.nn.utils.clip_grad_norm_(model.parameters(), config.optim.max_norm)
@@ -103,9 +103,9 @@ def run(config: SftConfig) -> int:
             lr = learning_rate(config, step)
             for group in optimizer.param_groups:
                 group["lr"] = lr
-            batch = draw_batch(config.data, config.data.batch_size, tokenizer, rng)
+            batch = _draw_batch(config.data, config.data.batch_size, tokenizer, rng)
             batch = SftBatch(batch.token_ids.to(target), batch.targets.to(target))
-            loss, norm = train_step(model, optimizer, batch, config)
+            loss, norm = _train_step(model, optimizer, batch, config)
             elapsed_s = time.monotonic() - started
             rate = int((batch.targets != _IGNORED).sum()) / elapsed_s
             line = log_lines.SftStep(

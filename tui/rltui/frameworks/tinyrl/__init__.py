@@ -75,7 +75,7 @@ def _schemas() -> Mapping[str, ConfigSchema]:
     return {role: ConfigSchema(model.model_json_schema(), none=None) for role, model in models.items()}
 
 
-class TinyRl(SchemaFramework):
+class _TinyRl(SchemaFramework):
     """The grammar is that of prime-rl; keys, rules and defaults are asked of the engine itself."""
 
     id, title = "tinyrl", "tinyrl (embedded)"
@@ -262,4 +262,4 @@ def _reachable(host: TomlValue) -> str:
     return _EVERY_INTERFACE.get(host or "", f"[{host}]" if ":" in str(host) else str(host))
 
 
-TINYRL = TinyRl()
+TINYRL = _TinyRl()

@@ -66,17 +66,17 @@ class ChatRequest(BaseModel):
         return SamplingParams(limit, self.temperature, self.top_p, self.seed, self.ignore_eos)
 
 
-def error_response(status: int, kind: str, message: str, param: str | None = None) -> JSONResponse:
+def _error_response(status: int, kind: str, message: str, param: str | None = None) -> JSONResponse:
     """An error in OpenAI's shape."""
-    return JSONResponse(error_body(status, kind, message, param), status_code=status)
+    return JSONResponse(_error_body(status, kind, message, param), status_code=status)
 
 
-def error_body(status: int, kind: str, message: str, param: str | None = None) -> dict[str, Any]:
+def _error_body(status: int, kind: str, message: str, param: str | None = None) -> dict[str, Any]:
     """What stands in it."""
     return {"error": {"message": message, "type": kind, "param": param, "code": status}}
 
 
-def chat_response(
+def _chat_response(
     request: ChatRequest,
     model: str,
     prompt_ids: list[int],
@@ -95,7 +95,7 @@ def chat_response(
     return body
 
 
-async def chat_chunks(
+async def _chat_chunks(
     request: ChatRequest,
     model: str,
     prompt_ids: list[int],
@@ -180,7 +180,7 @@ class Served:
     gpu_memory_utilization: float
 
 
-class Routes:
+class _Routes:
     """The handlers."""
 
     def __init__(self, served: Served) -> None:
@@ -214,28 +214,28 @@ class Routes:
         body = await _json_object(request)
         folder = body.get("weight_dir") if body is not None else None
         if not isinstance(folder, str):
-            return error_response(400, "BadRequestError", "weight_dir must name a folder", "weight_dir")
+            return _error_response(400, "BadRequestError", "weight_dir must name a folder", "weight_dir")
         try:
             await asyncio.wrap_future(self._served.engine.update_weights(Path(folder)))
         except TinyrlError as error:
-            return error_response(400, "BadRequestError", str(error), "weight_dir")
+            return _error_response(400, "BadRequestError", str(error), "weight_dir")
         except EngineDeadError as error:
-            return error_response(503, "InternalServerError", str(error))
+            return _error_response(503, "InternalServerError", str(error))
         return JSONResponse({"status": "ok"})
 
     async def chat(self, request: Request) -> Response:
         served = self._served
         body = await _json_object(request)
         if body is None:
-            return error_response(400, "BadRequestError", "the body must be a JSON object")
+            return _error_response(400, "BadRequestError", "the body must be a JSON object")
         try:
             chat = ChatRequest.model_validate(body)
         except ValidationError as error:
             first = error.errors()[0]
             param = ".".join(str(part) for part in first["loc"])
-            return error_response(400, "BadRequestError", f"{param}: {first['msg']}", param)
+            return _error_response(400, "BadRequestError", f"{param}: {first['msg']}", param)
         if chat.model not in (None, served.model_name):
-            return error_response(404, "NotFoundError", f"The model `{chat.model}` does not exist.", "model")
+            return _error_response(404, "NotFoundError", f"The model `{chat.model}` does not exist.", "model")
         prompt_ids = served.tokenizer.encode_chat([message.model_dump() for message in chat.messages])
         longest = served.engine.max_len
         params = chat.sampling_params(len(prompt_ids), longest)
@@ -245,7 +245,7 @@ class Routes:
                 " tokens and"
                 f" {params.max_tokens} completion tokens were asked for. Please reduce one of them."
             )
-            return error_response(400, "BadRequestError", message, "max_tokens")
+            return _error_response(400, "BadRequestError", message, "max_tokens")
         sequences = [new_sequence(prompt_ids, params, index) for index in range(chat.n)]
         if chat.stream:
             return self._streamed(chat, prompt_ids, sequences)
@@ -253,11 +253,11 @@ class Routes:
             served.engine.submit(sequences)
             completions = await asyncio.gather(*(asyncio.wrap_future(item.future) for item in sequences))
         except EngineDeadError as error:
-            return error_response(503, "InternalServerError", str(error))
+            return _error_response(503, "InternalServerError", str(error))
         finally:
             for sequence in sequences:
                 sequence.cancelled = True  # no effect on those that have finished
-        answer = chat_response(chat, served.model_name, prompt_ids, completions, served.tokenizer)
+        answer = _chat_response(chat, served.model_name, prompt_ids, completions, served.tokenizer)
         return JSONResponse(answer)
 
     def _streamed(self, chat: ChatRequest, prompt_ids: list[int], sequences: list[Sequence]) -> Response:
@@ -265,7 +265,7 @@ class Routes:
         try:
             served.engine.submit(sequences)
         except EngineDeadError as error:
-            return error_response(503, "InternalServerError", str(error))
+            return _error_response(503, "InternalServerError", str(error))
 
         async def finished(index: int, sequence: Sequence) -> tuple[int, Completion]:
             return index, await asyncio.wrap_future(sequence.future)
@@ -273,10 +273,10 @@ class Routes:
         async def events() -> AsyncIterator[str]:
             done = asyncio.as_completed([finished(*item) for item in enumerate(sequences)])
             try:
-                async for event in chat_chunks(chat, served.model_name, prompt_ids, done, served.tokenizer):
+                async for event in _chat_chunks(chat, served.model_name, prompt_ids, done, served.tokenizer):
                     yield event
             except EngineDeadError as error:
-                yield f"data: {json.dumps(error_body(503, 'InternalServerError', str(error)))}\n\n"
+                yield f"data: {json.dumps(_error_body(503, 'InternalServerError', str(error)))}\n\n"
             finally:
                 for sequence in sequences:
                     sequence.cancelled = True  # its reader is gone, or it has finished
@@ -293,12 +293,12 @@ async def _json_object(request: Request) -> dict[str, Any] | None:
 
 
 async def _not_found(request: Request, _: Exception) -> Response:
-    return error_response(404, "NotFoundError", f"no such path: {request.url.path}")
+    return _error_response(404, "NotFoundError", f"no such path: {request.url.path}")
 
 
 def build_app(served: Served) -> Starlette:
     """The ASGI application."""
-    routes = Routes(served)
+    routes = _Routes(served)
     return Starlette(
         routes=[
             Route("/health", routes.health),

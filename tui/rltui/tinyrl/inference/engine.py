@@ -87,7 +87,7 @@ def sample(
 _BYTES_PER_NUMBER = 4
 
 
-def bytes_per_token(shape: Architecture) -> int:
+def _bytes_per_token(shape: Architecture) -> int:
     """Keys and values of one token over all layers, float32."""
     return 2 * shape.num_hidden_layers * shape.num_key_value_heads * shape.head_dim * _BYTES_PER_NUMBER
 
@@ -106,9 +106,9 @@ class SlotCache:
         """`pool_bytes`: allocate and hold this much, also where the rows need less, as vLLM does."""
         self.rows, self.max_len = rows, max_len
         layout = (shape.num_hidden_layers, 2, rows, shape.num_key_value_heads, max_len, shape.head_dim)
-        needed = rows * max_len * bytes_per_token(shape)
+        needed = rows * max_len * _bytes_per_token(shape)
         self.pool_bytes = max(needed, pool_bytes or 0)
-        self.capacity_tokens = self.pool_bytes // bytes_per_token(shape)
+        self.capacity_tokens = self.pool_bytes // _bytes_per_token(shape)
         # zeros, not empty: masked keys still enter a product, and stray NaN would survive it
         pool = torch.zeros(self.pool_bytes // _BYTES_PER_NUMBER, dtype=torch.float32, device=device)
         self._numbers = pool[: needed // _BYTES_PER_NUMBER].view(layout)

@@ -67,7 +67,7 @@ def kv_pool_bytes(
     return max(0, budget_bytes(total_bytes, utilization) - taken)
 
 
-def build_engine(config: InferenceSection, folder: Path, tokenizer: ChatTokenizer) -> Engine:
+def _build_engine(config: InferenceSection, folder: Path, tokenizer: ChatTokenizer) -> Engine:
     """Load the model and reserve the cache; on a GPU as much as `gpu_memory_utilization` says.
 
     Raises:
@@ -152,7 +152,7 @@ def run(config: RlConfig, listener: socket.socket) -> int:
     log(f"tinyrl server, serving model {config.model.name}")
     read_shape(folder)  # a missing model gets its own message, before the tokenizer's
     tokenizer = ChatTokenizer(folder)
-    engine = build_engine(config.inference, folder, tokenizer)
+    engine = _build_engine(config.inference, folder, tokenizer)
     served = Served(engine, tokenizer, config.model.name, config.inference.gpu_memory_utilization)
     app = build_app(served)
     log(f"Starting vLLM server on http://{host}:{port}")

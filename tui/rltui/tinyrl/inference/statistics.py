@@ -90,7 +90,7 @@ def log(message: str, source: str = "server.py:1") -> None:
     sys.stdout.flush()
 
 
-def stats_line(
+def _stats_line(
     statistics: Statistics, prompt_tokens_per_s: float, generated_tokens_per_s: float, device: str
 ) -> str:
     """`device` is CPU or GPU."""
@@ -112,5 +112,5 @@ async def report_forever(statistics: Statistics, device: str, interval_s: float 
         is_busy = now != before
         if is_busy or was_busy:
             rates = [(new - old) / interval_s for new, old in zip(now, before, strict=True)]
-            log(stats_line(statistics, rates[0], rates[1], device), "loggers.py:123")
+            log(_stats_line(statistics, rates[0], rates[1], device), "loggers.py:123")
         before, was_busy = now, is_busy
