@@ -7,9 +7,11 @@ import socket
 from collections.abc import Sequence
 from typing import Any, cast
 
-from rltui.core.api import Orphan
+import pytest
+
+from rltui.core.api import Orphan, Progress
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
-from rltui.daemon.processes import unmet_precondition
+from rltui.daemon.processes import _done_alert, _keeper_alert, _stall_alert, unmet_precondition
 from rltui.services.launch import Launch
 
 GIB = 1 << 30
@@ -100,3 +102,23 @@ async def test_leftovers_come_first_and_only_the_components_own() -> None:
         "1 leftover process of attempt 3: pid 11 VLLM::EngineCore (`rltui orphans --free` ends them)"
     )
     assert await unmet("orchestrator", launch(), engine, other) is None
+
+
+def test_a_stall_warns_with_its_evidence_and_its_end_informs() -> None:
+    stalled, recovered = _stall_alert("trainer", "no output for 5m"), _stall_alert("trainer", None)
+    assert (stalled.kind, stalled.severity, stalled.text) == ("stall", "warning", "no output for 5m")
+    assert (recovered.kind, recovered.severity) == ("recovered", "information")
+    assert recovered.component == "trainer"
+
+
+def test_a_killed_shim_is_told_with_the_pid_that_goes_on() -> None:
+    alert = _keeper_alert("trainer", 4711)
+    assert alert.component == "trainer"
+    assert "pid 4711" in alert.text
+
+
+@pytest.mark.parametrize(
+    ("reward", "text"), [(None, "step 20/20"), (0.5, "step 20/20, reward 0.500")], ids=["none", "reward"]
+)
+def test_the_end_of_a_run_names_its_reward_if_there_is_one(reward: float | None, text: str) -> None:
+    assert _done_alert(Progress(step=20, max_steps=20, reward=reward)).text == text

@@ -21,10 +21,12 @@ from rltui.core.layout import ComponentSpec, Stall
 from rltui.core.lifecycle import Life
 from rltui.core.stalls import InferenceActivity, WatchClock
 from rltui.daemon import stalls
+from rltui.daemon.component import ComponentRunner
 from rltui.daemon.events import EventBus
 from rltui.daemon.observation import ProgressTracker
-from rltui.daemon.stalls import StallWatch, rule_of
+from rltui.daemon.stalls import StallWatch, _WatchedStart, rule_of
 from rltui.frameworks.base import RunFiles
+from rltui.frameworks.failures import COMMON
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.launch import Launch
 from rltui.services.metrics import RunMetrics
@@ -304,3 +306,29 @@ def test_a_silent_service_without_metrics_needs_an_entry_of_its_own() -> None:
     assert not rule_of(service).output_suffices
     assert rule_of(service.model_copy(update={"stall": Stall(silence_s=60)})).output_suffices
     assert rule_of(spec()).output_suffices
+
+
+class Starting:
+    """A component that is starting."""
+
+    def __init__(self, log: Path) -> None:
+        self.spec = ComponentSpec(id="inference", command=("x",), kind="service")
+        self.life = Life(kind="service", epoch=1)
+        self.log = log
+        self.phase: str | None = None
+
+
+async def test_a_start_tells_how_far_it_is_and_what_it_will_die_of(tmp_path: Path) -> None:  # G12
+    log = tmp_path / "output.log"
+    log.write_text("Starting to load model x...\n")
+    runner = Starting(log)
+    start = _WatchedStart(cast("ComponentRunner", runner))
+    assert await start.look(COMMON) is None
+    assert runner.phase == "loads the model"
+    with log.open("a") as file:
+        file.write("nothing of interest\n")
+    await start.look(COMMON)
+    assert runner.phase == "loads the model", "until it says otherwise"
+    with log.open("a") as file:
+        file.write("ValueError: No available memory for the cache blocks. Try\n")
+    assert "its output says: out of GPU memory" in (await start.look(COMMON) or "")

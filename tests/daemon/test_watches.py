@@ -2,17 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
 
 import pytest
 
-from rltui.core.layout import ComponentSpec
-from rltui.core.lifecycle import Life
 from rltui.core.text import GIB
-from rltui.daemon.component import ComponentRunner
-from rltui.daemon.watches import LOOKS_PER_READING, DiskWatch, _Start
+from rltui.daemon.watches import LOOKS_PER_READING, DiskWatch
 from rltui.frameworks.base import RunFiles
-from rltui.frameworks.failures import COMMON
 from rltui.services.runs.disk import Checkpoints, DiskMeter, DiskReading
 from rltui.services.runs.run_folder import RunFolder
 
@@ -66,29 +61,3 @@ async def test_a_folder_that_is_gone_does_not_end_the_watch(tmp_path: Path) -> N
     assert await watch.look(100) is None
     (tmp_path / "gone").mkdir()
     assert await watch.look(100) is None
-
-
-class Runner:
-    """A component that is starting."""
-
-    def __init__(self, log: Path) -> None:
-        self.spec = ComponentSpec(id="inference", command=("x",), kind="service")
-        self.life = Life(kind="service", epoch=1)
-        self.log = log
-        self.phase: str | None = None
-
-
-async def test_a_start_tells_how_far_it_is_and_what_it_will_die_of(tmp_path: Path) -> None:  # G12
-    log = tmp_path / "output.log"
-    log.write_text("Starting to load model x...\n")
-    runner = Runner(log)
-    start = _Start(cast("ComponentRunner", runner))
-    assert await start.look(COMMON) is None
-    assert runner.phase == "loads the model"
-    with log.open("a") as file:
-        file.write("nothing of interest\n")
-    await start.look(COMMON)
-    assert runner.phase == "loads the model", "until it says otherwise"
-    with log.open("a") as file:
-        file.write("ValueError: No available memory for the cache blocks. Try\n")
-    assert "its output says: out of GPU memory" in (await start.look(COMMON) or "")

@@ -22,7 +22,7 @@ from rltui import paths
 from rltui.daemon.alerts import deliver_alerts
 from rltui.daemon.api_server import ApiServer
 from rltui.daemon.guards import guard_folder, guard_socket
-from rltui.daemon.stalls import watch_stalls
+from rltui.daemon.stalls import watch_stalls, watch_starts
 from rltui.daemon.supervisor import Supervisor
 from rltui.daemon.tasks import go_on
 from rltui.daemon.watches import (
@@ -32,7 +32,6 @@ from rltui.daemon.watches import (
     watch_disk,
     watch_gpus,
     watch_orphans,
-    watch_starts,
 )
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.own_files import FileLock

@@ -10,14 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from rltui.core.api import Alert, ComponentState, Orphan
+from rltui.core.api import Alert, ComponentState, Orphan, Progress
 from rltui.core.gpu.devices import chosen_devices
 from rltui.core.gpu.forecast_text import lack_of_memory
 from rltui.core.lifecycle import Life
 from rltui.core.text import ssh_host
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
-from rltui.daemon.events import EventBus, done_alert, keeper_alert, stall_alert
+from rltui.daemon.events import EventBus
 from rltui.daemon.forecast import MemoryForecast
 from rltui.daemon.observation import Observation
 from rltui.daemon.shim import program as shim_program
@@ -130,7 +130,7 @@ class Processes:
         is_news = (runner.evidence is None) != (evidence is None)
         runner.evidence = evidence if runner.life.alive else None
         if is_news and runner.life.alive:
-            self._events.alert(stall_alert(component, evidence))
+            self._events.alert(_stall_alert(component, evidence))
         self._events.changed("status")
 
     # --- what components ask of it ------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class Processes:
         for listener in self.listeners:
             listener(runner, before)
         if life.state is ComponentState.EXITED and self.is_done():
-            self._events.alert(done_alert(self._observation.progress.progress, self.alive()))
+            self._events.alert(_done_alert(self._observation.progress.progress, self.alive()))
         if life.alive != before.alive:
             self._events.changed("knobs")
         if life.alive and not before.alive and runner.log is not None:
@@ -155,7 +155,7 @@ class Processes:
 
     def keeper_lost(self, runner: ComponentRunner) -> None:
         """Its shim was killed and it goes on."""
-        self._events.alert(keeper_alert(runner.spec.id, runner.pid))
+        self._events.alert(_keeper_alert(runner.spec.id, runner.pid))
 
     def why_held(self, component: str) -> tuple[bool, str] | None:
         """What the start of a component waits for, `None` if nothing; False where it cannot come any more."""
@@ -198,6 +198,37 @@ class Processes:
 
 def _has_done_its_work(life: Life) -> bool:
     return life.state is ComponentState.EXITED and life.exit is not None and life.exit.cause is None
+
+
+def _stall_alert(component: str, evidence: str | None) -> Alert:
+    """A living component gives no sign of life, by this evidence; `None`: it does again."""
+    stalled = evidence is not None
+    return Alert(
+        kind="stall" if stalled else "recovered",
+        severity="warning" if stalled else "information",
+        title=f"{component} {'stalled' if stalled else 'goes on'}",
+        text=evidence or "it gives signs of life again",
+        component=component,
+    )
+
+
+def _keeper_alert(component: str, pid: int | None) -> Alert:
+    """Its shim was killed: what such a component leaves behind is harder to find."""
+    return Alert(
+        kind="notice",
+        severity="warning",
+        title=f"the shim of {component} was killed",
+        text=f"{component} goes on as pid {pid}, watched from here. Its next start has a shim again.",
+        component=component,
+    )
+
+
+def _done_alert(progress: Progress, still_running: Sequence[str] = ()) -> Alert:
+    """The run has come to its end; its servers may go on."""
+    reward = f", reward {progress.reward:.3f}" if progress.reward is not None else ""
+    more = f"; still running: {', '.join(still_running)}" if still_running else ""
+    text = f"step {progress.step}/{progress.max_steps}{reward}{more}"
+    return Alert(kind="finished", severity="information", title="the run is done", text=text)
 
 
 async def unmet_precondition(

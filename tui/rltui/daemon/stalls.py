@@ -1,4 +1,8 @@
-"""Watch living components for signs of life; tell when one falls silent, and write down its stacks."""
+"""Watch living components for signs of life; tell when one falls silent, and write down its stacks.
+
+Also starts that will never be ready: the output names a fatal error, or has ended, while the process lives.
+vLLM 0.32 does so: where its engine is killed while the model loads, the API server stays and is never ready.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,16 @@ import asyncio
 import logging
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rltui.core.api import ComponentState
+from rltui.core.failure_cause import FailurePattern, find_cause
 from rltui.core.layout import ComponentSpec
-from rltui.core.stalls import InferenceActivity, Pulse, Signs, StallRule, WatchClock
+from rltui.core.stalls import InferenceActivity, Pulse, Signs, StallRule, WatchClock, phase_of
+from rltui.core.text import duration
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.events import EventBus
 from rltui.daemon.observation import Observation
@@ -22,6 +29,7 @@ from rltui.daemon.tasks import spawn
 from rltui.services.probes import read_activity
 from rltui.services.processes import ProcessId
 from rltui.services.processes.identity import descendants, read_stat
+from rltui.services.runs.attempt_end import last_lines
 from rltui.services.stack_dump import dump_stacks
 
 logger = logging.getLogger(__name__)
@@ -37,6 +45,8 @@ _LOST_ANSWERS = 3
 """So many questions without an answer and what the server said before is no longer shown."""
 _JOURNAL_LINES = 40
 """Of the stacks, in the journal; the file has all."""
+_START_INTERVAL_S = 3.0
+"""Between two looks at a component that is starting."""
 
 
 async def watch_stalls(supervisor: Supervisor) -> None:
@@ -226,3 +236,50 @@ async def _write_stacks(
     events.journal.add(
         "stall", text, component=component, attempt=attempt, dump=str(file), stacks="\n".join(lines)
     )
+
+
+async def watch_starts(supervisor: Supervisor) -> None:
+    """Look at every component that is starting, for ever."""
+    watched: dict[str, _WatchedStart] = {}
+    while True:
+        for name, runner in supervisor.processes.runners.items():
+            if runner.life.state is not ComponentState.STARTING:
+                if watched.pop(name, None) and runner.life.state is ComponentState.READY:
+                    supervisor.processes.set_stall(name, None)
+                continue
+            known = watched.get(name)
+            if known is None or known.epoch != runner.life.epoch:
+                known = watched[name] = _WatchedStart(runner)
+            phase, evidence = runner.phase, await known.look(supervisor.processes.failure_patterns)
+            if known.epoch == runner.life.epoch and runner.life.state is ComponentState.STARTING:
+                supervisor.processes.set_stall(name, evidence)
+                if runner.phase != phase:
+                    supervisor.events.changed("status")
+        await asyncio.sleep(_START_INTERVAL_S)
+
+
+class _WatchedStart:
+    """One start of one component."""
+
+    def __init__(self, runner: ComponentRunner) -> None:
+        self.epoch = runner.life.epoch
+        self._runner = runner
+        self._size: int | None = None
+        self._grew_at = time.monotonic()
+        self._fatal: str | None = None
+
+    async def look(self, patterns: Sequence[FailurePattern]) -> str | None:
+        """Why it will not be ready, as far as can be seen. Also tells the component how far it is."""
+        log = self._runner.log
+        size = log_size(log)
+        now = time.monotonic()
+        if log is not None and size != self._size:
+            self._size, self._grew_at = size, now
+            lines = await asyncio.to_thread(last_lines, log)
+            self._runner.phase = phase_of(lines) or self._runner.phase
+            cause = find_cause(lines, patterns)
+            self._fatal = f"its output says: {cause.text}" if cause is not None else None
+        patience_s = self._runner.spec.stall.silence_s
+        if self._fatal is None and patience_s and now - self._grew_at > patience_s:
+            return f"not ready, and no output for {duration(now - self._grew_at)}"
+        return self._fatal

@@ -1,25 +1,17 @@
-"""Loops that look at the world: metrics, logs, config files, disk, starts, leftovers and GPUs."""
+"""Loops that look at the world: metrics, logs, config files, disk, leftovers and GPUs."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from rltui.core import metrics
-from rltui.core.api import Alert, ComponentState
-from rltui.core.failure_cause import FailurePattern, find_cause
+from rltui.core.api import Alert
 from rltui.core.metrics import NonFinite
-from rltui.core.stalls import phase_of
-from rltui.core.text import duration
-from rltui.daemon.component import ComponentRunner
-from rltui.daemon.events import concern_alert
 from rltui.daemon.gpu import GpuWatch
-from rltui.daemon.stalls import log_size
 from rltui.daemon.supervisor import Supervisor
-from rltui.services.runs.attempt_end import last_lines
 from rltui.services.runs.disk import DiskForecast, DiskMeter, disk_forecast, size_text
 
 logger = logging.getLogger(__name__)
@@ -31,8 +23,6 @@ _DISK_INTERVAL_S = 5.0
 """How often a new checkpoint is looked for."""
 LOOKS_PER_READING = 6
 """Without a new checkpoint, the disk is measured every so many looks."""
-_START_INTERVAL_S = 3.0
-"""Between two looks at a component that is starting."""
 
 
 async def follow_metrics(supervisor: Supervisor) -> None:
@@ -49,7 +39,9 @@ async def follow_metrics(supervisor: Supervisor) -> None:
             concerns = progress.series.progress(None).concerns
             for concern in concerns:
                 if concern.word not in told:
-                    supervisor.events.alert(concern_alert(concern))
+                    supervisor.events.alert(
+                        Alert(kind="notice", severity="warning", title=concern.word, text=concern.text)
+                    )
             told = frozenset(concern.word for concern in concerns)
         await asyncio.sleep(_METRICS_INTERVAL_S)
 
@@ -158,50 +150,3 @@ class DiskWatch:
         if now.severity == "ok" or now.severity == before.severity or before.severity == "error":
             return None
         return Alert(kind="disk", severity=now.severity, title=now.title, text=now.text)
-
-
-async def watch_starts(supervisor: Supervisor) -> None:
-    """Look at every component that is starting, for ever."""
-    watched: dict[str, _Start] = {}
-    while True:
-        for name, runner in supervisor.processes.runners.items():
-            if runner.life.state is not ComponentState.STARTING:
-                if watched.pop(name, None) and runner.life.state is ComponentState.READY:
-                    supervisor.processes.set_stall(name, None)
-                continue
-            known = watched.get(name)
-            if known is None or known.epoch != runner.life.epoch:
-                known = watched[name] = _Start(runner)
-            phase, evidence = runner.phase, await known.look(supervisor.processes.failure_patterns)
-            if known.epoch == runner.life.epoch and runner.life.state is ComponentState.STARTING:
-                supervisor.processes.set_stall(name, evidence)
-                if runner.phase != phase:
-                    supervisor.events.changed("status")
-        await asyncio.sleep(_START_INTERVAL_S)
-
-
-class _Start:
-    """One start of one component."""
-
-    def __init__(self, runner: ComponentRunner) -> None:
-        self.epoch = runner.life.epoch
-        self._runner = runner
-        self._size: int | None = None
-        self._grew_at = time.monotonic()
-        self._fatal: str | None = None
-
-    async def look(self, patterns: Sequence[FailurePattern]) -> str | None:
-        """Why it will not be ready, as far as can be seen. Also tells the component how far it is."""
-        log = self._runner.log
-        size = log_size(log)
-        now = time.monotonic()
-        if log is not None and size != self._size:
-            self._size, self._grew_at = size, now
-            lines = await asyncio.to_thread(last_lines, log)
-            self._runner.phase = phase_of(lines) or self._runner.phase
-            cause = find_cause(lines, patterns)
-            self._fatal = f"its output says: {cause.text}" if cause is not None else None
-        patience_s = self._runner.spec.stall.silence_s
-        if self._fatal is None and patience_s and now - self._grew_at > patience_s:
-            return f"not ready, and no output for {duration(now - self._grew_at)}"
-        return self._fatal
