@@ -194,7 +194,7 @@ from pathlib import Path
 from rltui.client import creation
 from rltui.services.runs.experiment_files import ControlFolder
 folder = Path({str(work)!r})
-wish = creation.Wish(config_files=(folder / "größe.toml",), layout=str(folder / "one.toml"), name="one",
+wish = creation.ExperimentRequest(config_files=(folder / "größe.toml",), layout=str(folder / "one.toml"), name="one",
                      output_dir=folder / "out")
 record, _ = creation.plan_record(wish)
 control = ControlFolder(Path(record.output_dir))

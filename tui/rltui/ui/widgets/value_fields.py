@@ -69,7 +69,7 @@ def _run_at_once(field: Widget, event: events.Key) -> None:
     event.prevent_default()
 
 
-class _TypedValue(Input):
+class TypedValue(Input):
     """Texts."""
 
     BINDINGS = bindings(Place.FIELD)
@@ -102,7 +102,7 @@ class _TypedValue(Input):
         self.cursor_position = len(text)
 
 
-class _NumberValue(_TypedValue):
+class _NumberValue(TypedValue):
     """Numbers: arrows step, `*` and `/` double and halve."""
 
     BINDINGS = bindings(Place.NUMBER)
@@ -313,7 +313,7 @@ class ListValue(Widget, can_focus=True):
             self._tell()
 
 
-Field = _TypedValue | ChosenValue | ListValue
+Field = TypedValue | ChosenValue | ListValue
 
 
 def value_editor(knob: KnobInfo) -> Field:
@@ -323,7 +323,7 @@ def value_editor(knob: KnobInfo) -> Field:
     if knob.kind == "list":
         return ListValue(knob)
     if knob.kind not in ("int", "float"):
-        return _TypedValue(knob)
+        return TypedValue(knob)
     return FractionValue(knob) if knob.control == "fraction" else _NumberValue(knob)
 
 
