@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,22 @@ def test_terminal_signals_do_not_touch_the_shim(tmp_path: Path, number: signal.S
         run.signal(number)
         run.signal(signal.SIGTERM)
         assert run.wait().exit_code == 4
+
+
+def test_a_shim_that_was_stopped_for_a_while_asks_nobody_to_stop(tmp_path: Path) -> None:
+    """Its time ran out while it was stopped: CPython then makes up a signal (`sigtimedwait`)."""
+    with attempt(tmp_path, ["sleep", "1000"]) as run:
+        run.start()
+        before = retry_until(lambda: run.record if run.record.descendants else None)
+        assert before.main is not None
+        for _ in range(3):
+            run.signal(signal.SIGSTOP)
+            time.sleep(0.6)  # longer than between two of its looks at the beginning
+            run.signal(signal.SIGCONT)
+            (tmp_path / "attempt.json").unlink()
+            retry_until((tmp_path / "attempt.json").exists)  # it has looked again
+        assert is_alive(before.main)
+        assert not run.record.stop_requested
 
 
 async def test_a_killed_shim_leaves_what_can_be_found_and_ended(tmp_path: Path) -> None:

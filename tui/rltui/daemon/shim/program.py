@@ -24,8 +24,10 @@ from rltui.daemon.shim.spawn import (
 from rltui.daemon.shim.stop import ASKED, ENDING, KILLING, RUNNING, StopSequence
 from rltui.daemon.shim.tree import Tree, start_ticks
 
-_WAKING = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGCHLD)
-"""Blocked and waited for, so each is handled between two steps and never within one."""
+_WAKING = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGCHLD, signal.SIGALRM)
+"""Blocked and waited for, so each is handled between two steps and never within one. SIGALRM is our clock."""
+_SOON_S = 1e-4
+"""A timer of 0 would never go off."""
 _TREE_INTERVALS_S = (0.125, 2.0)
 """First and longest pause between two looks at the tree, which grows most in its first seconds."""
 _PANE_INTERVALS_S = (0.5, 2.0)
@@ -112,10 +114,15 @@ class _Shim:
         self._stop.advance(now)
 
     def _wait(self) -> None:
-        """Sleep until something is due or a signal arrives, and take that signal."""
+        """Sleep until something is due or a signal arrives, and take that signal.
+
+        Not by `sigtimedwait`: where a stop, a debugger or SIGCONT interrupts it as its time runs out, CPython
+        (3.11 to 3.13) returns a signal that nobody sent, which would pass for a request to stop.
+        """
         until = min(self._next_tree, self._next_pane, self._stop.due)
-        received = signal.sigtimedwait(_WAKING, max(0.0, until - time.monotonic()))
-        if received is None or received.si_signo == signal.SIGCHLD:
+        signal.setitimer(signal.ITIMER_REAL, max(_SOON_S, until - time.monotonic()))
+        received = signal.sigwaitinfo(_WAKING)
+        if received.si_signo in (signal.SIGCHLD, signal.SIGALRM):
             return
         if received.si_signo == signal.SIGINT:  # a key in the attached pane, where people press it to leave
             name = self._spec.experiment.partition("@")[0]
