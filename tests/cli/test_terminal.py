@@ -194,9 +194,9 @@ from pathlib import Path
 from rltui.client import creation
 from rltui.services.runs.experiment_files import ControlFolder
 folder = Path({str(work)!r})
-wish = creation.ExperimentRequest(config_files=(folder / "größe.toml",), layout=str(folder / "one.toml"), name="one",
-                     output_dir=folder / "out")
-record, _ = creation.plan_record(wish)
+wanted = creation.ExperimentRequest(config_files=(folder / "größe.toml",), layout=str(folder / "one.toml"),
+                                    name="one", output_dir=folder / "out")
+record, _ = creation.plan_record(wanted)
 control = ControlFolder(Path(record.output_dir))
 control.write_record(record)
 attempt = control.attempt_dir("trainer", control.new_attempt("trainer"))
