@@ -72,7 +72,7 @@ async def test_what_it_leaves_in_the_background_is_not_waited_for(tmp_path: Path
 
 
 async def test_what_it_leaves_in_the_background_ends_where_it_is_to_leave_nothing(tmp_path: Path) -> None:
-    script = f"(sleep 1; touch {tmp_path}/late) & echo out; echo err >&2"
+    script = f"(sleep 0.9; touch {tmp_path}/late) & echo out; echo err >&2"
     done = await run(["sh", "-c", script], timeout_s=5, mixed=True, leaves_nothing=True)
     assert (done.output, done.errors) == (b"out\nerr\n", b"")
     with pytest.raises(TimeoutError):

@@ -215,11 +215,13 @@ async def _run(
         try:
             code = await process.wait()
             ended.set()
+            if leaves_nothing:
+                await end_session(process.pid, grace_s=_GRACE_S)
             await asyncio.wait(pumps, timeout=_LINGER_S)
         finally:
             for pump in pumps:
                 pump.cancel()
-            if leaves_nothing or not ended.is_set():
+            if not ended.is_set():
                 await end_session(process.pid, grace_s=_GRACE_S)
                 with contextlib.suppress(TimeoutError):  # stuck in the kernel
                     async with asyncio.timeout(_LINGER_S):
