@@ -34,7 +34,11 @@ class RecordWatcher:
         if self.paused:
             return
         self._read_journal()
-        for path in self._control.glob("components/*/attempt-*/attempt.json"):
+        try:
+            records = list(self._control.glob("components/*/attempt-*/attempt.json"))
+        except FileNotFoundError:  # the folder is being deleted
+            return
+        for path in records:
             if path not in self._settled:
                 self._read_record(path)
 
