@@ -332,3 +332,11 @@ async def test_a_start_tells_how_far_it_is_and_what_it_will_die_of(tmp_path: Pat
     with log.open("a") as file:
         file.write("ValueError: No available memory for the cache blocks. Try\n")
     assert "its output says: out of GPU memory" in (await start.look(COMMON) or "")
+
+
+async def test_the_newest_line_of_one_that_goes_on_is_no_failure(tmp_path: Path) -> None:
+    """tinyrl's last line tells its failure once it has ended; until then it may be a progress bar."""
+    log = tmp_path / "output.log"
+    log.write_text("Generating rollouts (train):   0%|          | 0/128 [00:00<?, ?it/s]")
+    start = _WatchedStart(cast("ComponentRunner", Starting(log)))
+    assert await start.look(TINYRL.failures) is None

@@ -70,6 +70,8 @@ class FailurePattern:
     """What the groups say of device memory."""
     ends_well: bool = False
     """Not of a failure: what a job that ends with code 0 left to others, so that nothing is done yet."""
+    last_words: bool = False
+    """Whatever the last line is: says nothing of a program that goes on."""
 
     @property
     def compiled(self) -> re.Pattern[str]:

@@ -277,7 +277,7 @@ class _WatchedStart:
             self._size, self._grew_at = size, now
             lines = await asyncio.to_thread(last_lines, log)
             self._runner.phase = phase_of(lines) or self._runner.phase
-            cause = find_cause(lines, patterns)
+            cause = find_cause(lines, (each for each in patterns if not each.last_words))
             self._fatal = f"its output says: {cause.text}" if cause is not None else None
         patience_s = self._runner.spec.stall.silence_s
         if self._fatal is None and patience_s and now - self._grew_at > patience_s:

@@ -62,6 +62,7 @@ _LAST_WORDS = FailurePattern(
     r"^(?!\d\d:\d\d:\d\d |usage: |\(\w+ pid=|(?:DEBUG|INFO|WARNING|ERROR)\b)(?P<what>\S[^\n]*)\Z",
     "{what}",
     weight=Weight.GENERIC,
+    last_words=True,
 )
 """Its last line, unless that is one of its log's: what `TinyrlError` says."""
 
