@@ -88,22 +88,32 @@ class SampleTable:
         self.columns |= {name: array("i") for name in _TEXTS}
         self._texts: list[str] = []
         self._numbers: dict[str, int] = {}
-        appends = {name: column.append for name, column in self.columns.items()}
-        self._appends = tuple((appends[name], name in _TEXTS) for name in Sample._fields)
+        self._appends = tuple(self.columns[name].append for name in Sample._fields)
         for sample in samples:
             self.append(sample)
 
     def append(self, sample: Sample) -> None:
         """One more."""
-        for (put, is_text), value in zip(self._appends, sample, strict=True):
-            put(self._number(value) if is_text else value)  # type: ignore[arg-type]
-
-    def _number(self, text: str) -> int:
-        number = self._numbers.get(text)
-        if number is None:
-            number = self._numbers[text] = len(self._texts)
-            self._texts.append(text)
-        return number
+        numbers, (where, group, task, env, *figures) = self._numbers, sample
+        reward, advantage, input_tokens, output_tokens, turns, stop, truncated, failed, at = figures
+        for text in (group, task, env, stop):
+            if text not in numbers:
+                self._texts.append(text)  # before its number is known: another thread may read
+                numbers[text] = len(self._texts) - 1
+        put = self._appends
+        put[0](where)
+        put[1](numbers[group])
+        put[2](numbers[task])
+        put[3](numbers[env])
+        put[4](reward)
+        put[5](advantage)
+        put[6](input_tokens)
+        put[7](output_tokens)
+        put[8](turns)
+        put[9](numbers[stop])
+        put[10](truncated)
+        put[11](failed)
+        put[12](at)
 
     def text(self, name: str, at: int) -> str:
         """Column `name`, one of the texts, of the sample at `at`."""
