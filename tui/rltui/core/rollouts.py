@@ -94,26 +94,25 @@ class SampleTable:
 
     def append(self, sample: Sample) -> None:
         """One more."""
-        numbers, (where, group, task, env, *figures) = self._numbers, sample
-        reward, advantage, input_tokens, output_tokens, turns, stop, truncated, failed, at = figures
-        for text in (group, task, env, stop):
+        numbers = self._numbers
+        for text in (sample.group, sample.task, sample.env, sample.stop):
             if text not in numbers:
                 self._texts.append(text)  # before its number is known: another thread may read
                 numbers[text] = len(self._texts) - 1
         put = self._appends
-        put[0](where)
-        put[1](numbers[group])
-        put[2](numbers[task])
-        put[3](numbers[env])
-        put[4](reward)
-        put[5](advantage)
-        put[6](input_tokens)
-        put[7](output_tokens)
-        put[8](turns)
-        put[9](numbers[stop])
-        put[10](truncated)
-        put[11](failed)
-        put[12](at)
+        put[0](sample.where)
+        put[1](numbers[sample.group])
+        put[2](numbers[sample.task])
+        put[3](numbers[sample.env])
+        put[4](sample.reward)
+        put[5](sample.advantage)
+        put[6](sample.input_tokens)
+        put[7](sample.output_tokens)
+        put[8](sample.turns)
+        put[9](numbers[sample.stop])
+        put[10](sample.truncated)
+        put[11](sample.failed)
+        put[12](sample.at)
 
     def text(self, name: str, at: int) -> str:
         """Column `name`, one of the texts, of the sample at `at`."""
@@ -398,4 +397,11 @@ class RolloutSource(Protocol):
 
         Raises:
             RltuiError: if it exists, or cannot be written.
+        """
+
+    def keep(self, transcripts: Sequence[Transcript], ending: str) -> Path:
+        """As `export`, into a file of its own in the working folder: its path.
+
+        Raises:
+            RltuiError: if it cannot be written.
         """

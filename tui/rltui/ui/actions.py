@@ -22,6 +22,7 @@ class Scope(StrEnum):
     KNOB_TABLE = "In the knob table"
     CONFIG = "On the config screen"
     GPUS = "On the GPU screen"
+    ROLLOUTS = "On the rollout screen"
     EDITOR = "In the knob editor"
     CONVERTER = "In the batch converter"
     DIALOG = "In dialogs"
@@ -35,6 +36,7 @@ class Place(Enum):
     LOG = "log pane"
     CONFIG = "config screen"
     GPUS = "GPU screen"
+    ROLLOUTS = "rollout screen"
     BOX = "every dialog"
     DIALOG = "dialog with buttons"
     REVIEW = "review of edits"
@@ -62,7 +64,7 @@ class Footer(Enum):
     LAST_TO_GO = 3
 
 
-_SCREENS = (Place.OVERVIEW, Place.CONFIG, Place.GPUS)
+_SCREENS = (Place.OVERVIEW, Place.CONFIG, Place.GPUS, Place.ROLLOUTS)
 """The main screens, which the number keys go to and work on."""
 _PLACES = {
     Scope.GLOBAL: (Place.OVERVIEW,),
@@ -72,6 +74,7 @@ _PLACES = {
     Scope.KNOB_TABLE: (Place.KNOB_TABLE, Place.CONFIG),
     Scope.CONFIG: (Place.CONFIG,),
     Scope.GPUS: (Place.GPUS,),
+    Scope.ROLLOUTS: (Place.ROLLOUTS,),
     Scope.EDITOR: (Place.FIELD,),
     Scope.CONVERTER: (Place.CONVERTER,),
     Scope.DIALOG: (Place.DIALOG,),
@@ -116,7 +119,7 @@ class Action:
 
 _G, _C, _K, _L = Scope.GLOBAL, Scope.COMPONENTS, Scope.KNOBS, Scope.LOGS
 _T, _P, _E, _D = Scope.KNOB_TABLE, Scope.GPUS, Scope.EDITOR, Scope.DIALOG
-_S, _B = Scope.CONFIG, Scope.CONVERTER
+_S, _B, _R = Scope.CONFIG, Scope.CONVERTER, Scope.ROLLOUTS
 _YES, _NO, _KEPT, _SPARE = Footer.YES, Footer.NO, Footer.LAST_TO_GO, Footer.FIRST_TO_GO
 _STEPPED = (Place.NUMBER, Place.CHOICE, Place.LIST)
 _LIST = (Place.LIST,)
@@ -171,6 +174,9 @@ ACTIONS: tuple[Action, ...] = (
            _G, only_in=_SCREENS),
     Action("screen.gpus", "3", "show_screen('gpus')", "GPUs",
            "Open the GPU screen: figures, processes, memory over time", _G, only_in=_SCREENS),
+    Action("screen.rollouts", "5", "show_screen('rollouts')", "rollouts",
+           "Open the rollout screen: what the model wrote at each step, and its rewards",
+           _G, only_in=_SCREENS),
     Action("screen.config", "6", "show_screen('config')", "config",
            "Open the config screen: every key with its meaning, default and running value",
            _G, only_in=_SCREENS),
@@ -235,6 +241,46 @@ ACTIONS: tuple[Action, ...] = (
            "Back to the overview", _P, _YES, palette=False),
     Action("gpu-screen.down", "down,j", "cursor(1)", "down", "Next device or process", _P, palette=False),
     Action("gpu-screen.up", "up,k", "cursor(-1)", "up", "Previous device or process", _P, palette=False),
+    Action("rollouts.read", "enter", "read", "read",
+           "Read the sample under the cursor on the whole screen; of a group, list its samples", _R, _YES),
+    Action("rollouts.back", "escape", "back", "back",
+           "End the search, the comparison, the reading; back to the overview", _R, _YES, palette=False),
+    Action("rollouts.down", "down,j", "cursor(1)", "down", "Next step, sample or line", _R, palette=False),
+    Action("rollouts.up", "up,k", "cursor(-1)", "up", "Previous step, sample or line", _R, palette=False),
+    Action("rollouts.page-down", "pagedown,ctrl+d,space", "page(1)", "page down",
+           "A page down", _R, palette=False),
+    Action("rollouts.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up", _R, palette=False),
+    Action("rollouts.first", "home,g", "to_end(False)", "first", "First line", _R, palette=False),
+    Action("rollouts.last", "end,G", "to_end(True)", "last", "Last line", _R, palette=False),
+    Action("rollouts.next-list", "tab", "focus_beside(1)", "next list",
+           "To the list beside", _R, palette=False),
+    Action("rollouts.previous-list", "shift+tab", "focus_beside(-1)", "previous list",
+           "To the list on the other side", _R, palette=False),
+    Action("rollouts.later", "right_square_bracket", "go_to_step(-1)", "later step",
+           "The same list at the next later step", _R),
+    Action("rollouts.earlier", "left_square_bracket", "go_to_step(1)", "earlier step",
+           "The same list at the next earlier step; in a comparison, the prompt at the next step beyond", _R),
+    Action("rollouts.next", "right,n", "next_sample(1)", "next", "The next sample, also while reading", _R),
+    Action("rollouts.previous", "left,N", "next_sample(-1)", "previous", "The previous sample", _R),
+    Action("rollouts.sort", "s", "sort", "sort",
+           "Sort by arrival, worst or best reward, advantage, length, or group", _R, _YES),
+    Action("rollouts.filter", "f", "narrow", "filter",
+           "Only truncated ones, only failed ones, only those of groups without spread, and all again",
+           _R, _YES),
+    Action("rollouts.search", "slash", "search", "search",
+           "Only samples whose text matches a regular expression", _R, _YES),
+    Action("rollouts.groups", "b", "toggle_groups", "groups",
+           "List the groups, each with the mean and spread of its rewards, or the samples", _R, _YES),
+    Action("rollouts.all", "a", "toggle_all", "all",
+           "Also the samples that no batch took, and only the batch again", _R),
+    Action("rollouts.raw", "v", "toggle_raw", "raw", "The record as it was written, or the conversation", _R),
+    Action("rollouts.tools", "t", "toggle_tools", "tools",
+           "Unfold what tools got and answered, and fold it", _R),
+    Action("rollouts.mark", "m", "mark", "mark", "Mark the sample, to compare or to write it", _R),
+    Action("rollouts.compare", "c", "compare", "compare",
+           "Read it side by side with the marked one, else with the same prompt at another step", _R, _YES),
+    Action("rollouts.write", "w", "write", "write",
+           "Write the marked samples, or this one, into a new file: JSONL or Markdown", _R, _YES),
     Action("editor.write", "enter", "answer('write')", "write", "Write the file, restart nothing", _E),
     Action("editor.write-restart", "ctrl+r", "answer('restart')", "write + restart",
            "Write the file and restart what reads the knob", _E),
