@@ -32,6 +32,8 @@ _FULL_COMMAND_WIDTH = 200
 """As much as a question shows."""
 _LABEL_WIDTH = 11
 """Of the rows of a plan."""
+_NAMED_STEPS = 3
+"""So few are named one by one."""
 _EVIDENCE = {
     "descendant": "a child of its processes",
     "session": "runs in its session",
@@ -120,14 +122,15 @@ def _held(orphan: Orphan) -> list[str]:
 def plan_rows(plan: Plan) -> list[tuple[str, str]]:
     """Who is ended, stops, starts, stays, what is lost, how long it takes, why: a label and its text each.
 
-    Labels: `end`, `end first`, `stop`, `start`, `keep`, `lose`, `time`, `memory`, `because`; none where a row
-    goes on with what the one before began.
+    Labels: `end`, `end first`, `stop`, `start`, `keep`, `lose`, `set aside`, `time`, `memory`, `because`; none
+    where a row goes on with what the one before began.
     """
     rows = _ended_rows(plan)
     rows.append(("stop", " → ".join(plan.stop)))
     rows.append(("start", " → ".join(plan.start)))
     rows.append(("keep", f"{listed(plan.keep)} (not touched)" if plan.keep else ""))
     rows.append(("lose", lost_text(plan.lost)))
+    rows.extend(_labelled("set aside", _archived_texts(plan)))
     rows.append(("time", estimate_text(plan)))
     # What will not fit is among the problems.
     rows.extend(_labelled("memory", [verdict.text for verdict in plan.memory if not verdict.is_bad]))
@@ -153,6 +156,21 @@ def _ended_rows(plan: Plan) -> list[tuple[str, str]]:
         lines.append(f"{orphan_count(group)} of {owner_text(group[0])}:")
         lines.extend(map(brief_orphan, group))
     return _labelled("end first", lines)
+
+
+def _archived_texts(plan: Plan) -> list[str]:
+    """`checkpoints 430 to 500 (8), rollouts 421 to 512 (92)`, and where they are kept."""
+    if not plan.archived:
+        return []
+    found = [f"{each.folder} {steps_text(each.steps)}".rstrip() for each in plan.archived]
+    return [", ".join(found), f"kept in {plan.archive}"]
+
+
+def steps_text(steps: Sequence[int]) -> str:
+    """`430`, `430 and 440`, `430 to 500 (8)`: of ascending steps."""
+    if len(steps) <= _NAMED_STEPS:
+        return listed(tuple(map(str, steps)))
+    return f"{steps[0]} to {steps[-1]} ({len(steps)})"
 
 
 def _labelled(label: str, texts: Sequence[str]) -> list[tuple[str, str]]:

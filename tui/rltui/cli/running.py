@@ -116,7 +116,7 @@ def up(arguments: argparse.Namespace) -> int:
     creation.trust_what_runs(wanted)
     return _start_headless(
         wanted,
-        Request(action="start", components=components, resume_step=arguments.from_checkpoint),
+        Request(action="start", components=components, resume_step=arguments.resume_step),
         wait=not arguments.no_wait,
         timeout_s=arguments.timeout,
         as_json=arguments.json,
@@ -170,7 +170,7 @@ def _start_headless(
 
 def _wanted(arguments: argparse.Namespace) -> creation.ExperimentRequest:
     """What the arguments of `up` and `open` ask for, once it is clear which framework the config is for."""
-    checkpoint = getattr(arguments, "from_checkpoint", None)
+    checkpoint = getattr(arguments, "resume_step", None)
     if checkpoint is not None and arguments.new:
         raise UsageError("a new run has no checkpoint to continue from", hint="leave out --new")
     earlier = "resume" if arguments.resume or checkpoint is not None else "new" if arguments.new else "ask"
