@@ -8,7 +8,17 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Literal
 
 from rltui.client.protocol import ConfigText, Event, TakenDownError
-from rltui.core.api import ComponentState, ComponentStatus, Lost, Orphan, Plan, Progress, Request, Status
+from rltui.core.api import (
+    ComponentState,
+    ComponentStatus,
+    JournalEntry,
+    Lost,
+    Orphan,
+    Plan,
+    Progress,
+    Request,
+    Status,
+)
 from rltui.core.config_report import Conversion, KnobInfo, KnobTable, Problem
 from rltui.core.gpu.report import (
     GpuBudget,
@@ -342,6 +352,8 @@ class FakeExperiment:
         self.converter: Callable[[float | None], Conversion] = simple_conversion
         self.histories = GpuHistories()
         self.histories_read = 0
+        self.entries: list[JournalEntry] = []
+        """The journal."""
         self._first = events or (running_status(), gpu_report(), knob_table())
         self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
@@ -403,6 +415,11 @@ class FakeExperiment:
     def open_log(self, path: str) -> FakeLog:
         self.opened.append(path)
         return FakeLog(LOGS[path.removeprefix("/run/").removesuffix(".log")])
+
+    async def journal(self) -> tuple[JournalEntry, ...]:
+        if self.error:
+            raise self.error
+        return tuple(self.entries)
 
     def attach_command(self, component: str) -> list[str]:
         return ["tmux", "-L", "rltui", "attach", "-t", f"{self.name}:{component}"]

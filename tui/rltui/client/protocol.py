@@ -86,6 +86,13 @@ class Experiment(Protocol):
         """Open the output of an attempt (`ComponentStatus.log`)."""
         ...
 
+    async def journal(self) -> tuple[JournalEntry, ...]:
+        """Everything that happened, oldest first, whether or not anything of it lives. To ask again is cheap.
+
+        Later ones come as `events` as well.
+        """
+        ...
+
     def attach_command(self, component: str) -> list[str]:
         """Argument list of the program that shows the component's raw terminal until the person detaches."""
         ...

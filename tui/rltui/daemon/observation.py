@@ -39,6 +39,7 @@ class Observation:
             self.folder.metrics, setup.framework, logs=self._present_logs, earlier_logs=self._earlier_logs
         )
         self.progress = ProgressTracker(metrics, setup.framework, setup.components)
+        events.journal.step = lambda: self.progress.series.completed or None
         self.times = StepTimes(setup.framework, setup.control, self._series)
         self.activities: dict[str, InferenceActivity] = {}
         """What the living inference servers were last seen doing."""
