@@ -294,6 +294,19 @@ def _add_box(commands: _Commands[argparse.ArgumentParser]) -> None:
         "-n", "--name", metavar="NAME", help="as this experiment sees them: budgets, peaks, other hosts"
     )
     _add_json(gpus, "one JSON document; with --watch, one per line")
+    found = _command(
+        commands, "checkpoints", "checkpoints:checkpoints", "the checkpoints of the run, and what may go"
+    )
+    found.add_argument("--prune", action="store_true", help="delete old ones; the plan is shown first")
+    keeping = found.add_argument_group("what --prune keeps, besides the newest and the best")
+    keeping.add_argument("--keep-last", type=_positive, metavar="N", help="the newest N (default: 3)")
+    keeping.add_argument("--keep-every", type=_positive, metavar="N", help="those of multiples of N")
+    keeping.add_argument("--keep", type=_steps, default=(), metavar="STEP,…", help="those of these steps")
+    keeping.add_argument("--set-aside", action="store_true", help="also delete what restarts have set aside")
+    found.add_argument("--plan", action="store_true", help="only print what --prune would delete")
+    found.add_argument("--yes", action="store_true", help="do not ask")
+    _add_name(found, positional=True)
+    _add_json(found)
     trusted = _command(
         commands,
         "trust",
@@ -327,6 +340,16 @@ def _count(text: str) -> int:
 def _step(text: str) -> int:
     if not text.isdecimal() or len(text) > _LONGEST_STEP:
         raise argparse.ArgumentTypeError(f"{text!r} is no step; rltui checkpoints lists those there are")
+    return int(text)
+
+
+def _steps(text: str) -> tuple[int, ...]:
+    return tuple(_step(word) for word in text.split(","))
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1 or len(text) > _LONGEST_STEP:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
     return int(text)
 
 

@@ -20,6 +20,7 @@ from rltui.client.down import take_down
 from rltui.client.observation import ObservationRequest, observe
 from rltui.client.wire import Wire
 from rltui.core.api import Plan, Request
+from rltui.core.text import size_text
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.config.files import named
 from rltui.services.own_files import make_folder
@@ -218,7 +219,7 @@ def down(arguments: argparse.Namespace) -> int:
 
 def _set_aside(archive: Path) -> str:
     """What restarts moved out of the way of the run; empty where they did not."""
-    from rltui.services.runs.disk import size_of, size_text
+    from rltui.services.runs.disk import size_of
 
     size_bytes = size_of(archive)
     if not size_bytes:

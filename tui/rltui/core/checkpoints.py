@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from pydantic import Field
 
@@ -38,6 +38,7 @@ class Checkpoint(Value):
 
 WINDOW = 8
 """Steps that the reward around a checkpoint is the mean of."""
+NAMED = "the config names it"
 BEING_WRITTEN = "being written"
 NEWEST = "a plain resume takes it"
 BEST = "best reward"
@@ -117,9 +118,13 @@ class PrunePlan(Value):
         return not (self.delete or self.archive)
 
 
-def prune_plan(report: CheckpointReport, retention: Retention) -> PrunePlan:
-    """What `retention` leaves over. Never among it: the newest complete one, those that a note speaks for,
-    and what is newer than the newest complete one, since somebody may be writing it.
+def prune_plan(
+    report: CheckpointReport, retention: Retention, only: Collection[int] | None = None
+) -> PrunePlan:
+    """What `retention` leaves over, of the steps in `only` where that is said: those that a person was shown.
+
+    Never among it: the newest complete one, those that a note speaks for, and what is newer than the newest
+    complete one, since somebody may be writing it.
     """
     complete = [each.step for each in report.complete]
     newest = set(complete[-retention.keep_last :])
@@ -127,14 +132,10 @@ def prune_plan(report: CheckpointReport, retention: Retention) -> PrunePlan:
     delete: list[Checkpoint] = []
     for each in report.checkpoints:
         why = each.notes[0] if each.notes else ""
-        if not each.complete:
-            why = why or ("" if complete and each.step < complete[-1] else "none after it is complete")
-        elif each.step in retention.keep:
-            why = why or "named"
-        elif each.step in newest:
-            why = why or f"one of the newest {retention.keep_last}"
-        elif retention.keep_every and each.step % retention.keep_every == 0:
-            why = why or f"a multiple of {retention.keep_every}"
+        if not why:
+            why = _why_kept(each, retention, newest, complete[-1] if complete else None)
+        if not why and only is not None and each.step not in only:
+            why = "it came meanwhile"
         if why:
             keep.append(Kept(step=each.step, why=why))
         else:
@@ -142,6 +143,21 @@ def prune_plan(report: CheckpointReport, retention: Retention) -> PrunePlan:
     archive = report.archive if retention.archive and report.archive_bytes else ""
     freed = sum(each.size_bytes or 0 for each in delete) + (report.archive_bytes if archive else 0)
     return PrunePlan(delete=tuple(delete), keep=tuple(keep), archive=archive, frees_bytes=freed)
+
+
+def _why_kept(
+    each: Checkpoint, retention: Retention, newest: Collection[int], newest_step: int | None
+) -> str:
+    if not each.complete:
+        is_old = newest_step is not None and each.step < newest_step
+        return "" if is_old else "it may be under way"
+    if each.step in retention.keep:
+        return "named"
+    if each.step in newest:
+        return f"one of the newest {retention.keep_last}"
+    if retention.keep_every and each.step % retention.keep_every == 0:
+        return f"a multiple of {retention.keep_every}"
+    return ""
 
 
 def mean_around(values: Iterable[tuple[int, float]], step: int) -> tuple[float | None, float | None]:

@@ -10,9 +10,10 @@ from pathlib import Path
 from rltui.core import metrics
 from rltui.core.api import Alert
 from rltui.core.metrics import NonFinite
+from rltui.core.text import size_text
 from rltui.daemon.gpu import GpuWatch
 from rltui.daemon.supervisor import Supervisor
-from rltui.services.runs.disk import DiskForecast, DiskMeter, disk_forecast, size_text
+from rltui.services.runs.disk import DiskForecast, DiskMeter, disk_forecast
 
 logger = logging.getLogger(__name__)
 

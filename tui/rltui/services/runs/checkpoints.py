@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from rltui.core.checkpoints import (
     mean_around,
 )
 from rltui.core.metrics import MetricSeries
+from rltui.core.text import size_text, steps_text
 from rltui.errors import RltuiError
 from rltui.services.processes.attempts import AttemptRecord, read_attempt
 from rltui.services.runs.disk import size_of, still_to_come
@@ -184,45 +185,56 @@ def _written_by(at: float | None, attempts: Iterable[AttemptRecord]) -> int | No
     return None
 
 
-def prune(folder: RunFolder, plan: PrunePlan, deleted: Callable[[int], None] = lambda _: None) -> PrunePlan:
-    """Delete what `plan` names, oldest first, and what an earlier call was killed at. Returns what was done.
+def take_away(folder: RunFolder, plan: PrunePlan) -> list[Path]:
+    """Make what `plan` names nobody's checkpoint any more, at once, and return it: it is to be deleted then.
 
-    `deleted` hears of each. Blocks for as long as the file system takes.
+    Also what an earlier call was killed at.
 
     Raises:
-        RltuiError: if one cannot be deleted; those before it are gone.
+        RltuiError: if that cannot be done with one of them; those before it are to be deleted by the next
+            call.
     """
     there = {each.step: each for each in folder.checkpoint_files()}
-    for root in folder.checkpoint_roots():
-        for half in root.glob(f"{_GOING}*"):
-            _remove(half)
     for each in plan.delete:
-        if (files := there.get(each.step)) is None:
-            continue
-        going = []
-        for place in files.folders:
-            aside = place.with_name(f"{_GOING}{place.name}")
+        for place in there[each.step].folders if each.step in there else ():
             try:
-                place.rename(aside)
+                place.rename(place.with_name(f"{_GOING}{place.name}"))
             except OSError as error:
                 raise RltuiError(f"cannot delete {place}: {error.strerror}") from error
-            going.append(aside)
-        for aside in going:
-            _remove(aside)
-        deleted(each.step)
-    if plan.archive and Path(plan.archive) == folder.archive:
-        for entry in sorted(folder.archive.iterdir()) if folder.archive.is_dir() else ():
-            _remove(entry)
-    return plan.model_copy(update={"done": True})
+    going = [path for root in folder.checkpoint_roots() for path in sorted(root.glob(f"{_GOING}*"))]
+    if plan.archive and Path(plan.archive) == folder.archive and folder.archive.is_dir():
+        going += sorted(folder.archive.iterdir())
+    return going
 
 
-def _remove(path: Path) -> None:
+def delete(going: Sequence[Path]) -> None:
+    """Delete what was taken away. Blocks for as long as the file system takes.
+
+    Raises:
+        RltuiError: if something cannot be deleted; the rest is.
+    """
+    problems = [problem for path in going if (problem := _remove(path))]
+    if problems:
+        raise RltuiError("not everything could be deleted", details=problems)
+
+
+def pruned_text(plan: PrunePlan) -> str:
+    """For the journal: what is gone."""
+    steps = [each.step for each in plan.delete]
+    gone = [f"checkpoint{'s' if len(steps) > 1 else ''} {steps_text(steps)}"] if steps else []
+    gone += [f"what was set aside in {plan.archive}"] if plan.archive else []
+    return f"deleted {' and '.join(gone)}: {size_text(plan.frees_bytes)}"
+
+
+def _remove(path: Path) -> str | None:
+    """Why it could not be deleted."""
     try:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
             path.unlink()
     except FileNotFoundError:
-        return  # somebody was quicker
+        return None  # somebody was quicker
     except OSError as error:
-        raise RltuiError(f"cannot delete {path}: {error.strerror}") from error
+        return f"{error.filename or path}: {error.strerror}"
+    return None

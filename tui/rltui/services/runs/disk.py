@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from rltui.core.text import GIB, duration, gib
+from rltui.core.text import GIB, duration, size_text
 from rltui.services.runs.run_folder import RunFolder
 
 _LEAST_FREE_BYTES = GIB
@@ -113,11 +113,6 @@ def _advice(folder: str) -> str:
         f"Make room there (see what is big: du -sh {folder}/* | sort -h), or keep fewer checkpoints "
         "or save them less often"
     )
-
-
-def size_text(size_bytes: int) -> str:
-    """`3.2 GiB`, or MiB below one."""
-    return f"{gib(size_bytes)} GiB" if size_bytes >= GIB else f"{size_bytes / (1 << 20):.0f} MiB"
 
 
 @dataclass(frozen=True, slots=True)
