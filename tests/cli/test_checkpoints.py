@@ -79,9 +79,7 @@ def run(counters: Box) -> Path:
 @pytest.mark.tmux
 def test_a_life_with_checkpoints(counters: Box, run: Path) -> None:
     """Listed, pruned and gone back to, with a supervisor and without."""
-    counters.json(
-        "up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out", "--resume-step", "6"
-    )
+    counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out", "--resume-step", "6")
     assert "from checkpoint 6; earlier files are in" in counters.run("events").stdout
     listed = counters.json("checkpoints")
     assert [(each["step"], each["complete"]) for each in listed["checkpoints"]] == [(3, True), (6, True)]
