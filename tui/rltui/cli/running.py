@@ -219,9 +219,9 @@ def down(arguments: argparse.Namespace) -> int:
 
 def _set_aside(archive: Path) -> str:
     """What restarts moved out of the way of the run; empty where they did not."""
-    from rltui.services.runs.disk import size_of
+    from rltui.services.runs.disk import FORGET_ASIDE, size_of
 
     size_bytes = size_of(archive)
     if not size_bytes:
         return ""
-    return f"restarts have set {size_text(size_bytes)} aside in {archive}: remove what you do not need"
+    return f"restarts have set {size_text(size_bytes)} aside in {archive}: {FORGET_ASIDE}"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+import logging
+from collections.abc import Callable, Collection
 from pathlib import Path
 
+from rltui.core.api import Alert
 from rltui.core.checkpoints import NAMED, CheckpointReport, PrunePlan, Retention, prune_plan
+from rltui.core.text import size_text
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.events import EventBus
 from rltui.daemon.observation import Observation
@@ -18,8 +21,14 @@ from rltui.services.runs.checkpoints import (
     scores_of,
     take_away,
 )
+from rltui.services.runs.disk import FORGET_ASIDE, DiskForecast, DiskMeter, disk_forecast
 from rltui.services.runs.observed import refuse_observed
 from rltui.services.runs.run_folder import named_step
+
+logger = logging.getLogger(__name__)
+
+LOOKS_PER_READING = 6
+"""Without a new checkpoint, the disk is measured every so many looks."""
 
 
 class CheckpointKeeper:
@@ -73,3 +82,52 @@ class CheckpointKeeper:
         if not plan.is_empty:
             self._events.journal.add("prune", pruned_text(plan))
         return plan.model_copy(update={"done": True}), going
+
+
+class DiskWatch:
+    """Looks for new checkpoints and at what the disk has left, one look after the other, from the loop; the
+    file system is asked in a thread.
+    """
+
+    def __init__(
+        self, folder: str, meter: DiskMeter, *, tell: Callable[[int], object] = lambda _: None
+    ) -> None:
+        """`tell` hears of each checkpoint that has come since the look before."""
+        self._folder = folder
+        self._meter = meter
+        self._tell = tell
+        self._newest: int | None = None
+        self._looks = 0
+        self._told: DiskForecast = DiskForecast("ok")
+
+    async def look(self, max_steps: int | None) -> Alert | None:
+        """Measure where it is time to. Returns what became worse."""
+        try:
+            newest = await asyncio.to_thread(self._meter.newest_step)
+            due = newest != self._newest or self._looks % LOOKS_PER_READING == 0
+            is_new = newest is not None and (self._newest is None or newest > self._newest)
+            if is_new and newest is not None and self._looks:
+                self._tell(newest)
+            self._looks += 1
+            self._newest = newest
+            if not due:
+                return None
+            reading = await asyncio.to_thread(self._meter.read)
+        except OSError as error:  # the run's folder may be gone, or on a server that is away
+            logger.warning("cannot measure %s: %s", self._folder, error.strerror)
+            return None
+        now = disk_forecast(self._folder, reading.free_bytes, reading.checkpoints, max_steps)
+        alert = self._judge(now)
+        if alert is None:
+            return None
+        archive, aside_bytes = await asyncio.to_thread(self._meter.archived)
+        if not aside_bytes:
+            return alert
+        more = f" Restarts have set {size_text(aside_bytes)} aside in {archive}: {FORGET_ASIDE}."
+        return alert.model_copy(update={"text": alert.text + more})
+
+    def _judge(self, now: DiskForecast) -> Alert | None:
+        before, self._told = self._told, now
+        if now.severity == "ok" or now.severity == before.severity or before.severity == "error":
+            return None
+        return Alert(kind="disk", severity=now.severity, title=now.title, text=now.text)
