@@ -7,6 +7,8 @@ import hashlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Literal
 
+from tests.fakes.series import FakeSeries
+
 from rltui.client.protocol import ConfigText, Event, TakenDownError
 from rltui.core.api import ComponentState, ComponentStatus, Lost, Orphan, Plan, Progress, Request, Status
 from rltui.core.config_report import Conversion, KnobInfo, KnobTable, Problem
@@ -326,6 +328,7 @@ class FakeExperiment:
         self.planned: list[Request] = []
         self.executed: list[Request] = []
         self.opened: list[str] = []
+        self.series = FakeSeries()
         self.connections = 0
         self.down: TakenDownError | None = None
         """Somebody has taken it down."""
@@ -403,6 +406,9 @@ class FakeExperiment:
     def open_log(self, path: str) -> FakeLog:
         self.opened.append(path)
         return FakeLog(LOGS[path.removeprefix("/run/").removesuffix(".log")])
+
+    def open_series(self) -> FakeSeries:
+        return self.series
 
     def attach_command(self, component: str) -> list[str]:
         return ["tmux", "-L", "rltui", "attach", "-t", f"{self.name}:{component}"]

@@ -20,7 +20,7 @@ from rltui.services.config.measured import StepTimes, conversion
 from rltui.services.config.models import informed
 from rltui.services.config.store import ConfigStore
 from rltui.services.logs.followed import FollowedLogs
-from rltui.services.metrics import read_series
+from rltui.services.metrics.sources import read_series
 from rltui.services.processes import orphans
 from rltui.services.runs.attempt_end import ended_life
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord

@@ -11,6 +11,7 @@ from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.layout import Screen
 from rltui.core.lines import LogSource
+from rltui.core.series import SeriesSource
 from rltui.errors import RltuiError
 
 Event = Status | GpuReport | KnobTable | JournalEntry | Alert
@@ -84,6 +85,10 @@ class Experiment(Protocol):
 
     def open_log(self, path: str) -> LogSource:
         """Open the output of an attempt (`ComponentStatus.log`)."""
+        ...
+
+    def open_series(self) -> SeriesSource:
+        """Open the metrics of the run, whole and up to now. Of a run that has ended as well."""
         ...
 
     def attach_command(self, component: str) -> list[str]:

@@ -138,6 +138,11 @@ class AppendedLines:
         """There is more to read, as of the last look."""
         return self._offset < self._file.size
 
+    @property
+    def position(self) -> int:
+        """Offset behind the last line that `read` gave."""
+        return self._offset - len(self.unfinished)
+
     def read(self) -> bytes:
         """The next lines with their ends; empty where there is none."""
         is_reset = self._file.look() is LogChange.RESET
@@ -189,7 +194,7 @@ class JsonLines:
         while data := self._lines.read():
             self.restarted |= self._lines.restarted
             for line in data.splitlines():
-                row = _parse(line)
+                row = parse_row(line)
                 if isinstance(row, dict):
                     yield row
 
@@ -199,7 +204,7 @@ def _integer(digits: str) -> int | float:
     return int(digits) if abs(number) < 2.0**63 else number
 
 
-def _parse(line: bytes) -> object:
+def parse_row(line: bytes) -> object:
     """The value of a line, `None` where it is no JSON. NaN is none either, but Python's `json` writes it.
 
     No integer in it is longer than 64 bits: `orjson` makes floats of those, and so does this.
