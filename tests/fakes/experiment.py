@@ -10,7 +10,17 @@ from typing import Literal
 from tests.fakes.series import FakeSeries
 
 from rltui.client.protocol import ConfigText, Event, TakenDownError
-from rltui.core.api import ComponentState, ComponentStatus, Lost, Orphan, Plan, Progress, Request, Status
+from rltui.core.api import (
+    ComponentState,
+    ComponentStatus,
+    JournalEntry,
+    Lost,
+    Orphan,
+    Plan,
+    Progress,
+    Request,
+    Status,
+)
 from rltui.core.config_report import Conversion, KnobInfo, KnobTable, Problem
 from rltui.core.gpu.report import (
     GpuBudget,
@@ -345,6 +355,8 @@ class FakeExperiment:
         self.converter: Callable[[float | None], Conversion] = simple_conversion
         self.histories = GpuHistories()
         self.histories_read = 0
+        self.entries: list[JournalEntry] = []
+        """The journal."""
         self._first = events or (running_status(), gpu_report(), knob_table())
         self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
@@ -409,6 +421,11 @@ class FakeExperiment:
 
     def open_series(self) -> FakeSeries:
         return self.series
+
+    async def journal(self) -> tuple[JournalEntry, ...]:
+        if self.error:
+            raise self.error
+        return tuple(self.entries)
 
     def attach_command(self, component: str) -> list[str]:
         return ["tmux", "-L", "rltui", "attach", "-t", f"{self.name}:{component}"]

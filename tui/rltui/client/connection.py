@@ -19,7 +19,7 @@ from typing import Any, Literal
 from rltui.client.launch import not_running
 from rltui.client.protocol import ConfigText, Event, TakenDownError
 from rltui.client.wire import CONNECT_TIMEOUT_S, SupervisorGoneError, check_hello, result_of
-from rltui.core.api import EVENT_MODELS, Down, Plan, Request, Status
+from rltui.core.api import EVENT_MODELS, Down, JournalEntry, Plan, Request, Status
 from rltui.core.config_report import Conversion
 from rltui.core.gpu.report import GpuHistories
 from rltui.core.layout import Screen
@@ -33,6 +33,7 @@ from rltui.services.metrics.store import SeriesReader
 from rltui.services.outside import in_terminal
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_socket
+from rltui.services.runs.journal import JournalFeed
 
 _FALLBACK = "vi"
 
@@ -100,6 +101,8 @@ class SupervisedExperiment:
         self._may_start = not readonly
         self._down: Down | None = None
         """The end that its last supervisor told of."""
+        self._journal = JournalFeed(ControlFolder(Path(record.output_dir)).journal_file)
+        self._journal_read = asyncio.Lock()
         layout = layout_files.load_for(record)
         self.screen: Screen = layout.screen
         self.component_ids = tuple(spec.id for spec in layout.component)
@@ -161,6 +164,11 @@ class SupervisedExperiment:
     def open_series(self) -> SeriesSource:
         """Open the metrics of the run."""
         return SeriesReader(ControlFolder(Path(self._record.output_dir)).series)
+
+    async def journal(self) -> tuple[JournalEntry, ...]:
+        """Everything that happened, from the file."""
+        async with self._journal_read:
+            return await asyncio.to_thread(self._journal.read)
 
     def attach_command(self, component: str) -> list[str]:
         """Another rltui, which becomes the tmux client that shows the component's pane."""

@@ -91,6 +91,13 @@ class Experiment(Protocol):
         """Open the metrics of the run, whole and up to now. Of a run that has ended as well."""
         ...
 
+    async def journal(self) -> tuple[JournalEntry, ...]:
+        """Everything that happened, oldest first, whether or not anything of it lives. To ask again is cheap.
+
+        Later ones come as `events` as well.
+        """
+        ...
+
     def attach_command(self, component: str) -> list[str]:
         """Argument list of the program that shows the component's raw terminal until the person detaches."""
         ...

@@ -348,11 +348,15 @@ class JournalEntry(Value):
 
     at: float
     kind: str
-    """`start`, `ready`, `exit`, `stop`, `edit`, `plan`, `alert`, `supervisor` …"""
+    """`start`, `ready`, `exit`, `stop`, `edit`, `plan`, `resume`, `checkpoint`, `alert`, `note`,
+    `supervisor` …"""
     text: str
     """The event in words."""
     component: str | None = None
     attempt: int | None = None
+    step: int | None = None
+    """Steps that the run had completed then; of a `resume`, the checkpoint it goes on from; of a
+    `checkpoint`, its own."""
     data: dict[str, Any] = Field(default_factory=dict)
 
 

@@ -148,8 +148,10 @@ class _ComponentNews:
                 self._stopping_at[name] = at
             case ComponentState.STOPPED if name in self._stopping_at:
                 facts |= {"took_s": round(at - self._stopping_at[name], 3), "stopped": True}
+            case ComponentState.FAILED:
+                facts["failed"] = True
             case ComponentState.BACKOFF if life.retry_at is not None:
-                facts["retry_in_s"] = round(max(0.0, life.retry_at - at), 3)
+                facts |= {"retry_in_s": round(max(0.0, life.retry_at - at), 3), "failed": bool(life.failures)}
         if not life.alive:
             self._spawned_at.pop(name, None)
             self._stopping_at.pop(name, None)

@@ -47,6 +47,7 @@ class Observation:
             earlier_logs=self._earlier_logs,
         )
         self.progress = ProgressTracker(metrics, setup.framework, setup.components)
+        events.journal.step = lambda: self.progress.series.completed or None
         self.times = StepTimes(setup.framework, setup.control, self._series)
         self.activities: dict[str, InferenceActivity] = {}
         """What the living inference servers were last seen doing."""
