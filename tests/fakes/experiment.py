@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
 from typing import Literal
 
 from tests.fakes.series import FakeSeries
@@ -34,7 +35,9 @@ from rltui.core.gpu.report import (
 )
 from rltui.core.layout import Screen
 from rltui.core.lines import LogChange
+from rltui.core.rollouts import RolloutSource
 from rltui.errors import RltuiError
+from rltui.services.runs.rollouts import open_rollouts
 
 NOW = 1_800_000_000.0
 GIB = 1024**3
@@ -355,6 +358,8 @@ class FakeExperiment:
         self.converter: Callable[[float | None], Conversion] = simple_conversion
         self.histories = GpuHistories()
         self.histories_read = 0
+        self.rollouts: Path | None = None
+        """Folder of a run with some."""
         self.entries: list[JournalEntry] = []
         """The journal."""
         self._first = events or (running_status(), gpu_report(), knob_table())
@@ -426,6 +431,10 @@ class FakeExperiment:
         if self.error:
             raise self.error
         return tuple(self.entries)
+
+    def open_rollouts(self) -> RolloutSource:
+        assert self.rollouts is not None, "a test says where they are"
+        return open_rollouts(self.rollouts)
 
     def attach_command(self, component: str) -> list[str]:
         return ["tmux", "-L", "rltui", "attach", "-t", f"{self.name}:{component}"]

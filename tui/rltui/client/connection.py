@@ -24,6 +24,7 @@ from rltui.core.config_report import Conversion
 from rltui.core.gpu.report import GpuHistories
 from rltui.core.layout import Screen
 from rltui.core.lines import LogSource
+from rltui.core.rollouts import RolloutSource
 from rltui.core.series import SeriesSource
 from rltui.errors import ConfigError, RltuiError, UsageError
 from rltui.services import layout_files, outside
@@ -169,6 +170,12 @@ class SupervisedExperiment:
         """Everything that happened, from the file."""
         async with self._journal_read:
             return await asyncio.to_thread(self._journal.read)
+
+    def open_rollouts(self) -> RolloutSource:
+        """The rollouts of the run."""
+        from rltui.services.runs.rollouts import open_rollouts  # the first frame need not wait for it
+
+        return open_rollouts(Path(self._record.run_dir))
 
     def attach_command(self, component: str) -> list[str]:
         """Another rltui, which becomes the tmux client that shows the component's pane."""

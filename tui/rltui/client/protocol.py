@@ -11,6 +11,7 @@ from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.layout import Screen
 from rltui.core.lines import LogSource
+from rltui.core.rollouts import RolloutSource
 from rltui.core.series import SeriesSource
 from rltui.errors import RltuiError
 
@@ -96,6 +97,10 @@ class Experiment(Protocol):
 
         Later ones come as `events` as well.
         """
+        ...
+
+    def open_rollouts(self) -> RolloutSource:
+        """The rollouts of the run, whatever generation wrote them. Nothing is read yet."""
         ...
 
     def attach_command(self, component: str) -> list[str]:

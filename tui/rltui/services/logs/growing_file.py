@@ -16,7 +16,8 @@ _HEAD_BYTES = 64
 """Compared when the file grows, to see one that was truncated and outgrew its old size between two looks."""
 READ_BYTES = 16 << 20
 """Most that is read of a file at a time, and longest line, where nobody says otherwise."""
-_NON_FINITE = (b"NaN", b"Infinity")
+_FOR_PYTHON = (b"NaN", b"Infinity", b"\\ud", b"\\uD")
+"""In a line that only Python's `json` reads: figures that are not finite, halves of surrogate pairs."""
 
 
 class GrowingFile:
@@ -194,7 +195,7 @@ class JsonLines:
         while data := self._lines.read():
             self.restarted |= self._lines.restarted
             for line in data.splitlines():
-                row = parse_row(line)
+                row = json_value(line)
                 if isinstance(row, dict):
                     yield row
 
@@ -204,7 +205,7 @@ def _integer(digits: str) -> int | float:
     return int(digits) if abs(number) < 2.0**63 else number
 
 
-def parse_row(line: bytes) -> object:
+def json_value(line: bytes) -> object:
     """The value of a line, `None` where it is no JSON. NaN is none either, but Python's `json` writes it.
 
     No integer in it is longer than 64 bits: `orjson` makes floats of those, and so does this.
@@ -212,7 +213,7 @@ def parse_row(line: bytes) -> object:
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError:
-        if not any(word in line for word in _NON_FINITE):
+        if not any(word in line for word in _FOR_PYTHON):
             return None
     try:
         return json.loads(line, parse_int=_integer)

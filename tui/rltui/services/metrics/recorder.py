@@ -22,7 +22,7 @@ from rltui.core.lines import decode_line, plain_text
 from rltui.core.metrics import LARGEST_STEP, numbers
 from rltui.core.series import OWN_SOURCE, writer_of
 from rltui.frameworks.base import Framework
-from rltui.services.logs.growing_file import AppendedLines, parse_row
+from rltui.services.logs.growing_file import AppendedLines, json_value
 from rltui.services.metrics.store import SeriesWriter
 from rltui.services.runs.experiment_files import ControlFolder
 
@@ -248,7 +248,7 @@ class RunRecorder:
             self._file = None
             return True
         for position, line in lines:
-            row = parse_row(line)
+            row = json_value(line)
             if isinstance(row, dict):
                 self._in_file.update(row)
                 at = _number(row.get("time"))
