@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from pathlib import Path
 from typing import Literal
+
+from tests.fakes.series import FakeSeries
 
 from rltui.client.protocol import ConfigText, Event, TakenDownError
 from rltui.core.api import (
@@ -33,7 +36,9 @@ from rltui.core.gpu.report import (
 )
 from rltui.core.layout import Screen
 from rltui.core.lines import LogChange
+from rltui.core.rollouts import RolloutSource
 from rltui.errors import RltuiError
+from rltui.services.runs.rollouts import open_rollouts
 
 NOW = 1_800_000_000.0
 GIB = 1024**3
@@ -337,6 +342,7 @@ class FakeExperiment:
         self.planned: list[Request] = []
         self.executed: list[Request] = []
         self.opened: list[str] = []
+        self.series = FakeSeries()
         self.connections = 0
         self.down: TakenDownError | None = None
         """Somebody has taken it down."""
@@ -355,6 +361,8 @@ class FakeExperiment:
         self.histories_read = 0
         self.checkpoint_report = CheckpointReport(experiment=self.name)
         self.pruned: list[PrunePlan] = []
+        self.rollouts: Path | None = None
+        """Folder of a run with some."""
         self.entries: list[JournalEntry] = []
         """The journal."""
         self._first = events or (running_status(), gpu_report(), knob_table())
@@ -433,10 +441,17 @@ class FakeExperiment:
         self.opened.append(path)
         return FakeLog(LOGS[path.removeprefix("/run/").removesuffix(".log")])
 
+    def open_series(self) -> FakeSeries:
+        return self.series
+
     async def journal(self) -> tuple[JournalEntry, ...]:
         if self.error:
             raise self.error
         return tuple(self.entries)
+
+    def open_rollouts(self) -> RolloutSource:
+        assert self.rollouts is not None, "a test says where they are"
+        return open_rollouts(self.rollouts)
 
     def attach_command(self, component: str) -> list[str]:
         return ["tmux", "-L", "rltui", "attach", "-t", f"{self.name}:{component}"]

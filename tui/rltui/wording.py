@@ -36,6 +36,7 @@ STATE_SYMBOLS = {
     "failed": "✗",
 }
 """By component state."""
+_BLOCKS = "▁▂▃▄▅▆▇█"
 LOG_SYMBOLS = {"growing": "●", "quiet": "○", "no file yet": "◌"}
 """By the word of `log_state`."""
 STALLED_SYMBOL = "⚠"
@@ -50,6 +51,12 @@ _EVIDENCE = {
     "environment": "has its mark in the environment",
     "gpu": "holds GPU memory, not started by rltui",
 }
+
+
+def histogram_blocks(counts: Sequence[int]) -> str:
+    """A cell per count, as high as the count beside the largest one; where there is none, a dot."""
+    most, top = max(counts, default=0), len(_BLOCKS) - 1
+    return "".join("·" if not count else _BLOCKS[round(count / most * top)] for count in counts)
 
 
 def log_state(path: str | None, changed_at: float | None, now: float) -> tuple[str, str]:

@@ -281,10 +281,38 @@ def _add_looking(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     _add_name(logs)
     _add_json(logs, "one JSON document; with -f, one per line")
+    _add_rollouts(commands)
     events = _command(commands, "events", "looking:events", "the journal: starts, exits, edits, alerts")
     events.add_argument("-f", "--follow", action="store_true", help="go on as it grows")
     _add_name(events)
     _add_json(events, "one JSON document; with -f, one per line")
+
+
+def _add_rollouts(commands: _Commands[argparse.ArgumentParser]) -> None:
+    rollouts = _command(commands, "rollouts", "rollouts:rollouts", "what the model wrote, and its rewards")
+    rollouts.add_argument(
+        "where", nargs="?", metavar="DIR", help="a run's or an evaluation's folder, or a file of rollouts"
+    )
+    rollouts.add_argument("--step", type=_count, metavar="S", help="of this step (default: the newest)")
+    rollouts.add_argument("--eval", action="store_true", help="of evaluations")
+    rollouts.add_argument("--live", action="store_true", help="under way just now")
+    rollouts.add_argument("--all", action="store_true", help="also those that no batch took")
+    chosen = rollouts.add_mutually_exclusive_group()
+    for name, text in (
+        ("worst", "the N with the lowest reward"),
+        ("best", "the N with the highest"),
+        ("random", "N by chance"),
+    ):
+        chosen.add_argument(f"--{name}", type=_count, metavar="N", help=f"{text}, in full")
+    rollouts.add_argument("--grep", metavar="RE", help="those whose text matches, in full")
+    rollouts.add_argument("--group", metavar="ID", help="only this group")
+    rollouts.add_argument(
+        "--export",
+        metavar="FILE",
+        help="write them into a new file instead: Markdown if it is a .md, else JSONL",
+    )
+    _add_name(rollouts)
+    _add_json(rollouts)
 
 
 def _add_box(commands: _Commands[argparse.ArgumentParser]) -> None:
@@ -333,7 +361,7 @@ def tokens(text: str) -> float:
 
 def _count(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of lines")
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
     return int(text)
 
 

@@ -25,10 +25,13 @@ from rltui.core.config_report import Conversion
 from rltui.core.gpu.report import GpuHistories
 from rltui.core.layout import Screen
 from rltui.core.lines import LogSource
+from rltui.core.rollouts import RolloutSource
+from rltui.core.series import SeriesSource
 from rltui.errors import ConfigError, RltuiError, UsageError
 from rltui.services import layout_files, outside
 from rltui.services.config.files import content_of
 from rltui.services.logs.index import LogFile
+from rltui.services.metrics.store import SeriesReader
 from rltui.services.outside import in_terminal
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_socket
@@ -173,10 +176,20 @@ class SupervisedExperiment:
         """Open the output of an attempt."""
         return LogFile(Path(path))
 
+    def open_series(self) -> SeriesSource:
+        """Open the metrics of the run."""
+        return SeriesReader(ControlFolder(Path(self._record.output_dir)).series)
+
     async def journal(self) -> tuple[JournalEntry, ...]:
         """Everything that happened, from the file."""
         async with self._journal_read:
             return await asyncio.to_thread(self._journal.read)
+
+    def open_rollouts(self) -> RolloutSource:
+        """The rollouts of the run."""
+        from rltui.services.runs.rollouts import open_rollouts  # the first frame need not wait for it
+
+        return open_rollouts(Path(self._record.run_dir))
 
     def attach_command(self, component: str) -> list[str]:
         """Another rltui, which becomes the tmux client that shows the component's pane."""

@@ -22,7 +22,7 @@ from rltui.services.config.measured import StepTimes, conversion
 from rltui.services.config.models import informed
 from rltui.services.config.store import ConfigStore
 from rltui.services.logs.followed import FollowedLogs
-from rltui.services.metrics import read_series
+from rltui.services.metrics.sources import read_series
 from rltui.services.own_files import FileLock
 from rltui.services.processes import orphans
 from rltui.services.runs.attempt_end import ended_life

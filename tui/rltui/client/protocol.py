@@ -12,6 +12,8 @@ from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.layout import Screen
 from rltui.core.lines import LogSource
+from rltui.core.rollouts import RolloutSource
+from rltui.core.series import SeriesSource
 from rltui.errors import RltuiError
 
 Event = Status | GpuReport | KnobTable | JournalEntry | Alert
@@ -99,11 +101,19 @@ class Experiment(Protocol):
         """Open the output of an attempt (`ComponentStatus.log`)."""
         ...
 
+    def open_series(self) -> SeriesSource:
+        """Open the metrics of the run, whole and up to now. Of a run that has ended as well."""
+        ...
+
     async def journal(self) -> tuple[JournalEntry, ...]:
         """Everything that happened, oldest first, whether or not anything of it lives. To ask again is cheap.
 
         Later ones come as `events` as well.
         """
+        ...
+
+    def open_rollouts(self) -> RolloutSource:
+        """The rollouts of the run, whatever generation wrote them. Nothing is read yet."""
         ...
 
     def attach_command(self, component: str) -> list[str]:

@@ -18,6 +18,8 @@ from rltui.services.runs.disk import DiskMeter
 logger = logging.getLogger(__name__)
 
 _METRICS_INTERVAL_S = 0.5
+_CATCH_UP_PAUSE_S = 0.02
+"""Between two pieces of a long file, so that nothing else waits."""
 _CONFIG_INTERVAL_S = 1.0
 _LOGS_INTERVAL_S = 1.0
 _DISK_INTERVAL_S = 5.0
@@ -43,6 +45,21 @@ async def follow_metrics(supervisor: Supervisor) -> None:
                     )
             told = frozenset(concern.word for concern in concerns)
         await asyncio.sleep(_METRICS_INTERVAL_S)
+
+
+async def record_metrics(supervisor: Supervisor) -> None:
+    """Keep the series of the run on disk; tell once that there is no room for them."""
+    recorder = supervisor.observation.recorder
+    told: str | None = None
+    while True:
+        is_behind = await asyncio.to_thread(recorder.poll)
+        if recorder.problem is not None and told is None:
+            text = f"{recorder.problem}: the curves wait for room on the disk; the run itself goes on"
+            supervisor.events.alert(
+                Alert(kind="disk", severity="warning", title="metrics cannot be kept", text=text)
+            )
+        told = recorder.problem
+        await asyncio.sleep(_CATCH_UP_PAUSE_S if is_behind else _METRICS_INTERVAL_S)
 
 
 async def follow_logs(supervisor: Supervisor) -> None:
