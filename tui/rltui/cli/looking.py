@@ -1,149 +1,22 @@
-"""`logs`, `events`, `attach`."""
+"""`events`, `attach`."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
-import re
-import shutil
 import sys
-import threading
 import time
 from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from rltui.cli.terminal import binary_output, while_read
+from rltui.cli.terminal import while_read
 from rltui.client import launch
-from rltui.core.lines import Level, LineFilter, detect_level, parse_level
-from rltui.core.text import unknown
-from rltui.errors import ExitCode, RltuiError, UsageError
-from rltui.services.logs.tail import follow_lines, tail_lines
+from rltui.errors import ExitCode, UsageError
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.journal import read_entries
-
-_DEFAULT_FOLLOWED_LINES = 20
-_BATCH_LINES = 500
-"""Written at a time, where nobody waits for each."""
-
-
-def logs(arguments: argparse.Namespace) -> int:
-    """Print, and follow, the output of one attempt, or a log file that the layout names.
-
-    Its text without escape sequences and colours, also into a pipe, which often ends at a terminal
-    (`| head`), and where colours hide words from `grep`. `--raw` passes on the bytes.
-    """
-    record = _chosen(arguments)
-    path = _log_path(record, arguments.component, arguments.attempt)
-    line_filter = LineFilter(_pattern(arguments.grep), _level(arguments.level))
-    if arguments.raw:
-        return _pass_on(path, arguments)
-    if arguments.follow:
-        count = _DEFAULT_FOLLOWED_LINES if arguments.lines is None else arguments.lines
-        with while_read():
-            for line in follow_lines(path, count, threading.Event(), line_filter):
-                print(json.dumps(_line_document(line)) if arguments.json else line, flush=True)
-        return 0
-    lines = tail_lines(path, arguments.lines, line_filter)
-    if arguments.json:
-        _print_document(path, lines)
-        return 0
-    size = _BATCH_LINES if line_filter.is_open else 1
-    while batch := list(islice(lines, size)):
-        sys.stdout.write("\n".join([*batch, ""]))
-    return 0
-
-
-def _chosen(arguments: argparse.Namespace) -> ExperimentRecord:
-    """The experiment. `-n` names it in every command, whatever `tail` has trained the fingers to."""
-    try:
-        return launch.choose(arguments.name)
-    except UsageError as error:
-        if arguments.name is None or not arguments.name.isdecimal():
-            raise
-        raise UsageError(error.title, hint=f"for the last lines: --lines {arguments.name}") from None
-
-
-def _pass_on(path: Path, arguments: argparse.Namespace) -> int:
-    if arguments.follow or arguments.lines is not None or arguments.json or arguments.grep or arguments.level:
-        raise UsageError(
-            "--raw passes on the whole file", hint="leave the other options out, but for --attempt"
-        )
-    output = binary_output()
-    try:
-        with path.open("rb") as file:
-            shutil.copyfileobj(file, output, 1 << 20)
-    except FileNotFoundError:
-        raise RltuiError(f"cannot read {path}", details=["no such file"]) from None
-    output.flush()
-    return 0
-
-
-def _line_document(line: str) -> dict[str, str | None]:
-    return {"text": line, "level": detect_level(line)}
-
-
-def _print_document(path: Path, lines: Iterator[str]) -> None:
-    """One document, written as it is read."""
-    print(f'{{"path": {json.dumps(str(path))}, "lines": [', end="")
-    for number, line in enumerate(lines):
-        print(",\n" if number else "\n", json.dumps(_line_document(line)), sep="", end="")
-    print("\n]}")
-
-
-def _log_path(record: ExperimentRecord, component: str, attempt: int | None) -> Path:
-    control = ControlFolder(Path(record.output_dir))
-    attempts = control.attempts(component)
-    if not attempts:
-        return _other_log(record, component, attempt)
-    if attempt is not None and attempt not in attempts:
-        known = ", ".join(map(str, attempts))
-        raise UsageError(f"{component} has no attempt {attempt}", hint=f"there are: {known}")
-    return control.log_file(component, attempt or attempts[-1])
-
-
-def _other_log(record: ExperimentRecord, log_id: str, attempt: int | None) -> Path:
-    """A file that the layout's `[[log]]` follows."""
-    from rltui.services import layout_files  # pydantic takes 60 ms
-    from rltui.services.logs.followed import FollowedLogs
-
-    layout = layout_files.load_for(record)
-    logs = FollowedLogs(Path(record.run_dir), layout.log)
-    logs.look()
-    if attempt is not None and any(log.id == log_id for log in logs.logs):
-        raise UsageError(f"{log_id} is a log file and has no attempts", hint="leave --attempt out")
-    if (path := logs.paths.get(log_id)) is not None:
-        return path
-    for log in logs.logs:
-        if log.id == log_id:
-            raise UsageError(
-                f"{log_id} of {record.name} has no log file yet",
-                hint=f"looked in {record.run_dir} for: {', '.join(log.wanted)}",
-            )
-    components = [spec.id for spec in layout.component]
-    if log_id not in components:
-        raise unknown("component", log_id, [*components, *(log.id for log in logs.logs)])
-    started = (entry.name for entry in (ControlFolder(Path(record.output_dir)).path / "components").glob("*"))
-    raise UsageError(
-        f"{log_id!r} has not been started in {record.name}",
-        hint=f"there are logs of: {', '.join(sorted({*started, *logs.paths})) or 'nothing yet'}",
-    )
-
-
-def _pattern(text: str | None) -> re.Pattern[str] | None:
-    try:
-        return None if text is None else re.compile(text)
-    except re.error as error:
-        raise UsageError(f"--grep {text!r} is no regular expression: {error}") from None
-
-
-def _level(text: str | None) -> Level | None:
-    level = None if text is None else parse_level(text)
-    if text is not None and level is None:
-        raise UsageError(f"--level {text!r} is not known", hint=f"use one of: {', '.join(Level)}")
-    return level
 
 
 def events(arguments: argparse.Namespace) -> int:

@@ -318,6 +318,24 @@ def _sanitise(raw: str) -> tuple[str, tuple[Span, ...]]:
     return "".join(pieces), tuple(spans)
 
 
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """A log of an experiment."""
+
+    component: str
+    """Its id, or that of a log file which the layout names."""
+    attempt: int | None
+    """Counted from 1; `None`: a file that has none."""
+    path: str
+    started_at: float
+    """Epoch seconds; 0 where it is not known."""
+
+    @property
+    def name(self) -> str:
+        """`trainer#2`."""
+        return self.component if self.attempt is None else f"{self.component}#{self.attempt}"
+
+
 class LogChange(StrEnum):
     """What a poll found."""
 
