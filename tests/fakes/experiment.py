@@ -421,5 +421,12 @@ class FakeExperiment:
             raise self.error
         return tuple(self.entries)
 
+    async def note(self, text: str) -> JournalEntry:
+        if self.error:
+            raise self.error
+        entry = JournalEntry(at=self.entries[-1].at + 1 if self.entries else 1.0, kind="note", text=text)
+        self.entries.append(entry)
+        return entry
+
     def attach_command(self, component: str) -> list[str]:
         return ["tmux", "-L", "rltui", "attach", "-t", f"{self.name}:{component}"]

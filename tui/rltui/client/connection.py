@@ -31,7 +31,7 @@ from rltui.services.logs.index import LogFile
 from rltui.services.outside import in_terminal
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_socket
-from rltui.services.runs.journal import JournalFeed
+from rltui.services.runs.journal import Journal, JournalFeed
 
 _FALLBACK = "vi"
 
@@ -99,8 +99,8 @@ class SupervisedExperiment:
         self._may_start = not readonly
         self._down: Down | None = None
         """The end that its last supervisor told of."""
-        self._journal = JournalFeed(ControlFolder(Path(record.output_dir)).journal_file)
-        self._journal_read = asyncio.Lock()
+        self._journal_file = ControlFolder(Path(record.output_dir)).journal_file
+        self._journal = JournalFeed(self._journal_file)
         layout = layout_files.load_for(record)
         self.screen: Screen = layout.screen
         self.component_ids = tuple(spec.id for spec in layout.component)
@@ -161,8 +161,16 @@ class SupervisedExperiment:
 
     async def journal(self) -> tuple[JournalEntry, ...]:
         """Everything that happened, from the file."""
-        async with self._journal_read:
-            return await asyncio.to_thread(self._journal.read)
+        return await asyncio.to_thread(self._journal.read)
+
+    async def note(self, text: str) -> JournalEntry:
+        """Have it kept by the supervisor, or in the file where the experiment was taken down."""
+        if not self._may_start:
+            raise RltuiError("this client is read-only: no note was made", hint=f"rltui note -n {self.name}")
+        try:
+            return JournalEntry.model_validate(await self._call("note", {"text": text}))
+        except TakenDownError:
+            return await asyncio.to_thread(Journal(self._journal_file).note, text)
 
     def attach_command(self, component: str) -> list[str]:
         """Another rltui, which becomes the tmux client that shows the component's pane."""
@@ -170,7 +178,7 @@ class SupervisedExperiment:
         return [*command, "--readonly"] if self.readonly else command
 
     async def _call(self, method: str, params: dict[str, Any], *, wished: bool = False) -> dict[str, Any]:
-        reader, writer = await self._open(wished=wished)
+        reader, writer = await self._open(wished=wished, changes_run=method != "note")
         try:
             request = {"id": 1, "method": method, "params": params}
             writer.write(json.dumps(request).encode() + b"\n")
@@ -181,8 +189,12 @@ class SupervisedExperiment:
         finally:
             writer.close()
 
-    async def _open(self, *, wished: bool = False) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection. `wished`: a person wants something done, be it after a `down`."""
+    async def _open(
+        self, *, wished: bool = False, changes_run: bool = True
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection. `wished`: a person wants something done, be it after a `down`. For what never
+        `changes_run`, an observed one is as good as any.
+        """
         try:
             reader, writer = await asyncio.open_unix_connection(find_socket(self._record), limit=_LINE_LIMIT)
         except OSError:
@@ -195,7 +207,7 @@ class SupervisedExperiment:
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 check_hello(_message(await reader.readline()))
-                if self.readonly:
+                if self.readonly and (changes_run or not self._may_start):
                     writer.write(b'{"id":0,"method":"readonly"}\n')
                     result_of(_message(await reader.readline()))
         except TimeoutError:

@@ -93,6 +93,10 @@ class Experiment(Protocol):
         """
         ...
 
+    async def note(self, text: str) -> JournalEntry:
+        """Have a person's words kept in the journal, also of a run that is only observed."""
+        ...
+
     def attach_command(self, component: str) -> list[str]:
         """Argument list of the program that shows the component's raw terminal until the person detaches."""
         ...

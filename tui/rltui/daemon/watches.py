@@ -19,8 +19,9 @@ logger = logging.getLogger(__name__)
 _METRICS_INTERVAL_S = 0.5
 _CONFIG_INTERVAL_S = 1.0
 _LOGS_INTERVAL_S = 1.0
+_CHECKPOINTS_INTERVAL_S = 2.0
 _DISK_INTERVAL_S = 5.0
-"""How often a new checkpoint is looked for."""
+"""How often it is seen whether a new checkpoint changes the forecast."""
 LOOKS_PER_READING = 6
 """Without a new checkpoint, the disk is measured every so many looks."""
 
@@ -110,6 +111,22 @@ async def watch_disk(supervisor: Supervisor) -> None:
             if alert is not None:
                 supervisor.events.alert(alert)
         await asyncio.sleep(_DISK_INTERVAL_S)
+
+
+async def watch_checkpoints(supervisor: Supervisor) -> None:
+    """Journal each checkpoint when it is complete; those there before are none of ours to tell."""
+    folder, journal = supervisor.observation.folder, supervisor.events.journal
+    known = frozenset(await asyncio.to_thread(folder.checkpoints))
+    was_growing = False
+    while True:
+        await asyncio.sleep(_CHECKPOINTS_INTERVAL_S)
+        is_growing = bool(supervisor.processes.alive()) or supervisor.setup.record.observed
+        if is_growing or was_growing:  # the last one may have come as everything ended
+            there = frozenset(await asyncio.to_thread(folder.checkpoints))
+            for step in sorted(there - known):
+                journal.add("checkpoint", f"checkpoint {step} is complete", step=step)
+            known = there
+        was_growing = is_growing
 
 
 class DiskWatch:
