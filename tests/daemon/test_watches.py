@@ -10,8 +10,8 @@ import pytest
 
 from rltui.core.text import GIB
 from rltui.daemon import watches
+from rltui.daemon.checkpoints import LOOKS_PER_READING, DiskWatch
 from rltui.daemon.supervisor import Supervisor
-from rltui.daemon.watches import LOOKS_PER_READING, DiskWatch
 from rltui.frameworks.base import RunFiles
 from rltui.services.runs.disk import Checkpoints, DiskMeter, DiskReading
 from rltui.services.runs.journal import Journal, read_journal

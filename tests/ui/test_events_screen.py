@@ -77,7 +77,7 @@ async def test_the_newest_comes_last_with_what_belongs_to_it(told: FakeExperimen
         await press(pilot, "k")
         assert "✗ crash" in shown(pilot)
         assert "trainer attempt 2 · 10m ago" in shown(pilot)
-        assert "… 29 more lines" in shown(pilot), "of the entry below it only the beginning"
+        assert "… 30 more lines" in shown(pilot), "of the entry below it only the beginning"
         await press(pilot, "g")
         assert "── " in shown(pilot)
         assert "supervisor started, pid 4711" in under_cursor(pilot)
