@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -22,6 +22,7 @@ from rltui.core.api import (
     Request,
     Status,
 )
+from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.core.config_report import Conversion, KnobInfo, KnobTable, Problem
 from rltui.core.gpu.report import (
     GpuBudget,
@@ -358,6 +359,8 @@ class FakeExperiment:
         self.converter: Callable[[float | None], Conversion] = simple_conversion
         self.histories = GpuHistories()
         self.histories_read = 0
+        self.checkpoint_report = CheckpointReport(experiment=self.name)
+        self.pruned: list[PrunePlan] = []
         self.rollouts: Path | None = None
         """Folder of a run with some."""
         self.entries: list[JournalEntry] = []
@@ -404,6 +407,20 @@ class FakeExperiment:
         if self.error:
             raise self.error
         return self.histories
+
+    async def checkpoints(self) -> CheckpointReport:
+        return self.checkpoint_report
+
+    async def plan_prune(self, retention: Retention) -> PrunePlan:
+        return prune_plan(self.checkpoint_report, retention)
+
+    async def prune(self, retention: Retention, only: Collection[int]) -> PrunePlan:
+        plan = prune_plan(self.checkpoint_report, retention, only)
+        self.pruned.append(plan)
+        gone = {each.step for each in plan.delete}
+        left = tuple(each for each in self.checkpoint_report.checkpoints if each.step not in gone)
+        self.checkpoint_report = self.checkpoint_report.model_copy(update={"checkpoints": left})
+        return plan.model_copy(update={"done": True})
 
     async def convert(
         self, to: Literal["tokens", "rollouts"], mean_tokens: float | None = None

@@ -12,7 +12,7 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from rltui.client.launch import not_running
 from rltui.client.protocol import ConfigText, Event, TakenDownError
 from rltui.client.wire import CONNECT_TIMEOUT_S, SupervisorGoneError, check_hello, result_of
 from rltui.core.api import EVENT_MODELS, Down, JournalEntry, Plan, Request, Status
+from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.config_report import Conversion
 from rltui.core.gpu.report import GpuHistories
 from rltui.core.layout import Screen
@@ -142,6 +143,19 @@ class SupervisedExperiment:
     async def gpu_history(self) -> GpuHistories:
         """Memory of each device over time."""
         return GpuHistories.model_validate(await self._call("gpu_history", {}))
+
+    async def checkpoints(self) -> CheckpointReport:
+        """Those that lie in the run's folder now."""
+        return CheckpointReport.model_validate(await self._call("checkpoints", {}))
+
+    async def plan_prune(self, retention: Retention) -> PrunePlan:
+        """Which of them `retention` leaves over."""
+        return PrunePlan.model_validate(await self._call("plan_prune", retention.model_dump()))
+
+    async def prune(self, retention: Retention, only: Collection[int]) -> PrunePlan:
+        """Delete those that were shown."""
+        params = {"retention": retention.model_dump(), "only": sorted(only)}
+        return PrunePlan.model_validate(await self._call("prune", params, wished=True))
 
     async def convert(
         self, to: Literal["tokens", "rollouts"], mean_tokens: float | None = None

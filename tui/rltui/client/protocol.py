@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from rltui.core.api import Alert, JournalEntry, Plan, Request, Status
+from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.layout import Screen
@@ -62,6 +63,18 @@ class Experiment(Protocol):
 
     async def gpu_history(self) -> GpuHistories:
         """Memory of each device over time, since the supervisor started at the earliest."""
+        ...
+
+    async def checkpoints(self) -> CheckpointReport:
+        """Those that lie in the run's folder now. Sizes of large ones may take a while."""
+        ...
+
+    async def plan_prune(self, retention: Retention) -> PrunePlan:
+        """Which of them `retention` leaves over. No side effects."""
+        ...
+
+    async def prune(self, retention: Retention, only: Collection[int]) -> PrunePlan:
+        """Delete those, as far as their steps are among `only`: what the person was shown."""
         ...
 
     async def convert(
