@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from rltui.core.api import Progress
 from rltui.core.metrics import MetricNames, MetricSeries
-from rltui.core.thinning import ThinnedLine, thinned
+from rltui.core.series import ThinnedLine, thinned
 
 
 @given(st.dictionaries(st.integers(1, 10**9), st.floats(-9, 9), min_size=1, max_size=300), st.integers(4, 60))

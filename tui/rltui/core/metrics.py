@@ -10,8 +10,8 @@ from typing import Any
 
 from rltui.core.api import Alert, Concern, Progress
 from rltui.core.config_report import DerivedValue
+from rltui.core.series import ThinnedLine
 from rltui.core.text import grouped
-from rltui.core.thinning import ThinnedLine
 
 _WINDOW = 8
 """Steps whose median counts as a level that was held."""
