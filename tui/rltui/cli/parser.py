@@ -288,10 +288,33 @@ def _add_looking(commands: _Commands[argparse.ArgumentParser]) -> None:
     _add_name(logs)
     _add_json(logs, "one JSON document; with -f, one per line")
     _add_rollouts(commands)
-    events = _command(commands, "events", "looking:events", "the journal: starts, exits, edits, alerts")
+    events = _command(
+        commands,
+        "events",
+        "events:events",
+        "the journal: starts, exits, edits with their diffs, alerts, notes",
+    )
     events.add_argument("-f", "--follow", action="store_true", help="go on as it grows")
+    events.add_argument(
+        "--kind", action="append", default=[], metavar="K,…", help="only these: edit, crash, alert, note, …"
+    )
+    events.add_argument("--component", action="append", default=[], metavar="C,…", help="only of these")
+    events.add_argument(
+        "--since",
+        metavar="T",
+        help="only from then on: 2h or 1d12h ago, 14:30, 2026-11-22, '2026-11-22 14:30'",
+    )
+    events.add_argument("--grep", metavar="WORDS", default="", help="only with all these words")
+    events.add_argument("--brief", action="store_true", help="a line for each, without diffs")
     _add_name(events)
     _add_json(events, "one JSON document; with -f, one per line")
+
+    note = _command(commands, "note", "events:note", "keep a sentence in the journal; a mark on the charts")
+    note.add_argument(
+        "text", nargs="+", metavar="TEXT", help="what is to be remembered; - reads it from stdin"
+    )
+    _add_name(note)
+    _add_json(note)
 
 
 def _add_rollouts(commands: _Commands[argparse.ArgumentParser]) -> None:

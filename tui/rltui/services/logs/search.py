@@ -14,9 +14,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
-from rltui.core.lines import Level, decode_line, detect_level, plain_text
+from rltui.core.lines import Level, LogHit, decode_line, detect_level, plain_text
 from rltui.core.log_query import Candidates, Query
 from rltui.errors import RltuiError
 
@@ -32,15 +31,6 @@ _SEVERE = {
     Level.ERROR: _ERRORS + b"|" + _GLOG % b"EF",
 }
 """What lines of a level or a more severe one have in them at least."""
-
-
-class Hit(NamedTuple):
-    """A line that matches."""
-
-    offset: int
-    """Where it begins, in bytes."""
-    text: str
-    """As it is shown."""
 
 
 class LogSearch:
@@ -79,7 +69,7 @@ class LogSearch:
         except OSError:  # closed meanwhile
             return 1.0
 
-    def batches(self) -> Iterator[list[Hit]]:
+    def batches(self) -> Iterator[list[LogHit]]:
         """The hits from the start to the end of the file, some at a time.
 
         Raises:
@@ -176,7 +166,7 @@ class _Acceptance:
         self._done = 0
         """Up to here all lines are decided."""
 
-    def hits(self, lines: list[tuple[int, bytes]]) -> Iterator[Hit]:
+    def hits(self, lines: list[tuple[int, bytes]]) -> Iterator[LogHit]:
         for offset, line in lines:
             if not self._done <= offset < self._size:
                 continue
@@ -184,9 +174,9 @@ class _Acceptance:
             if self._query is not None and not self._query.matches(text):
                 continue
             if self._level is None:
-                yield Hit(offset, text)
+                yield LogHit(offset, text)
             elif self._is_severe(detect_level(text) or self._level_before(offset)):
-                yield Hit(offset, text)
+                yield LogHit(offset, text)
                 if self._query is None:
                     yield from self._continuation(offset + len(line) + 1)
 
@@ -200,13 +190,13 @@ class _Acceptance:
         levels = (detect_level(shown(line)) for line in reversed(before))
         return next((level for level in levels if level is not None), Level.INFO)
 
-    def _continuation(self, offset: int) -> Iterator[Hit]:
+    def _continuation(self, offset: int) -> Iterator[LogHit]:
         """The lines from `offset` that have no level of their own, within reason."""
         for line in os.pread(self._fd, _LOOK_BYTES, offset).split(b"\n")[:-1]:
             text = shown(line)
             if offset >= self._size or detect_level(text) is not None:
                 break
-            yield Hit(offset, text)
+            yield LogHit(offset, text)
             offset += len(line) + 1
         self._done = offset
 
