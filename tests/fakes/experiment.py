@@ -7,6 +7,8 @@ import hashlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Literal
 
+from tests.fakes.series import FakeSeries
+
 from rltui.client.protocol import ConfigText, Event, TakenDownError
 from rltui.core.api import (
     ComponentState,
@@ -32,6 +34,7 @@ from rltui.core.gpu.report import (
 )
 from rltui.core.layout import Screen
 from rltui.core.lines import LogChange
+from rltui.core.series import SeriesSource
 from rltui.errors import RltuiError
 
 NOW = 1_800_000_000.0
@@ -354,6 +357,10 @@ class FakeExperiment:
         self.histories_read = 0
         self.entries: list[JournalEntry] = []
         """The journal."""
+        self.series: SeriesSource = FakeSeries()
+        self.pinned: tuple[str, ...] = ()
+        self.saved: dict[str, str] = {}
+        """Exports, by name."""
         self._first = events or (running_status(), gpu_report(), knob_table())
         self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
@@ -420,6 +427,25 @@ class FakeExperiment:
         if self.error:
             raise self.error
         return tuple(self.entries)
+
+    def open_series(self) -> SeriesSource:
+        if self.error:
+            raise self.error
+        return self.series
+
+    def pins(self) -> tuple[str, ...]:
+        return self.pinned
+
+    def keep_pins(self, pins: Sequence[str]) -> None:
+        if self.error:
+            raise self.error
+        self.pinned = tuple(pins)
+
+    def save(self, name: str, text: str) -> str:
+        if self.error:
+            raise self.error
+        self.saved[name] = text
+        return f"/run/.rltui/exports/{name}"
 
     def attach_command(self, component: str) -> list[str]:
         return ["tmux", "-L", "rltui", "attach", "-t", f"{self.name}:{component}"]

@@ -12,7 +12,7 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,6 +32,7 @@ from rltui.services.outside import in_terminal
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_socket
 from rltui.services.runs.journal import JournalFeed
+from rltui.services.runs.kept import KeptFiles
 
 _FALLBACK = "vi"
 
@@ -101,6 +102,7 @@ class SupervisedExperiment:
         """The end that its last supervisor told of."""
         self._journal = JournalFeed(ControlFolder(Path(record.output_dir)).journal_file)
         self._journal_read = asyncio.Lock()
+        self._kept = KeptFiles(ControlFolder(Path(record.output_dir)).path)
         layout = layout_files.load_for(record)
         self.screen: Screen = layout.screen
         self.component_ids = tuple(spec.id for spec in layout.component)
@@ -163,6 +165,19 @@ class SupervisedExperiment:
         """Everything that happened, from the file."""
         async with self._journal_read:
             return await asyncio.to_thread(self._journal.read)
+
+    def pins(self) -> tuple[str, ...]:
+        """Charts that a person has pinned."""
+        return self._kept.pins()
+
+    def keep_pins(self, pins: Sequence[str]) -> None:
+        """Keep these instead; by a client that may only look, until it ends."""
+        if not self.readonly or self.observed:
+            self._kept.keep_pins(pins)
+
+    def save(self, name: str, text: str) -> str:
+        """Write an export."""
+        return str(self._kept.save(name, text))
 
     def attach_command(self, component: str) -> list[str]:
         """Another rltui, which becomes the tmux client that shows the component's pane."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -91,6 +91,18 @@ class Experiment(Protocol):
 
         Later ones come as `events` as well.
         """
+        ...
+
+    def pins(self) -> tuple[str, ...]:
+        """Charts that a person has pinned, in order. Blocking, as the next two."""
+        ...
+
+    def keep_pins(self, pins: Sequence[str]) -> None:
+        """Keep these instead."""
+        ...
+
+    def save(self, name: str, text: str) -> str:
+        """Write an export into a new file named like `name`, beside the run, and return its path."""
         ...
 
     def attach_command(self, component: str) -> list[str]:
