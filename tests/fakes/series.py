@@ -1,10 +1,10 @@
-"""Series of a run that never was."""
+"""Series that tests write themselves."""
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rltui.core.lines import LogChange
 from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey
@@ -13,22 +13,26 @@ STARTED = 1_800_000_000.0 - 2470
 STEP_S = 4.1
 
 
-class FakeSeries:
-    """A `SeriesSource` over what tests put into it."""
+def made_series(points: Iterable[tuple[int, float, float]]) -> Series:
+    """Of (step, time, value)."""
+    series = Series()
+    for step, at, value in points:
+        series.add(step, at, value)
+    return series
 
-    def __init__(self, series: dict[SeriesKey, Series] | None = None, rewinds: Sequence[Rewind] = ()) -> None:
+
+class FakeSeries:
+    """Implements `rltui.core.series.SeriesSource`."""
+
+    def __init__(self, series: dict[SeriesKey, Series] | None = None, *rewinds: Rewind) -> None:
         self.series = series or {}
-        self.rewound = tuple(rewinds)
-        self.reads: list[tuple[SeriesKey, int]] = []
-        self._news = LogChange.GREW
+        self.rewound = rewinds
+        self.change = LogChange.NONE
+        """What the next look says."""
 
     def look(self) -> LogChange:
-        news, self._news = self._news, LogChange.NONE
-        return news
-
-    def tell(self, change: LogChange = LogChange.GREW) -> None:
-        """The next look finds something new."""
-        self._news = change
+        change, self.change = self.change, LogChange.NONE
+        return change
 
     def keys(self) -> tuple[SeriesKey, ...]:
         return tuple(sorted(self.series))
@@ -37,8 +41,7 @@ class FakeSeries:
         return self.rewound
 
     def read(self, key: SeriesKey, start: int = 0) -> Series:
-        self.reads.append((key, start))
-        return self.series[key].tail(start) if key in self.series else Series()
+        return self.series.get(key, Series()).tail(start)
 
 
 def by_step(values: Sequence[float], *, first: int = 1, started: float = STARTED) -> Series:
@@ -70,10 +73,10 @@ def usual_run(steps: int = 600, seed: int = 0) -> FakeSeries:
         )
 
     loss = curve(0.9, 0.05, 0.02)
-    for step in (200, 201, 350):
+    for step in (steps // 3, steps // 3 + 1, steps // 2 + 50):
         loss.values[step] = math.nan
     grad = curve(2.0, 0.4, 0.05)
-    grad.values[300] = 90.0
+    grad.values[steps // 2] = 90.0
     orch, train, own = "orch", "trainer", "rltui"
     trained = "train/agg/effective/"
     seconds = round(steps * STEP_S)

@@ -15,8 +15,8 @@ from tests.house.source import House, house
 from tests.house.walks import REPOSITORY
 
 SOURCE_LIMITS = {
-    "files": 242,
-    "lines": 47_700,
+    "files": 258,
+    "lines": 52_500,
     "public names per 1,000 lines": 23.2,
     "percent of lines that import": 6.6,
     "import circles": 0,

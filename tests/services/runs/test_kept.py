@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rltui.errors import RltuiError
-from rltui.services.runs.kept import KeptFiles
+from rltui.services.runs.experiment_files import KeptFiles
 
 
 def test_pins_come_back(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ class Stroke:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class LineReading:
     """What a line says where it is read."""
 
     label: str
@@ -61,7 +61,7 @@ class Picture:
 
     chart: Chart
     strokes: tuple[Stroke, ...] = ()
-    readings: tuple[Reading, ...] = ()
+    readings: tuple[LineReading, ...] = ()
     span: Span = (0.0, 1.0)
     by_time: bool = False
     log: bool = False
@@ -185,7 +185,7 @@ class Board:
         log = chart.log != (chart.id in view.log)
         faint: list[Stroke] = []
         strokes: list[Stroke] = []
-        readings: list[Reading] = []
+        readings: list[LineReading] = []
         is_timeless = False
         for run, (at, read) in zip(self.runs, enumerate(self._read), strict=True):
             for number, key in enumerate(chart.keys):
@@ -205,18 +205,18 @@ class Board:
                 strokes.append(Stroke(x, values, style))
                 parts = (run.label, chart.labels[number] if chart.labels else "")
                 label = " · ".join(part for part in parts if part)
-                readings.append(Reading(label, style, _read_at(x, values, view.cursor)))
+                readings.append(LineReading(label, style, _read_at(x, values, view.cursor)))
         span = view.window or self.whole(view)
         note = "" if strokes else "has no steps: x shows it by time" if is_timeless else "no value yet"
         return Picture(
             chart, (*faint, *strokes), tuple(readings), span, view.by_time, log, view.robust, view.cursor,
-            self.placed_marks(view) if view.marks else (), note,
+            self.placed_marks(view), note,
         )  # fmt: skip
 
     def placed_marks(self, view: View) -> tuple[PlacedMark, ...]:
         """Those of the first run that have a place on the axis, in order."""
         placed = []
-        for mark in self.marks:
+        for mark in self.marks if view.marks else ():
             x = (
                 float(mark.step)
                 if mark.step is not None and not view.by_time

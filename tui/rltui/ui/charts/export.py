@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
 from rltui.core.text import figure, shown_unit
-from rltui.ui.charts.axes import LogAxis, StepAxis, ValueAxis, TimeAxis
+from rltui.ui.charts.axes import LogAxis, StepAxis, TimeAxis, ValueAxis
 from rltui.ui.charts.board import Picture, is_loud
 from rltui.ui.charts.curves import Extents, Points, extents, logarithms, value_span, widened
 from rltui.ui.text import clean_line

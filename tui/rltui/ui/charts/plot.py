@@ -15,7 +15,7 @@ from textual_hires_canvas import Canvas
 
 from rltui.core.marks import MarkKind
 from rltui.core.text import figure, shortened, shown_unit
-from rltui.ui.charts.axes import LogAxis, StepAxis, ValueAxis, TimeAxis
+from rltui.ui.charts.axes import LogAxis, StepAxis, TimeAxis, ValueAxis
 from rltui.ui.charts.board import Picture, PlacedMark, is_loud
 from rltui.ui.charts.curves import Extents, bad_columns, braille, extents, logarithms, value_span, widened
 from rltui.ui.charts.view import Span
@@ -164,7 +164,7 @@ class Plot(Canvas):
         for row in range(rows):
             self.set_pixel(_LEFT - 1, row, "│", self._style("axis"))
         y_axis = LogAxis(unit) if picture.log else ValueAxis(unit)
-        ticks, labels = y_axis.get_ticks_and_labels(*y_span, max_ticks=max(2, rows // 2))
+        ticks, labels = y_axis.get_ticks_and_labels(*y_span, max_ticks=max(2, min(10, rows // 2)))
         taken = -2
         for tick, label in zip(ticks, labels, strict=True):
             row = rows - 1 - round((tick - y_span[0]) / (y_span[1] - y_span[0]) * (rows - 1))
@@ -173,7 +173,7 @@ class Plot(Canvas):
                 self._text(0, row, label[: _LEFT - 1].rjust(_LEFT - 1), "tick")
                 self.set_pixel(_LEFT - 1, row, "┤", self._style("axis"))
         x_axis = TimeAxis() if picture.by_time else StepAxis()
-        ticks, labels = x_axis.get_ticks_and_labels(*picture.span, max_ticks=max(2, cells // 10))
+        ticks, labels = x_axis.get_ticks_and_labels(*picture.span, max_ticks=max(2, min(12, cells // 10)))
         free = 0
         for tick, label in zip(ticks, labels, strict=True):
             if (column := _column(tick, picture.span, cells)) is None:
@@ -209,11 +209,10 @@ def _one_per_column(picture: Picture, cells: int) -> dict[int, PlacedMark]:
 def _title(picture: Picture, width: int) -> Content:
     """Name, unit and what is read, as far as there is room."""
     chart = picture.chart
-    unit = shown_unit(chart.unit)
+    facts = " ".join(part for part in (shown_unit(chart.unit), "log" if picture.log else "") if part)
     name = clean_line(chart.title)
-    scale = " log" if picture.log else ""
     title = Content.assemble(
-        (shortened(name, width - 4), "bold"), (f" {unit}{scale}".rstrip(), "$foreground 60%")
+        (shortened(name, width - 4), "bold"), (f" {facts}" if facts else "", "$foreground 60%")
     )
     for reading in picture.readings:
         label = f"{clean_line(reading.label)} " if reading.label else ""

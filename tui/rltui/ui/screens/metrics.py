@@ -36,6 +36,8 @@ _PAUSE_PER_WORK = 40.0
 """The next look waits so many times as long as the last one took: at most 2.5 % of a core."""
 _LONGEST_PAUSE_S = 15.0
 _SMOOTHINGS = (1, 5, 20, 100)
+_OF_A_CHART = ("toggle_zoom", "cursor", "mark", "scale", "pan", "reset", "switch", "pin", "save")
+"""Actions that do something only where there is a chart."""
 _PAN = 0.25
 """Of what is seen."""
 
@@ -182,10 +184,14 @@ class MetricsScreen(ExperimentScreen):
         if board is None:
             return
         now, cells = self.shared.clock(), self._grid.cells
-        self._line.update(line_below(board, view, cells, now))
+        self._line.update(line_below(board, view, cells, now) if count else self._nothing())
         if self._grid.zoomed:
             self._events.update(event_lines(board, view, max(1, min(6, self.size.height // 6))))
             self._readings.update(reading_lines(board, view, self._loaded, self._grid.chosen))
+
+    def _nothing(self) -> str:
+        """Why there is no chart."""
+        return "Nothing matches: esc shows all again." if self._words else "No value was measured yet."
 
     def _look(self, view: View) -> None:
         """Look otherwise."""
@@ -212,6 +218,14 @@ class MetricsScreen(ExperimentScreen):
         self._grid.zoom(zoomed)
         self.set_class(self._grid.zoomed, "-zoomed")
         self.call_after_refresh(self._rearrange)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While a person types, only what ends that; and what there is something to do for."""
+        if self.focused is self._filter and action != "back":
+            return False
+        if action in _OF_A_CHART:
+            return self._grid.chosen is not None and super().check_action(action, parameters)
+        return super().check_action(action, parameters)
 
     def action_back(self) -> None:
         """First the filter ends, then the zoom, then the screen."""
