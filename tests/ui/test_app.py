@@ -38,6 +38,7 @@ from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, PlanDialog
 from rltui.ui.screens.gpus import GpuScreen
 from rltui.ui.screens.help import HelpScreen, help_content
 from rltui.ui.screens.knob_editor import PLAN_DELAY_S, KnobEditor
+from rltui.ui.screens.metrics import MetricsScreen
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
@@ -509,6 +510,7 @@ def test_every_action_has_a_method() -> None:
         Overview,
         ConfigScreen,
         GpuScreen,
+        MetricsScreen,
         app_module.RltuiApp,
         KnobRows,
         LogPane,

@@ -134,7 +134,7 @@ class MetricsScreen(ExperimentScreen):
     async def _catch_up(self, board: Board) -> None:
         """Read what is new of what is seen, and draw it."""
         is_new = await asyncio.to_thread(board.look)
-        self._find(board)
+        is_new = self._find(board) or is_new
         seen = self._grid.charts if self._grid.zoomed and self.has_class("-wide") else self._grid.shown
         if is_new or seen != self._loaded:
             await asyncio.to_thread(board.load, seen)
@@ -149,17 +149,18 @@ class MetricsScreen(ExperimentScreen):
         if is_new:
             self._draw()
 
-    def _find(self, board: Board) -> None:
-        """Which charts there are."""
+    def _find(self, board: Board) -> bool:
+        """Which charts there are. Returns whether that is another question than the last one."""
         state = (board.keys, self._pins, self._words)
         if state == self._found:
-            return
+            return False
         self._found = state
         try:
             self._grid.take(charts(board.keys, pins=self._pins, words=self._words))
             self._problem = ""
         except re.error as error:
             self._problem = f"no regular expression: {error}"
+        return True
 
     def _rearrange(self) -> None:
         self._grid.fit()
