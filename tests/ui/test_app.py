@@ -38,7 +38,6 @@ from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, PlanDialog
 from rltui.ui.screens.gpus import GpuScreen
 from rltui.ui.screens.help import HelpScreen, help_content
 from rltui.ui.screens.knob_editor import PLAN_DELAY_S, KnobEditor
-from rltui.ui.screens.metrics import MetricsScreen
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
@@ -508,9 +507,7 @@ def test_help_lists_every_action() -> None:
 def test_every_action_has_a_method() -> None:
     owners = (
         Overview,
-        ConfigScreen,
-        GpuScreen,
-        MetricsScreen,
+        *(resolve_name(target) for target in SCREENS.values()),
         app_module.RltuiApp,
         KnobRows,
         LogPane,

@@ -10,6 +10,7 @@ from typing import Any
 
 from rltui.core.api import Alert, Concern, Progress
 from rltui.core.config_report import DerivedValue
+from rltui.core.series import ThinnedLine
 from rltui.core.text import grouped
 
 _WINDOW = 8
@@ -94,7 +95,8 @@ def _is_rate(value: object) -> bool:
 
 
 HISTORY = 200
-"""Steps kept for the sparkline."""
+"""Steps kept with all their values."""
+_CURVE_POINTS = 400
 _LONGEST_RUN_S = 1e10
 """Some 300 years: no estimate."""
 LARGEST_STEP = 2**53
@@ -166,6 +168,8 @@ class MetricSeries:
     """Steps that the trainer has completed."""
     best_reward: float | None = None
     """The highest level that the reward has held, also before the steps that are kept."""
+    curve: ThinnedLine = field(default_factory=lambda: ThinnedLine(_CURVE_POINTS))
+    """The reward of the whole run."""
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Take in one row. Rows without a step, and values that are no finite numbers, are ignored.
@@ -183,6 +187,8 @@ class MetricSeries:
                 self.rewind(step)
             self.completed = step
         self.steps.setdefault(step, {}).update(values)
+        if self.names.reward in values:
+            self.curve.add(step, values[self.names.reward])
         if (
             self.names.reward in values
             and (level := _held_level(self._values(self.names.reward))) is not None
@@ -196,6 +202,7 @@ class MetricSeries:
         self.completed = min(self.completed, step)
         for later in [known for known in self.steps if known > step + 1]:
             del self.steps[later]
+        self.curve.cut(step + 1)
         levels = self._values(self.names.reward)
         held = [level for end in range(len(levels)) if (level := _held_level(levels[: end + 1])) is not None]
         self.best_reward = max(held, default=None)
@@ -248,6 +255,7 @@ class MetricSeries:
             max_steps=max_steps,
             reward=rewards[-1] if rewards else None,
             rewards=rewards,
+            curve=self.curve.points(),
             tokens_per_s=self.newest(head.tokens_per_s),
             step_time_s=step_time,
             eta_s=eta_s if eta_s is not None and 0 <= eta_s < _LONGEST_RUN_S else None,
