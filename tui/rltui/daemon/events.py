@@ -248,6 +248,7 @@ class EventBus:
             severity=alert.severity,
             alert=alert.kind,
             suppressed=suppressed,
+            **({"rule": alert.rule} if alert.rule else {}),
         )
         self.publish("alert", alert)
         if self.outbox.full():
