@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 import random
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltui.core.health import Finding, Thresholds, concern_of, findings
+from rltui.core.health import Finding, RuleId, Thresholds, concern_of, findings
 from rltui.core.run_figures import RunFigures
 
 RUNS = Path(__file__).parents[1] / "data/health"
@@ -237,6 +238,14 @@ def test_rules_are_silenced_and_changed_by_the_settings() -> None:
     assert words(run, Thresholds(reward_collapse_frac=0.45)) == ["reward collapsed"]
 
 
+def test_the_readme_has_every_threshold_as_it_is() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    block = readme.partition("```toml\n[health]")[2].partition("```")[0]
+    assert Thresholds(**tomllib.loads(f"[health]{block}")["health"]) == Thresholds()
+    assert set(tomllib.loads(f"[health]{block}")["health"]) == Thresholds.model_fields.keys()
+    assert all(rule in readme for rule in get_args(RuleId))
+
+
 def test_the_worst_comes_first() -> None:
     run = figures(REWARD=CLIMB + [0.0] * 20, KL=[9.0] * 70, LOSS=[math.nan] * 70)
     assert words(run) == ["loss is nan", "reward collapsed", "KL out of range"]
@@ -256,7 +265,7 @@ FOUND = Finding("kl", "KL out of range", "warning", "trainer", 42, "the KL is 3 
 def test_a_concern_names_the_last_good_checkpoint_and_the_edits_since() -> None:
     made = concern_of(FOUND, component="trainer", last_good=40, edits=("lr 1 → 2", "lr 2 → 3"))
     assert made.text == (
-        "the KL is 3 since step 42; lower it. The last good checkpoint is 40."
+        "the KL is 3 since step 42; lower it. The last good checkpoint is 40 (rltui restart --from 40)."
         " Edited since: lr 1 → 2; lr 2 → 3"
     )
     assert (made.id, made.last_good, made.edits) == ("kl", 40, ("lr 1 → 2", "lr 2 → 3"))

@@ -93,7 +93,7 @@ def test_a_failure_for_good_is_an_error(tmp_path: Path) -> None:
     entry = told.entry("alert")
     assert entry.text == "trainer failed: exited 1"
     assert entry.data == {"severity": "error", "alert": "crash", "suppressed": 0}
-    assert told.entry("exit").data == {"pid": 4711, "exit_code": 1, "signal": None}
+    assert told.entry("exit").data == {"pid": 4711, "exit_code": 1, "signal": None, "failed": True}
 
 
 def test_a_failure_that_is_retried_is_a_warning_and_recovers(tmp_path: Path) -> None:
@@ -103,7 +103,13 @@ def test_a_failure_that_is_retried_is_a_warning_and_recovers(tmp_path: Path) -> 
     (crash,) = told.alerts()
     assert (crash.kind, crash.severity) == ("crash", "warning")
     assert f"{crash.title}: {crash.text}" == ("trainer failed, starts again in 4s: exited 1; failure 1 of 3")
-    assert told.entry("exit").data == {"pid": 4711, "exit_code": 1, "signal": None, "retry_in_s": 4.0}
+    assert told.entry("exit").data == {
+        "pid": 4711,
+        "exit_code": 1,
+        "signal": None,
+        "retry_in_s": 4.0,
+        "failed": True,
+    }
     assert told.entry("exit").text == "trainer backoff: exited 1; failure 1 of 3"
     told.run(probe_s=6)
     (recovered,) = told.alerts()

@@ -70,7 +70,10 @@ async def test_the_last_good_checkpoint_and_the_edits_since_it_are_named(room: R
     assert (concern.last_good, concern.edits) == (40, ("trainer.optim.lr 1e-6 → 0.01",))
     ((kind, text),) = room.told
     assert kind == "alert"
-    assert "The last good checkpoint is 40. Edited since: trainer.optim.lr 1e-6 → 0.01" in text
+    assert (
+        "The last good checkpoint is 40 (rltui restart --from 40). Edited since: trainer.optim.lr 1e-6 → 0.01"
+        in text
+    )
 
 
 async def test_edits_of_an_earlier_run_in_the_same_folder_do_not_count(room: Room) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rltui.daemon.observation import ProgressTracker
 from rltui.frameworks.tinyrl import TINYRL
-from rltui.services.metrics import RunMetrics
+from rltui.services.metrics.sources import RunMetrics
 
 
 def tracker(folder: Path) -> ProgressTracker:

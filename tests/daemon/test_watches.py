@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rltui.core.text import GIB
-from rltui.daemon.watches import LOOKS_PER_READING, DiskWatch
+from rltui.daemon.checkpoints import LOOKS_PER_READING, DiskWatch
 from rltui.frameworks.base import RunFiles
 from rltui.services.runs.disk import Checkpoints, DiskMeter, DiskReading
 from rltui.services.runs.run_folder import RunFolder
@@ -54,6 +54,15 @@ async def test_it_measures_after_a_checkpoint_and_now_and_then() -> None:
     assert (told.kind, told.severity) == ("disk", "error")
     with pytest.raises(StopIteration):
         next(meter.free)
+
+
+async def test_a_checkpoint_is_told_once_it_is_new() -> None:
+    meter, told = FakeMeter(*[9] * 9), list[int]()
+    watch = DiskWatch("/run", meter, tell=told.append)
+    for newest in (10, 10, 20, 30, 10, 20):
+        meter.newest = newest
+        await watch.look(1000)
+    assert told == [20, 30, 20], "not what was there before; again after the run went back"
 
 
 async def test_a_folder_that_is_gone_does_not_end_the_watch(tmp_path: Path) -> None:

@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from pathlib import Path
 from typing import Literal
 
+from tests.fakes.series import FakeSeries
+
 from rltui.client.protocol import ConfigText, Event, TakenDownError
-from rltui.core.api import ComponentState, ComponentStatus, Lost, Orphan, Plan, Progress, Request, Status
+from rltui.core.api import (
+    ComponentState,
+    ComponentStatus,
+    JournalEntry,
+    Lost,
+    Orphan,
+    Plan,
+    Progress,
+    Request,
+    Status,
+)
+from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.core.config_report import Conversion, KnobInfo, KnobTable, Problem
 from rltui.core.gpu.report import (
     GpuBudget,
@@ -22,7 +36,9 @@ from rltui.core.gpu.report import (
 )
 from rltui.core.layout import Screen
 from rltui.core.lines import LogChange
+from rltui.core.rollouts import RolloutSource
 from rltui.errors import RltuiError
+from rltui.services.runs.rollouts import open_rollouts
 
 NOW = 1_800_000_000.0
 GIB = 1024**3
@@ -326,6 +342,7 @@ class FakeExperiment:
         self.planned: list[Request] = []
         self.executed: list[Request] = []
         self.opened: list[str] = []
+        self.series = FakeSeries()
         self.connections = 0
         self.down: TakenDownError | None = None
         """Somebody has taken it down."""
@@ -342,6 +359,12 @@ class FakeExperiment:
         self.converter: Callable[[float | None], Conversion] = simple_conversion
         self.histories = GpuHistories()
         self.histories_read = 0
+        self.checkpoint_report = CheckpointReport(experiment=self.name)
+        self.pruned: list[PrunePlan] = []
+        self.rollouts: Path | None = None
+        """Folder of a run with some."""
+        self.entries: list[JournalEntry] = []
+        """The journal."""
         self._first = events or (running_status(), gpu_report(), knob_table())
         self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
@@ -385,6 +408,20 @@ class FakeExperiment:
             raise self.error
         return self.histories
 
+    async def checkpoints(self) -> CheckpointReport:
+        return self.checkpoint_report
+
+    async def plan_prune(self, retention: Retention) -> PrunePlan:
+        return prune_plan(self.checkpoint_report, retention)
+
+    async def prune(self, retention: Retention, only: Collection[int]) -> PrunePlan:
+        plan = prune_plan(self.checkpoint_report, retention, only)
+        self.pruned.append(plan)
+        gone = {each.step for each in plan.delete}
+        left = tuple(each for each in self.checkpoint_report.checkpoints if each.step not in gone)
+        self.checkpoint_report = self.checkpoint_report.model_copy(update={"checkpoints": left})
+        return plan.model_copy(update={"done": True})
+
     async def convert(
         self, to: Literal["tokens", "rollouts"], mean_tokens: float | None = None
     ) -> Conversion:
@@ -403,6 +440,18 @@ class FakeExperiment:
     def open_log(self, path: str) -> FakeLog:
         self.opened.append(path)
         return FakeLog(LOGS[path.removeprefix("/run/").removesuffix(".log")])
+
+    def open_series(self) -> FakeSeries:
+        return self.series
+
+    async def journal(self) -> tuple[JournalEntry, ...]:
+        if self.error:
+            raise self.error
+        return tuple(self.entries)
+
+    def open_rollouts(self) -> RolloutSource:
+        assert self.rollouts is not None, "a test says where they are"
+        return open_rollouts(self.rollouts)
 
     def attach_command(self, component: str) -> list[str]:
         return ["tmux", "-L", "rltui", "attach", "-t", f"{self.name}:{component}"]

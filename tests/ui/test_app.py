@@ -18,8 +18,9 @@ from tests.fakes.experiment import (
 )
 from tests.ui.config_cases import config_experiment
 from tests.ui.conftest import Opener, press, settle, until
+from textual.command import CommandList
 from textual.pilot import Pilot
-from textual.widgets import Button, Static
+from textual.widgets import Button, Input, Static
 
 from rltui.client.protocol import TakenDownError
 from rltui.core.api import Alert, ComponentState, Plan, Request, Status
@@ -527,6 +528,52 @@ def test_every_screen_on_top_has_a_key_and_is_there() -> None:
     assert keys == set(SCREENS)
     for target in SCREENS.values():
         assert issubclass(resolve_name(target), ExperimentScreen)
+
+
+async def test_number_keys_work_on_every_main_screen(open_app: Opener) -> None:
+    """From each screen to each other one: all lie on the overview, none on another."""
+    keys = {
+        str(action.call[1][0]): action.keys
+        for action in ACTIONS
+        if action.call[0] == "show_screen" and action.keys.isdigit()
+    }
+    async with open_app(config_experiment()) as pilot:
+        below = pilot.app.screen
+        for here, key in keys.items():
+            for there, other in keys.items():
+                await press(pilot, key, key, other)
+                assert pilot.app.screen_stack == [below, pilot.app.get_screen(there)], (here, there)
+            await press(pilot, "1")
+            assert pilot.app.screen_stack == [below]
+            pilot.app.simulate_key(key)
+            pilot.app.simulate_key("6")
+            await press(pilot, "1", "1")
+            assert pilot.app.screen_stack == [below]
+
+
+async def test_the_palette_goes_from_one_screen_to_another(open_app: Opener) -> None:
+    async with open_app(config_experiment()) as pilot:
+        below = pilot.app.screen
+        await press(pilot, "6", "colon", *"GPU screen:")
+        await until(
+            pilot, lambda: any(each.option_count == 1 for each in pilot.app.screen.query(CommandList))
+        )
+        await press(pilot, "enter", "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, GpuScreen))
+        assert pilot.app.screen_stack == [below, pilot.app.screen]
+
+
+async def test_a_number_is_typed_where_words_are_asked_for(open_app: Opener) -> None:
+    async with open_app(config_experiment()) as pilot:
+        await press(pilot, "6", "slash", "3")
+        assert isinstance(pilot.app.screen, ConfigScreen)
+        assert pilot.app.screen.query_one(Input).value == "3"
+        await press(pilot, "enter", "3")
+        assert isinstance(pilot.app.screen, GpuScreen)
+        await press(pilot, "6", "escape")
+        assert isinstance(pilot.app.screen, ConfigScreen), "escape ends the search first"
+        await press(pilot, "1")
+        assert isinstance(pilot.app.screen, Overview)
 
 
 async def test_keys_are_mapped_anew_by_their_ids(open_app: Opener) -> None:

@@ -141,7 +141,8 @@ async def test_the_palette_offers_what_there_is_here(open_app: Opener) -> None:
         screen = await open_config(pilot)
         offered = {action.id for action in ActionCommands(screen)._offered()}
         assert {"knob.edit", "knob.undo", "knob.editor", "config-screen.search", "detach"} <= offered
-        assert not {"component.start", "screen.gpus", "knob.roll-back", "knob-table.review"} & offered
+        assert {"screen.overview", "screen.gpus"} <= offered
+        assert not {"component.start", "knob.roll-back", "knob-table.review"} & offered
 
 
 async def test_a_lost_supervisor_is_said_in_the_title(open_app: Opener) -> None:

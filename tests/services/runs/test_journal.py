@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rltui.core.api import JournalEntry
-from rltui.services.runs.journal import Journal, read_journal
+from rltui.services.runs.journal import Journal, JournalFeed, read_journal
 
 
 def test_entries_are_appended_and_told(tmp_path: Path) -> None:
@@ -71,3 +71,27 @@ def test_half_a_line_of_a_killed_supervisor_is_taken_back(tmp_path: Path) -> Non
     journal.add("start", "two")
     lines = path.read_text().splitlines()
     assert [json.loads(line)["text"] for line in lines] == ["one", "two"]
+
+
+def test_entries_know_the_step_of_the_run(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.jsonl", clock=lambda: 1.0, listener=lambda entry: None)
+    assert journal.add("start", "before anybody reads its metrics").step is None
+    journal.step = lambda: 12
+    assert journal.add("edit", "lr = 3e-4").step == 12
+    assert journal.add("resume", "from checkpoint 10", step=10).step == 10, "its own"
+
+
+def test_a_feed_reads_what_was_appended_and_forgets_another_file(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    feed = JournalFeed(path)
+    assert feed.read() == ()
+    journal = Journal(path, clock=lambda: 1.0, listener=lambda entry: None)
+    journal.add("start", "one")
+    assert [entry.text for entry in feed.read()] == ["one"]
+    with path.open("ab") as file:
+        file.write(b'{"at": -1, "kind": "note", "text": "no date"}\n{"at": 1}\nnonsense\n')
+    journal.add("note", "two")
+    assert [entry.text for entry in feed.read()] == ["one", "two"]
+    path.unlink()
+    journal.add("start", "anew")
+    assert [entry.text for entry in feed.read()] == ["anew"]

@@ -44,7 +44,7 @@ def change(arguments: argparse.Namespace) -> int:
         components=tuple(arguments.component),
         kill=getattr(arguments, "kill", False),
         resume="scratch" if getattr(arguments, "from_scratch", False) else "latest",
-        resume_step=getattr(arguments, "from_checkpoint", None),
+        resume_step=getattr(arguments, "from_step", None),
     )
     record = launch.choose(arguments.name)
     refuse_observed(record)

@@ -12,25 +12,30 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 from typing import Any, Literal
 
 from rltui.client.launch import not_running
 from rltui.client.protocol import ConfigText, Event, TakenDownError
 from rltui.client.wire import CONNECT_TIMEOUT_S, SupervisorGoneError, check_hello, result_of
-from rltui.core.api import EVENT_MODELS, Down, Plan, Request, Status
+from rltui.core.api import EVENT_MODELS, Down, JournalEntry, Plan, Request, Status
+from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.config_report import Conversion
 from rltui.core.gpu.report import GpuHistories
 from rltui.core.layout import Screen
 from rltui.core.lines import LogSource
+from rltui.core.rollouts import RolloutSource
+from rltui.core.series import SeriesSource
 from rltui.errors import ConfigError, RltuiError, UsageError
 from rltui.services import layout_files, outside
 from rltui.services.config.files import content_of
 from rltui.services.logs.index import LogFile
+from rltui.services.metrics.store import SeriesReader
 from rltui.services.outside import in_terminal
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_socket
+from rltui.services.runs.journal import JournalFeed
 
 _FALLBACK = "vi"
 
@@ -98,6 +103,8 @@ class SupervisedExperiment:
         self._may_start = not readonly
         self._down: Down | None = None
         """The end that its last supervisor told of."""
+        self._journal = JournalFeed(ControlFolder(Path(record.output_dir)).journal_file)
+        self._journal_read = asyncio.Lock()
         layout = layout_files.load_for(record)
         self.screen: Screen = layout.screen
         self.component_ids = tuple(spec.id for spec in layout.component)
@@ -137,6 +144,19 @@ class SupervisedExperiment:
         """Memory of each device over time."""
         return GpuHistories.model_validate(await self._call("gpu_history", {}))
 
+    async def checkpoints(self) -> CheckpointReport:
+        """Those that lie in the run's folder now."""
+        return CheckpointReport.model_validate(await self._call("checkpoints", {}))
+
+    async def plan_prune(self, retention: Retention) -> PrunePlan:
+        """Which of them `retention` leaves over."""
+        return PrunePlan.model_validate(await self._call("plan_prune", retention.model_dump()))
+
+    async def prune(self, retention: Retention, only: Collection[int]) -> PrunePlan:
+        """Delete those that were shown."""
+        params = {"retention": retention.model_dump(), "only": sorted(only)}
+        return PrunePlan.model_validate(await self._call("prune", params, wished=True))
+
     async def convert(
         self, to: Literal["tokens", "rollouts"], mean_tokens: float | None = None
     ) -> Conversion:
@@ -155,6 +175,21 @@ class SupervisedExperiment:
     def open_log(self, path: str) -> LogSource:
         """Open the output of an attempt."""
         return LogFile(Path(path))
+
+    def open_series(self) -> SeriesSource:
+        """Open the metrics of the run."""
+        return SeriesReader(ControlFolder(Path(self._record.output_dir)).series)
+
+    async def journal(self) -> tuple[JournalEntry, ...]:
+        """Everything that happened, from the file."""
+        async with self._journal_read:
+            return await asyncio.to_thread(self._journal.read)
+
+    def open_rollouts(self) -> RolloutSource:
+        """The rollouts of the run."""
+        from rltui.services.runs.rollouts import open_rollouts  # the first frame need not wait for it
+
+        return open_rollouts(Path(self._record.run_dir))
 
     def attach_command(self, component: str) -> list[str]:
         """Another rltui, which becomes the tmux client that shows the component's pane."""

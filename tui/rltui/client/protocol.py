@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from rltui.core.api import Alert, JournalEntry, Plan, Request, Status
+from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.layout import Screen
 from rltui.core.lines import LogSource
+from rltui.core.rollouts import RolloutSource
+from rltui.core.series import SeriesSource
 from rltui.errors import RltuiError
 
 Event = Status | GpuReport | KnobTable | JournalEntry | Alert
@@ -62,6 +65,18 @@ class Experiment(Protocol):
         """Memory of each device over time, since the supervisor started at the earliest."""
         ...
 
+    async def checkpoints(self) -> CheckpointReport:
+        """Those that lie in the run's folder now. Sizes of large ones may take a while."""
+        ...
+
+    async def plan_prune(self, retention: Retention) -> PrunePlan:
+        """Which of them `retention` leaves over. No side effects."""
+        ...
+
+    async def prune(self, retention: Retention, only: Collection[int]) -> PrunePlan:
+        """Delete those, as far as their steps are among `only`: what the person was shown."""
+        ...
+
     async def convert(
         self, to: Literal["tokens", "rollouts"], mean_tokens: float | None = None
     ) -> Conversion:
@@ -84,6 +99,21 @@ class Experiment(Protocol):
 
     def open_log(self, path: str) -> LogSource:
         """Open the output of an attempt (`ComponentStatus.log`)."""
+        ...
+
+    def open_series(self) -> SeriesSource:
+        """Open the metrics of the run, whole and up to now. Of a run that has ended as well."""
+        ...
+
+    async def journal(self) -> tuple[JournalEntry, ...]:
+        """Everything that happened, oldest first, whether or not anything of it lives. To ask again is cheap.
+
+        Later ones come as `events` as well.
+        """
+        ...
+
+    def open_rollouts(self) -> RolloutSource:
+        """The rollouts of the run, whatever generation wrote them. Nothing is read yet."""
         ...
 
     def attach_command(self, component: str) -> list[str]:

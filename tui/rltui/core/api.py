@@ -297,6 +297,15 @@ class Lost(Value):
     """Rollouts being generated that are thrown away; `None` where nobody counts them."""
 
 
+class Archived(Value):
+    """What a plan moves aside of a run's files: never deleted."""
+
+    folder: str
+    """Relative to the run's folder, such as `checkpoints`; or a file."""
+    steps: tuple[int, ...] = ()
+    """Of its `step_<N>` folders, ascending."""
+
+
 class Request(Value):
     """What a client wants done. Sent to be planned first, then, unchanged, to be carried out."""
 
@@ -363,6 +372,10 @@ class Plan(Value):
     says, the newest or the beginning."""
     checkpoints: tuple[int, ...] = ()
     """Complete ones, ascending, where the jobs of the run begin again."""
+    archived: tuple[Archived, ...] = ()
+    """Files of the run that are moved aside before its jobs begin again: no later resume must meet them."""
+    archive: str = ""
+    """The folder below which they are kept then."""
     free: tuple[Orphan, ...] = ()
     """Processes of dead attempts that are ended."""
     estimate_s: float | None = None
@@ -384,11 +397,15 @@ class JournalEntry(Value):
 
     at: float
     kind: str
-    """`start`, `ready`, `exit`, `stop`, `edit`, `plan`, `alert`, `supervisor` …"""
+    """`start`, `ready`, `exit`, `stop`, `edit`, `plan`, `resume`, `checkpoint`, `alert`, `note`,
+    `supervisor` …"""
     text: str
     """The event in words."""
     component: str | None = None
     attempt: int | None = None
+    step: int | None = None
+    """Steps that the run had completed then; of a `resume`, the checkpoint it goes on from; of a
+    `checkpoint`, its own."""
     data: dict[str, Any] = Field(default_factory=dict)
 
 

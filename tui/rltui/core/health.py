@@ -407,7 +407,7 @@ def concern_of(
     """
     parts = [f"{finding.evidence}; {finding.advice}"]
     if last_good is not None:
-        parts.append(f"the last good checkpoint is {last_good}")
+        parts.append(f"the last good checkpoint is {last_good} (rltui restart --from {last_good})")
     else:
         parts.append("no complete checkpoint is older than that")
     if edits:

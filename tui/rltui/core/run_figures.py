@@ -89,7 +89,7 @@ class Track:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class _HeldLevel:
     """A value that a figure held over a window of steps."""
 
     value: float
@@ -98,12 +98,12 @@ class Level:
 
 
 @dataclass(slots=True)
-class Levels:
+class _Levels:
     """The best level that a figure has held, also before the steps that are left after a resume."""
 
     floor: float | None = None
     """What nothing is: 0, or the first level where that is below."""
-    _records: list[Level] = field(default_factory=list)
+    _records: list[_HeldLevel] = field(default_factory=list)
     """Each better than the one before."""
 
     def take(self, track: Track) -> None:
@@ -117,7 +117,7 @@ class Levels:
         spread = statistics.median(abs(each - value) for each in window)
         is_sure = value > self.floor and value - self.floor >= _SURE * spread
         if is_sure and (self.best is None or value > self.best.value):
-            self._records.append(Level(value, track.steps[-1]))
+            self._records.append(_HeldLevel(value, track.steps[-1]))
 
     def cut(self, step: int) -> None:
         """Forget what was held beyond `step`."""
@@ -125,7 +125,7 @@ class Levels:
             self._records.pop()
 
     @property
-    def best(self) -> Level | None:
+    def best(self) -> _HeldLevel | None:
         """`None` where none was held for sure."""
         return self._records[-1] if self._records else None
 
@@ -143,7 +143,7 @@ class RunFigures:
         self._meanings: dict[SeriesKey, tuple[str, ...]] = {}
         self.evals: dict[SeriesKey, Track] = {}
         """Each environment has its own."""
-        self.levels = {"reward": Levels(), "tokens_per_s": Levels()}
+        self.levels = {"reward": _Levels(), "tokens_per_s": _Levels()}
         self.trained = Track()
         """When each step of the trainer was done, in seconds since the epoch."""
         self.collected = Track()

@@ -186,6 +186,42 @@ def gib(size_bytes: float) -> str:
     return f"{value:.0f}" if value >= 99.95 else f"{value:.1f}"
 
 
+def size_text(size_bytes: int) -> str:
+    """`3.2 GiB`, or MiB below one."""
+    return f"{gib(size_bytes)} GiB" if size_bytes >= GIB else f"{size_bytes / (1 << 20):.0f} MiB"
+
+
+_NAMED_STEPS = 3
+"""So few are named one by one."""
+
+
+def steps_text(steps: Sequence[int]) -> str:
+    """`430`, `430 and 440`, `430 to 500 (8)`: of ascending steps."""
+    if len(steps) <= _NAMED_STEPS:
+        return listed(tuple(map(str, steps)))
+    return f"{steps[0]} to {steps[-1]} ({len(steps)})"
+
+
+def figure(value: float, unit: str = "") -> str:
+    """A measured value in few characters: `0.934`, `1.2e-06`, `82.1k`; in `shown_unit(unit)`."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "∞" if value > 0 else "-∞"
+    value *= _SHOWN.get(unit, ("", 1.0))[1]
+    for limit, suffix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if limit <= abs(value) < 1e15:
+            return f"{value / (limit if suffix != 'k' else 1e3):.3g}{suffix}"
+    return f"{value:.4g}" if abs(value) >= 1e3 else f"{value:.3g}"
+
+
+_SHOWN = {"bytes": ("GiB", 1 / 1024**3), "frac": ("%", 100.0)}
+"""Units that people read otherwise, and what a value in them is multiplied with."""
+
+
+def shown_unit(unit: str) -> str:
+    """What `figure` gives values of `unit` in."""
+    return _SHOWN.get(unit, (unit, 1.0))[0]
+
+
 def grouped(figure: float) -> str:
     """`262,144`, `12,610`, `0.394`: thousands apart, below a thousand four digits that say something."""
     if isinstance(figure, int) or figure >= 1000:

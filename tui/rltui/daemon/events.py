@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from rltui.core.alert_limits import AlertLimits
 from rltui.core.api import Alert, ComponentState, EventKind, JournalEntry
@@ -148,8 +149,10 @@ class _ComponentNews:
                 self._stopping_at[name] = at
             case ComponentState.STOPPED if name in self._stopping_at:
                 facts |= {"took_s": round(at - self._stopping_at[name], 3), "stopped": True}
+            case ComponentState.FAILED:
+                facts["failed"] = True
             case ComponentState.BACKOFF if life.retry_at is not None:
-                facts["retry_in_s"] = round(max(0.0, life.retry_at - at), 3)
+                facts |= {"retry_in_s": round(max(0.0, life.retry_at - at), 3), "failed": bool(life.failures)}
         if not life.alive:
             self._spawned_at.pop(name, None)
             self._stopping_at.pop(name, None)
@@ -241,6 +244,7 @@ class EventBus:
         if passed is None:
             return
         alert, suppressed = passed
+        rule: dict[str, Any] = {"rule": alert.rule} if alert.rule else {}
         self.journal.add(
             "alert",
             f"{alert.title}: {alert.text}",
@@ -248,7 +252,7 @@ class EventBus:
             severity=alert.severity,
             alert=alert.kind,
             suppressed=suppressed,
-            **({"rule": alert.rule} if alert.rule else {}),
+            **rule,
         )
         self.publish("alert", alert)
         if self.outbox.full():

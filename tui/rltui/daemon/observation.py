@@ -20,7 +20,8 @@ from rltui.frameworks.base import Framework, RunFiles
 from rltui.services.config.files import load_files
 from rltui.services.config.measured import StepTimes
 from rltui.services.logs.followed import FollowedLogs
-from rltui.services.metrics import RunMetrics, earlier_logs
+from rltui.services.metrics.recorder import RunRecorder
+from rltui.services.metrics.sources import RunMetrics, earlier_logs
 from rltui.services.own_files import write_atomically
 from rltui.services.runs.run_folder import RunFolder
 
@@ -40,7 +41,15 @@ class Observation:
         metrics = RunMetrics(
             self.folder.metrics, setup.framework, logs=self._present_logs, earlier_logs=self._earlier_logs
         )
+        self.recorder = RunRecorder(
+            setup.control,
+            setup.framework,
+            self.folder.metrics,
+            logs=self._present_logs,
+            earlier_logs=self._earlier_logs,
+        )
         self.progress = ProgressTracker(metrics, setup.framework, setup.components)
+        events.journal.step = lambda: self.progress.series.completed or None
         self.times = StepTimes(setup.framework, setup.control, self._series)
         self.health = RunHealth(
             self.folder, setup.control.journal_file, events, self.progress.component_names
@@ -111,6 +120,7 @@ class Observation:
         self.resume_step = step
         aside = self.folder.move_stale_aside(step)
         self.progress.rewind(step)
+        self.recorder.resumed(step)
         if step is None or not self.run_id:
             self.run_id = uuid.uuid4().hex
             write_atomically(self._setup.control.run_id_file, self.run_id.encode())

@@ -11,21 +11,22 @@ from pathlib import Path
 from rltui.core import metrics
 from rltui.core.api import Alert, ComponentState
 from rltui.core.metrics import NonFinite
+from rltui.daemon.checkpoints import DiskWatch
 from rltui.daemon.gpu import GpuWatch
 from rltui.daemon.supervisor import Supervisor
-from rltui.services.runs.disk import DiskForecast, DiskMeter, disk_forecast, size_text
+from rltui.services.runs.disk import DiskMeter
 
 logger = logging.getLogger(__name__)
 
 _METRICS_INTERVAL_S = 0.5
 _HEALTH_INTERVAL_S = 5.0
 """Between two looks at the health of a run whose metrics do not grow: a step may stay out."""
+_CATCH_UP_PAUSE_S = 0.02
+"""Between two pieces of a long file, so that nothing else waits."""
 _CONFIG_INTERVAL_S = 1.0
 _LOGS_INTERVAL_S = 1.0
 _DISK_INTERVAL_S = 5.0
 """How often a new checkpoint is looked for."""
-LOOKS_PER_READING = 6
-"""Without a new checkpoint, the disk is measured every so many looks."""
 
 
 async def follow_metrics(supervisor: Supervisor) -> None:
@@ -64,6 +65,21 @@ def _look_at_health(supervisor: Supervisor) -> bool:
     is_other = observation.health.look(figures, now=now, started=started or 0.0)
     observation.health.tell(figures)
     return is_other
+
+
+async def record_metrics(supervisor: Supervisor) -> None:
+    """Keep the series of the run on disk; tell once that there is no room for them."""
+    recorder = supervisor.observation.recorder
+    told: str | None = None
+    while True:
+        is_behind = await asyncio.to_thread(recorder.poll)
+        if recorder.problem is not None and told is None:
+            text = f"{recorder.problem}: the curves wait for room on the disk; the run itself goes on"
+            supervisor.events.alert(
+                Alert(kind="disk", severity="warning", title="metrics cannot be kept", text=text)
+            )
+        told = recorder.problem
+        await asyncio.sleep(_CATCH_UP_PAUSE_S if is_behind else _METRICS_INTERVAL_S)
 
 
 async def follow_logs(supervisor: Supervisor) -> None:
@@ -121,52 +137,18 @@ async def watch_orphans(supervisor: Supervisor) -> None:
 
 
 async def watch_disk(supervisor: Supervisor) -> None:
-    """While something runs, alert when the forecast becomes worse. It is told again after it was well."""
-    meter = DiskMeter(supervisor.observation.folder)
-    watch = DiskWatch(str(supervisor.observation.folder.path), meter)
+    """While something runs, journal new checkpoints, and alert when the forecast becomes worse: it is told
+    again after it was well.
+    """
+    folder, journal = supervisor.observation.folder, supervisor.events.journal
+    watch = DiskWatch(
+        str(folder.path),
+        DiskMeter(folder),
+        tell=lambda step: journal.add("checkpoint", f"checkpoint {step} is complete", step=step),
+    )
     while True:
         if supervisor.processes.alive():
             alert = await watch.look(supervisor.observation.progress.max_steps)
             if alert is not None:
                 supervisor.events.alert(alert)
         await asyncio.sleep(_DISK_INTERVAL_S)
-
-
-class DiskWatch:
-    """One look after the other, from the loop; the file system is asked in a thread."""
-
-    def __init__(self, folder: str, meter: DiskMeter) -> None:
-        self._folder = folder
-        self._meter = meter
-        self._newest: int | None = None
-        self._looks = 0
-        self._told: DiskForecast = DiskForecast("ok")
-
-    async def look(self, max_steps: int | None) -> Alert | None:
-        """Measure where it is time to. Returns what became worse."""
-        try:
-            newest = await asyncio.to_thread(self._meter.newest_step)
-            due = newest != self._newest or self._looks % LOOKS_PER_READING == 0
-            self._looks += 1
-            self._newest = newest
-            if not due:
-                return None
-            reading = await asyncio.to_thread(self._meter.read)
-        except OSError as error:  # the run's folder may be gone, or on a server that is away
-            logger.warning("cannot measure %s: %s", self._folder, error.strerror)
-            return None
-        now = disk_forecast(self._folder, reading.free_bytes, reading.checkpoints, max_steps)
-        alert = self._judge(now)
-        if alert is None:
-            return None
-        archive, aside_bytes = await asyncio.to_thread(self._meter.archived)
-        if not aside_bytes:
-            return alert
-        more = f" Restarts have set {size_text(aside_bytes)} aside in {archive}: remove what you do not need."
-        return alert.model_copy(update={"text": alert.text + more})
-
-    def _judge(self, now: DiskForecast) -> Alert | None:
-        before, self._told = self._told, now
-        if now.severity == "ok" or now.severity == before.severity or before.severity == "error":
-            return None
-        return Alert(kind="disk", severity=now.severity, title=now.title, text=now.text)

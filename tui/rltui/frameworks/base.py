@@ -238,7 +238,7 @@ class RunFiles:
     """Any of these means: this folder holds an earlier run."""
     beats: Mapping[str, str] = field(default_factory=dict)
     """Component → file that it writes whenever it has done a step."""
-    stale_after_resume: tuple[str, ...] = ()
+    stale_after_resume: tuple[str, ...] = ("checkpoints",)
     """Folders of `step_<N>` folders that must not outlive a resume: those beyond the step are moved aside."""
 
 

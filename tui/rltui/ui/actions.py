@@ -63,6 +63,7 @@ class Footer(Enum):
 
 
 _SCREENS = (Place.OVERVIEW, Place.CONFIG, Place.GPUS)
+"""The main screens, which the number keys go to and work on."""
 _PLACES = {
     Scope.GLOBAL: (Place.OVERVIEW,),
     Scope.COMPONENTS: (Place.OVERVIEW,),
@@ -166,11 +167,14 @@ ACTIONS: tuple[Action, ...] = (
     Action("knob.focus", "c", "focus_knobs", "knobs", "Go to the knobs", _K, only_in=(Place.OVERVIEW,)),
     Action("orphan.free", "K", "free_orphans", "leftovers",
            "End processes that outlived their component: names them, and asks", _G, _YES, changes=True),
-    Action("screen.gpus", "3,d", "show_screen('gpus')", "GPUs",
-           "Open the GPU screen: figures, processes, memory over time", _G),
+    Action("screen.overview", "1", "show_overview", "overview", "Go to the overview, all panes",
+           _G, only_in=_SCREENS),
+    Action("screen.gpus", "3", "show_screen('gpus')", "GPUs",
+           "Open the GPU screen: figures, processes, memory over time", _G, only_in=_SCREENS),
     Action("screen.config", "6", "show_screen('config')", "config",
-           "Open the config screen: every key with its meaning, default and running value", _G),
-    Action("screen.overview", "1", "show_overview", "overview", "Go to the overview, all panes", _G),
+           "Open the config screen: every key with its meaning, default and running value",
+           _G, only_in=_SCREENS),
+    Action("gpu.detail", "d", "show_screen('gpus')", "GPUs", "The GPU screen, and back", _G, palette=False),
     Action("pane.next", "tab", "focus_beside(1)", "next pane", "Go to the next pane", _G, palette=False),
     Action("pane.previous", "shift+tab", "focus_beside(-1)", "previous pane",
            "Go to the previous pane", _G, palette=False),
@@ -212,7 +216,7 @@ ACTIONS: tuple[Action, ...] = (
            "Only what is changed, collected or wrong, and all again", _S, _YES),
     Action("config-screen.problems", "p", "switch_list", "problems",
            "To the problems, where enter jumps to the knob, and back", _S, _YES),
-    Action("config-screen.back", "escape,1", "show_overview", "overview",
+    Action("config-screen.back", "escape", "back", "overview",
            "End the search; back to the overview", _S, _YES, palette=False),
     Action("knob-table.review", "w", "screen.review_edits", "write",
            "Review the collected edits as one diff, and write them", _T, _YES, changes=True),
@@ -227,7 +231,7 @@ ACTIONS: tuple[Action, ...] = (
            _P, _YES, changes=True),
     Action("gpu-screen.range", "h", "cycle_range", "range",
            "Memory of the last ten minutes, or all that is known", _P, _YES),
-    Action("gpu-screen.back", "escape,1,d", "show_overview", "overview",
+    Action("gpu-screen.back", "escape,d", "show_overview", "overview",
            "Back to the overview", _P, _YES, palette=False),
     Action("gpu-screen.down", "down,j", "cursor(1)", "down", "Next device or process", _P, palette=False),
     Action("gpu-screen.up", "up,k", "cursor(-1)", "up", "Previous device or process", _P, palette=False),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from functools import cache
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.events import Key
@@ -16,6 +17,7 @@ from rltui.core.api import ALIVE_STATES, ComponentState, ComponentStatus, Plan, 
 from rltui.core.text import listed
 from rltui.errors import RltuiError
 from rltui.ui.actions import CHANGING_CALLS, Place, changing_keys
+from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, PlanDialog
 from rltui.ui.shared import Shared
 from rltui.ui.text import clean_line
@@ -207,6 +209,47 @@ class ExperimentScreen(Screen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Nothing that changes something, where that may not be. A screen adds what makes sense now."""
         return not (self.experiment.readonly and (action, parameters) in CHANGING_CALLS)
+
+    # from one main screen to another
+
+    def show_screen(
+        self, name: str, *, aim: str = "", at: float | None = None, component: str | None = None
+    ) -> None:
+        """Open the screen `name`: on top of the overview, in place of any other.
+
+        It is made when it is first opened, and stays. Its cursor goes to the row `aim`, and what it shows
+        to the moment `at` (seconds since the epoch), of `component` where it shows several.
+        """
+        above = self.app.screen
+        if not isinstance(above, ExperimentScreen):
+            return  # a dialog has opened meanwhile, and must be answered
+        if not self.app.is_screen_installed(name):
+            self.app.install_screen(resolve_name(SCREENS[name])(self.shared), name)
+        screen = self.app.get_screen(name, ExperimentScreen)
+        screen.aim = aim or screen.aim
+        if at is not None:
+            screen.go_to(at, component)
+        if above.place is Place.OVERVIEW:
+            self.app.push_screen(screen)
+        elif screen is not above:
+            above.left()
+            self.app.switch_screen(screen)
+
+    def go_to(self, at: float, component: str | None) -> None:
+        """Show what was at that moment, once it is open; a screen that knows only the present does not."""
+
+    def left(self) -> None:
+        """Another screen is to be shown: what only this one needs is not asked for any more."""
+
+    def action_show_screen(self, name: str) -> None:
+        """In place of this one, unless it is this one."""
+        self.show_screen(name)
+
+    def action_show_overview(self) -> None:
+        """Back to what is below."""
+        if self.is_active:  # a second key in haste would leave what is below
+            self.left()
+            self.app.pop_screen()
 
     def action_show_help(self) -> None:
         """All keys."""

@@ -89,7 +89,10 @@ class _TinyRl(SchemaFramework):
     resume_keys = ("ckpt.resume_step",)
     required = (frozenset({"rl"}),)
     companions: Mapping[str, str] = {"sft": "sft.toml"}
-    files = RunFiles(stale_after_resume=("checkpoints", "rollouts", "broadcasts", "weights"))
+    files = RunFiles(
+        checkpoint_parts=tuple(f"checkpoints/step_{{step}}/{half}" for half in sorted(_PAIR)),
+        stale_after_resume=("checkpoints", "rollouts", "broadcasts", "weights"),
+    )
     facts = (
         Fact("orchestrator", "time/step", "{:.1f} s/step"),
         Fact("orchestrator", "train/agg/effective/agent/reward/mean", "reward {:.3f}"),

@@ -16,7 +16,8 @@ _HEAD_BYTES = 64
 """Compared when the file grows, to see one that was truncated and outgrew its old size between two looks."""
 READ_BYTES = 16 << 20
 """Most that is read of a file at a time, and longest line, where nobody says otherwise."""
-_NON_FINITE = (b"NaN", b"Infinity")
+_FOR_PYTHON = (b"NaN", b"Infinity", b"\\ud", b"\\uD")
+"""In a line that only Python's `json` reads: figures that are not finite, halves of surrogate pairs."""
 
 
 class GrowingFile:
@@ -138,6 +139,11 @@ class AppendedLines:
         """There is more to read, as of the last look."""
         return self._offset < self._file.size
 
+    @property
+    def position(self) -> int:
+        """Offset behind the last line that `read` gave."""
+        return self._offset - len(self.unfinished)
+
     def read(self) -> bytes:
         """The next lines with their ends; empty where there is none."""
         is_reset = self._file.look() is LogChange.RESET
@@ -189,7 +195,7 @@ class JsonLines:
         while data := self._lines.read():
             self.restarted |= self._lines.restarted
             for line in data.splitlines():
-                row = _parse(line)
+                row = json_value(line)
                 if isinstance(row, dict):
                     yield row
 
@@ -199,7 +205,7 @@ def _integer(digits: str) -> int | float:
     return int(digits) if abs(number) < 2.0**63 else number
 
 
-def _parse(line: bytes) -> object:
+def json_value(line: bytes) -> object:
     """The value of a line, `None` where it is no JSON. NaN is none either, but Python's `json` writes it.
 
     No integer in it is longer than 64 bits: `orjson` makes floats of those, and so does this.
@@ -207,7 +213,7 @@ def _parse(line: bytes) -> object:
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError:
-        if not any(word in line for word in _NON_FINITE):
+        if not any(word in line for word in _FOR_PYTHON):
             return None
     try:
         return json.loads(line, parse_int=_integer)

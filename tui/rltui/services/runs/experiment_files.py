@@ -63,6 +63,8 @@ class ControlFolder:
         self.intent_file = self.path / "intent.json"
         self.archive = self.path / "archive"
         """What restarts moved aside: never removed by rltui, since checkpoints may be among it."""
+        self.series = self.path / "metrics"
+        """The series of the run: `services/metrics/store.py`."""
         self.run_id_file = self.path / "run_id"
         """Names the run, from its beginning on over all resumes."""
         self.lock_file = self.path / "supervisor.lock"

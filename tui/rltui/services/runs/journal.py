@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rltui.services.logs.growing_file import JsonLines
 from rltui.services.own_files import open_own
 
 if TYPE_CHECKING:
@@ -34,17 +35,32 @@ def read_entries(path: Path) -> Iterator[dict[str, Any]]:
 
 def read_journal(path: Path) -> list[JournalEntry]:
     """As `read_entries`, as values; lines that are no such value are passed over too."""
-    from pydantic import ValidationError
+    return list(JournalFeed(path).read())
 
-    from rltui.core.api import JournalEntry
 
-    entries = []
-    for entry in read_entries(path):
-        try:
-            entries.append(JournalEntry.model_validate(entry))
-        except ValidationError:
-            continue
-    return entries
+class JournalFeed:
+    """A journal that others append to: read as far as it has grown. For one thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._rows = JsonLines(path)
+        self._entries: list[JournalEntry] = []
+
+    def read(self) -> tuple[JournalEntry, ...]:
+        """All whole entries up to now, oldest first. Only what was appended is read."""
+        from pydantic import ValidationError
+
+        from rltui.core.api import JournalEntry
+
+        new = []
+        for row in self._rows.read():
+            try:
+                new.append(JournalEntry.model_validate(row))
+            except ValidationError:  # of another version, or somebody else's line
+                continue
+        if self._rows.restarted:
+            self._entries.clear()
+        self._entries += (entry for entry in new if 0 <= entry.at < _LATEST)
+        return tuple(self._entries)
 
 
 def _entry(line: bytes) -> dict[str, Any] | None:
@@ -77,6 +93,8 @@ class Journal:
         self._clock = clock
         self._listener = listener
         self._lock = threading.Lock()
+        self.step: Callable[[], int | None] = lambda: None
+        """Steps that the run has completed by now, for the entries: set by who reads its metrics."""
 
     def add(
         self,
@@ -87,11 +105,21 @@ class Journal:
         attempt: int | None = None,
         **data: object,
     ) -> JournalEntry:
-        """Record an event that happened now. From any thread; the listener hears it there."""
+        """Record an event that happened now. From any thread; the listener hears it there.
+
+        `data` may say a `step` of its own.
+        """
         from rltui.core.api import JournalEntry
 
+        step = data.get("step", self.step())
         entry = JournalEntry(
-            at=self._clock(), kind=kind, text=text, component=component, attempt=attempt, data=data
+            at=self._clock(),
+            kind=kind,
+            text=text,
+            component=component,
+            attempt=attempt,
+            step=step if isinstance(step, int) else None,
+            data=data,
         )
         with self._lock:
             self._write(entry)

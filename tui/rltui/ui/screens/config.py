@@ -329,14 +329,14 @@ class ConfigScreen(ConfigActions):
         self._filter = RowFilter(self._filter.words, not self._filter.only_changed)
         self.reload()
 
-    def action_show_overview(self) -> None:
+    def action_back(self) -> None:
         """First the search ends, then the screen."""
         if self._search.has_class("-shown"):
             self._search.value = ""
             self._search.remove_class("-shown")
             self._rows.focus()
-        elif self.is_active:  # a second key in haste would leave what is below
-            self.app.pop_screen()
+        else:
+            self.action_show_overview()
 
     # keys
 

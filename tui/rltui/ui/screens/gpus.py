@@ -473,8 +473,6 @@ class GpuScreen(ExperimentScreen):
         request = Request(action="free", pids=(process.pid,))
         self.carry_out(AskedRequest(request, heading, verb="End it", danger=True))
 
-    def action_show_overview(self) -> None:
-        """Back; the history is not asked for any more."""
+    def left(self) -> None:
+        """The history is not asked for any more."""
         self.workers.cancel_group(self, "history")
-        if self.is_active:  # a second key in haste would leave what is below
-            self.app.pop_screen()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pkgutil import resolve_name
 
 from textual import on
 from textual.app import ComposeResult
@@ -19,8 +18,7 @@ from rltui.core.gpu.report import GpuReport
 from rltui.core.layout import Screen as ScreenLayout
 from rltui.ui.actions import Place, bindings
 from rltui.ui.config_actions import ConfigActions
-from rltui.ui.requests import AskedRequest, ComponentActions, ExperimentScreen
-from rltui.ui.screens import SCREENS
+from rltui.ui.requests import AskedRequest, ComponentActions
 from rltui.ui.screens.dialogs import MessageDialog, alert_mark
 from rltui.ui.shared import Shared
 from rltui.ui.text import clean, clean_line
@@ -237,15 +235,7 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
     def action_show_screen(self, name: str) -> None:
         """On top of this one, until the person comes back."""
         knob = self.cursor_knob
-        self._open(name, aim=knob.key if knob is not None and name == "config" else "")
-
-    def _open(self, name: str, *, aim: str = "") -> None:
-        """It is made when it is first opened, and stays. Its cursor goes to the row `aim`."""
-        if not self.app.is_screen_installed(name):
-            self.app.install_screen(resolve_name(SCREENS[name])(self.shared), name)
-        screen = self.app.get_screen(name, ExperimentScreen)
-        screen.aim = aim or screen.aim
-        self.app.push_screen(screen)
+        self.show_screen(name, aim=knob.key if knob is not None and name == "config" else "")
 
     def action_show_overview(self) -> None:
         """It is this one: all its panes."""
@@ -259,7 +249,7 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
         if self.status is not None and self.status.orphans:
             self.action_request("free-orphans")
         elif self._claim:
-            self._open("gpus", aim=self._claim)
+            self.show_screen("gpus", aim=self._claim)
 
     def action_edit_knob(self) -> None:
         """From anywhere: the knob under the table's cursor."""

@@ -12,12 +12,12 @@ from textual.widget import Widget
 
 from rltui.core.gpu.report import GpuDevice, GpuHistory
 from rltui.core.text import duration, gib
-from rltui.ui.widgets.gpu_words import FAINT, LEVELS, OTHERS, UNREAD, Mark, Marks, joined, mark_cell
+from rltui.ui.widgets.gpu_words import FAINT, LEVELS, OTHERS, UNREAD, CellMark, Marks, joined, mark_cell
 
 FINE_RANGE_S = 600.0
 """Shown first: about what the supervisor keeps in full detail."""
-_BUDGET_LINE = Mark("┄", "bold $foreground")
-_EMPTY = Mark(" ", "")
+_BUDGET_LINE = CellMark("┄", "bold $foreground")
+_EMPTY = CellMark(" ", "")
 _GOOD_PART = 0.25
 """Of a cell."""
 _MIN_WIDTH = 24
@@ -57,13 +57,13 @@ def columns(history: GpuHistory, width: int) -> list[Sizes]:
     return found
 
 
-def _stack(sizes: Sizes, glyphs: Sequence[Mark], total: int, height: int) -> list[Mark]:
+def _stack(sizes: Sizes, glyphs: Sequence[CellMark], total: int, height: int) -> list[CellMark]:
     """A column of cells, lowest first. A cell belongs to the uppermost who holds a good part of it, so that
     somebody small on top of an engine is seen; the highest is filled as far as it is held.
     """
     cell = total / height
     held = min(sum(sizes), total) / cell
-    cells: list[Mark] = []
+    cells: list[CellMark] = []
     for row in range(height):
         low, most, owner = 0.0, 0.0, _EMPTY
         for size, mark in zip(sizes, glyphs, strict=True):
@@ -73,7 +73,7 @@ def _stack(sizes: Sizes, glyphs: Sequence[Mark], total: int, height: int) -> lis
                 most, owner = share, mark
         level = round((held - row) * len(LEVELS))
         if level < len(LEVELS) and owner is not _EMPTY:
-            owner = Mark(LEVELS[level - 1], owner.style) if level > 0 else _EMPTY
+            owner = CellMark(LEVELS[level - 1], owner.style) if level > 0 else _EMPTY
         cells.append(owner)
     return cells
 
@@ -91,7 +91,7 @@ def chart_lines(
     budgets = {mark_cell(budget.budget_bytes, total, rows): budget.budget_bytes for budget in device.budgets}
     # What somebody without a budget holds is not painted over: on a small chart it has no other row.
     engines = [marks[each.component] for each in device.budgets if each.component in marks]
-    under_budget = {_EMPTY, *engines, *(Mark(level, mark.style) for mark in engines for level in LEVELS)}
+    under_budget = {_EMPTY, *engines, *(CellMark(level, mark.style) for mark in engines for level in LEVELS)}
     history = _in_drawing_order(history, device)
     glyphs = [
         marks.get(item.label, UNREAD if item.label != OTHERS else marks[OTHERS]) for item in history.series

@@ -19,7 +19,7 @@ from rltui.ui.widgets.gpu_words import (
     BUDGET,
     FAINT,
     FREE,
-    Mark,
+    CellMark,
     Marks,
     claim_lines,
     first_that_fits,
@@ -44,7 +44,7 @@ _SHARED_LEGEND_LINES = 4
 """More than these, and the legend of many devices leaves out peaks and sizes of budgets."""
 
 
-def _entry(mark: Mark, text: str, style: str = "") -> Content:
+def _entry(mark: CellMark, text: str, style: str = "") -> Content:
     return Content.assemble((f"{mark.glyph} ", mark.style), (text, style))
 
 

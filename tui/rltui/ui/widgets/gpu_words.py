@@ -16,7 +16,7 @@ from rltui.ui.text import clean_line
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class CellMark:
     """What a cell of a bar or chart looks like. The glyph alone tells owners apart, without colour."""
 
     glyph: str
@@ -24,26 +24,26 @@ class Mark:
 
 
 FAINT = "$foreground 60%"
-FREE = Mark("░", "$foreground 30%")
-BUDGET = Mark("┊", "bold $foreground")
-UNREAD = Mark("·", FAINT)
+FREE = CellMark("░", "$foreground 30%")
+BUDGET = CellMark("┊", "bold $foreground")
+UNREAD = CellMark("·", FAINT)
 """Cells of a device whose memory cannot be read."""
 
-_COMPONENTS = tuple(map(Mark, "█▒▚▓▞", ("$primary", "$accent", "$success", "$secondary", "$warning")))
-_OWNERS: dict[GpuOwner, Mark] = {
-    "orphan": Mark("×", "bold $text-error"),
-    "mine": Mark("?", "bold $text-warning"),
-    "experiment": Mark("▥", "$foreground 80%"),
-    "other": Mark("▤", FAINT),
-    "unknown": Mark("▦", FAINT),
-    "hidden": Mark("▨", FAINT),
+_COMPONENTS = tuple(map(CellMark, "█▒▚▓▞", ("$primary", "$accent", "$success", "$secondary", "$warning")))
+_OWNERS: dict[GpuOwner, CellMark] = {
+    "orphan": CellMark("×", "bold $text-error"),
+    "mine": CellMark("?", "bold $text-warning"),
+    "experiment": CellMark("▥", "$foreground 80%"),
+    "other": CellMark("▤", FAINT),
+    "unknown": CellMark("▦", FAINT),
+    "hidden": CellMark("▨", FAINT),
 }
 OTHERS = "others"
 """Name of all that a history does not tell apart."""
 _MIN_HIDDEN = 0.01
 """Part of a device from which on memory that no share accounts for is drawn."""
 
-Marks = dict[str, Mark]
+Marks = dict[str, CellMark]
 """By `share_label`."""
 
 
@@ -108,7 +108,7 @@ def memory_bar(device: GpuDevice, width: int, marks: Marks) -> Content:
     total = device.total_bytes or 0
     if total <= 0 or device.used_bytes is None:
         return Content.styled(UNREAD.glyph * width, UNREAD.style)
-    cells: list[Mark] = []
+    cells: list[CellMark] = []
     held = 0
     shares = [share for share in shares_in_order(device) if share.used_bytes]
     for further, share in zip(reversed(range(len(shares))), shares, strict=True):
@@ -126,7 +126,7 @@ def mark_cell(size_bytes: int, total_bytes: int, cells: int) -> int:
     return max(0, min(cells - 1, round(size_bytes / total_bytes * cells)))
 
 
-def joined(cells: list[Mark]) -> Content:
+def joined(cells: list[CellMark]) -> Content:
     """A line of cells."""
     return Content.assemble(
         *(

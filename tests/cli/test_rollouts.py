@@ -1,0 +1,101 @@
+"""`rltui rollouts` over folders of every generation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.fakes import rollouts as fakes
+
+from rltui.cli import main
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    code = main(["rollouts", *arguments])
+    told = capsys.readouterr()
+    assert code == 0, told.err
+    return told.out
+
+
+def test_steps_with_histograms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fakes.write_stream_run(tmp_path)
+    lines = run(capsys, str(tmp_path)).splitlines()
+    assert lines[0].split() == [
+        "step",
+        "samples",
+        "reward",
+        "spread",
+        "0",
+        "…",
+        "1",
+        "groups",
+        "flat",
+        "cut",
+        "failed",
+    ]
+    assert [line.split()[0] for line in lines[1:]] == ["3", "2", "1", "eval"]
+    assert "█" in lines[1]
+    found = json.loads(run(capsys, str(tmp_path), "--json"))
+    assert [(each["kind"], each["step"], each["count"]) for each in found["batches"]] == [
+        ("train", 3, 7),
+        ("train", 2, 7),
+        ("train", 1, 7),
+        ("eval", 1, 1),
+    ]
+
+
+def test_samples_of_a_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fakes.write_flat_run(tmp_path)
+    lines = run(capsys, str(tmp_path), "--step", "2").splitlines()
+    assert len(lines) == 18
+    assert lines[-2].split()[-3:] == ["3", "=", "reverse-text"]
+    assert "max_output_tokens cut" in lines[4]
+    found = json.loads(run(capsys, str(tmp_path), "--step", "2", "--group", "1", "--json"))
+    assert [sample["number"] for sample in found["samples"]] == [4, 5, 6, 7]
+    assert found["batch"]["flat_groups"] == 1
+
+
+def test_selections_in_full(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fakes.write_flat_run(tmp_path)
+    worst = run(capsys, str(tmp_path), "--worst", "1")
+    assert worst.startswith("── reward 0.300 · advantage -0.200 · 30 tokens · group 0 · reverse-text\n")
+    assert "user:\n    Reverse: word0\nassistant:\n    answer 0 of 0\n" in worst
+    best = json.loads(run(capsys, str(tmp_path), "--best", "2", "--json"))
+    assert [sample["reward"] for sample in best["samples"]] == [1.0, 1.0]
+    assert best["samples"][0]["conversations"][0]["completion"][0]["text"] == "answer 0 of 3"
+    assert len(json.loads(run(capsys, str(tmp_path), "--random", "5", "--json"))["samples"]) == 5
+    assert run(capsys, str(tmp_path), "--step", "1", "--grep", "answer 2 of [01]").count("── ") == 2
+    run(capsys, str(tmp_path), "--worst", "2", "--export", str(tmp_path / "worst.jsonl"))
+    assert len((tmp_path / "worst.jsonl").read_text().splitlines()) == 2
+
+
+def test_evaluations_and_single_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old = fakes.write_old_evaluation(tmp_path)
+    assert "gsm8k--gpt-4.1-mini/1a2b3c4d" in run(capsys, str(tmp_path))
+    assert len(run(capsys, str(old / "results.jsonl"), "--worst", "1").splitlines()) > 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--step", "9"], "step 9 has no rollouts"),
+        (["--grep", "("], "no regular expression"),
+        (["--live"], "no rollout is under way"),
+        (["--step", "1", "--group", "none"], "no group"),
+    ],
+)
+def test_what_is_not_there(
+    arguments: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fakes.write_flat_run(tmp_path)
+    assert main(["rollouts", str(tmp_path), *arguments]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_hostile_text_does_not_reach_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fakes.write_lines(tmp_path / "traces.jsonl", [fakes.tool_episode()])
+    out = run(capsys, str(tmp_path), "--worst", "1")
+    assert "\x1b" not in out
+    assert "\u202e" not in out
+    assert "[red]not markup[/red]" in out

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rltui.core.api import JournalEntry
+from rltui.core.marks import Mark, MarkKind, marks
+
+
+def entry(kind: str, text: str = "what", **fields: Any) -> JournalEntry:
+    """One at the second of its step."""
+    return JournalEntry(at=float(fields.get("step") or 0), kind=kind, text=text, **fields)
+
+
+def test_the_story_of_a_run_is_a_mark_for_each_turn() -> None:
+    pair = {"stop": ["trainer", "orchestrator"], "start": ["orchestrator", "trainer"]}
+    journal = [
+        entry("supervisor", "supervisor started"),
+        entry("plan", "start orchestrator, trainer", data={"stop": [], "start": ["orchestrator", "trainer"]}),
+        entry("resume", "from the beginning", data={"step": None}),
+        entry("ready", "trainer ready", component="trainer"),
+        entry("checkpoint", "checkpoint 10", step=10),
+        entry("edit", "lr 1e-5 → 1e-4", step=12),
+        entry("plan", "stop trainer, orchestrator; start orchestrator, trainer", step=12, data=pair),
+        entry("resume", "from checkpoint 10", step=10, data={"step": 10}),
+        entry("plan", "done in 4s: …", step=12, data={"plan_s": 4.0}),
+        entry("note", "looks better", step=14),
+        entry("exit", "trainer failed: killed", component="trainer", step=15, data={"failed": True}),
+        entry("alert", "trainer failed: …", step=15, data={"alert": "crash", "severity": "error"}),
+        entry("alert", "reward collapsed: …", step=16, data={"alert": "notice", "severity": "warning"}),
+        entry("exit", "trainer stopped", step=17, data={"stopped": True}),
+    ]
+    assert marks(journal) == (
+        Mark(10.0, 10, MarkKind.CHECKPOINT, "checkpoint 10"),
+        Mark(12.0, 12, MarkKind.EDIT, "lr 1e-5 → 1e-4"),
+        Mark(12.0, 12, MarkKind.RESTART, "restart orchestrator, trainer"),
+        Mark(10.0, 10, MarkKind.RESUME, "resumed from checkpoint 10"),
+        Mark(14.0, 14, MarkKind.NOTE, "looks better"),
+        Mark(15.0, 15, MarkKind.CRASH, "trainer failed: killed", "trainer"),
+        Mark(16.0, 16, MarkKind.ALERT, "reward collapsed: …"),
+    )
+
+
+def test_only_the_first_beginning_is_none() -> None:
+    begin = [
+        entry("plan", "start trainer", data={"start": ["trainer"], "stop": []}),
+        entry("resume", "from the beginning", data={"step": None}),
+    ]
+    assert [mark.kind for mark in marks([*begin, *begin])] == [MarkKind.RESTART, MarkKind.RESUME]
+
+
+def test_a_run_that_begins_from_a_checkpoint_says_so() -> None:
+    found = marks([entry("resume", "from checkpoint 40", step=40, data={"step": 40})])
+    assert [(mark.kind, mark.step) for mark in found] == [(MarkKind.RESUME, 40)]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [{"start": "trainer", "stop": 3}, {"start": [None], "stop": [{}]}, {"start": {"a": 1}, "stop": [1]}],
+)
+def test_data_of_another_shape_is_told_by_its_text(data: dict[str, Any]) -> None:
+    assert [mark.text for mark in marks([entry("plan", "stop a; start b", data=data)])] == ["stop a; start b"]

@@ -1,0 +1,289 @@
+"""Rollouts of every generation, in one way."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+from tests.fakes import rollouts as fakes
+
+from rltui.core.rollouts import (
+    ABANDONED,
+    ALL,
+    BatchKey,
+    BatchSummary,
+    RolloutSource,
+    completion_text,
+    prompt_text,
+)
+from rltui.errors import ConflictError, RltuiError
+from rltui.services.runs.rollouts import open_rollouts
+
+
+def read(folder: Path, *keys: BatchKey) -> RolloutSource:
+    source = open_rollouts(folder)
+    for key in (None, *keys):
+        while source.look(key):
+            pass
+    return source
+
+
+def labels(source: RolloutSource) -> dict[str, int | None]:
+    return {batch.key.label: batch.samples for batch in source.batches()}
+
+
+@pytest.mark.parametrize("root", ["rollouts", "run_default/rollouts"], ids=["tinyrl", "spring-2026"])
+def test_flat_rows(tmp_path: Path, root: str) -> None:
+    fakes.write_flat_run(tmp_path, root=root)
+    key = BatchKey("train", 2)
+    source = read(tmp_path, key)
+    assert labels(source) == {"3": None, "2": 16, "1": None}
+    table = source.table(key)
+    summary = BatchSummary.of(table)
+    assert (summary.count, summary.groups, summary.flat_groups, summary.truncated) == (16, 4, 1, 4)
+    sample = table[3]
+    assert sample[1:] == (
+        "0",
+        "0",
+        "reverse-text",
+        0.5,
+        0.0,
+        12,
+        33,
+        1,
+        "max_output_tokens",
+        True,
+        False,
+        sample.at,
+    )
+    opened = source.open(key, sample)
+    assert prompt_text(opened) == "Reverse: word0"
+    assert completion_text(opened) == "answer 3 of 0"
+    assert dict(opened.facts)["answer"] == "0drow"
+
+
+def test_a_batch_grows_and_a_resume_takes_steps_away(tmp_path: Path) -> None:
+    fakes.write_flat_run(tmp_path)
+    key = BatchKey("train", 3)
+    source = read(tmp_path, key)
+    with (tmp_path / "rollouts/step_3/train_rollouts.jsonl").open("a") as file:
+        file.write('{"example_id": 9, "reward": 0.1')
+    source.look(key)
+    assert len(source.table(key)) == 16, "a torn last line waits"
+    with (tmp_path / "rollouts/step_3/train_rollouts.jsonl").open("a") as file:
+        file.write("}\nno json\n")
+    source.look(key)
+    assert len(source.table(key)) == 17
+    sample = source.table(key)[16]
+    (tmp_path / "rollouts/step_3").rename(tmp_path / "aside")
+    source.look(key)
+    assert labels(source) == {"2": None, "1": None}
+    with pytest.raises(RltuiError, match="no rollouts of 3 any more"):
+        source.open(key, sample)
+
+
+def test_episodes_in_step_folders(tmp_path: Path) -> None:
+    fakes.write_episode_run(tmp_path)
+    key, every = BatchKey("train", 2), BatchKey("train", 2, ALL)
+    source = read(tmp_path, key, every)
+    assert labels(source) == {
+        "2": 6,
+        "2 all": 8,
+        "eval 2 all": None,
+        "1": None,
+        "1 all": None,
+        "eval 1 all": None,
+    }
+    sample = source.table(key)[5]
+    assert (sample.group, sample.task, sample.reward, sample.advantage) == ("g1", "hash-t1", 0.625, 0.25)
+    assert (sample.input_tokens, sample.output_tokens, sample.turns) == (11, 7, 1)
+    assert math.isnan(source.table(every)[0].advantage)
+    opened = source.open(key, sample)
+    assert [message.role for message in opened.conversations[0].prompt] == ["system", "user"]
+    assert opened.conversations[0].completion[0].reasoning == "let me think"
+    assert ("policy", "v0 to v1") in opened.facts
+
+
+def test_agents_branches_tools(tmp_path: Path) -> None:
+    path = fakes.write_lines(tmp_path / "traces.jsonl", [fakes.tool_episode()])
+    for place in (tmp_path, path):
+        source = open_rollouts(place)
+        source.look()
+        key = source.batches()[0].key
+        while source.look(key):
+            pass
+        sample = source.table(key)[0]
+        assert (sample.truncated, sample.failed, sample.reward) == (True, True, 1.0)
+        opened = source.open(key, sample)
+        assert [each.title for each in opened.conversations] == [
+            "agent branch 1 of 2",
+            "agent branch 2 of 2",
+            "judge",
+        ]
+        first = opened.conversations[0]
+        assert first.prompt[0].text == "Look:\n[image_url]"
+        assert first.completion[0].calls[0].name == "run"
+        assert opened.errors == ("ToolError: it broke",)
+
+
+@pytest.mark.parametrize("index", [True, False], ids=["index", "derived"])
+def test_stream(tmp_path: Path, index: bool) -> None:
+    writer = fakes.write_stream_run(tmp_path)
+    if not index:
+        (writer.folder / "stream.index.jsonl").unlink()
+    source = read(tmp_path)
+    found = labels(source)
+    assert {name: found[name] for name in ("3", "2", "1", "eval 1")} == {"3": 7, "2": 7, "1": 7, "eval 1": 1}
+    key = BatchKey("train", 2)
+    table = source.table(key)
+    rewards = sorted(sample.reward for sample in table)
+    assert rewards == [at / 8 for at in range(7)]
+    assert {sample.advantage for sample in table} == {0.25}
+    for sample in table:
+        opened = source.open(key, sample)
+        assert f"answer {2000 + round(sample.reward * 8)} to" in completion_text(opened)
+        assert dict(opened.facts)["shipped at step"] == "2"
+    assert source.problem == ""
+
+
+def test_what_no_batch_took_is_among_all(tmp_path: Path) -> None:
+    fakes.write_stream_run(tmp_path)
+    assert labels(read(tmp_path))["2 all"] == 8
+
+
+def test_live_stream_grows(tmp_path: Path) -> None:
+    writer = fakes.write_stream_run(tmp_path, steps=1)
+    source = read(tmp_path)
+    records = [fakes.episode(5000 + at, 0.5, group="new") for at in range(4)]
+    for at, record in enumerate(records):
+        writer.arrive(record, fakes.T0 + 500 + at)
+    source.look()
+    assert labels(source)["2 all"] == 4
+    assert "2" not in labels(source)
+    writer.ship(["tr5000", "tr5001"], 2, fakes.T0 + 550)
+    source.look()
+    assert labels(source)["2"] == 2
+    assert source.table(BatchKey("train", 2))[0].advantage == 0.25
+
+
+def test_a_resume_leaves_an_abandoned_line(tmp_path: Path) -> None:
+    writer = fakes.write_stream_run(tmp_path, steps=3)
+    again = [fakes.episode(7000 + at, 1.0, group="again") for at in range(4)]
+    for at, record in enumerate(again):
+        writer.arrive(record, fakes.T0 + 900 + at)
+    writer.ship([f"tr{7000 + at}" for at in range(4)], 2, fakes.T0 + 950)
+    source = read(tmp_path)
+    found = labels(source)
+    assert (found["1"], found["2"], found[f"2 {ABANDONED}"], found[f"3 {ABANDONED}"]) == (7, 4, 7, 7)
+    assert "3" not in found
+
+
+@pytest.mark.parametrize("is_seekable", [True, False])
+def test_sealed_chunks(tmp_path: Path, is_seekable: bool) -> None:
+    writer = fakes.write_stream_run(tmp_path, steps=1)
+    writer.seal(frame_bytes=333, is_seekable=is_seekable)
+    source = read(tmp_path)
+    key = BatchKey("train", 1)
+    texts = [completion_text(source.open(key, sample)) for sample in source.table(key)]
+    assert sorted(texts) == sorted(f"answer {1000 + at} to t{at // 4}" for at in range(7))
+    sealed = next(writer.folder.glob("stream/*.zst"))
+    sealed.write_bytes(sealed.read_bytes()[:50] + b"\0" * 400)
+    broken = read(tmp_path)
+    with pytest.raises(RltuiError, match=r"damaged|no episode"):
+        broken.open(key, broken.table(key)[0])
+
+
+def test_live_rollouts(tmp_path: Path) -> None:
+    writer = fakes.StreamWriter(tmp_path)
+    dispatch = {
+        "id": "d1",
+        "kind": "train",
+        "env": "reverse-text",
+        "group": "g",
+        "step": 3,
+        "started": fakes.T0,
+    }
+    writer.delta("t1", {"open": {"version": 1, "id": "t1", "task": {"key": "k"}}, "dispatch": dispatch})
+    writer.delta(
+        "t1", {"nodes": [fakes.node("user", "Say", None)], "set": {"timing": {"agent": {"start": 1.0}}}}
+    )
+    writer.delta("t1", {"pending": [{"role": "user", "content": "asked"}]})
+    (writer.folder / "live/pending").mkdir()
+    pending = {"id": "d2", "kind": "train", "env": "other", "group": "g", "task": 4, "started": fakes.T0 + 1}
+    (writer.folder / "live/pending/d2.json").write_text(json.dumps(pending))
+    key = BatchKey("live")
+    source = read(tmp_path, key)
+    assert labels(source) == {"live": 2}
+    table = source.table(key)
+    assert [(sample.stop, sample.env) for sample in table] == [
+        ("running", "reverse-text"),
+        ("pending", "other"),
+    ]
+    assert [m.text for m in source.open(key, table[0]).conversations[0].messages] == ["Say", "asked"]
+    writer.delta("t1", {"nodes": [fakes.node("assistant", "hello", 0)]})
+    source.look(key)
+    assert [m.text for m in source.open(key, source.table(key)[0]).conversations[0].messages] == [
+        "Say",
+        "hello",
+    ]
+    (writer.folder / "live/t1.jsonl").unlink()
+    source.look(key)
+    assert [sample.env for sample in source.table(key)] == ["other"]
+
+
+def test_evaluations_of_both_generations(tmp_path: Path) -> None:
+    fakes.write_old_evaluation(tmp_path)
+    fakes.write_new_evaluation(tmp_path)
+    old, new = (
+        BatchKey("eval", part="gsm8k--gpt-4.1-mini/1a2b3c4d"),
+        BatchKey("eval", part="gsm8k--gpt-4.1-mini--single--1a2b3c4d"),
+    )
+    source = read(tmp_path, old, new)
+    assert labels(source) == {new.part: 4, old.part: 6}
+    table = source.table(old)
+    assert [sample.turns for sample in table] == [2] * 6
+    opened = source.open(old, table[5])
+    assert opened.conversations[0].completion[0].calls[0].name == "add"
+    assert completion_text(opened).endswith("It is 2.")
+    assert BatchSummary.of(source.table(new)).flat_groups == 0
+
+
+def test_the_same_prompt_at_other_steps(tmp_path: Path) -> None:
+    fakes.write_flat_run(tmp_path / "flat", steps=(1, 2, 5))
+    fakes.write_stream_run(tmp_path / "stream")
+    for folder, step in (("flat", 2), ("stream", 2)):
+        key = BatchKey("train", step)
+        source = read(tmp_path / folder, key)
+        opened = source.open(key, source.table(key)[0])
+        found = list(source.same_prompt(key, opened))
+        assert {other.step for other, _ in found} == {1, 5 if folder == "flat" else 3}
+        for other, sample in found:
+            assert sample is not None
+            assert prompt_text(source.open(other, sample)) == prompt_text(opened)
+
+
+def test_search_and_export(tmp_path: Path) -> None:
+    fakes.write_flat_run(tmp_path)
+    key = BatchKey("train", 1)
+    source = read(tmp_path, key)
+    found = [at for at, matches in source.search(key, range(16), re.compile("answer 2 of [13]")) if matches]
+    assert found == [6, 14]
+    opened = [source.open(key, source.table(key)[at]) for at in found]
+    source.export(opened, tmp_path / "out.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [row["example_id"] for row in rows] == [1, 3]
+    source.export(opened, tmp_path / "out.md")
+    assert "**assistant**\n\n```\nanswer 2 of 1\n```" in (tmp_path / "out.md").read_text()
+    with pytest.raises(ConflictError):
+        source.export(opened, tmp_path / "out.md")
+    with pytest.raises(RltuiError, match="cannot write"):
+        source.export(opened, tmp_path / "no/such/out.md")
+
+
+def test_no_rollouts(tmp_path: Path) -> None:
+    source = read(tmp_path / "nowhere")
+    assert source.batches() == []
+    assert len(source.table(BatchKey("train", 1))) == 0

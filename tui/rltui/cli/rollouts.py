@@ -1,0 +1,296 @@
+"""`rollouts`: what the model wrote, by step, with its rewards."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rltui import wording
+from rltui.cli.terminal import columns
+from rltui.client import launch
+from rltui.core.rollouts import (
+    ALL,
+    NO_STEP,
+    Batch,
+    BatchKey,
+    BatchSummary,
+    RolloutSource,
+    Sample,
+    SampleTable,
+    Transcript,
+    drawn,
+    histogram,
+    ordered,
+)
+from rltui.core.text import shortened
+from rltui.errors import UsageError
+from rltui.services.runs.rollouts import open_rollouts
+
+_LISTED_BATCHES = 20
+_BINS = 10
+_GROUP_WIDTH = 16
+_READ_S = 1.0
+
+
+def rollouts(arguments: argparse.Namespace) -> int:
+    """Print the steps; with a step, its samples; with a selection, those in full."""
+    source = open_rollouts(_folder(arguments))
+    pattern = _pattern(arguments.grep)
+    while source.look(budget_s=_READ_S):
+        pass
+    is_listing = arguments.step is None and not arguments.live and not _selects(arguments)
+    if is_listing:
+        _list_batches(source, [batch.key for batch in _candidates(source, arguments)], arguments)
+        return 0
+    key = _chosen(source, arguments)
+    _read(source, key)
+    table = source.table(key)
+    places = _places(source, key, table, arguments, pattern)
+    if arguments.export is not None:
+        source.export([source.open(key, table[at]) for at in places], Path(arguments.export))
+        print(f"{len(places)} samples of {key.label} written to {arguments.export}")
+    elif arguments.json:
+        print(json.dumps(_document(source, key, table, places, is_full=_selects(arguments))))
+    elif _selects(arguments):
+        for at in places:
+            _print_transcript(source.open(key, table[at]))
+    else:
+        _print_samples(key, table, places)
+    return 0
+
+
+def _folder(arguments: argparse.Namespace) -> Path:
+    if arguments.where is None:
+        return Path(launch.choose(arguments.name).run_dir)
+    folder = Path(arguments.where)
+    if not folder.exists():
+        raise UsageError(
+            f"{folder}: there is no such folder or file", hint="an experiment is named by -n NAME"
+        )
+    return folder
+
+
+def _pattern(text: str | None) -> re.Pattern[str] | None:
+    try:
+        return None if text is None else re.compile(text)
+    except re.error as error:
+        raise UsageError(f"--grep {text!r} is no regular expression: {error}") from None
+
+
+def _selects(arguments: argparse.Namespace) -> bool:
+    wishes = (arguments.worst, arguments.best, arguments.random, arguments.grep, arguments.export)
+    return any(wish is not None for wish in wishes)
+
+
+def _read(source: RolloutSource, key: BatchKey) -> None:
+    while source.look(key, _READ_S):
+        pass
+
+
+def _candidates(source: RolloutSource, arguments: argparse.Namespace) -> list[Batch]:
+    """The batches that the options allow, the newest first."""
+    kind = "live" if arguments.live else "eval" if arguments.eval else None
+    found = source.batches()
+    if kind is not None:
+        found = [batch for batch in found if batch.key.kind == kind]
+    elif any(batch.key.kind == "train" for batch in found) and arguments.step is not None:
+        found = [batch for batch in found if batch.key.kind == "train"]
+    parts = (ALL,) if arguments.all else ("",)
+    wanted = [batch for batch in found if batch.key.part in parts or batch.key.step == NO_STEP]
+    return wanted or found
+
+
+def _chosen(source: RolloutSource, arguments: argparse.Namespace) -> BatchKey:
+    found = [batch.key for batch in _candidates(source, arguments)]
+    if not arguments.live and not arguments.eval:
+        found = [key for key in found if key.kind == "train"] or found
+    if arguments.step is not None:
+        steps = sorted({key.step for key in found if key.step != NO_STEP})
+        found = [key for key in found if key.step == arguments.step]
+        if not found and steps:
+            raise UsageError(
+                f"step {arguments.step} has no rollouts",
+                hint=f"there are {len(steps)} steps that have, from {steps[0]} to {steps[-1]}",
+            )
+    if not found:
+        raise UsageError(
+            "there are no rollouts" if not arguments.live else "no rollout is under way",
+            hint="prime-rl leaves readable ones since April 2026, under rollouts/ or monitors/file/traces/",
+        )
+    return found[0]
+
+
+def _places(
+    source: RolloutSource,
+    key: BatchKey,
+    table: SampleTable,
+    arguments: argparse.Namespace,
+    pattern: re.Pattern[str] | None,
+) -> list[int]:
+    places: Sequence[int] = range(len(table))
+    if arguments.group is not None:
+        places = [at for at in places if table.text("group", at) == arguments.group]
+        if not places:
+            raise UsageError(f"{key.label} has no group {arguments.group!r}")
+    if pattern is not None:
+        places = [at for at, matches in source.search(key, places, pattern) if matches]
+    if arguments.worst is not None:
+        return ordered(table, "worst", places)[: arguments.worst]
+    if arguments.best is not None:
+        return ordered(table, "best", places)[: arguments.best]
+    if arguments.random is not None:
+        return drawn(places, arguments.random)
+    return list(places)
+
+
+def _list_batches(source: RolloutSource, keys: Sequence[BatchKey], arguments: argparse.Namespace) -> None:
+    shown = keys if arguments.json else keys[:_LISTED_BATCHES]
+    summaries = []
+    for key in shown:
+        _read(source, key)
+        summaries.append((key, BatchSummary.of(source.table(key))))
+    if arguments.json:
+        print(json.dumps({"batches": [_batch_document(source, key, each) for key, each in summaries]}))
+        return
+    if not keys:
+        print("no rollouts yet")
+        return
+    lows = [each.low for _, each in summaries if math.isfinite(each.low)]
+    highs = [each.high for _, each in summaries if math.isfinite(each.high)]
+    low, high = min([0.0, *lows]), max([1.0, *highs])
+    rows = [("step", "samples", "reward", "spread", f"{low:g} … {high:g}", "groups", "flat", "cut", "failed")]
+    rows += [
+        (
+            key.label,
+            str(each.count),
+            _figure(each.mean),
+            _figure(each.spread),
+            wording.histogram_blocks(histogram(source.table(key).columns["reward"], _BINS, low, high)),
+            str(each.groups or ""),
+            str(each.flat_groups or ""),
+            str(each.truncated or ""),
+            str(each.failed or ""),
+        )
+        for key, each in summaries
+    ]
+    print("\n".join(columns(rows)))
+    if len(keys) > len(shown):
+        print(f"… and {len(keys) - len(shown)} earlier ones: --json lists all")
+
+
+def _figure(value: float) -> str:
+    """Three digits behind the point; empty where it is not told."""
+    return f"{value:.3f}" if math.isfinite(value) else ""
+
+
+def _print_samples(key: BatchKey, table: SampleTable, places: Sequence[int]) -> None:
+    flat = {group.name for group in table.groups() if group.is_flat}
+    rows: list[Sequence[str]] = [("#", "reward", "advantage", "in", "out", "turns", "ended", "group", "env")]
+    for at in places:
+        sample = table[at]
+        ended = " ".join(
+            word
+            for word in (
+                sample.stop,
+                "cut" if sample.truncated and sample.stop != "cut" else "",
+                "failed" if sample.failed else "",
+            )
+            if word
+        )
+        counts = [str(count) if count >= 0 else "" for count in sample[6:9]]
+        group = shortened(sample.group, _GROUP_WIDTH) + (" =" if sample.group in flat else "")
+        rows.append(
+            (str(at), _figure(sample.reward), _figure(sample.advantage), *counts, ended, group, sample.env)
+        )
+    print("\n".join(columns(rows)))
+    if flat:
+        print(f"= all rewards of the group are alike, it teaches nothing: {len(flat)} groups of {key.label}")
+
+
+def _print_transcript(transcript: Transcript) -> None:
+    print(f"── {_heading(transcript.sample)}")
+    for error in transcript.errors:
+        print(f"   ✗ {error}")
+    for conversation in transcript.conversations:
+        if conversation.title:
+            print(f"   ─ {conversation.title}")
+        for message in conversation.messages:
+            _print_words(f"{message.role}, thinking", message.reasoning)
+            _print_words(message.role, message.text)
+            for call in message.calls:
+                _print_words(f"{message.role} calls {call.name}", call.arguments)
+    print()
+
+
+def _heading(sample: Sample) -> str:
+    parts = [
+        f"reward {_figure(sample.reward) or '?'}",
+        f"advantage {_figure(sample.advantage)}" if math.isfinite(sample.advantage) else "",
+        f"{sample.output_tokens} tokens" if sample.output_tokens >= 0 else "",
+        f"group {sample.group}" if sample.group else "",
+        sample.env,
+        sample.stop,
+        "truncated" if sample.truncated else "",
+        "failed" if sample.failed else "",
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def _print_words(title: str, text: str) -> None:
+    if text:
+        print(f"{title}:")
+        print("\n".join(f"    {line}" for line in text.splitlines()))
+
+
+def _document(
+    source: RolloutSource, key: BatchKey, table: SampleTable, places: Sequence[int], *, is_full: bool
+) -> dict[str, Any]:
+    """`{"batch": {…}, "samples": [{…}]}`. Samples in full have their conversations and errors as well."""
+    samples = []
+    for at in places:
+        row = _known(table[at]._asdict()) | {"number": at}
+        del row["where"]
+        if is_full:
+            opened = source.open(key, table[at])
+            row |= {
+                "conversations": [*_conversations(opened)],
+                "errors": opened.errors,
+                "facts": opened.facts,
+            }
+        samples.append(row)
+    return {"batch": _batch_document(source, key, BatchSummary.of(table)), "samples": samples}
+
+
+def _conversations(opened: Transcript) -> Iterator[dict[str, Any]]:
+    for each in opened.conversations:
+        yield {
+            "title": each.title,
+            "prompt": [asdict(message) for message in each.prompt],
+            "completion": [asdict(message) for message in each.completion],
+        }
+
+
+def _batch_document(source: RolloutSource, key: BatchKey, summary: BatchSummary) -> dict[str, Any]:
+    rewards = source.table(key).columns["reward"]
+    bins = histogram(rewards, _BINS, summary.low, summary.high) if math.isfinite(summary.low) else []
+    return {
+        "kind": key.kind,
+        "step": None if key.step == NO_STEP else key.step,
+        "part": key.part,
+        **_known(asdict(summary)),
+        "histogram": bins,
+    }
+
+
+def _known(row: dict[str, Any]) -> dict[str, Any]:
+    """With null for what is not told."""
+    return {
+        name: None if (isinstance(value, float) and not math.isfinite(value)) or value == -1 else value
+        for name, value in row.items()
+    }

@@ -1,0 +1,91 @@
+"""What of the journal belongs on a chart: edits, restarts, crashes, checkpoints, resumes, alerts, notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rltui.core.api import JournalEntry  # pydantic takes 60 ms, which `rltui events` need not pay
+
+
+class MarkKind(StrEnum):
+    """Why the curve may look different from here on; what a person should read first stands first."""
+
+    CRASH = "crash"
+    ALERT = "alert"
+    EDIT = "edit"
+    NOTE = "note"
+    RESUME = "resume"
+    RESTART = "restart"
+    CHECKPOINT = "checkpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment of a run that explains its curves."""
+
+    at: float
+    """Seconds since 1970."""
+    step: int | None
+    """Steps that the run had completed then; of a resume, the step it goes on after. `None`: not known, so
+    the times of a series must tell."""
+    kind: MarkKind
+    text: str
+    """As the journal has it: to be cleaned before it is shown."""
+    component: str | None = None
+    """Whom it is about; `None`: the run."""
+
+
+_TOLD_OTHERWISE = frozenset({"crash", "recovered", "finished"})
+"""Alerts whose matter has an entry of its own, or is none."""
+
+
+def marks(journal: Iterable[JournalEntry]) -> tuple[Mark, ...]:
+    """Those of a whole journal, in its order, which is that of time."""
+    found: list[Mark] = []
+    begun: set[str] = set()
+    """Kinds of which the first tells only that the run begins."""
+    for entry in journal:
+        kind = _kind(entry.kind, entry.data)
+        if kind is None:
+            continue
+        is_first = kind not in begun
+        begun.add(kind)
+        if is_first and kind in (MarkKind.RESTART, MarkKind.RESUME) and _begins(entry.data):
+            continue
+        found.append(Mark(entry.at, entry.step, kind, _text(entry, kind), entry.component))
+    return tuple(found)
+
+
+def _kind(kind: str, data: dict[str, Any]) -> MarkKind | None:
+    """What an entry of that kind and data is on a chart; `None`: nothing."""
+    match kind:
+        case "edit" | "note" | "checkpoint" | "resume":
+            return MarkKind(kind)
+        case "exit" if data.get("failed"):
+            return MarkKind.CRASH
+        case "plan" if data.get("start"):
+            return MarkKind.RESTART
+        case "alert" if data.get("severity") != "information" and data.get("alert") not in _TOLD_OTHERWISE:
+            return MarkKind.ALERT
+        case _:
+            return None
+
+
+def _begins(data: dict[str, Any]) -> bool:
+    """A start of what did not run, or from no checkpoint."""
+    return not data.get("stop") and data.get("step") is None
+
+
+def _text(entry: JournalEntry, kind: MarkKind) -> str:
+    stopped, started = entry.data.get("stop"), entry.data.get("start")
+    if kind is MarkKind.RESUME:
+        return f"resumed {entry.text}"
+    if kind is MarkKind.RESTART and isinstance(stopped, list | tuple) and isinstance(started, list | tuple):
+        names = ", ".join(map(str, started))
+        if set(map(str, stopped)) == set(map(str, started)):
+            return f"restart {names}"
+    return entry.text

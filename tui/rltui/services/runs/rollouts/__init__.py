@@ -1,0 +1,166 @@
+"""The rollouts of a run or a folder, whichever generation wrote them, behind one face."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from re import Pattern
+
+from rltui.core.rollouts import (
+    NO_STEP,
+    Batch,
+    BatchKey,
+    Message,
+    RolloutSource,
+    Sample,
+    SampleTable,
+    Transcript,
+)
+from rltui.errors import ConflictError, RltuiError
+from rltui.services.runs.rollouts.files import Evaluations, StepFiles
+from rltui.services.runs.rollouts.stream import TraceStream
+
+
+def open_rollouts(folder: Path) -> RolloutSource:
+    """Those in the folder of a run, of an evaluation, or in a single file. Reads nothing yet."""
+    return _Rollouts(folder)
+
+
+class _Rollouts:
+    """Reads on when it is asked to. One thread at a time: the others wait, which is never long."""
+
+    def __init__(self, folder: Path) -> None:
+        self._lock = threading.Lock()
+        self._stream = TraceStream(folder)
+        self._readers: tuple[StepFiles | Evaluations | TraceStream, ...] = (
+            StepFiles(folder),
+            self._stream,
+            Evaluations(folder),
+        )
+        self.problem = ""
+
+    def look(self, shown: BatchKey | None = None, budget_s: float = 0.05) -> bool:
+        """Look for news, and read on in the batch `shown`, for about so long."""
+        until = time.monotonic() + budget_s
+        while True:
+            with self._lock:
+                is_behind = max(reader.look(shown) for reader in self._readers)
+                self.problem = self._stream.problem
+            if not is_behind or time.monotonic() >= until:
+                return is_behind
+
+    def batches(self) -> list[Batch]:
+        """Live ones first, then the newest step; evaluations without a step last."""
+        with self._lock:
+            found = [batch for reader in self._readers for batch in reader.batches()]
+        return sorted(found, key=_rank)
+
+    def table(self, key: BatchKey) -> SampleTable:
+        """The samples that were read of a batch."""
+        with self._lock:
+            return self._table(key)
+
+    def _table(self, key: BatchKey) -> SampleTable:
+        tables = (reader.table(key) for reader in self._readers)
+        return next((table for table in tables if table is not None), SampleTable())
+
+    def open(self, key: BatchKey, sample: Sample) -> Transcript:
+        """The sample in full."""
+        with self._lock:
+            for reader in self._readers:
+                if reader.table(key) is not None:
+                    return reader.open(key, sample)
+        raise RltuiError(f"there are no rollouts of {key.label} any more", hint="they were moved aside")
+
+    def search(
+        self, key: BatchKey, places: Iterable[int], pattern: Pattern[str]
+    ) -> Iterator[tuple[int, bool]]:
+        """Go through the samples at these places: each with whether its text matches."""
+        table = self.table(key)
+        for at in places:
+            yield at, pattern.search(self.open(key, table[at]).text) is not None
+
+    def same_prompt(self, key: BatchKey, transcript: Transcript) -> Iterator[tuple[BatchKey, Sample | None]]:
+        """The prompt in other batches, the nearest step first."""
+        task = transcript.sample.task or self._task(key, transcript.sample)
+        others = [batch.key for batch in self.batches() if batch.key != key and batch.key.kind == key.kind]
+        others = [other for other in others if other.part == key.part or other.step == NO_STEP]
+        for other in sorted(others, key=lambda other: abs(other.step - key.step)):
+            while self.look(other):
+                pass
+            seen: set[str] = set()
+            found = None
+            for sample in self.table(other) if task else ():
+                if sample.group in seen and not sample.task:
+                    continue
+                seen.add(sample.group)
+                if (sample.task or self._task(other, sample)) == task:
+                    found = sample
+                    break
+            yield other, found
+
+    def _task(self, key: BatchKey, sample: Sample) -> str:
+        with self._lock:
+            return self._stream.task(key, sample) if self._stream.table(key) is not None else ""
+
+    def export(self, transcripts: Sequence[Transcript], path: Path) -> None:
+        """Write them into a new file: as Markdown where its name ends in `.md`, else as JSONL."""
+        write = _as_markdown if path.suffix == ".md" else _as_line
+        try:
+            with path.open("x", encoding="utf-8", errors="replace") as file:
+                file.writelines(write(transcript) for transcript in transcripts)
+        except FileExistsError:
+            raise ConflictError(f"{path} exists", hint="choose another name, or remove it") from None
+        except OSError as error:
+            raise RltuiError(f"cannot write {path}: {error.strerror}") from error
+
+
+_RANKS = {"live": 0, "train": 1, "eval": 2}
+
+
+def _rank(batch: Batch) -> tuple[int, int, int, str]:
+    key = batch.key
+    if key.kind == "live":
+        return 0, 0, 0, ""
+    return (2 if key.step == NO_STEP else 1), -key.step, _RANKS[key.kind], key.part
+
+
+def _as_line(transcript: Transcript) -> str:
+    return json.dumps(transcript.raw, ensure_ascii=False, default=str) + "\n"
+
+
+_FENCE = re.compile(r"`{3,}")
+
+
+def _as_markdown(transcript: Transcript) -> str:
+    sample = transcript.sample
+    head = f"reward {sample.reward:g} · advantage {sample.advantage:g} · {sample.output_tokens} tokens"
+    parts = [f"## {' '.join(part for part in (sample.env, sample.group) if part) or 'sample'}", head]
+    if sample.stop or sample.truncated:
+        parts.append(f"ended: {sample.stop or 'not told'}{', truncated' if sample.truncated else ''}")
+    parts += [f"- {name}: {value}" for name, value in transcript.facts]
+    parts += [_fenced("error", error) for error in transcript.errors]
+    for conversation in transcript.conversations:
+        if conversation.title:
+            parts.append(f"### {conversation.title}")
+        parts += [part for message in conversation.messages for part in _message_parts(message)]
+    return "\n\n".join(parts) + "\n\n"
+
+
+def _message_parts(message: Message) -> Iterator[str]:
+    if message.reasoning:
+        yield _fenced(f"{message.role}, reasoning", message.reasoning)
+    if message.text:
+        yield _fenced(message.role, message.text)
+    for call in message.calls:
+        yield _fenced(f"{message.role} calls {call.name}", call.arguments)
+
+
+def _fenced(title: str, text: str) -> str:
+    """Text that is not Markdown, whatever it holds."""
+    fence = "`" * max(3, *(len(found) + 1 for found in _FENCE.findall(text)), 3)
+    return f"**{title}**\n\n{fence}\n{text}\n{fence}"

@@ -1,0 +1,207 @@
+"""Rollouts in a file per batch: prime-rl of spring and summer 2026, tinyrl, and the results of `vf-eval`."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from rltui.core import rollout_rows
+from rltui.core.metrics import LARGEST_STEP
+from rltui.core.rollouts import ALL, Batch, BatchKey, Kind, Sample, SampleTable, Transcript
+from rltui.errors import RltuiError
+from rltui.services.runs.rollouts.chunks import NewestFirst, line_at, record
+
+_STEP = re.compile(r"step_(\d{1,15})")
+_ROOTS = ("rollouts", "run_default/rollouts")
+_PLACES: tuple[tuple[str, Kind, str], ...] = (
+    ("train_rollouts.jsonl", "train", ""),
+    ("eval_rollouts.jsonl", "eval", ""),
+    ("train/effective/traces.jsonl", "train", ""),
+    ("train/all/traces.jsonl", "train", ALL),
+    ("eval/effective/traces.jsonl", "eval", ""),
+    ("eval/all/traces.jsonl", "eval", ALL),
+)
+"""In the folder of a step: prime-rl until July 2026 and tinyrl, then prime-rl until the end of August."""
+_EVALUATIONS = (
+    "results.jsonl",
+    "traces.jsonl",
+    "*/traces.jsonl",
+    "*/results.jsonl",
+    "evals/*/*/results.jsonl",
+    "outputs/evals/*/*/results.jsonl",
+    "environments/*/outputs/evals/*/*/results.jsonl",
+)
+"""What `vf-eval` saves, before 0.4 and since, from the folder that it was run in or any one below."""
+_MOST_EVALUATIONS = 1000
+_LOOK_AGAIN_S = 5.0
+"""For new evaluations."""
+_GROWING_STEPS = 3
+"""The newest ones may get further files."""
+
+
+class RolloutFile:
+    """The samples of one file: flat rows or episodes, as each line says itself."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.table = SampleTable()
+        self.is_read = False
+        self._lines = NewestFirst(path, forward=True)
+
+    def read(self) -> bool:
+        """Read some more. True: there is more still."""
+        lines = self._lines.read()
+        if self._lines.restarted:
+            self.table = SampleTable()
+        for offset, line in lines:
+            if (row := record(line)) is not None:
+                self.table.append(_sample(row, offset))
+        self.is_read = True
+        return self._lines.is_behind
+
+    def open(self, sample: Sample) -> Transcript:
+        """The sample in full."""
+        return transcript_at(self.path, sample)
+
+
+def transcript_at(path: Path, sample: Sample) -> Transcript:
+    """The sample that stands at its offset in the file.
+
+    Raises:
+        RltuiError: if it is gone.
+    """
+    line = line_at(path, sample.where)
+    row = None if line is None else record(line)
+    if row is None:
+        raise RltuiError(
+            f"{path} has no rollout any more where there was one", hint="it was moved aside or written anew"
+        )
+    return transcript_of(row, sample)
+
+
+def transcript_of(row: Mapping[str, Any], sample: Sample) -> Transcript:
+    """Of a record of either shape."""
+    if "traces" in row:
+        return rollout_rows.episode_transcript(row, sample)
+    return rollout_rows.flat_transcript(row, sample)
+
+
+def _sample(row: Mapping[str, Any], where: int) -> Sample:
+    if "traces" in row:
+        return rollout_rows.episode_sample(row, where)
+    return rollout_rows.flat_sample(row, where)
+
+
+class StepFiles:
+    """Batches in `rollouts/step_<N>/` of a run's folder. Only names are read until one is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: dict[BatchKey, RolloutFile] = {}
+        self._steps: dict[Path, set[BatchKey]] = {}
+
+    def look(self, shown: BatchKey | None) -> bool:
+        """Look for steps that came or went, and read on in `shown`."""
+        found = dict(self._step_folders())
+        for path in [path for path in self._steps if path not in found]:
+            for key in self._steps.pop(path):
+                del self._files[key]
+        newest = sorted(found.values())[-_GROWING_STEPS:]
+        for path, step in found.items():
+            if path not in self._steps or not self._steps[path] or step in newest:
+                self._look_into(path, step)
+        file = None if shown is None else self._files.get(shown)
+        return file is not None and file.read()
+
+    def _look_into(self, path: Path, step: int) -> None:
+        keys = self._steps.setdefault(path, set())
+        for place, kind, part in _PLACES:
+            key, file = BatchKey(kind, step, part), path / place
+            if key not in self._files and file.is_file():
+                self._files[key] = RolloutFile(file)
+                keys.add(key)
+
+    def _step_folders(self) -> Iterator[tuple[Path, int]]:
+        for root in _ROOTS:
+            folder = self._folder / root
+            try:
+                names = os.listdir(folder)  # noqa: PTH208 - names only, there may be thousands
+            except OSError:
+                continue
+            for name in names:
+                if (match := _STEP.fullmatch(name)) and int(match[1]) <= LARGEST_STEP:
+                    yield folder / name, int(match[1])
+
+    def batches(self) -> Iterator[Batch]:
+        """All that there are."""
+        return _batches(self._files)
+
+    def table(self, key: BatchKey) -> SampleTable | None:
+        """What was read of it."""
+        return self._files[key].table if key in self._files else None
+
+    def open(self, key: BatchKey, sample: Sample) -> Transcript:
+        """The sample in full."""
+        return self._files[key].open(sample)
+
+
+class Evaluations:
+    """Batches that `vf-eval` saved, a folder each, or one file that somebody named."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: dict[BatchKey, RolloutFile] = {}
+        self._next_look = 0.0
+
+    def look(self, shown: BatchKey | None) -> bool:
+        """Look for new ones now and then, and read on in `shown`."""
+        if time.monotonic() >= self._next_look:
+            self._next_look = time.monotonic() + _LOOK_AGAIN_S
+            for path in islice(self._places(), _MOST_EVALUATIONS):
+                key = BatchKey("eval", part=self._name(path))
+                if key not in self._files and path.is_file():
+                    self._files[key] = RolloutFile(path)
+        file = None if shown is None else self._files.get(shown)
+        return file is not None and file.read()
+
+    def _places(self) -> Iterator[Path]:
+        if self._folder.is_file():
+            yield self._folder
+            return
+        for pattern in _EVALUATIONS:
+            yield from sorted(self._folder.glob(pattern))
+
+    def _name(self, path: Path) -> str:
+        """Of the folder that the evaluation has to itself, without those that all are in."""
+        if path == self._folder:
+            return path.name
+        parts = path.relative_to(self._folder).parts[:-1] or (self._folder.name,)
+        return "/".join(parts[parts.index("evals") + 1 :] if "evals" in parts else parts)
+
+    def batches(self) -> Iterator[Batch]:
+        """All that there are."""
+        return _batches(self._files)
+
+    def table(self, key: BatchKey) -> SampleTable | None:
+        """What was read of it."""
+        return self._files[key].table if key in self._files else None
+
+    def open(self, key: BatchKey, sample: Sample) -> Transcript:
+        """The sample in full."""
+        return self._files[key].open(sample)
+
+
+def _batches(files: Mapping[BatchKey, RolloutFile]) -> Iterator[Batch]:
+    for key, file in files.items():
+        if file.is_read:
+            yield Batch(key, len(file.table))
+            continue
+        try:
+            yield Batch(key, None, file.path.stat().st_size)
+        except OSError:  # moved aside a moment ago: the next look finds out
+            continue

@@ -1,0 +1,324 @@
+"""Rollouts in one stream with an index beside it: prime-rl since September 2026."""
+
+from __future__ import annotations
+
+import bisect
+import math
+import mmap
+import os
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rltui.core import rollout_rows
+from rltui.core.metrics import LARGEST_STEP
+from rltui.core.rollouts import ABANDONED, ALL, NO_STEP, Batch, BatchKey, Sample, SampleTable, Transcript
+from rltui.errors import RltuiError
+from rltui.services.runs.rollouts.chunks import Chunks, NewestFirst, opened, record
+
+FOLDER = "monitors/file/traces"
+_OFFSET_BITS = 40
+"""Of `Sample.where` in a stream: the rest is the chunk's number."""
+_SAME_SHIP_S = 60.0
+"""A step that ships again later than this was trained again, after a resume."""
+_MOST_WAITING = 20_000
+"""Of the samples that came last, any may still get into a batch."""
+_MOST_LIVE = 2000
+_DERIVED_AT_A_TIME = 200
+
+
+@dataclass(slots=True)
+class _Ship:
+    """A batch that left for the trainer, and what came in before it did."""
+
+    step: int
+    at: float
+    shipped: SampleTable = field(default_factory=SampleTable)
+    collected: SampleTable = field(default_factory=SampleTable)
+    evaluated: SampleTable = field(default_factory=SampleTable)
+    """Asked for before it, behind the one before: with the policy of that step."""
+
+
+class TraceStream:
+    """Batches of a stream of episodes. Its index is read from the newest row backwards.
+
+    The index does not tell the step of a sample: the orchestrator's annotations do, once a batch took it.
+    They are read as far back as the rows, so that each row finds its own.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / FOLDER
+        self.problem = ""
+        self._chunks = Chunks(self._folder / "stream")
+        self._live = _LiveTraces(self._folder / "live")
+        self._begin()
+
+    def _begin(self) -> None:
+        self._index = NewestFirst(self._folder / "stream.index.jsonl")
+        self._annotations = NewestFirst(self._folder / "annotations" / "orch.index.jsonl")
+        self._ships: list[_Ship] = []
+        """By time."""
+        self._to_come = _Ship(NO_STEP, math.inf)
+        self._shipped: dict[str, tuple[_Ship, float]] = {}
+        """Trace → its batch and advantage, of rows that were not read yet."""
+        self._waiting: OrderedDict[str, Sample] = OrderedDict()
+        """Rows that no batch has taken yet, by trace."""
+        self._derived: Iterator[tuple[dict[str, Any], int]] | None = None
+        self._tasks: dict[tuple[BatchKey, str], str] = {}
+
+    def look(self, shown: BatchKey | None) -> bool:
+        """Read some of the index, or what came since; without an index, of the stream itself."""
+        if shown is not None and shown.kind == "live":
+            self._live.look()
+        if not (self._folder / "stream.index.jsonl").exists():
+            return self._derive()
+        rows = self._index.read()
+        if self._index.restarted or self._derived is not None:
+            self._begin()
+            rows = self._index.read()
+        self._take_annotations(rows)
+        for row in [row for _, line in rows if (row := record(line)) is not None]:
+            self._take(row, _where(row))
+        return bool(rows) and (self._index.is_behind or self._annotations.is_behind)
+
+    def _take_annotations(self, rows: list[tuple[int, bytes]]) -> None:
+        """As far back as the oldest of the rows."""
+        oldest = next(
+            (found["arrival"] for _, line in rows if "arrival" in (found := record(line) or {})), None
+        )
+        while True:
+            lines = self._annotations.read()
+            for _, line in lines:
+                if (note := record(line)) is not None:
+                    self._annotate(note)
+            first = self._ships[0].at if self._ships else math.inf
+            if not lines or (isinstance(oldest, int | float) and first < oldest and rows):
+                return
+
+    def _annotate(self, row: Mapping[str, Any]) -> None:
+        info = row.get("info")
+        ship = info.get("ship") if isinstance(info, Mapping) else None
+        trace = row.get("trace_id")
+        if not isinstance(info, Mapping) or not isinstance(ship, Mapping) or not isinstance(trace, str):
+            return
+        step, at, advantage = ship.get("step"), ship.get("time"), info.get("advantage")
+        if not isinstance(step, int) or not 0 <= step <= LARGEST_STEP:
+            return
+        batch = self._ship(step, float(at) if isinstance(at, int | float) else 0.0)
+        known = float(advantage) if isinstance(advantage, int | float) else math.nan
+        if (sample := self._waiting.pop(trace, None)) is not None:
+            batch.shipped.append(_with_advantage(sample, known))
+        else:
+            self._shipped[trace] = (batch, known)
+
+    def _ship(self, step: int, at: float) -> _Ship:
+        for ship in reversed(self._ships):
+            if ship.step == step and abs(ship.at - at) < _SAME_SHIP_S:
+                return ship
+        ship = _Ship(step, at)
+        if not self._ships or at >= self._ships[-1].at:  # what was to come has come
+            ship.collected, self._to_come.collected = self._to_come.collected, SampleTable()
+            ship.evaluated, self._to_come.evaluated = self._to_come.evaluated, SampleTable()
+        bisect.insort(self._ships, ship, key=lambda each: each.at)
+        return ship
+
+    def _take(self, row: Mapping[str, Any], where: int) -> None:
+        sample = rollout_rows.index_sample(row, where)
+        if row.get("kind") != "train":
+            asked = row.get("dispatch")
+            at = float(asked) if isinstance(asked, int | float) else sample.at
+            self._next_ship(at).evaluated.append(sample)
+            return
+        names = [name for name in row.get("trace_ids") or () if isinstance(name, str)]
+        found = [ship for name in names if (ship := self._shipped.pop(name, None)) is not None]
+        if found:
+            batch, advantage = found[0]
+            sample = _with_advantage(sample, advantage)
+            batch.shipped.append(sample)
+        elif names:
+            self._waiting[names[0]] = sample
+            if len(self._waiting) > _MOST_WAITING:
+                self._waiting.popitem(last=False)
+        self._next_ship(sample.at).collected.append(sample)
+
+    def _next_ship(self, at: float) -> _Ship:
+        """The first batch that left after that."""
+        if not math.isfinite(at):
+            return self._to_come
+        place = bisect.bisect_left(self._ships, at, key=lambda each: each.at)
+        return self._ships[place] if place < len(self._ships) else self._to_come
+
+    def _derive(self) -> bool:
+        """Rows like those of the index, of some more episodes of the stream."""
+        if self._derived is None:
+            self._begin()
+            self._derived = self._episodes()
+            self._take_annotations([])
+        for count, (row, where) in enumerate(self._derived):
+            sample = rollout_rows.episode_sample(row, where)
+            self._take(
+                {
+                    "kind": rollout_rows.episode_kind(row),
+                    "trace_ids": rollout_rows.trace_ids(row),
+                    "dispatch": rollout_rows.dispatch_time(row),
+                    "num_errors": int(sample.failed),
+                    "stop_condition": sample.stop,
+                    "arrival": sample.at,
+                    **sample._asdict(),
+                },
+                where,
+            )
+            if count >= _DERIVED_AT_A_TIME:
+                return True
+        return False
+
+    def _episodes(self) -> Iterator[tuple[dict[str, Any], int]]:
+        for chunk in self._chunks.numbers():
+            try:
+                for offset, line in self._chunks.lines(chunk):
+                    if (row := record(line)) is not None:
+                        yield row, chunk << _OFFSET_BITS | offset
+            except RltuiError as error:
+                self.problem = str(error)
+
+    def batches(self) -> Iterator[Batch]:
+        """All that there are."""
+        for key, table in self._tables().items():
+            yield Batch(key, len(table))
+        if (count := self._live.count()) > 0:
+            yield Batch(BatchKey("live"), count)
+
+    def _tables(self) -> dict[BatchKey, SampleTable]:
+        """By key; where two have the same, the later one counts. Empty ones are left out."""
+        found: dict[BatchKey, SampleTable] = {}
+        lowest, abandoned = math.inf, set[int]()
+        for ship in reversed(self._ships):
+            if ship.step >= lowest:
+                abandoned.add(id(ship))
+            lowest = min(lowest, ship.step)
+        before = NO_STEP
+        for ship in self._ships:
+            part = ABANDONED if id(ship) in abandoned else ""
+            found[BatchKey("train", ship.step, part)] = ship.shipped
+            if not part:
+                found[BatchKey("train", ship.step, ALL)] = ship.collected
+            found[BatchKey("eval", ship.step - 1 if before == NO_STEP else before, part)] = ship.evaluated
+            before = ship.step
+        found[BatchKey("train", before + 1 if self._ships else NO_STEP, ALL)] = self._to_come.collected
+        found[BatchKey("eval", before)] = self._to_come.evaluated
+        return {key: table for key, table in found.items() if len(table)}
+
+    def table(self, key: BatchKey) -> SampleTable | None:
+        """What was read of it."""
+        return self._live.table if key.kind == "live" else self._tables().get(key)
+
+    def open(self, key: BatchKey, sample: Sample) -> Transcript:
+        """The sample in full, with what the annotations say."""
+        if key.kind == "live":
+            return self._live.open(sample)
+        chunk, offset = sample.where >> _OFFSET_BITS, sample.where & ((1 << _OFFSET_BITS) - 1)
+        line = self._chunks.line(chunk, offset)
+        row = None if line is None else record(line)
+        if row is None or "traces" not in row:
+            raise RltuiError(
+                f"chunk {chunk} of {self._folder / 'stream'} has no episode at byte {offset}",
+                hint="its index does not fit: delete stream.index.jsonl to have it derived from the stream",
+            )
+        for trace in row["traces"] if isinstance(row["traces"], list) else ():
+            if isinstance(trace, dict) and isinstance(trace.get("id"), str):
+                for info in self._annotated(trace["id"]):
+                    trace["info"] = rollout_rows.merged(trace.get("info") or {}, info)
+        return rollout_rows.episode_transcript(row, sample)
+
+    def _annotated(self, trace: str) -> Iterator[Mapping[str, Any]]:
+        """What all producers say of a trace, in the order in which each wrote it."""
+        for path in sorted((self._folder / "annotations").glob("*.index.jsonl")):
+            file = opened(path)
+            if file is None or not os.fstat(file.fileno()).st_size:
+                continue
+            with file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as data:
+                needle, at = f'"{trace}"'.encode(), 0
+                while (at := data.find(needle, at)) >= 0:
+                    begin, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
+                    row = record(data[begin : end if end >= 0 else len(data)])
+                    if row is not None and row.get("trace_id") == trace:
+                        info = row.get("info")
+                        yield info if isinstance(info, Mapping) else {}
+                    at += len(needle)
+
+    def task(self, key: BatchKey, sample: Sample) -> str:
+        """What tells its prompt again. Of a group, one sample is read."""
+        name = (key, sample.group or str(sample.where))
+        if name not in self._tasks:
+            self._tasks[name] = rollout_rows.episode_sample(self.open(key, sample).raw, 0).task
+        return self._tasks[name]
+
+
+def _where(row: Mapping[str, Any]) -> int:
+    chunk, offset = row.get("chunk"), row.get("offset")
+    if not isinstance(chunk, int) or not 0 <= chunk < 1 << 22:
+        chunk = 0
+    if not isinstance(offset, int) or not 0 <= offset < 1 << _OFFSET_BITS:
+        offset = 0
+    return chunk << _OFFSET_BITS | offset
+
+
+def _with_advantage(sample: Sample, advantage: float) -> Sample:
+    return sample._replace(advantage=advantage) if math.isfinite(advantage) else sample
+
+
+class _LiveTraces:
+    """Rollouts under way: a file of deltas each, folded as they come."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._folds: dict[Path, tuple[NewestFirst, dict[str, Any]]] = {}
+        self._shown: list[dict[str, Any]] = []
+        self.table = SampleTable()
+
+    def count(self) -> int:
+        return len(self._files("", ".jsonl")) + len(self._files("pending", ".json"))
+
+    def _files(self, below: str, ending: str) -> list[Path]:
+        folder = self._folder / below
+        try:
+            names = sorted(name for name in os.listdir(folder) if name.endswith(ending))  # noqa: PTH208
+        except OSError:
+            return []
+        return [folder / name for name in names[:_MOST_LIVE]]
+
+    def look(self) -> None:
+        files = self._files("", ".jsonl")
+        self._folds = {path: self._folds.get(path) or (NewestFirst(path, forward=True), {}) for path in files}
+        for lines, trace in self._folds.values():
+            found = lines.read()
+            if lines.restarted:
+                trace.clear()
+            for _, line in found:
+                if (delta := record(line)) is not None:
+                    rollout_rows.fold_delta(trace, delta)
+        traces = [trace for _, trace in self._folds.values() if trace]
+        streaming = {_dispatched(trace) for trace in traces}
+        for path in self._files("pending", ".json"):
+            file = opened(path)
+            if file is not None:
+                with file:
+                    pending = record(file.read(1 << 20))
+                if pending is not None and pending.get("id") not in streaming:
+                    traces.append(pending)
+        samples = [rollout_rows.live_sample(trace, 0) for trace in traces]
+        order = sorted(range(len(traces)), key=lambda at: samples[at].at if samples[at].at > 0 else math.inf)
+        self._shown = [traces[at] for at in order]
+        self.table = SampleTable(samples[at]._replace(where=place) for place, at in enumerate(order))
+
+    def open(self, sample: Sample) -> Transcript:
+        if not 0 <= sample.where < len(self._shown):
+            raise RltuiError("this rollout has ended", hint="it is among those of its step now")
+        return rollout_rows.live_transcript(self._shown[sample.where], sample)
+
+
+def _dispatched(trace: Mapping[str, Any]) -> object:
+    dispatch = trace.get("dispatch")
+    return dispatch.get("id") if isinstance(dispatch, Mapping) else None
