@@ -179,6 +179,9 @@ class Progress(Value):
     """Mean reward of the newest step."""
     rewards: tuple[float, ...] = ()
     """Mean reward per step, oldest first, at most the last 200."""
+    curve: tuple[tuple[int, float], ...] = ()
+    """Step, counted from 1, and mean reward, over the whole run: at most 400 points, so chosen that what
+    stands out is among them."""
     tokens_per_s: float | None = None
     step_time_s: float | None = None
     """Median of the recent steps."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from rltui.core.api import Alert, Progress
 from rltui.core.config_report import DerivedValue
+from rltui.core.series import ThinnedLine
 from rltui.core.text import grouped
 
 _LARGE_STEP = 10.0
@@ -34,7 +35,8 @@ def _is_rate(value: object) -> bool:
 
 
 HISTORY = 200
-"""Steps kept for the sparkline."""
+"""Steps kept with all their values."""
+_CURVE_POINTS = 400
 _LONGEST_RUN_S = 1e10
 """Some 300 years: no estimate."""
 LARGEST_STEP = 2**53
@@ -102,6 +104,8 @@ class MetricSeries:
     """By number, counted from 1 whatever the framework does."""
     completed: int = 0
     """Steps that the trainer has completed."""
+    curve: ThinnedLine = field(default_factory=lambda: ThinnedLine(_CURVE_POINTS))
+    """The reward of the whole run."""
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Take in one row. Rows without a step, and values that are no finite numbers, are ignored.
@@ -119,6 +123,8 @@ class MetricSeries:
                 self.rewind(step)
             self.completed = step
         self.steps.setdefault(step, {}).update(values)
+        if self.names.reward in values:
+            self.curve.add(step, values[self.names.reward])
         for old in sorted(self.steps)[:-HISTORY]:
             del self.steps[old]
 
@@ -127,6 +133,7 @@ class MetricSeries:
         self.completed = min(self.completed, step)
         for later in [known for known in self.steps if known > step + 1]:
             del self.steps[later]
+        self.curve.cut(step + 1)
 
     def newest(self, key: str) -> float | None:
         """Value of the highest step that has it."""
@@ -171,6 +178,7 @@ class MetricSeries:
             max_steps=max_steps,
             reward=rewards[-1] if rewards else None,
             rewards=rewards,
+            curve=self.curve.points(),
             tokens_per_s=self.newest(head.tokens_per_s),
             step_time_s=step_time,
             eta_s=eta_s if eta_s is not None and 0 <= eta_s < _LONGEST_RUN_S else None,

@@ -197,6 +197,12 @@ class ProgressTracker:
 
     def poll(self) -> bool:
         """Take in what was appended. Returns whether anything was."""
+        has_grown = self._take_piece()
+        while self._metrics.file_behind:
+            has_grown |= self._take_piece()
+        return has_grown
+
+    def _take_piece(self) -> bool:
         rows = self._metrics.read()
         if self._metrics.restarted:
             self.series, self.figures = self._new_series(), self._new_figures()
