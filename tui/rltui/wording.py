@@ -36,6 +36,17 @@ STATE_SYMBOLS = {
     "failed": "✗",
 }
 """By component state."""
+EVENT_SIGNS = {
+    "crash": "✗",
+    "alert": "⚠",
+    "stall": "⚠",
+    "edit": "≡",
+    "note": "»",
+    "resume": "↻",
+    "restart": "↻",
+    "checkpoint": "◆",
+}
+"""By the word for what happened, in the journal and on charts."""
 _BLOCKS = "▁▂▃▄▅▆▇█"
 LOG_SYMBOLS = {"growing": "●", "quiet": "○", "no file yet": "◌"}
 """By the word of `log_state`."""

@@ -203,7 +203,7 @@ class EventBus:
     ) -> None:
         """`needs`: what a component waits for before it starts, and fails without."""
         self.broadcast = Broadcast()
-        self.journal = Journal(journal_file, clock=time.time, listener=self._pass_on)
+        self.journal = Journal(journal_file, listener=self._pass_on)
         self.limits = AlertLimits(AlertSettings().repeat_s)
         self.outbox: asyncio.Queue[Alert] = asyncio.Queue(OUTBOX)
         """Alerts that passed, for who tells them outside (`daemon/alerts.py`)."""

@@ -25,8 +25,9 @@ _CATCH_UP_PAUSE_S = 0.02
 """Between two pieces of a long file, so that nothing else waits."""
 _CONFIG_INTERVAL_S = 1.0
 _LOGS_INTERVAL_S = 1.0
+_CHECKPOINTS_INTERVAL_S = 2.0
 _DISK_INTERVAL_S = 5.0
-"""How often a new checkpoint is looked for."""
+"""How often it is seen whether a new checkpoint changes the forecast."""
 
 
 async def follow_metrics(supervisor: Supervisor) -> None:
@@ -137,18 +138,28 @@ async def watch_orphans(supervisor: Supervisor) -> None:
 
 
 async def watch_disk(supervisor: Supervisor) -> None:
-    """While something runs, journal new checkpoints, and alert when the forecast becomes worse: it is told
-    again after it was well.
-    """
-    folder, journal = supervisor.observation.folder, supervisor.events.journal
-    watch = DiskWatch(
-        str(folder.path),
-        DiskMeter(folder),
-        tell=lambda step: journal.add("checkpoint", f"checkpoint {step} is complete", step=step),
-    )
+    """While something runs, alert when the forecast becomes worse. It is told again after it was well."""
+    folder = supervisor.observation.folder
+    watch = DiskWatch(str(folder.path), DiskMeter(folder))
     while True:
         if supervisor.processes.alive():
             alert = await watch.look(supervisor.observation.progress.max_steps)
             if alert is not None:
                 supervisor.events.alert(alert)
         await asyncio.sleep(_DISK_INTERVAL_S)
+
+
+async def watch_checkpoints(supervisor: Supervisor) -> None:
+    """Journal each checkpoint when it is complete; those there before are none of ours to tell."""
+    folder, journal = supervisor.observation.folder, supervisor.events.journal
+    known = frozenset(await asyncio.to_thread(folder.checkpoints))
+    was_growing = False
+    while True:
+        await asyncio.sleep(_CHECKPOINTS_INTERVAL_S)
+        is_growing = bool(supervisor.processes.alive()) or supervisor.setup.record.observed
+        if is_growing or was_growing:  # the last one may have come as everything ended
+            there = frozenset(await asyncio.to_thread(folder.checkpoints))
+            for step in sorted(there - known):
+                journal.add("checkpoint", f"checkpoint {step} is complete", step=step)
+            known = there
+        was_growing = is_growing
