@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -22,6 +22,7 @@ from rltui.core.api import (
     Request,
     Status,
 )
+from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.core.config_report import Conversion, KnobInfo, KnobTable, Problem
 from rltui.core.gpu.report import (
     GpuBudget,
@@ -34,7 +35,8 @@ from rltui.core.gpu.report import (
     GpuShare,
 )
 from rltui.core.layout import Screen
-from rltui.core.lines import LogChange
+from rltui.core.lines import Level, LineFilter, LogChange, LogEntry, LogHit, plain_text
+from rltui.core.log_query import Query
 from rltui.core.rollouts import RolloutSource
 from rltui.errors import RltuiError
 from rltui.services.runs.rollouts import open_rollouts
@@ -86,6 +88,29 @@ class FakeLog:
 
     def close(self) -> None:
         self.closed = True
+
+
+class FakeSearch:
+    """A search through a list of lines, as if they were a file."""
+
+    def __init__(self, lines: list[str], query: Query | None, level: Level | None, start: int) -> None:
+        self.progress = 0.0
+        self.size = sum(len(line.encode()) + 1 for line in lines)
+        self._lines, self._query, self._level, self._start = lines, query, level, start
+        self.is_cancelled = False
+
+    def batches(self) -> Iterator[list[LogHit]]:
+        offset, line_filter = 0, LineFilter(level=self._level)
+        for line in self._lines:
+            text = plain_text(line)
+            passes = line_filter.accepts(text) and (self._query is None or self._query.matches(text))
+            if passes and offset >= self._start and not self.is_cancelled:
+                yield [LogHit(offset, text)]
+            offset += len(line.encode()) + 1
+        self.progress = 1.0
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
 
 
 def component(component_id: str, state: ComponentState = READY, **values: object) -> ComponentStatus:
@@ -358,6 +383,8 @@ class FakeExperiment:
         self.converter: Callable[[float | None], Conversion] = simple_conversion
         self.histories = GpuHistories()
         self.histories_read = 0
+        self.checkpoint_report = CheckpointReport(experiment=self.name)
+        self.pruned: list[PrunePlan] = []
         self.rollouts: Path | None = None
         """Folder of a run with some."""
         self.entries: list[JournalEntry] = []
@@ -405,6 +432,20 @@ class FakeExperiment:
             raise self.error
         return self.histories
 
+    async def checkpoints(self) -> CheckpointReport:
+        return self.checkpoint_report
+
+    async def plan_prune(self, retention: Retention) -> PrunePlan:
+        return prune_plan(self.checkpoint_report, retention)
+
+    async def prune(self, retention: Retention, only: Collection[int]) -> PrunePlan:
+        plan = prune_plan(self.checkpoint_report, retention, only)
+        self.pruned.append(plan)
+        gone = {each.step for each in plan.delete}
+        left = tuple(each for each in self.checkpoint_report.checkpoints if each.step not in gone)
+        self.checkpoint_report = self.checkpoint_report.model_copy(update={"checkpoints": left})
+        return plan.model_copy(update={"done": True})
+
     async def convert(
         self, to: Literal["tokens", "rollouts"], mean_tokens: float | None = None
     ) -> Conversion:
@@ -432,9 +473,22 @@ class FakeExperiment:
             raise self.error
         return tuple(self.entries)
 
+    async def note(self, text: str) -> JournalEntry:
+        if self.error:
+            raise self.error
+        entry = JournalEntry(at=self.entries[-1].at + 1 if self.entries else 1.0, kind="note", text=text)
+        self.entries.append(entry)
+        return entry
+
     def open_rollouts(self) -> RolloutSource:
         assert self.rollouts is not None, "a test says where they are"
         return open_rollouts(self.rollouts)
+
+    def logs(self) -> tuple[LogEntry, ...]:
+        return tuple(LogEntry(name, 1, f"/run/{name}.log", NOW - 2470) for name in LOGS)
+
+    def search_log(self, path: str, query: Query | None, level: Level | None, start: int) -> FakeSearch:
+        return FakeSearch(LOGS[path.removeprefix("/run/").removesuffix(".log")], query, level, start)
 
     def attach_command(self, component: str) -> list[str]:
         return ["tmux", "-L", "rltui", "attach", "-t", f"{self.name}:{component}"]

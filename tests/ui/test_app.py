@@ -506,8 +506,7 @@ def test_help_lists_every_action() -> None:
 def test_every_action_has_a_method() -> None:
     owners = (
         Overview,
-        ConfigScreen,
-        GpuScreen,
+        *(resolve_name(target) for target in SCREENS.values()),
         app_module.RltuiApp,
         KnobRows,
         LogPane,

@@ -243,3 +243,12 @@ def test_what_rltui_samples(tmp_path: Path) -> None:
     run.recorder.catch_up()
     assert list(run.concept("gpu_memory").values) == [5e9]
     assert list(run.concept("running").values) == [3.0]
+
+
+def test_what_cannot_be_read_is_not_waited_for(tmp_path: Path) -> None:
+    run = Run(tmp_path, PRINTED)
+    (tmp_path / "metrics.jsonl").mkdir()
+    (tmp_path / "trainer.log").mkdir()
+    run.logs["trainer"] = tmp_path / "trainer.log"
+    run.recorder.catch_up()
+    assert SeriesReader(run.control.series).keys() == ()
