@@ -42,7 +42,7 @@ async def come_to_rest(*_: object) -> None:
 def pilots_wait_for_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Textual's own waits until the process uses little of a CPU: 20 ms at least, a guess when it is busy."""
 
-    async def wait_for_screen(pilot: Pilot[None], timeout: float = REST_S) -> bool:
+    async def wait_for_screen(pilot: Pilot[None], *_: object) -> bool:
         await come_to_rest()
         if pilot.app._resize_timer is not None:  # it waits a little for more sizes
             pilot.app._check_resize()
