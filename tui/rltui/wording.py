@@ -78,6 +78,11 @@ def log_state(path: str | None, changed_at: float | None, now: float) -> tuple[s
     return ("growing", "") if quiet is None else ("quiet", duration(quiet))
 
 
+def waits_text(waits: str, waits_for: str, share_frac: float) -> str:
+    """The bottleneck in short: `trainer waits for a batch 62 %`."""
+    return f"{waits} waits for {waits_for} {100 * share_frac:.0f} %"
+
+
 def owner_text(orphan: Orphan) -> str:
     """`inference attempt 1`, as far as it is known."""
     if orphan.component is None:
