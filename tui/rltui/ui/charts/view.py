@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 Span = tuple[float, float]
+_SMOOTHINGS = (1, 5, 20, 100)
+"""Points that a mean is of."""
 _NARROWEST = 2.0
 """Steps or seconds that are seen at least."""
 
@@ -26,6 +28,21 @@ class View:
     marks: bool = True
     log: frozenset[str] = frozenset()
     """Charts whose scale is the other one than usual."""
+
+    def switched(self, what: str, chart: str) -> View:
+        """With one of them the other way: `by_time`, `robust`, `marks`, `smoothing`, or `log` of a chart."""
+        match what:
+            case "by_time":
+                return replace(self, by_time=not self.by_time, window=None, cursor=None)
+            case "robust":
+                return replace(self, robust=not self.robust)
+            case "marks":
+                return replace(self, marks=not self.marks)
+            case "smoothing":
+                at = (_SMOOTHINGS.index(self.smoothing) + 1) % len(_SMOOTHINGS)
+                return replace(self, smoothing=_SMOOTHINGS[at])
+            case _:
+                return replace(self, log=self.log ^ {chart})
 
     def reading(self, x: float, whole: Span) -> View:
         """With the cursor there, or at the end of the axis, and what is seen moved so that it is seen."""

@@ -35,7 +35,6 @@ _INTERVAL_S = 2.0
 _PAUSE_PER_WORK = 40.0
 """The next look waits so many times as long as the last one took: at most 2.5 % of a core."""
 _LONGEST_PAUSE_S = 15.0
-_SMOOTHINGS = (1, 5, 20, 100)
 _OF_A_CHART = ("toggle_zoom", "cursor", "mark", "scale", "pan", "reset", "switch", "pin", "save")
 """Actions that do something only where there is a chart."""
 _PAN = 0.25
@@ -281,21 +280,8 @@ class MetricsScreen(ExperimentScreen):
 
     def action_switch(self, what: str) -> None:
         """A way of looking, on or off."""
-        view = self._view
-        match what:
-            case "by_time":
-                self._look(replace(view, by_time=not view.by_time, window=None, cursor=None))
-            case "log" if (chart := self._grid.chosen) is not None:
-                self._look(replace(view, log=view.log ^ {chart.id}))
-            case "robust":
-                self._look(replace(view, robust=not view.robust))
-            case "marks":
-                self._look(replace(view, marks=not view.marks))
-            case "smoothing":
-                at = (_SMOOTHINGS.index(view.smoothing) + 1) % len(_SMOOTHINGS)
-                self._look(replace(view, smoothing=_SMOOTHINGS[at]))
-            case _:
-                pass
+        if (chart := self._grid.chosen) is not None:
+            self._look(self._view.switched(what, chart.id))
 
     def action_search(self) -> None:
         """Type what to look for."""
