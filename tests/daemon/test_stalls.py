@@ -29,7 +29,7 @@ from rltui.frameworks.base import RunFiles
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.launch import Launch
-from rltui.services.metrics import RunMetrics
+from rltui.services.metrics.sources import RunMetrics
 from rltui.services.processes import AttemptRecord, boot_identity, read_process_id
 from rltui.services.processes.identity import read_stat
 from rltui.services.runs.journal import read_journal

@@ -70,7 +70,7 @@ def test_from_scratch_keeps_the_earlier_files_aside(counters: Box, earlier: Path
     kept = list((earlier / ".rltui" / "archive").glob("*/metrics.jsonl"))
     assert len(kept) == 1
     assert kept[0].read_text().count("\n") == 4
-    assert f"aside in {earlier}/.rltui/archive: remove what you do not need" in counters.run("down").stderr
+    assert f"aside in {earlier}/.rltui/archive: `rltui checkpoints" in counters.run("down").stderr
 
 
 def test_name_of_another_experiment_is_refused(counters: Box, earlier: Path) -> None:

@@ -129,7 +129,7 @@ def test_the_checkpoint_that_is_asked_for_is_the_one(box: Box, generation: Name)
     assert begins_at(3) > target, "the config has been heard; now the newest counts again"
     told = {each["key"]: each for each in box.json("diff")["keys"]}[keys[0]]
     assert (told["before"], told["after"], told["overridden"]) == (begins_at(3), target, True)
-    prime.done("restart", "trainer", "--from-checkpoint", str(first), "--yes")
+    prime.done("restart", "trainer", "--from", str(first), "--yes")
     assert begins_at(4) == first
 
 

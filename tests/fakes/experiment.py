@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
+
+from tests.fakes.series import FakeSeries
 
 from rltui.client.protocol import ConfigText, Event, TakenDownError
 from rltui.core.api import (
@@ -20,6 +22,7 @@ from rltui.core.api import (
     Request,
     Status,
 )
+from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.core.config_report import Conversion, KnobInfo, KnobTable, Problem
 from rltui.core.gpu.report import (
     GpuBudget,
@@ -32,7 +35,8 @@ from rltui.core.gpu.report import (
     GpuShare,
 )
 from rltui.core.layout import Screen
-from rltui.core.lines import LogChange
+from rltui.core.lines import Level, LineFilter, LogChange, LogEntry, LogHit, plain_text
+from rltui.core.log_query import Query
 from rltui.core.rollouts import RolloutSource
 from rltui.errors import RltuiError
 from rltui.services.runs.rollouts import open_rollouts
@@ -84,6 +88,29 @@ class FakeLog:
 
     def close(self) -> None:
         self.closed = True
+
+
+class FakeSearch:
+    """A search through a list of lines, as if they were a file."""
+
+    def __init__(self, lines: list[str], query: Query | None, level: Level | None, start: int) -> None:
+        self.progress = 0.0
+        self.size = sum(len(line.encode()) + 1 for line in lines)
+        self._lines, self._query, self._level, self._start = lines, query, level, start
+        self.is_cancelled = False
+
+    def batches(self) -> Iterator[list[LogHit]]:
+        offset, line_filter = 0, LineFilter(level=self._level)
+        for line in self._lines:
+            text = plain_text(line)
+            passes = line_filter.accepts(text) and (self._query is None or self._query.matches(text))
+            if passes and offset >= self._start and not self.is_cancelled:
+                yield [LogHit(offset, text)]
+            offset += len(line.encode()) + 1
+        self.progress = 1.0
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
 
 
 def component(component_id: str, state: ComponentState = READY, **values: object) -> ComponentStatus:
@@ -339,6 +366,7 @@ class FakeExperiment:
         self.planned: list[Request] = []
         self.executed: list[Request] = []
         self.opened: list[str] = []
+        self.series = FakeSeries()
         self.connections = 0
         self.down: TakenDownError | None = None
         """Somebody has taken it down."""
@@ -355,10 +383,15 @@ class FakeExperiment:
         self.converter: Callable[[float | None], Conversion] = simple_conversion
         self.histories = GpuHistories()
         self.histories_read = 0
-        self.rollouts: Path | None = None
-        """Folder of a run with some."""
+        self.checkpoint_report = CheckpointReport(experiment=self.name)
+        self.pruned: list[PrunePlan] = []
+        self.rollouts = Path("/run/without/rollouts")
+        """Folder of a run."""
         self.entries: list[JournalEntry] = []
         """The journal."""
+        self.pinned: tuple[str, ...] = ()
+        self.saved: dict[str, str] = {}
+        """Exports, by name."""
         self._first = events or (running_status(), gpu_report(), knob_table())
         self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
@@ -402,6 +435,20 @@ class FakeExperiment:
             raise self.error
         return self.histories
 
+    async def checkpoints(self) -> CheckpointReport:
+        return self.checkpoint_report
+
+    async def plan_prune(self, retention: Retention) -> PrunePlan:
+        return prune_plan(self.checkpoint_report, retention)
+
+    async def prune(self, retention: Retention, only: Collection[int]) -> PrunePlan:
+        plan = prune_plan(self.checkpoint_report, retention, only)
+        self.pruned.append(plan)
+        gone = {each.step for each in plan.delete}
+        left = tuple(each for each in self.checkpoint_report.checkpoints if each.step not in gone)
+        self.checkpoint_report = self.checkpoint_report.model_copy(update={"checkpoints": left})
+        return plan.model_copy(update={"done": True})
+
     async def convert(
         self, to: Literal["tokens", "rollouts"], mean_tokens: float | None = None
     ) -> Conversion:
@@ -421,14 +468,45 @@ class FakeExperiment:
         self.opened.append(path)
         return FakeLog(LOGS[path.removeprefix("/run/").removesuffix(".log")])
 
+    def open_series(self) -> FakeSeries:
+        if self.error:
+            raise self.error
+        return self.series
+
     async def journal(self) -> tuple[JournalEntry, ...]:
         if self.error:
             raise self.error
         return tuple(self.entries)
 
+    def pins(self) -> tuple[str, ...]:
+        return self.pinned
+
+    def keep_pins(self, pins: Sequence[str]) -> None:
+        if self.error:
+            raise self.error
+        self.pinned = tuple(pins)
+
+    def save(self, name: str, text: str) -> str:
+        if self.error:
+            raise self.error
+        self.saved[name] = text
+        return f"/run/.rltui/exports/{name}"
+
+    async def note(self, text: str) -> JournalEntry:
+        if self.error:
+            raise self.error
+        entry = JournalEntry(at=self.entries[-1].at + 1 if self.entries else 1.0, kind="note", text=text)
+        self.entries.append(entry)
+        return entry
+
     def open_rollouts(self) -> RolloutSource:
-        assert self.rollouts is not None, "a test says where they are"
         return open_rollouts(self.rollouts)
+
+    def logs(self) -> tuple[LogEntry, ...]:
+        return tuple(LogEntry(name, 1, f"/run/{name}.log", NOW - 2470) for name in LOGS)
+
+    def search_log(self, path: str, query: Query | None, level: Level | None, start: int) -> FakeSearch:
+        return FakeSearch(LOGS[path.removeprefix("/run/").removesuffix(".log")], query, level, start)
 
     def attach_command(self, component: str) -> list[str]:
         return ["tmux", "-L", "rltui", "attach", "-t", f"{self.name}:{component}"]

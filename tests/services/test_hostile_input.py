@@ -25,7 +25,7 @@ from rltui.errors import ConfigError
 from rltui.frameworks import registry
 from rltui.services.config.files import read_file
 from rltui.services.gpu.memory_plan import read_peaks
-from rltui.services.metrics import RunMetrics
+from rltui.services.metrics.sources import RunMetrics
 from rltui.services.processes import read_attempt
 from rltui.services.runs.attempt_end import explained
 from rltui.services.runs.experiment_files import ControlFolder

@@ -8,10 +8,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rltui.core.text import duration, gib, grouped, listed, quiet_s, short_command, shortened
+from rltui.core.text import (
+    duration,
+    gib,
+    grouped,
+    listed,
+    quiet_s,
+    short_command,
+    shortened,
+    size_text,
+    steps_text,
+)
 
 if TYPE_CHECKING:
     from rltui.core.api import Lost, Orphan, Plan
+    from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan
     from rltui.core.config_report import DerivedValue
 
 STATE_SYMBOLS = {
@@ -25,6 +36,17 @@ STATE_SYMBOLS = {
     "failed": "✗",
 }
 """By component state."""
+EVENT_SIGNS = {
+    "crash": "✗",
+    "alert": "⚠",
+    "stall": "⚠",
+    "edit": "≡",
+    "note": "»",
+    "resume": "↻",
+    "restart": "↻",
+    "checkpoint": "◆",
+}
+"""By the word for what happened, in the journal and on charts."""
 _BLOCKS = "▁▂▃▄▅▆▇█"
 LOG_SYMBOLS = {"growing": "●", "quiet": "○", "no file yet": "◌"}
 """By the word of `log_state`."""
@@ -54,6 +76,11 @@ def log_state(path: str | None, changed_at: float | None, now: float) -> tuple[s
         return "no file yet", ""
     quiet = quiet_s(changed_at, now)
     return ("growing", "") if quiet is None else ("quiet", duration(quiet))
+
+
+def waits_text(waits: str, waits_for: str, share_frac: float) -> str:
+    """The bottleneck in short: `trainer waits for a batch 62 %`."""
+    return f"{waits} waits for {waits_for} {100 * share_frac:.0f} %"
 
 
 def owner_text(orphan: Orphan) -> str:
@@ -127,14 +154,15 @@ def _held(orphan: Orphan) -> list[str]:
 def plan_rows(plan: Plan) -> list[tuple[str, str]]:
     """Who is ended, stops, starts, stays, what is lost, how long it takes, why: a label and its text each.
 
-    Labels: `end`, `end first`, `stop`, `start`, `keep`, `lose`, `time`, `memory`, `because`; none where a row
-    goes on with what the one before began.
+    Labels: `end`, `end first`, `stop`, `start`, `keep`, `lose`, `set aside`, `time`, `memory`, `because`;
+    none where a row goes on with what the one before began.
     """
     rows = _ended_rows(plan)
     rows.append(("stop", " → ".join(plan.stop)))
     rows.append(("start", " → ".join(plan.start)))
     rows.append(("keep", f"{listed(plan.keep)} (not touched)" if plan.keep else ""))
     rows.append(("lose", lost_text(plan.lost)))
+    rows.extend(_labelled("set aside", _archived_texts(plan)))
     rows.append(("time", estimate_text(plan)))
     # What will not fit is among the problems.
     rows.extend(_labelled("memory", [verdict.text for verdict in plan.memory if not verdict.is_bad]))
@@ -160,6 +188,90 @@ def _ended_rows(plan: Plan) -> list[tuple[str, str]]:
         lines.append(f"{orphan_count(group)} of {owner_text(group[0])}:")
         lines.extend(map(brief_orphan, group))
     return _labelled("end first", lines)
+
+
+def _archived_texts(plan: Plan) -> list[str]:
+    """`checkpoints 430 to 500 (8), rollouts 421 to 512 (92)`, and where they are kept."""
+    if not plan.archived:
+        return []
+    found = [f"{each.folder} {steps_text(each.steps)}".rstrip() for each in plan.archived]
+    return [", ".join(found), f"kept in {plan.archive}"]
+
+
+CHECKPOINT_HEAD = ("step", "age", "reward", "eval", "parts", "size", "attempt", "")
+"""Above the columns of `checkpoint_cells`."""
+
+
+def checkpoint_cells(checkpoint: Checkpoint, now: float) -> tuple[str, ...]:
+    """`420`, `12m`, `0.91 → 0.03`, `0.83`, `trainer orchestrator`, `2.1 GiB`, `#2`, and a note."""
+    rewards = (checkpoint.reward, checkpoint.reward_after)
+    known = [f"{reward:.2f}" for reward in rewards if reward is not None]
+    scores = [f"{score:.2f}" for score in checkpoint.evals.values()]
+    return (
+        str(checkpoint.step),
+        "" if checkpoint.at is None else duration(now - checkpoint.at),
+        " → ".join(known),
+        scores[0] + (f" +{len(scores) - 1}" if len(scores) > 1 else "") if scores else "",
+        " ".join(checkpoint.parts),
+        "" if checkpoint.size_bytes is None else size_text(checkpoint.size_bytes),
+        "" if checkpoint.attempt is None else f"#{checkpoint.attempt}",
+        checkpoint_note(checkpoint),
+    )
+
+
+def checkpoint_note(checkpoint: Checkpoint) -> str:
+    """`incomplete: no orchestrator`, `being written: no orchestrator yet`, `a plain resume takes it`."""
+    if not checkpoint.missing:
+        return "; ".join(checkpoint.notes)
+    missing = listed(checkpoint.missing, "or")
+    first, *more = checkpoint.notes or ("incomplete",)
+    return "; ".join((f"{first}: no {missing}{' yet' if checkpoint.notes else ''}", *more))
+
+
+def checkpoint_summary(report: CheckpointReport) -> list[str]:
+    """`12 complete, 24.1 GiB`, `182 GiB free: 90 more fit, 8 to come`, what was set aside: short texts."""
+    whole, rest = len(report.complete), len(report.checkpoints) - len(report.complete)
+    count = f"{whole} complete" if whole else "no checkpoint is complete yet"
+    count += f", {rest} incomplete" if rest else ""
+    texts = [f"{count}, {size_text(report.total_bytes)}" if report.checkpoints else count]
+    if report.free_bytes is not None:
+        more = [f"{report.fits} more fit"] if report.fits is not None else []
+        more += [f"{report.to_come} to come"] if report.to_come is not None else []
+        texts.append(f"{size_text(report.free_bytes)} free{': ' if more else ''}{', '.join(more)}")
+    if report.archive_bytes:
+        among = f", checkpoints {steps_text(report.archived_steps)} among it" if report.archived_steps else ""
+        texts.append(f"restarts have set {size_text(report.archive_bytes)} aside{among}")
+    return [*texts, report.problem] if report.problem else texts
+
+
+def prune_rows(plan: PrunePlan) -> list[tuple[str, str]]:
+    """What is deleted, what stays and why, what that frees: a label and its text each."""
+    rows = [
+        ("delete", f"checkpoint {each.step}{_size_in_brackets(each)}{_incomplete(each)}")
+        for each in plan.delete
+    ]
+    if plan.archive:
+        rows.append(("delete", f"all that restarts have set aside in {plan.archive}"))
+    if not rows:
+        rows.append(("delete", "nothing"))
+    rows.append(("free", size_text(plan.frees_bytes)))
+    rows.extend(("keep", f"checkpoint {each.step}: {each.why}") for each in plan.keep)
+    return [
+        (label if at == 0 or rows[at - 1][0] != label else "", text) for at, (label, text) in enumerate(rows)
+    ]
+
+
+def _size_in_brackets(checkpoint: Checkpoint) -> str:
+    return "" if checkpoint.size_bytes is None else f" ({size_text(checkpoint.size_bytes)})"
+
+
+def _incomplete(checkpoint: Checkpoint) -> str:
+    return f", {checkpoint_note(checkpoint)}" if checkpoint.missing else ""
+
+
+def rows_text(rows: Sequence[tuple[str, str]]) -> str:
+    """Labels and texts in lines."""
+    return "".join(f"{label:<{_LABEL_WIDTH}}{text}".rstrip() + "\n" for label, text in rows)
 
 
 def _labelled(label: str, texts: Sequence[str]) -> list[tuple[str, str]]:

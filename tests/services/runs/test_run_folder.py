@@ -140,12 +140,18 @@ def test_file_that_is_written_with_each_step_beats(tmp_path: Path) -> None:
 START = Request(action="start")
 
 
+def make_checkpoint(run: Path, step: int) -> None:
+    """As tinyrl leaves it."""
+    for half in ("trainer", "orchestrator"):
+        (run / "checkpoints" / f"step_{step}" / half).mkdir(parents=True)
+    (run / "checkpoints" / f"step_{step}" / "STABLE").touch()
+
+
 @pytest.fixture
 def points(tmp_path: Path) -> ResumePoints:
     """A tinyrl run with checkpoints 400, 420 … 500, last started without a step in its config."""
     for step in range(400, 501, 20):
-        (tmp_path / "checkpoints" / f"step_{step}").mkdir(parents=True)
-        (tmp_path / "checkpoints" / f"step_{step}" / "STABLE").touch()
+        make_checkpoint(tmp_path, step)
     framework = registry.get("tinyrl")
     folder = RunFolder(tmp_path, framework.files)
     found = ResumePoints(framework, ControlFolder(tmp_path), folder, frozenset({"orchestrator", "trainer"}))
@@ -197,8 +203,7 @@ def test_a_step_that_is_not_there_is_refused_with_those_that_are(points: ResumeP
 
 def test_of_many_checkpoints_the_nearest_are_named(points: ResumePoints) -> None:
     for step in range(1, 51):
-        (points.folder.path / "checkpoints" / f"step_{step}").mkdir()
-        (points.folder.path / "checkpoints" / f"step_{step}" / "STABLE").touch()
+        make_checkpoint(points.folder.path, step)
     problem = points.of(START, config(455)).problem
     assert problem is not None
     assert "400, 420, 440, 460, 480, 500" in problem.message
@@ -231,3 +236,18 @@ def test_every_generation_has_its_own_key(points: ResumePoints, name: str) -> No
     elsewhere = {**data, "ckpt": {**data.get("ckpt", {}), "output_dir": "/big"}}
     if framework.resume_elsewhere:
         assert there.of(START, {role: ConfigFile(role, "/w/x.toml", elsewhere)}).asked is None
+
+
+def test_a_step_in_the_config_that_something_else_goes_before_is_told(points: ResumePoints) -> None:
+    """It is never overruled without a word."""
+    asked = points.of(START.model_copy(update={"resume_step": 440}), config(420))
+    assert asked.passed_over == "ckpt.resume_step = 420 is passed over: another start was asked for"
+    scratch = points.of(START.model_copy(update={"resume": "scratch"}), config(420))
+    assert scratch.passed_over == asked.passed_over
+    started(points, "[ckpt]\nresume_step = 420")
+    again = points.of(START, config(420))
+    assert again.step == 500
+    assert again.passed_over.endswith("the run was started with it before; --from 420 goes back to it")
+    assert points.of(START.model_copy(update={"resume_step": 420}), config(420)).passed_over == ""
+    started(points, "[ckpt]\nresume_step = 7")
+    assert points.of(START, config(None)).passed_over == ""

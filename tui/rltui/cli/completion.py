@@ -14,6 +14,7 @@ from rltui.services.runs.experiments import known_experiments
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
 """Words that no shell expands."""
 _WITH_COMPONENTS = "start stop restart logs attach diff"
+_WITH_NAMES = "status down orphans checkpoints"
 _BASH = """\
 _rltui() {{
     local cur="${{COMP_WORDS[COMP_CWORD]}}" prev="${{COMP_WORDS[COMP_CWORD-1]}}" words=""
@@ -27,7 +28,7 @@ _rltui() {{
         esac
         case "$cur" in -*) ;; *) case "${{COMP_WORDS[1]}}" in
             {components}) words="$words $(rltui completion components)";;
-            status|down|orphans) words="$words $(rltui completion names)";;
+            {named}) words="$words $(rltui completion names)";;
         esac;; esac
     fi
     COMPREPLY=( $(compgen -W "$words" -- "$cur") $(compgen -f -X '!*.toml' -- "$cur") )
@@ -39,7 +40,7 @@ _FISH = """\
 complete -c rltui -n __fish_use_subcommand -a "{commands} (rltui completion names)"
 complete -c rltui -s n -l name -x -a "(rltui completion names)"
 complete -c rltui -n "__fish_seen_subcommand_from {components}" -a "(rltui completion components)"
-complete -c rltui -n "__fish_seen_subcommand_from status down orphans" -a "(rltui completion names)"
+complete -c rltui -n "__fish_seen_subcommand_from {named}" -a "(rltui completion names)"
 """
 
 
@@ -66,9 +67,14 @@ def script(shell: str) -> str:
             for word in words
             if word.startswith("--")
         ]
-        return _FISH.format(commands=commands, components=components) + "\n".join(lines) + "\n"
+        return (
+            _FISH.format(commands=commands, components=components, named=_WITH_NAMES)
+            + "\n".join(lines)
+            + "\n"
+        )
     cases = "\n".join(f'        {name}) words="{" ".join(words)}";;' for name, words in options.items())
-    bash = _BASH.format(commands=commands, cases=cases, components=components.replace(" ", "|"))
+    components, named = (words.replace(" ", "|") for words in (components, _WITH_NAMES))
+    bash = _BASH.format(commands=commands, cases=cases, components=components, named=named)
     return (_ZSH if shell == "zsh" else "") + bash
 
 

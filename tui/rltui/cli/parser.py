@@ -27,6 +27,8 @@ exit codes: 0 done, 1 failed, 2 usage, 3 invalid config (nothing written),
 """
 
 
+_LONGEST_STEP = 15
+"""Digits, as of the folders that frameworks make."""
 _SHORTEST_WATCH_S, _LONGEST_WATCH_S = 0.5, 3600.0
 """What `gpus --watch` takes."""
 
@@ -45,7 +47,14 @@ def options_by_command() -> dict[str, list[str]]:
     """Every command with its options, in the order of the help."""
     parser, _ = _build()
     subparsers = next(action for action in parser._actions if isinstance(action, _Commands))  # noqa: SLF001
-    return {name: sorted(command._option_string_actions) for name, command in subparsers.choices.items()}  # noqa: SLF001
+    return {
+        name: sorted(
+            option
+            for option, action in command._option_string_actions.items()  # noqa: SLF001
+            if action.help != argparse.SUPPRESS
+        )
+        for name, command in subparsers.choices.items()
+    }
 
 
 def is_file_name(word: str) -> bool:
@@ -123,11 +132,12 @@ def _add_running(commands: _Commands[argparse.ArgumentParser]) -> None:
     _add_creation(up)
     up.add_argument("--only", metavar="C,…", help="start only these components (and what they need)")
     up.add_argument(
-        "--from-checkpoint",
-        type=int,
-        metavar="N",
-        help="as --resume, from this checkpoint rather than the newest",
+        "--resume-step",
+        type=_step,
+        metavar="STEP",
+        help="as --resume, from the checkpoint of this step rather than the newest",
     )
+    _add_moved(up, "--from-checkpoint", "up --resume-step STEP")
     up.add_argument("--no-wait", action="store_true", help="return at once")
     up.add_argument("--timeout", type=float, metavar="S", help="give up waiting after S seconds")
     _add_json(up)
@@ -157,11 +167,14 @@ def _add_processes(commands: _Commands[argparse.ArgumentParser]) -> None:
             begin = parser.add_mutually_exclusive_group()
             begin.add_argument("--from-scratch", action="store_true", help="do not resume from a checkpoint")
             begin.add_argument(
-                "--from-checkpoint",
-                type=int,
-                metavar="N",
-                help="resume from this checkpoint; what came later is moved aside (default: the newest)",
+                "--from",
+                dest="from_step",
+                type=_step,
+                metavar="STEP",
+                help="resume from the checkpoint of this step (default: the newest); without C, just what "
+                "writes the run. What came later is moved aside, later checkpoints too",
             )
+            _add_moved(parser, "--from-checkpoint", f"{name} --from STEP")
         else:
             parser.add_argument("--kill", action="store_true", help="no grace: end the whole tree at once")
         _add_name(parser)
@@ -254,12 +267,18 @@ def _add_edit(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_looking(commands: _Commands[argparse.ArgumentParser]) -> None:
-    logs = _command(commands, "logs", "looking:logs", "what a component printed")
-    logs.add_argument("component", metavar="C", help="component id")
+    logs = _command(
+        commands, "logs", "logs:logs", "what a component printed; all of them are searched at once"
+    )
+    logs.add_argument("component", nargs="?", metavar="C", help="component id; with --all: only its attempts")
     logs.add_argument("-f", "--follow", action="store_true", help="go on as it grows")
-    logs.add_argument("--lines", type=_count, metavar="N", help="only the last N lines")
+    logs.add_argument("-N", "--lines", type=_count, metavar="N", help="only the last N lines")
     logs.add_argument("--attempt", type=int, metavar="K", help="an earlier start, counted from 1")
+    logs.add_argument(
+        "--all", action="store_true", help="search all components and attempts, with --grep or --level"
+    )
     logs.add_argument("--grep", metavar="RE", help="only lines that match the regular expression")
+    logs.add_argument("-i", "--ignore-case", action="store_true", help="upper and lower case are one in RE")
     logs.add_argument("--level", metavar="L", help="only lines of this level or above: info, warning, error")
     logs.add_argument(
         "--raw",
@@ -269,10 +288,33 @@ def _add_looking(commands: _Commands[argparse.ArgumentParser]) -> None:
     _add_name(logs)
     _add_json(logs, "one JSON document; with -f, one per line")
     _add_rollouts(commands)
-    events = _command(commands, "events", "looking:events", "the journal: starts, exits, edits, alerts")
+    events = _command(
+        commands,
+        "events",
+        "events:events",
+        "the journal: starts, exits, edits with their diffs, alerts, notes",
+    )
     events.add_argument("-f", "--follow", action="store_true", help="go on as it grows")
+    events.add_argument(
+        "--kind", action="append", default=[], metavar="K,…", help="only these: edit, crash, alert, note, …"
+    )
+    events.add_argument("--component", action="append", default=[], metavar="C,…", help="only of these")
+    events.add_argument(
+        "--since",
+        metavar="T",
+        help="only from then on: 2h or 1d12h ago, 14:30, 2026-11-22, '2026-11-22 14:30'",
+    )
+    events.add_argument("--grep", metavar="WORDS", default="", help="only with all these words")
+    events.add_argument("--brief", action="store_true", help="a line for each, without diffs")
     _add_name(events)
     _add_json(events, "one JSON document; with -f, one per line")
+
+    note = _command(commands, "note", "events:note", "keep a sentence in the journal; a mark on the charts")
+    note.add_argument(
+        "text", nargs="+", metavar="TEXT", help="what is to be remembered; - reads it from stdin"
+    )
+    _add_name(note)
+    _add_json(note)
 
 
 def _add_rollouts(commands: _Commands[argparse.ArgumentParser]) -> None:
@@ -309,6 +351,19 @@ def _add_box(commands: _Commands[argparse.ArgumentParser]) -> None:
         "-n", "--name", metavar="NAME", help="as this experiment sees them: budgets, peaks, other hosts"
     )
     _add_json(gpus, "one JSON document; with --watch, one per line")
+    found = _command(
+        commands, "checkpoints", "checkpoints:checkpoints", "the checkpoints of the run, and what may go"
+    )
+    found.add_argument("--prune", action="store_true", help="delete old ones; the plan is shown first")
+    keeping = found.add_argument_group("what --prune keeps, besides the newest and the best")
+    keeping.add_argument("--keep-last", type=_positive, metavar="N", help="the newest N (default: 3)")
+    keeping.add_argument("--keep-every", type=_positive, metavar="N", help="those of multiples of N")
+    keeping.add_argument("--keep", type=_steps, default=(), metavar="STEP,…", help="those of these steps")
+    keeping.add_argument("--set-aside", action="store_true", help="also delete what restarts have set aside")
+    found.add_argument("--plan", action="store_true", help="only print what --prune would delete")
+    found.add_argument("--yes", action="store_true", help="do not ask")
+    _add_name(found, positional=True)
+    _add_json(found)
     trusted = _command(
         commands,
         "trust",
@@ -337,6 +392,33 @@ def _count(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
     return int(text)
+
+
+def _step(text: str) -> int:
+    if not text.isdecimal() or len(text) > _LONGEST_STEP:
+        raise argparse.ArgumentTypeError(f"{text!r} is no step; rltui checkpoints lists those there are")
+    return int(text)
+
+
+def _steps(text: str) -> tuple[int, ...]:
+    return tuple(_step(word) for word in text.split(","))
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1 or len(text) > _LONGEST_STEP:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+    return int(text)
+
+
+class _Moved(argparse.Action):
+    """An option that was, and what it is called now."""
+
+    def __call__(self, *_: object) -> None:
+        raise UsageError(f"there is no {self.option_strings[0]} any more", hint=f"it is: rltui {self.const}")
+
+
+def _add_moved(parser: argparse.ArgumentParser, option: str, now: str) -> None:
+    parser.add_argument(option, action=_Moved, const=now, help=argparse.SUPPRESS)
 
 
 def _interval(text: str) -> float:

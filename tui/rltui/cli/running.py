@@ -20,6 +20,7 @@ from rltui.client.down import take_down
 from rltui.client.observation import ObservationRequest, observe
 from rltui.client.wire import Wire
 from rltui.core.api import Plan, Request
+from rltui.core.text import size_text
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.config.files import named
 from rltui.services.own_files import make_folder
@@ -116,7 +117,7 @@ def up(arguments: argparse.Namespace) -> int:
     creation.trust_what_runs(wanted)
     return _start_headless(
         wanted,
-        Request(action="start", components=components, resume_step=arguments.from_checkpoint),
+        Request(action="start", components=components, resume_step=arguments.resume_step),
         wait=not arguments.no_wait,
         timeout_s=arguments.timeout,
         as_json=arguments.json,
@@ -170,7 +171,7 @@ def _start_headless(
 
 def _wanted(arguments: argparse.Namespace) -> creation.ExperimentRequest:
     """What the arguments of `up` and `open` ask for, once it is clear which framework the config is for."""
-    checkpoint = getattr(arguments, "from_checkpoint", None)
+    checkpoint = getattr(arguments, "resume_step", None)
     if checkpoint is not None and arguments.new:
         raise UsageError("a new run has no checkpoint to continue from", hint="leave out --new")
     earlier = "resume" if arguments.resume or checkpoint is not None else "new" if arguments.new else "ask"
@@ -218,9 +219,9 @@ def down(arguments: argparse.Namespace) -> int:
 
 def _set_aside(archive: Path) -> str:
     """What restarts moved out of the way of the run; empty where they did not."""
-    from rltui.services.runs.disk import size_of, size_text
+    from rltui.services.runs.disk import FORGET_ASIDE, size_of
 
     size_bytes = size_of(archive)
     if not size_bytes:
         return ""
-    return f"restarts have set {size_text(size_bytes)} aside in {archive}: remove what you do not need"
+    return f"restarts have set {size_text(size_bytes)} aside in {archive}: {FORGET_ASIDE}"

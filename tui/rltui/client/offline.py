@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from rltui.core.api import ComponentStatus, Orphan, Status
 from rltui.core.batch import Way
+from rltui.core.checkpoints import NAMED, CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.core.config_report import Conversion
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.gpu.report import GpuReport
 from rltui.core.layout import ComponentSpec
 from rltui.core.metrics import MetricSeries
-from rltui.errors import ConfigError
+from rltui.errors import ConfigError, ConflictError
 from rltui.services import layout_files, processes
 from rltui.services.config.measured import StepTimes, conversion
 from rltui.services.config.models import informed
 from rltui.services.config.store import ConfigStore
 from rltui.services.logs.followed import FollowedLogs
-from rltui.services.metrics import read_series
+from rltui.services.metrics.sources import read_series
+from rltui.services.own_files import FileLock
 from rltui.services.processes import orphans
 from rltui.services.runs.attempt_end import ended_life
+from rltui.services.runs.checkpoints import (
+    CheckpointNews,
+    CheckpointReader,
+    delete,
+    pruned_text,
+    take_away,
+)
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.intent import IntentFile
+from rltui.services.runs.journal import Journal
 from rltui.services.runs.observed import framework_of, is_growing, refuse_observed, title_of
+from rltui.services.runs.run_folder import RunFolder, named_step
 
 
 def open_store(record: ExperimentRecord) -> ConfigStore:
@@ -94,6 +106,62 @@ def offline_status(record: ExperimentRecord) -> Status:
         orphans=offline_orphans(record),
         down=IntentFile(ControlFolder(Path(record.output_dir)).intent_file).read().down,
     )
+
+
+def offline_checkpoints(record: ExperimentRecord) -> CheckpointReport:
+    """The checkpoints of a stopped experiment."""
+    reader, news = _checkpoints_of(record)
+    return reader.report(record.name, news)
+
+
+def offline_prune(record: ExperimentRecord, retention: Retention, only: Collection[int]) -> PrunePlan:
+    """Delete checkpoints of a stopped experiment, of those that a person was shown.
+
+    Raises:
+        ConflictError: if somebody starts it meanwhile.
+        UsageError: if somebody else runs it.
+        RltuiError: if one cannot be deleted.
+    """
+    refuse_observed(record)
+    control = ControlFolder(Path(record.output_dir))
+    lock = FileLock(control.lock_file)
+    if not lock.take():
+        raise ConflictError(f"{record.name} is being started", hint="ask again; nothing was deleted")
+    try:
+        plan = prune_plan(offline_checkpoints(record), retention, only)
+        going = take_away(_run_folder(record), plan)
+        if not plan.is_empty:
+            Journal(control.journal_file, clock=time.time, listener=lambda _: None).add(
+                "prune", pruned_text(plan)
+            )
+        delete(going)
+    finally:
+        lock.release()
+    return plan.model_copy(update={"done": True})
+
+
+def _checkpoints_of(record: ExperimentRecord) -> tuple[CheckpointReader, CheckpointNews]:
+    framework, control = framework_of(record), ControlFolder(Path(record.output_dir))
+    layout = layout_files.load_for(record)
+    store, series = open_store(record), _series(record)
+    named = None
+    with contextlib.suppress(ConfigError):  # broken or gone: it names none
+        named = named_step(framework, store.load())
+    news = CheckpointNews(
+        step=series.completed,
+        max_steps=_max_steps(record),
+        notes={} if named is None else {named: NAMED},
+    )
+    return CheckpointReader(_run_folder(record), control, layout.run_jobs(framework.run_roles)), news
+
+
+def _run_folder(record: ExperimentRecord) -> RunFolder:
+    framework = framework_of(record)
+    try:
+        files = framework.run_files(open_store(record).load())
+    except ConfigError:
+        files = framework.files
+    return RunFolder(Path(record.run_dir), files, Path(record.output_dir))
 
 
 def offline_orphans(record: ExperimentRecord, gpus: GpuReport | None = None) -> tuple[Orphan, ...]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from rltui.core.api import Alert, JournalEntry, Plan, Request, Status
+from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.layout import Screen
-from rltui.core.lines import LogSource
+from rltui.core.lines import Level, LogEntry, LogSearching, LogSource
+from rltui.core.log_query import Query
 from rltui.core.rollouts import RolloutSource
+from rltui.core.series import SeriesSource
 from rltui.errors import RltuiError
 
 Event = Status | GpuReport | KnobTable | JournalEntry | Alert
@@ -63,6 +66,18 @@ class Experiment(Protocol):
         """Memory of each device over time, since the supervisor started at the earliest."""
         ...
 
+    async def checkpoints(self) -> CheckpointReport:
+        """Those that lie in the run's folder now. Sizes of large ones may take a while."""
+        ...
+
+    async def plan_prune(self, retention: Retention) -> PrunePlan:
+        """Which of them `retention` leaves over. No side effects."""
+        ...
+
+    async def prune(self, retention: Retention, only: Collection[int]) -> PrunePlan:
+        """Delete those, as far as their steps are among `only`: what the person was shown."""
+        ...
+
     async def convert(
         self, to: Literal["tokens", "rollouts"], mean_tokens: float | None = None
     ) -> Conversion:
@@ -87,11 +102,39 @@ class Experiment(Protocol):
         """Open the output of an attempt (`ComponentStatus.log`)."""
         ...
 
+    def logs(self) -> tuple[LogEntry, ...]:
+        """Every attempt's log and the files of the layout, in the order in which they began."""
+        ...
+
+    def search_log(self, path: str, query: Query | None, level: Level | None, start: int) -> LogSearching:
+        """A search from the byte `start` of a log on, for a thread to go through."""
+        ...
+
+    def open_series(self) -> SeriesSource:
+        """Open the metrics of the run, whole and up to now. Of a run that has ended as well."""
+        ...
+
     async def journal(self) -> tuple[JournalEntry, ...]:
         """Everything that happened, oldest first, whether or not anything of it lives. To ask again is cheap.
 
         Later ones come as `events` as well.
         """
+        ...
+
+    def pins(self) -> tuple[str, ...]:
+        """Charts that a person has pinned, in order. Blocking, as the next two."""
+        ...
+
+    def keep_pins(self, pins: Sequence[str]) -> None:
+        """Keep these instead."""
+        ...
+
+    def save(self, name: str, text: str) -> str:
+        """Write an export into a new file named like `name`, beside the run, and return its path."""
+        ...
+
+    async def note(self, text: str) -> JournalEntry:
+        """Have a person's words kept in the journal, also of a run that is only observed."""
         ...
 
     def open_rollouts(self) -> RolloutSource:

@@ -83,6 +83,8 @@ class ComponentStatus(Value):
     """What would help against that, most advisable first."""
     facts: tuple[str, ...] = ()
     """Short texts for the pane title, most important first: `step 12`, `4.1 s/step`."""
+    concerns: tuple[str, ...] = ()
+    """What its figures say against the run, in words, the worst first: `reward collapsed: …`."""
 
 
 class FollowedLog(Value):
@@ -132,7 +134,39 @@ class Concern(Value):
     word: str
     """Such as `reward collapsed`."""
     text: str
-    """The figures, and what to do."""
+    """All of it in words: the figures, what to do, where to go back to, what was edited."""
+    id: str = ""
+    """Of the rule, as the settings name it."""
+    severity: Literal["error", "warning"] = "warning"
+    component: str | None = None
+    """Whose figures tell it."""
+    since: int | None = None
+    """The first step of which it holds, counted from 1."""
+    evidence: str = ""
+    """The figures alone."""
+    advice: str = ""
+    """What to do alone."""
+    last_good: int | None = None
+    """The newest complete checkpoint from before `since`; `None` where there is none."""
+    edits: tuple[str, ...] = ()
+    """Edits of the config since that checkpoint, in words, oldest first."""
+
+
+class Bottleneck(Value):
+    """Who waits for whom in a run, over its last steps."""
+
+    waits: str
+    """The component that waits."""
+    waits_for: str
+    """In words: `a batch`, `weights`."""
+    share_frac: float
+    """Of its time that it waits, 0 to 1."""
+    steps: int
+    """So many steps it was measured over."""
+    text: str
+    """All of it in words, with what to do."""
+    knob: str | None = None
+    """Dotted key of the knob that moves it, where this config has one."""
 
 
 class Progress(Value):
@@ -145,12 +179,17 @@ class Progress(Value):
     """Mean reward of the newest step."""
     rewards: tuple[float, ...] = ()
     """Mean reward per step, oldest first, at most the last 200."""
+    curve: tuple[tuple[int, float], ...] = ()
+    """Step, counted from 1, and mean reward, over the whole run: at most 400 points, so chosen that what
+    stands out is among them."""
     tokens_per_s: float | None = None
     step_time_s: float | None = None
     """Median of the recent steps."""
     eta_s: float | None = None
     concerns: tuple[Concern, ...] = ()
-    """Empty: it seems to be well."""
+    """The worst first. Empty: it seems to be well."""
+    bottleneck: Bottleneck | None = None
+    """`None` where nobody waits much, or nobody says."""
 
 
 class RollbackOffer(Value):
@@ -261,6 +300,15 @@ class Lost(Value):
     """Rollouts being generated that are thrown away; `None` where nobody counts them."""
 
 
+class Archived(Value):
+    """What a plan moves aside of a run's files: never deleted."""
+
+    folder: str
+    """Relative to the run's folder, such as `checkpoints`; or a file."""
+    steps: tuple[int, ...] = ()
+    """Of its `step_<N>` folders, ascending."""
+
+
 class Request(Value):
     """What a client wants done. Sent to be planned first, then, unchanged, to be carried out."""
 
@@ -327,6 +375,10 @@ class Plan(Value):
     says, the newest or the beginning."""
     checkpoints: tuple[int, ...] = ()
     """Complete ones, ascending, where the jobs of the run begin again."""
+    archived: tuple[Archived, ...] = ()
+    """Files of the run that are moved aside before its jobs begin again: no later resume must meet them."""
+    archive: str = ""
+    """The folder below which they are kept then."""
     free: tuple[Orphan, ...] = ()
     """Processes of dead attempts that are ended."""
     estimate_s: float | None = None
@@ -360,7 +412,9 @@ class JournalEntry(Value):
     data: dict[str, Any] = Field(default_factory=dict)
 
 
-AlertKind = Literal["crash", "stall", "recovered", "finished", "metric", "disk", "config", "orphan", "notice"]
+AlertKind = Literal[
+    "crash", "stall", "recovered", "finished", "metric", "health", "disk", "config", "orphan", "notice"
+]
 
 
 class Alert(Value):
@@ -371,6 +425,8 @@ class Alert(Value):
     title: str
     text: str
     component: str | None = None
+    rule: str = ""
+    """Of kind `health`: which rule speaks, as the settings name it."""
 
 
 class ErrorReply(Value):

@@ -186,6 +186,22 @@ def gib(size_bytes: float) -> str:
     return f"{value:.0f}" if value >= 99.95 else f"{value:.1f}"
 
 
+def size_text(size_bytes: int) -> str:
+    """`3.2 GiB`, or MiB below one."""
+    return f"{gib(size_bytes)} GiB" if size_bytes >= GIB else f"{size_bytes / (1 << 20):.0f} MiB"
+
+
+_NAMED_STEPS = 3
+"""So few are named one by one."""
+
+
+def steps_text(steps: Sequence[int]) -> str:
+    """`430`, `430 and 440`, `430 to 500 (8)`: of ascending steps."""
+    if len(steps) <= _NAMED_STEPS:
+        return listed(tuple(map(str, steps)))
+    return f"{steps[0]} to {steps[-1]} ({len(steps)})"
+
+
 def figure(value: float, unit: str = "") -> str:
     """A measured value in few characters: `0.934`, `1.2e-06`, `82.1k`; in `shown_unit(unit)`."""
     if not math.isfinite(value):

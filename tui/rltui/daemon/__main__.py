@@ -29,6 +29,8 @@ from rltui.daemon.watches import (
     follow_config,
     follow_logs,
     follow_metrics,
+    record_metrics,
+    watch_checkpoints,
     watch_disk,
     watch_gpus,
     watch_orphans,
@@ -98,12 +100,14 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
         work.__name__: partial(work, supervisor)
         for work in (
             follow_metrics,
+            record_metrics,
             follow_logs,
             follow_config,
             watch_gpus,
             watch_orphans,
             watch_starts,
             watch_stalls,
+            watch_checkpoints,
             watch_disk,
             deliver_alerts,
         )

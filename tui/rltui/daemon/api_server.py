@@ -23,6 +23,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import Field, StrictBool, StrictInt, StrictStr, ValidationError
 
 from rltui.core.api import PROTOCOL_VERSION, ErrorReply, Request
+from rltui.core.checkpoints import Retention
 from rltui.core.values import Value
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ExitCode, RltuiError, UsageError
@@ -40,7 +41,9 @@ _UCRED = struct.Struct("3i")
 """`struct ucred` of unix(7): pid, uid, gid."""
 _LONGEST_NAME = 200
 """Of who asks for something, in characters."""
-_LOOKING = frozenset({"status", "knobs", "gpus", "gpu_history", "plan", "convert"})
+_LOOKING = frozenset(
+    {"status", "knobs", "gpus", "gpu_history", "plan", "convert", "checkpoints", "plan_prune"}
+)
 """Methods that change nothing, all that a read-only client may use."""
 PATIENCE_S = 10.0
 """A client that reads nothing for so long, while data waits for it, is dropped."""
@@ -67,6 +70,20 @@ class _ConvertParams(Value):
 
     to: Literal["tokens", "rollouts"] | None = None
     mean_tokens: float | None = Field(default=None, strict=True, allow_inf_nan=False)
+
+
+class _NoteParams(Value):
+    """Of `note`."""
+
+    text: StrictStr
+
+
+class _PruneParams(Value):
+    """Of `prune`."""
+
+    retention: Retention = Retention()
+    only: tuple[StrictInt, ...]
+    """Steps that may go: those that the person was shown."""
 
 
 class _ShutdownParams(Value):
@@ -276,8 +293,18 @@ class ApiServer:
             case "convert":
                 asked = _parse_params(_ConvertParams, params)
                 return supervisor.convert(asked.to, asked.mean_tokens)
+            case "note":
+                return supervisor.events.journal.note(_parse_params(_NoteParams, params).text)
             case "execute":
                 return await supervisor.execute(_parse_params(Request, params))
+            case "checkpoints":
+                _parse_params(_Nothing, params)
+                return await supervisor.checkpoints.report()
+            case "plan_prune":
+                return await supervisor.checkpoints.plan(_parse_params(Retention, params))
+            case "prune":
+                wanted = _parse_params(_PruneParams, params)
+                return await supervisor.prune(wanted.retention, wanted.only)
             case "shutdown":
                 return await self._shut_down(_parse_params(_ShutdownParams, params))
             case _:

@@ -122,6 +122,8 @@ class Planner:
 
     def _planned_now(self, request: Request, *, automatic: bool) -> Planned:
         refuse_observed(self._setup.record)
+        if request.action == "restart" and request.resume_step is not None and not request.components:
+            request = request.model_copy(update={"components": self._run_jobs()})
         for name in request.components:
             if name not in self._processes.runners:
                 raise unknown("component", name, self._processes.runners)
@@ -134,6 +136,10 @@ class Planner:
             if draft.plan.start:  # by the files as they are now; what only ends something needs none
                 draft = self._draft(request, store.load())
         return Planned(self._completed(draft, automatic=automatic), draft.edit, draft.point.step)
+
+    def _run_jobs(self) -> tuple[str, ...]:
+        """Whose restart goes back to a checkpoint; a server that lives need not load its model again."""
+        return tuple(name for name in self._setup.components if name in self._setup.run_jobs)
 
     def _running(self) -> dict[str, ConfigFiles]:
         return self._config.running(self._processes.attempts())
@@ -168,13 +174,16 @@ class Planner:
         """The plan of `draft`, with all that a person should know of it."""
         plan, edit, files, point = draft.plan, draft.edit, draft.files, draft.point
         resume_problem = draft.resume_problem
-        because = (point.because,) if draft.begins and point.because and point.problem is None else ()
+        told_of_point = (point.because, point.passed_over) if draft.begins and point.problem is None else ()
+        because = tuple(filter(None, told_of_point))
         reasons = (*plan.reasons, *map(_unseen, self._processes.remote(plan.stop)), *because)
         told: dict[str, object] = {"reasons": reasons}
         problems: tuple[Problem, ...] = () if resume_problem is None else (resume_problem,)
         if draft.begins:
-            checkpoints = tuple(self._observation.folder.checkpoints())
-            told |= {"resume_from": point.asked, "checkpoints": checkpoints}
+            folder = self._observation.folder
+            told |= {"resume_from": point.asked, "checkpoints": tuple(folder.checkpoints())}
+            if resume_problem is None and (archived := folder.archived(point.step)):
+                told |= {"archived": archived, "archive": str(folder.archive)}
         if resume_problem is not None and resume_problem is point.problem:
             told["lost"] = Lost()  # nothing is known of that
         if edit is not None or plan.start:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Collection
 
 from rltui.core.api import EDITS, Down, Plan, Request, Status
 from rltui.core.batch import Way
+from rltui.core.checkpoints import PrunePlan, Retention
 from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.lifecycle import Life
+from rltui.daemon.checkpoints import CheckpointKeeper
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.events import EventBus, Message, config_alert, encoded
@@ -26,6 +29,7 @@ from rltui.services.config.measured import conversion
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.processes import ProcessId, Traces, why_it_lives
+from rltui.services.runs.checkpoints import delete
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.intent import IntentFile, failures, intent_of
 from rltui.services.tmux import TmuxHost
@@ -64,6 +68,7 @@ class Supervisor:
         self._transactions = Transactions(
             self.processes, self.config, self.observation, events, changed=self._in_hand_changed
         )
+        self.checkpoints = CheckpointKeeper(setup, self.config, self.observation, self.processes, events)
         self._rollback = RollbackWatch(alert=events.alert)
         retries = Retries(self._transactions, self._planner)
         self.processes.listeners += [self._rollback.life_changed, self._life_changed, retries.life_changed]
@@ -253,6 +258,23 @@ class Supervisor:
         self._in_hand_changed()
         return plan
 
+    async def prune(self, retention: Retention, only: Collection[int]) -> PrunePlan:
+        """Delete checkpoints that `retention` leaves over, of those that a person was shown.
+
+        Raises:
+            ConflictError: if a start or restart is under way, which may need one of them.
+            UsageError: if somebody else runs the experiment.
+            RltuiError: if one cannot be deleted.
+        """
+        async with self._transactions.deciding(starts=False):
+            if self._transactions.busy:
+                raise ConflictError(
+                    "a start or restart is under way", hint="wait for it; nothing was deleted"
+                )
+            plan, going = await self.checkpoints.take_away(retention, only)
+        await asyncio.to_thread(delete, going)
+        return plan
+
     # --- what subscribers are told ------------------------------------------------------------------------
 
     def current_state(self) -> list[Message]:
@@ -278,7 +300,9 @@ class Supervisor:
             self.events.config_error(error)
             return
         self.events.config_error(None)
-        self.observation.progress.max_steps = self.setup.framework.max_steps(self.config.store.files)
+        framework, files = self.setup.framework, self.config.store.files
+        self.observation.progress.max_steps = framework.max_steps(files)
+        self.observation.health.set_knobs(framework.bottleneck_knobs(files))
         self.events.publish("knobs", table)
 
     # --- what is in hand ----------------------------------------------------------------------------------

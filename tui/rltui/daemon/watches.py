@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
 from rltui.core import metrics
-from rltui.core.api import Alert
+from rltui.core.api import Alert, ComponentState
 from rltui.core.metrics import NonFinite
+from rltui.daemon.checkpoints import DiskWatch
 from rltui.daemon.gpu import GpuWatch
 from rltui.daemon.supervisor import Supervisor
-from rltui.services.runs.disk import DiskForecast, DiskMeter, disk_forecast, size_text
+from rltui.services.runs.disk import DiskMeter
 
 logger = logging.getLogger(__name__)
 
 _METRICS_INTERVAL_S = 0.5
+_HEALTH_INTERVAL_S = 5.0
+"""Between two looks at the health of a run whose metrics do not grow: a step may stay out."""
+_CATCH_UP_PAUSE_S = 0.02
+"""Between two pieces of a long file, so that nothing else waits."""
 _CONFIG_INTERVAL_S = 1.0
 _LOGS_INTERVAL_S = 1.0
+_CHECKPOINTS_INTERVAL_S = 2.0
 _DISK_INTERVAL_S = 5.0
-"""How often a new checkpoint is looked for."""
-LOOKS_PER_READING = 6
-"""Without a new checkpoint, the disk is measured every so many looks."""
+"""How often it is seen whether a new checkpoint changes the forecast."""
 
 
 async def follow_metrics(supervisor: Supervisor) -> None:
@@ -31,19 +36,51 @@ async def follow_metrics(supervisor: Supervisor) -> None:
     progress.take_non_finite()  # has been told when it happened; what still holds is told again
     if supervisor.processes.alive():
         _tell(supervisor, progress.non_finite_now)
-    told: frozenset[str] = frozenset()
+    looked_at = 0.0
     while True:
-        if progress.poll():
-            supervisor.events.changed("status")
+        has_grown = progress.poll()
+        if has_grown:
             _tell(supervisor, progress.take_non_finite())
-            concerns = progress.series.progress(None).concerns
-            for concern in concerns:
-                if concern.word not in told:
-                    supervisor.events.alert(
-                        Alert(kind="notice", severity="warning", title=concern.word, text=concern.text)
-                    )
-            told = frozenset(concern.word for concern in concerns)
+        if has_grown or time.monotonic() - looked_at >= _HEALTH_INTERVAL_S:
+            looked_at = time.monotonic()
+            is_other = _look_at_health(supervisor)
+            if has_grown or is_other:
+                supervisor.events.changed("status")
         await asyncio.sleep(_METRICS_INTERVAL_S)
+
+
+def _working_since(supervisor: Supervisor) -> float | None:
+    """When the newest of the jobs of the run began; `None` where not all of them are at work."""
+    runners = supervisor.processes.run_jobs()
+    if not runners or any(runner.life.state is not ComponentState.READY for runner in runners):
+        return None
+    return max(runner.record.started_at if runner.record is not None else 0.0 for runner in runners)
+
+
+def _look_at_health(supervisor: Supervisor) -> bool:
+    """Tell of what is new; returns whether anything is other than before."""
+    observation, figures = supervisor.observation, supervisor.observation.progress.figures
+    observation.health.saw(observation.activities.values())
+    started = _working_since(supervisor)
+    now = None if started is None else time.time()
+    is_other = observation.health.look(figures, now=now, started=started or 0.0)
+    observation.health.tell(figures)
+    return is_other
+
+
+async def record_metrics(supervisor: Supervisor) -> None:
+    """Keep the series of the run on disk; tell once that there is no room for them."""
+    recorder = supervisor.observation.recorder
+    told: str | None = None
+    while True:
+        is_behind = await asyncio.to_thread(recorder.poll)
+        if recorder.problem is not None and told is None:
+            text = f"{recorder.problem}: the curves wait for room on the disk; the run itself goes on"
+            supervisor.events.alert(
+                Alert(kind="disk", severity="warning", title="metrics cannot be kept", text=text)
+            )
+        told = recorder.problem
+        await asyncio.sleep(_CATCH_UP_PAUSE_S if is_behind else _METRICS_INTERVAL_S)
 
 
 async def follow_logs(supervisor: Supervisor) -> None:
@@ -102,8 +139,8 @@ async def watch_orphans(supervisor: Supervisor) -> None:
 
 async def watch_disk(supervisor: Supervisor) -> None:
     """While something runs, alert when the forecast becomes worse. It is told again after it was well."""
-    meter = DiskMeter(supervisor.observation.folder)
-    watch = DiskWatch(str(supervisor.observation.folder.path), meter)
+    folder = supervisor.observation.folder
+    watch = DiskWatch(str(folder.path), DiskMeter(folder))
     while True:
         if supervisor.processes.alive():
             alert = await watch.look(supervisor.observation.progress.max_steps)
@@ -112,41 +149,17 @@ async def watch_disk(supervisor: Supervisor) -> None:
         await asyncio.sleep(_DISK_INTERVAL_S)
 
 
-class DiskWatch:
-    """One look after the other, from the loop; the file system is asked in a thread."""
-
-    def __init__(self, folder: str, meter: DiskMeter) -> None:
-        self._folder = folder
-        self._meter = meter
-        self._newest: int | None = None
-        self._looks = 0
-        self._told: DiskForecast = DiskForecast("ok")
-
-    async def look(self, max_steps: int | None) -> Alert | None:
-        """Measure where it is time to. Returns what became worse."""
-        try:
-            newest = await asyncio.to_thread(self._meter.newest_step)
-            due = newest != self._newest or self._looks % LOOKS_PER_READING == 0
-            self._looks += 1
-            self._newest = newest
-            if not due:
-                return None
-            reading = await asyncio.to_thread(self._meter.read)
-        except OSError as error:  # the run's folder may be gone, or on a server that is away
-            logger.warning("cannot measure %s: %s", self._folder, error.strerror)
-            return None
-        now = disk_forecast(self._folder, reading.free_bytes, reading.checkpoints, max_steps)
-        alert = self._judge(now)
-        if alert is None:
-            return None
-        archive, aside_bytes = await asyncio.to_thread(self._meter.archived)
-        if not aside_bytes:
-            return alert
-        more = f" Restarts have set {size_text(aside_bytes)} aside in {archive}: remove what you do not need."
-        return alert.model_copy(update={"text": alert.text + more})
-
-    def _judge(self, now: DiskForecast) -> Alert | None:
-        before, self._told = self._told, now
-        if now.severity == "ok" or now.severity == before.severity or before.severity == "error":
-            return None
-        return Alert(kind="disk", severity=now.severity, title=now.title, text=now.text)
+async def watch_checkpoints(supervisor: Supervisor) -> None:
+    """Journal each checkpoint when it is complete; those there before are none of ours to tell."""
+    folder, journal = supervisor.observation.folder, supervisor.events.journal
+    known = frozenset(await asyncio.to_thread(folder.checkpoints))
+    was_growing = False
+    while True:
+        await asyncio.sleep(_CHECKPOINTS_INTERVAL_S)
+        is_growing = bool(supervisor.processes.alive()) or supervisor.setup.record.observed
+        if is_growing or was_growing:  # the last one may have come as everything ended
+            there = frozenset(await asyncio.to_thread(folder.checkpoints))
+            for step in sorted(there - known):
+                journal.add("checkpoint", f"checkpoint {step} is complete", step=step)
+            known = there
+        was_growing = is_growing

@@ -10,6 +10,7 @@ from typing import Any
 
 from rltui import paths
 from rltui.core.batch import BatchKnobs
+from rltui.core.bottleneck import BottleneckKnobs
 from rltui.core.config_data import edited, value_at
 from rltui.core.config_report import DerivedValue, Problem
 from rltui.core.config_schema import ConfigSchema
@@ -237,7 +238,7 @@ class RunFiles:
     """Any of these means: this folder holds an earlier run."""
     beats: Mapping[str, str] = field(default_factory=dict)
     """Component → file that it writes whenever it has done a step."""
-    stale_after_resume: tuple[str, ...] = ()
+    stale_after_resume: tuple[str, ...] = ("checkpoints",)
     """Folders of `step_<N>` folders that must not outlive a resume: those beyond the step are moved aside."""
 
 
@@ -321,6 +322,10 @@ class Framework:
     def batch_knobs(self, files: ConfigFiles) -> BatchKnobs | None:
         """What decides how many rollouts make a batch."""
         return None
+
+    def bottleneck_knobs(self, files: ConfigFiles) -> BottleneckKnobs:
+        """What decides who waits for whom."""
+        return BottleneckKnobs()
 
     def engine_memory(self, files: ConfigFiles) -> EngineMemory | None:
         """What the inference engine will do with its devices' memory."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -136,8 +137,13 @@ class AppendedLines:
 
     @property
     def behind(self) -> bool:
-        """There is more to read, as of the last look."""
-        return self._offset < self._file.size
+        """There is more to read, as of the last look. Not of a file that cannot be read."""
+        return self._offset < self._file.size and self._file.problem is None
+
+    @property
+    def position(self) -> int:
+        """Offset behind the last line that `read` gave."""
+        return self._offset - len(self.unfinished)
 
     def read(self) -> bytes:
         """The next lines with their ends; empty where there is none."""
@@ -169,15 +175,23 @@ class AppendedLines:
 class JsonLines:
     """Rows of JSON that were appended to a file since the last look. A file that cannot be read has none."""
 
-    def __init__(self, *places: Path) -> None:
-        """`places`: the first at which there is a file counts."""
+    def __init__(self, *places: Path, most_bytes: int = READ_BYTES) -> None:
+        """`places`: the first at which there is a file counts. Reads pieces of `most_bytes`."""
         self._places = places
+        self._most_bytes = most_bytes
         self._lines: AppendedLines | None = None
         self.restarted = False
         """The last `read` found a new file: what was read before is void."""
 
-    def read(self) -> Iterator[dict[str, Any]]:
-        """The new rows, oldest first. Lines that are no JSON objects are passed over."""
+    @property
+    def behind(self) -> bool:
+        """There is more to read at once, as of the last `read`."""
+        return self._lines is not None and self._lines.behind
+
+    def read(self, pieces: int | None = None) -> Iterator[dict[str, Any]]:
+        """The new rows, oldest first, of at most so many pieces. Lines that are no JSON objects are passed
+        over.
+        """
         path = next((path for path in self._places if os.path.exists(path)), None)  # noqa: PTH110 - as `look`
         self.restarted = self._lines is not None and self._lines.path != path
         if self._lines is not None and self.restarted:
@@ -186,8 +200,8 @@ class JsonLines:
         if path is None:
             return
         if self._lines is None:
-            self._lines = AppendedLines(path)
-        while data := self._lines.read():
+            self._lines = AppendedLines(path, most_bytes=self._most_bytes)
+        for data in islice(iter(self._lines.read, b""), pieces):
             self.restarted |= self._lines.restarted
             for line in data.splitlines():
                 row = json_value(line)

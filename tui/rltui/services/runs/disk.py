@@ -13,11 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from rltui.core.text import GIB, duration, gib
+from rltui.core.text import GIB, duration, size_text
 from rltui.services.runs.run_folder import RunFolder
 
 _LEAST_FREE_BYTES = GIB
 """With less, logs and metrics are at risk as well."""
+_KEPT = 3
+"""As many as `rltui checkpoints --prune` keeps of the newest, where nothing else is said."""
+FORGET_ASIDE = "`rltui checkpoints --prune --set-aside` deletes that"
 _WISHED_CHECKPOINTS = 2
 """With room for fewer, there is little time left to react."""
 
@@ -82,15 +85,14 @@ def disk_forecast(
         state += f", a checkpoint takes {size_text(size)}"
     if left is not None:
         state += f", {left} more to come" if left else ", no more to come"
+    advice = _advice(folder, max(0, len(checkpoints.steps) - _KEPT) * (size or 0))
     if size is not None and fitting == 0 and needed:
-        return DiskForecast(
-            "error", "the next checkpoint does not fit on the disk", f"{state}. {_advice(folder)}"
-        )
+        return DiskForecast("error", "the next checkpoint does not fit on the disk", f"{state}. {advice}")
     if fitting is not None and fitting < needed:
         state += _when(fitting, checkpoints)
     elif free_bytes >= _LEAST_FREE_BYTES:
         return DiskForecast("ok")
-    return DiskForecast("warning", "the disk is nearly full", f"{state}. {_advice(folder)}")
+    return DiskForecast("warning", "the disk is nearly full", f"{state}. {advice}")
 
 
 def _interval(steps: Sequence[int]) -> float | None:
@@ -108,16 +110,12 @@ def _when(fitting: int, checkpoints: Checkpoints) -> str:
     return f": full in about {duration(left_s)}"
 
 
-def _advice(folder: str) -> str:
+def _advice(folder: str, prunable_bytes: int) -> str:
+    prune = f"`rltui checkpoints --prune` frees about {size_text(prunable_bytes)}; " if prunable_bytes else ""
     return (
-        f"Make room there (see what is big: du -sh {folder}/* | sort -h), or keep fewer checkpoints "
+        f"Make room there ({prune}see what is big: du -sh {folder}/* | sort -h), or keep fewer checkpoints "
         "or save them less often"
     )
-
-
-def size_text(size_bytes: int) -> str:
-    """`3.2 GiB`, or MiB below one."""
-    return f"{gib(size_bytes)} GiB" if size_bytes >= GIB else f"{size_bytes / (1 << 20):.0f} MiB"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
@@ -9,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rltui.core.api import Request
+from rltui.core.api import Archived, Request
 from rltui.core.config_data import value_at
 from rltui.core.config_report import Problem
 from rltui.errors import ConfigError, RltuiError
@@ -29,24 +30,24 @@ class RunFolder:
 
     def __init__(self, path: Path, files: RunFiles, output_dir: Path | None = None) -> None:
         self.path = path
-        self._files = files
+        self.files = files
         self.archive = ControlFolder(path if output_dir is None else output_dir).archive
 
     @property
     def metrics(self) -> tuple[Path, ...]:
         """Where the metrics may be: the first file that exists counts."""
-        return tuple(self.path / place for place in self._files.metrics)
+        return tuple(self.path / place for place in self.files.metrics)
 
     def beat(self, component: str) -> int | None:
         """Changes with every step that the component has done; `None` where no file tells."""
         try:
-            return (self.path / self._files.beats[component]).stat().st_mtime_ns
+            return (self.path / self.files.beats[component]).stat().st_mtime_ns
         except (KeyError, OSError):
             return None
 
     def artifacts(self) -> list[str]:
         """Names of what an earlier run left here; folders without any file are nothing."""
-        return [name for name in self._files.artifacts if _holds_files(self.path / name)]
+        return [name for name in self.files.artifacts if _holds_files(self.path / name)]
 
     def checkpoints(self) -> list[int]:
         """Steps of the complete checkpoints, ascending."""
@@ -54,42 +55,85 @@ class RunFolder:
 
     def checkpoint_folders(self) -> dict[int, Path]:
         """Step → folder of the complete checkpoints, in no order."""
-        folder = self.path / self._files.checkpoints
+        folder = self.path / self.files.checkpoints
         return {step: entry for step, entry in _steps(folder) if self._is_complete(step, entry)}
 
     def _is_complete(self, step: int, entry: Path) -> bool:
-        parts = (self.path / part.format(step=step) for part in self._files.checkpoint_parts)
-        return (entry / self._files.checkpoint_marker).exists() and all(part.exists() for part in parts)
+        parts = (self.path / part.format(step=step) for part in self.files.checkpoint_parts)
+        return (entry / self.files.checkpoint_marker).exists() and all(part.exists() for part in parts)
+
+    def checkpoint_roots(self) -> tuple[Path, ...]:
+        """The folders of `step_<N>` folders that the parts of checkpoints lie in; the main one first."""
+        halves = (part.partition("/step_{step}/")[0] for part in self.files.checkpoint_parts)
+        return tuple(self.path / name for name in dict.fromkeys((self.files.checkpoints, *halves)))
+
+    def checkpoint_files(self) -> list[CheckpointFiles]:
+        """All checkpoints, whole or not, by step, ascending."""
+        found: dict[int, list[Path]] = {}
+        for root in self.checkpoint_roots():
+            for step, entry in _steps(root):
+                found.setdefault(step, []).append(entry)
+        return [self._files_of(step, found[step]) for step in sorted(found)]
+
+    def _files_of(self, step: int, folders: list[Path]) -> CheckpointFiles:
+        main = self.path / self.files.checkpoints / f"step_{step}"
+        needed = [self.path / part.format(step=step) for part in self.files.checkpoint_parts]
+        needed += [main / self.files.checkpoint_marker] if self.files.checkpoint_marker else []
+        missing = [_first_missing(path) for path in needed if not path.exists()]
+        names = [each.name for folder in folders for each in sorted(folder.iterdir()) if each.is_dir()]
+        names += [self.files.checkpoint_marker] if (main / self.files.checkpoint_marker).is_file() else []
+        if "weights" in self.files.artifacts and (self.path / "weights" / main.name).is_dir():
+            names.append("weights")
+        parts = tuple(name for name in dict.fromkeys(names) if name and not name.startswith("."))
+        whole = [path for path in needed if path.exists()]
+        return CheckpointFiles(step, tuple(folders), parts, tuple(dict.fromkeys(missing)), tuple(whole))
+
+    def archived_checkpoints(self) -> list[int]:
+        """Steps of the checkpoints that restarts moved aside, ascending."""
+        folders = self.archive.glob(f"*/{self.files.checkpoints}") if self.archive.is_dir() else ()
+        return sorted({step for folder in folders for step, _ in _steps(folder)})
 
     def latest_checkpoint(self) -> int | None:
         """Step of the newest complete checkpoint."""
         return max(self.checkpoints(), default=None)
 
-    def move_stale_aside(self, resume_step: int | None) -> Path | None:
-        """Before a start: move files that the resumed processes must not see.
+    def stale(self, resume_step: int | None) -> list[Path]:
+        """What processes that resume from there must not see.
 
         Resuming: `step_<N>` entries beyond the step, or all of them, in the folders that the framework names.
         From the beginning: everything an earlier run left. What a person laid beside the `step_<N>` folders
-        stays. Returns the folder they went to, or `None` where there was nothing.
+        stays.
+        """
+        if resume_step is None:
+            return [entry for name in self.artifacts() for entry in self._left_in(name)]
+        files, last_done = self.files, resume_step - 1 + self.files.first_step
+        kept = {
+            **dict.fromkeys(files.stale_after_resume, resume_step),
+            **dict.fromkeys(files.stale_batches, last_done),
+            **dict.fromkeys(files.stale_always, -1),
+        }
+        return [
+            entry for name, last in kept.items() for step, entry in _steps(self.path / name) if step > last
+        ]
+
+    def archived(self, resume_step: int | None) -> tuple[Archived, ...]:
+        """What `move_stale_aside` would move, by folder, in words for a plan."""
+        found: dict[str, list[int]] = {}
+        for entry in self.stale(resume_step):
+            name, match = str(entry.relative_to(self.path)), _STEP.fullmatch(entry.name)
+            if match is not None:
+                found.setdefault(name.rpartition("/")[0], []).append(int(match[1]))
+            else:
+                found[name] = [step for step, _ in _steps(entry)]
+        return tuple(Archived(folder=name, steps=tuple(sorted(steps))) for name, steps in found.items())
+
+    def move_stale_aside(self, resume_step: int | None) -> Path | None:
+        """Before a start: move what `stale` names. Returns the folder it went to; `None`: there was nothing.
 
         Raises:
             RltuiError: if they cannot be moved.
         """
-        if resume_step is None:
-            stale = [entry for name in self.artifacts() for entry in self._left_in(name)]
-        else:
-            files, last_done = self._files, resume_step - 1 + self._files.first_step
-            kept = {
-                **dict.fromkeys(files.stale_after_resume, resume_step),
-                **dict.fromkeys(files.stale_batches, last_done),
-                **dict.fromkeys(files.stale_always, -1),
-            }
-            stale = [
-                entry
-                for name, last in kept.items()
-                for step, entry in _steps(self.path / name)
-                if step > last
-            ]
+        stale = self.stale(resume_step)
         if not stale:
             return None
         aside = self._new_archive()
@@ -105,7 +149,7 @@ class RunFolder:
     def _left_in(self, name: str) -> list[Path]:
         """An artifact as a whole, or only its steps where a person keeps something beside them."""
         artifact = self.path / name
-        if name not in (self._files.checkpoints, *self._files.stale_after_resume) or not artifact.is_dir():
+        if name not in (self.files.checkpoints, *self.files.stale_after_resume) or not artifact.is_dir():
             return [artifact]
         steps = [entry for _, entry in _steps(artifact)]
         return steps if len(steps) < len(list(artifact.iterdir())) else [artifact]
@@ -117,6 +161,38 @@ class RunFolder:
             if not candidate.exists():
                 return candidate
         raise RltuiError(f"too many archived runs in {self.archive}", hint="remove the ones you do not need")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFiles:
+    """What lies there of one checkpoint."""
+
+    step: int
+    folders: tuple[Path, ...]
+    """The main one first, where it is there."""
+    parts: tuple[str, ...]
+    missing: tuple[str, ...]
+    """Of what makes it complete: `orchestrator`, or `trainer/.metadata` where only that is not there yet."""
+    marks: tuple[Path, ...]
+    """Files that are written last, as far as they are there."""
+
+    def written_at(self) -> float | None:
+        """When its last part was; `None` where it is gone meanwhile."""
+        times = []
+        for path in self.marks or self.folders:
+            with contextlib.suppress(OSError):  # gone since
+                times.append(path.stat().st_mtime)
+        return max(times, default=None)
+
+
+def _first_missing(path: Path) -> str:
+    """`orchestrator` of `…/step_5/orchestrator/progress.pt` where the folder is missing."""
+    name = path.name
+    for parent in path.parents:
+        if _STEP.fullmatch(parent.name):
+            break
+        name = f"{parent.name}/{name}" if parent.exists() else parent.name
+    return name
 
 
 def next_free(path: Path) -> Path:
@@ -153,6 +229,8 @@ class ResumePoint:
     """The step that somebody asked for, 0 for the beginning; `None`: the newest will do."""
     because: str = ""
     """Who asks, where that is the config."""
+    passed_over: str = ""
+    """What the config asks for, where something else counts, and why."""
     problem: Problem | None = None
     """Why what was asked for cannot be had; `step` is then meaningless."""
 
@@ -186,27 +264,35 @@ class ResumePoints:
         A step in the config counts once: when it is edited, or is not the one that the run was last started
         with. A later start takes the newest checkpoint again, or the run would never get beyond it.
         """
-        asked = self._asked(request, files, edited or {})
+        named = _named(self.framework, files)
+        is_new = named is not None and self._is_new(named, edited or {})
+        asked = _WantedStep(request.resume_step) if request.resume_step is not None else None
+        if asked is None and named is not None and is_new and request.resume == "latest":
+            asked = _WantedStep(named.step, named.key, files[named.role].path)
         there = self.folder.checkpoints()
         if asked is None:
-            return ResumePoint(there[-1] if there and request.resume == "latest" else None)
+            step = there[-1] if there and request.resume == "latest" else None
+            return ResumePoint(step, passed_over=self._passed_over(named, step, is_new=is_new))
         because = f"{asked.key} = {asked.step} asks for that checkpoint" if asked.key else ""
         if asked.step in there or asked.step == 0:
-            return ResumePoint(asked.step if asked.step in there else None, asked.step, because)
-        return ResumePoint(None, asked.step, because, self._missing(asked, there))
+            step = asked.step if asked.step in there else None
+            passed_over = "" if asked.key else self._passed_over(named, step, is_new=is_new)
+            return ResumePoint(step, asked.step, because, passed_over)
+        return ResumePoint(None, asked.step, because, problem=self._missing(asked, there))
 
-    def _asked(
-        self, request: Request, files: ConfigFiles, edited: Mapping[str, Collection[str]]
-    ) -> _WantedStep | None:
-        if request.resume_step is not None:
-            return _WantedStep(request.resume_step)
-        named = _named(self.framework, files)
-        if named is None or request.resume == "scratch":
-            return None
-        role, key, step = named
-        if key in edited.get(role, ()) or step not in self._started_with():
-            return _WantedStep(step, key, files[role].path)
-        return None
+    def _is_new(self, named: _Named, edited: Mapping[str, Collection[str]]) -> bool:
+        """Nothing was started with it yet, or somebody writes it just now."""
+        return named.key in edited.get(named.role, ()) or named.step not in self._started_with()
+
+    def _passed_over(self, named: _Named | None, step: int | None, *, is_new: bool) -> str:
+        """That the step of the config is not the one to go on from, and how it would be."""
+        if named is None or named.step == (step or 0):
+            return ""
+        what = f"{named.key} = {named.step} is passed over"
+        if is_new:
+            return f"{what}: another start was asked for"
+        again = f"; --from {named.step} goes back to it" if named.step in self.folder.checkpoints() else ""
+        return f"{what}: the run was started with it before{again}"
 
     def _started_with(self) -> list[int]:
         """What the config named when each job of the run was last started."""
@@ -217,7 +303,7 @@ class ResumePoints:
                 named = _named(self.framework, load_snapshot(folder / "config", self.framework))
             except ConfigError:  # damaged since: it tells nothing
                 continue
-            steps.extend([named[2]] if named is not None else [])
+            steps.extend([named.step] if named is not None else [])
         return steps
 
     def _missing(self, asked: _WantedStep, there: Sequence[int]) -> Problem:
@@ -233,13 +319,28 @@ class ResumePoints:
         )
 
 
-def _named(framework: Framework, files: ConfigFiles) -> tuple[str, str, int] | None:
-    """Role, key and step of the checkpoint of this run that a config names; below 0 means the newest."""
+def named_step(framework: Framework, files: ConfigFiles) -> int | None:
+    """Of the checkpoint of this run that a config names; `None`: none, or the newest."""
+    named = _named(framework, files)
+    return named.step if named is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """What a config says."""
+
+    role: str
+    key: str
+    step: int
+
+
+def _named(framework: Framework, files: ConfigFiles) -> _Named | None:
+    """The checkpoint of this run that a config names; below 0 means the newest, as if it named none."""
     for role, file in files.items():
         if any(value_at(file.data, key) is not None for key in framework.resume_elsewhere):
             return None
         for key in framework.resume_keys:
             step = value_at(file.data, key)
             if isinstance(step, int) and not isinstance(step, bool) and step >= 0:
-                return role, key, step
+                return _Named(role, key, step)
     return None

@@ -189,7 +189,7 @@ class RolloutLists(ExperimentScreen):
 
     # lists
 
-    @on(VirtualList.Moved, "#rollout-steps")
+    @on(VirtualList.CursorMoved, "#rollout-steps")
     def _chose_step(self) -> None:
         self._follows_newest = False
         self._choose(self._batches[self._steps.at].key)
@@ -228,7 +228,7 @@ class RolloutLists(ExperimentScreen):
             places = [each for each in places if self._table.text("group", each) == self._group]
         return places
 
-    @on(VirtualList.Moved, "#rollout-samples")
+    @on(VirtualList.CursorMoved, "#rollout-samples")
     def _moved(self) -> None:
         self._follows_newest = False
         self.look_at_sample()

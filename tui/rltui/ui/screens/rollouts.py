@@ -31,6 +31,7 @@ from rltui.ui.widgets.virtual_list import VirtualList
 
 _SEARCH_SLICE = 16
 """Samples read in one go: a key that ends the search waits for no more."""
+_ON_LISTS = frozenset(("read", "sort", "narrow", "search", "toggle_groups", "toggle_all"))
 _FORMATS = {
     "jsonl": ("JSONL", "The records as they were written, a line each"),
     "md": ("Markdown", "The conversations, to read or to send around"),
@@ -213,7 +214,14 @@ class RolloutScreen(RolloutReading):
             self._follows_newest = False
             self.add_class("-reading")
             self._reading.focus()
+            self.refresh_bindings()
             self.look_at_sample()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """What changes the lists only where they are seen."""
+        if action in _ON_LISTS and self.has_class("-reading"):
+            return False
+        return super().check_action(action, parameters)
 
     def action_back(self) -> None:
         """One thing after the other."""
@@ -230,6 +238,7 @@ class RolloutScreen(RolloutReading):
         elif self.has_class("-reading"):
             self.remove_class("-reading")
             self._samples.focus()
+            self.refresh_bindings()
         elif self._found is not None or self._group:
             self._found, self._group = None, ""
             self._lay_out()

@@ -23,7 +23,7 @@ class VirtualList(ScrollView, can_focus=True):
     COMPONENT_CLASSES = {"row-list--cursor", "row-list--cursor-unfocused"}  # noqa: RUF012 - as Textual declares it
 
     @dataclass
-    class Moved(Message):
+    class CursorMoved(Message):
         """The cursor is at another place."""
 
         list: VirtualList
@@ -58,7 +58,7 @@ class VirtualList(ScrollView, can_focus=True):
         if at == self.at or not self.count:
             return
         before, self.at = self.at, at
-        self.post_message(self.Moved(self))
+        self.post_message(self.CursorMoved(self))
         for line in (before, at):
             self.refresh_line(line)
         self._scroll_to_cursor()

@@ -14,8 +14,8 @@ from rltui.daemon.observation import ProgressTracker
 from rltui.frameworks.base import Fact, RunFiles
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.prime_rl.log_lines import MARK, TOKENS_PER_ROLLOUT, log_row
-from rltui.services import metrics
-from rltui.services.metrics import LogMetrics, RunMetrics, earlier_logs, newest_logs
+from rltui.services.metrics import sources
+from rltui.services.metrics.sources import LogMetrics, RunMetrics, earlier_logs, newest_logs
 from rltui.services.runs.experiment_files import ControlFolder
 
 
@@ -74,8 +74,8 @@ def test_the_next_attempt_comes_behind_the_rest_of_the_last(feed: LogMetrics, tm
 def test_a_long_log_is_read_in_pieces_and_what_lies_far_back_not_at_all(
     feed: LogMetrics, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(metrics, "READ_BYTES", 50)
-    monkeypatch.setattr(metrics, "BACKLOG_BYTES", 200)
+    monkeypatch.setattr(sources, "READ_BYTES", 50)
+    monkeypatch.setattr(sources, "BACKLOG_BYTES", 200)
     append(log, b"".join(b"step %03d\n" % number for number in range(100)))
     found = steps(feed.read({"trainer": log}))
     assert found[0] == 78, "200 bytes from the end, the cut line left out"
@@ -88,7 +88,7 @@ def test_a_long_log_is_read_in_pieces_and_what_lies_far_back_not_at_all(
 
 def test_an_endless_line_is_not_kept(feed: LogMetrics, log: Path) -> None:
     for _ in range(3):
-        append(log, b"x" * metrics.LINE_BYTES)
+        append(log, b"x" * sources.LINE_BYTES)
         assert feed.read({"trainer": log}) == []
     append(log, b"\nstep 5\n")
     assert steps(feed.read({"trainer": log})) == [5]

@@ -23,6 +23,8 @@ BACKLOG_BYTES = 64 * 1024 * 1024
 LINE_BYTES = 64 * 1024
 """Of a line, what is kept of it while it is unfinished, and what is read of it at most."""
 
+_PIECE_BYTES = 1 << 20
+"""Read of a metrics file at a time: bounds the memory that a long run takes."""
 _REMEMBERED_ROWS = 4096
 """Printed rows that are known again when they come from another log."""
 _EARLIER_ATTEMPTS = 5
@@ -116,7 +118,7 @@ class RunMetrics:
         """`places`: as `RunFolder.metrics`. `logs`: component → its present output. `earlier_logs`: of the
         attempts before, oldest first. Logs are read where the framework prints metrics.
         """
-        self._rows_in_file = JsonLines(*places)
+        self._rows_in_file = JsonLines(*places, most_bytes=_PIECE_BYTES)
         self._in_file: set[str] = set()
         mark = framework.log_mark
         self._printed = None if mark is None else LogMetrics(framework.log_row, mark)
@@ -133,21 +135,26 @@ class RunMetrics:
         return [row for rows in found for row in rows]
 
     def read(self) -> list[Row]:
-        """The new rows, those of the file first."""
-        rows: list[Row] = list(self._rows_in_file.read())
+        """The new rows, those of the file first; no more at once than a piece of the file has."""
+        rows: list[Row] = list(self._rows_in_file.read(pieces=1))
         self.restarted = self._rows_in_file.restarted
         if self.restarted:
             self._in_file.clear()
         for row in rows:
             self._in_file.update(row)
-        if self._printed is not None:
+        if self._printed is not None and not self.file_behind:
             rows.extend(self._unknown(self._printed))
         return rows
 
     @property
+    def file_behind(self) -> bool:
+        """There is more of the file to read at once."""
+        return self._rows_in_file.behind
+
+    @property
     def behind(self) -> bool:
-        """There is more to read at once: a long log is read in pieces."""
-        return self._printed is not None and self._printed.behind
+        """There is more to read at once, of the file or of a long log."""
+        return self.file_behind or (self._printed is not None and self._printed.behind)
 
     def rewind(self) -> None:
         """Steps may be printed again, and count again."""
@@ -182,11 +189,13 @@ def read_series(
         earlier_logs=lambda: earlier_logs(control, components),
     )
     series = MetricSeries(framework.metrics, framework.files.first_step)
-    rows = [*metrics.earlier(), *metrics.read()]
-    while metrics.behind:
-        rows.extend(metrics.read())
-    for row in rows:
+    for row in metrics.earlier():
         series.add(row)
+    is_behind = True
+    while is_behind:
+        for row in metrics.read():
+            series.add(row)
+        is_behind = metrics.behind
     return series
 
 

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.fakes.series import made_series
+
+from rltui.core.series import NO_STEP, Rewind, Series, writer_of
+
+
+def line(*points: tuple[int, float], rewinds: tuple[Rewind, ...] = ()) -> tuple[list[int], list[list[int]]]:
+    """Steps of the line and of the branches; `points` are (step, time)."""
+    series = made_series((step, at, float(index)) for index, (step, at) in enumerate(points))
+    current, branches = series.lines(rewinds)
+    return list(current.steps), [list(branch.steps) for branch in branches]
+
+
+def test_a_run_without_rewinds_is_its_line() -> None:
+    series = made_series((step, 10.0 + step, 0.5) for step in range(5))
+    current, branches = series.lines()
+    assert current is series
+    assert branches == ()
+
+
+def test_a_rewind_abandons_what_was_written_before_it_beyond_its_step() -> None:
+    points = [(1, 1.0), (2, 2.0), (3, 3.0), (4, 4.0), (3, 13.0), (4, 14.0), (5, 15.0)]
+    assert line(*points, rewinds=(Rewind(2, 10.0),)) == ([1, 2, 3, 4, 5], [[3, 4]])
+
+
+def test_a_rewind_counts_before_anything_is_written_after_it() -> None:
+    assert line((1, 1.0), (2, 2.0), (3, 3.0), rewinds=(Rewind(1, 9.0),)) == ([1], [[2, 3]])
+
+
+def test_rewinds_within_rewinds() -> None:
+    points = [(1, 1.0), (2, 2.0), (3, 3.0), (2, 12.0), (3, 13.0), (4, 14.0), (3, 23.0)]
+    rewinds = (Rewind(2, 20.0), Rewind(1, 10.0))
+    assert line(*points, rewinds=rewinds) == ([1, 2, 3], [[2, 3], [3, 4]])
+
+
+def test_a_step_that_falls_back_by_itself_rewinds() -> None:
+    assert line((1, 1.0), (2, 2.0), (3, 3.0), (2, 4.0), (3, 5.0)) == ([1, 2, 3], [[2, 3]])
+
+
+def test_the_same_step_again_replaces_its_point() -> None:
+    current, branches = made_series([(1, 1.0, 0.1), (2, 2.0, 0.2), (2, 3.0, 0.3)]).lines()
+    assert list(current.values) == [0.1, 0.3]
+    assert branches == ()
+
+
+def test_what_is_no_number_may_come_late() -> None:
+    points = [(1, 1.0, 0.1), (3, 3.0, 0.3), (4, 4.0, 0.4), (2, 2.0, math.nan)]
+    current, branches = made_series(points).lines()
+    assert list(current.steps) == [1, 2, 3, 4]
+    assert math.isnan(current.values[1])
+    assert branches == ()
+
+
+def test_what_is_no_number_stays_with_its_branch() -> None:
+    points = [
+        (1, 1.0, 0.1),
+        (3, 3.0, 0.3),
+        (2, 12.0, 0.2),
+        (3, 13.0, 0.3),
+        (2, 2.0, math.nan),
+        (3, 3.0, math.nan),
+    ]
+    current, _ = made_series(points).lines((Rewind(1, 10.0),))
+    assert list(current.values) == [0.1, 0.2, 0.3]
+
+
+def test_series_by_time_have_one_line() -> None:
+    series = made_series((NO_STEP, float(at), 1.0) for at in range(4))
+    assert series.lines((Rewind(0, 2.0),)) == (series, ())
+
+
+@given(
+    st.lists(st.tuples(st.integers(-1, 12), st.floats(0, 100), st.floats(allow_nan=True)), max_size=40),
+    st.lists(st.builds(Rewind, st.integers(-1, 12), st.floats(0, 100)), max_size=4),
+)
+def test_lines_ascend_whatever_is_written(
+    points: list[tuple[int, float, float]], rewinds: list[Rewind]
+) -> None:
+    series = made_series(points)
+    current, branches = series.lines(rewinds)
+    for each in (current, *branches):
+        assert len(each.steps) == len(each.times) == len(each.values)
+        if max(series.steps, default=NO_STEP) != NO_STEP:
+            assert list(each.steps) == sorted(set(each.steps))
+    assert len(current) + sum(map(len, branches)) <= len(series)
+
+
+def test_extend_and_tail() -> None:
+    one, other = made_series([(1, 1.0, 0.1)]), made_series([(2, 2.0, 0.2), (3, 3.0, 0.3)])
+    one.extend(other)
+    assert one.tail(1) == other
+    assert len(Series()) == 0
+
+
+def test_who_wrote_a_row() -> None:
+    assert writer_of({"producer": "trainer", "train/agg/x": 1}) == "trainer"
+    assert writer_of({"step": 1, "time/step": 2.0, "time/forward_backward": 1.0}) == "trainer"
+    assert writer_of({"step": 1, "time/step": 2.0, "time/pack": 1.0}) == "orch"
+    assert writer_of({"step": 1, "reward": 2.0}) == ""

@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import math
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rltui.core.lines import LogChange
+from rltui.core.series import NO_STEP, Rewind, SeriesKey
+from rltui.services.metrics.store import SeriesReader, SeriesWriter
+
+LOSS, REWARD = SeriesKey("trainer", "loss/mean"), SeriesKey("orch", "reward")
+FILE = "file metrics.jsonl 00"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "control" / "metrics"
+
+
+def write_steps(writer: SeriesWriter, first: int, last: int) -> None:
+    for step in range(first, last + 1):
+        writer.add(
+            "trainer", {"loss/mean": step / 10}, at=100.0 + step, step=step, origin=FILE, cursor=step * 100
+        )
+        writer.add("orch", {"reward": step / 100, "length": 7.0}, at=100.5 + step, step=step, origin=FILE,
+                   cursor=step * 100 + 50)  # fmt: skip
+    assert writer.flush()
+
+
+def values(folder: Path, key: SeriesKey = LOSS) -> list[float]:
+    return list(SeriesReader(folder).read(key).values)
+
+
+def test_what_is_written_is_read(folder: Path) -> None:
+    write_steps(SeriesWriter(folder), 1, 3)
+    reader = SeriesReader(folder)
+    assert reader.keys() == (SeriesKey("orch", "length"), REWARD, LOSS)
+    found = reader.read(LOSS)
+    assert list(found.steps) == [1, 2, 3]
+    assert list(found.times) == [101.0, 102.0, 103.0]
+    assert list(found.values) == [0.1, 0.2, 0.3]
+    assert len(reader.read(SeriesKey("trainer", "unknown"))) == 0
+
+
+def test_a_reader_follows_and_reads_only_what_is_new(folder: Path) -> None:
+    reader = SeriesReader(folder)
+    assert reader.look() is LogChange.NONE
+    writer = SeriesWriter(folder)
+    write_steps(writer, 1, 3)
+    assert reader.look() is LogChange.RESET
+    assert len(reader.read(LOSS)) == 3
+    assert reader.look() is LogChange.NONE
+    write_steps(writer, 4, 5)
+    assert len(reader.read(LOSS, 3)) == 0, "not before it has looked"
+    assert reader.look() is LogChange.GREW
+    assert list(reader.read(LOSS, 3).steps) == [4, 5]
+    assert list(reader.read(LOSS, 5).steps) == []
+    assert list(reader.read(LOSS, 2).steps) == [3, 4, 5]
+
+
+def test_values_that_are_no_numbers_and_rows_without_steps(folder: Path) -> None:
+    writer = SeriesWriter(folder)
+    for value in (math.nan, math.inf, -math.inf):
+        writer.add("inference", {"kv": value}, at=5.0)
+    writer.flush()
+    found = SeriesReader(folder).read(SeriesKey("inference", "kv"))
+    assert list(found.steps) == [NO_STEP] * 3
+    assert math.isnan(found.values[0])
+    assert list(found.values[1:]) == [math.inf, -math.inf]
+
+
+def test_rows_of_changing_shape(folder: Path) -> None:
+    writer = SeriesWriter(folder)
+    base = {f"m{number}": 1.0 for number in range(8)}
+    expected: dict[str, list[int]] = {}
+    for step in range(200):
+        row = {**base, **({f"odd{step % 7}": 2.0} if step % 3 else {})}
+        if step % 5 == 0:
+            del row["m3"]
+        writer.add("", row, at=float(step), step=step)
+        for name in row:
+            expected.setdefault(name, []).append(step)
+        if step % 20 == 0:
+            writer.flush()
+    writer.flush()
+    reader = SeriesReader(folder)
+    assert {key.name: list(reader.read(key).steps) for key in [*reader.keys()]} == expected
+    assert len(list(folder.glob("*.rows"))) < 12
+
+
+def test_the_next_writer_goes_on(folder: Path) -> None:
+    write_steps(SeriesWriter(folder), 1, 3)
+    writer = SeriesWriter(folder)
+    assert writer.cursor(FILE) == 350
+    assert writer.origins() == (FILE,)
+    assert writer.names_of(FILE) == {"loss/mean", "reward", "length"}
+    write_steps(writer, 4, 4)
+    assert values(folder) == [0.1, 0.2, 0.3, 0.4]
+    assert len(list(folder.glob("*.rows"))) == 2
+
+
+def test_what_a_killed_writer_did_not_commit_is_taken_back(folder: Path) -> None:
+    writer = SeriesWriter(folder)
+    write_steps(writer, 1, 3)
+    committed = (folder / "head").read_bytes()
+    write_steps(writer, 4, 6)
+    (folder / "head").write_bytes(committed)
+    with (folder / "1.rows").open("ab") as file:
+        file.write(b"torn")
+    assert values(folder) == [0.1, 0.2, 0.3]
+    again = SeriesWriter(folder)
+    assert again.cursor(FILE) == 350
+    write_steps(again, 4, 4)
+    assert values(folder) == [0.1, 0.2, 0.3, 0.4]
+
+
+def test_runs_that_went_back(folder: Path) -> None:
+    writer = SeriesWriter(folder)
+    write_steps(writer, 1, 3)
+    reader = SeriesReader(folder)
+    writer.rewind(1, 110.0)
+    assert writer.flush()
+    assert reader.look() is LogChange.GREW
+    assert reader.rewinds() == (Rewind(1, 110.0),)
+    current, branches = reader.read(LOSS).lines(reader.rewinds())
+    assert list(current.steps) == [1]
+    assert [list(branch.steps) for branch in branches] == [[2, 3]]
+    assert SeriesWriter(folder).rewinds() == (Rewind(1, 110.0),)
+
+
+def damage_header(folder: Path) -> None:
+    content = (folder / "1.rows").read_bytes()
+    (folder / "1.rows").write_bytes(b"\0" * 8 + content[8:])
+
+
+def lose_tail(folder: Path) -> None:
+    os.truncate(folder / "1.rows", (folder / "1.rows").stat().st_size - 40)
+
+
+def zero_tail(folder: Path) -> None:
+    size = (folder / "1.rows").stat().st_size
+    with (folder / "1.rows").open("r+b") as file:
+        file.seek(size - 80)
+        file.write(bytes(80))
+
+
+def lose_head(folder: Path) -> None:
+    (folder / "head").unlink()
+
+
+def lose_all(folder: Path) -> None:
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("damage", [damage_header, lose_tail, zero_tail, lose_head, lose_all])
+def test_a_damaged_store_is_filled_again(folder: Path, damage: object) -> None:
+    writer = SeriesWriter(folder)
+    write_steps(writer, 1, 5)
+    writer.add("rltui", {"gpu": 1.0}, at=1.0)
+    writer.flush()
+    reader = SeriesReader(folder)
+    damage(folder)  # type: ignore[operator]
+    again = SeriesWriter(folder)
+    assert again.cursor(FILE) == 0, "to be read again from the beginning"
+    write_steps(again, 1, 5)
+    assert values(folder) == [0.1, 0.2, 0.3, 0.4, 0.5]
+    assert reader.look() is LogChange.RESET
+    sampled = values(folder, SeriesKey("rltui", "gpu"))
+    assert sampled == ([] if damage in (lose_head, lose_all) else [1.0]), "nobody else can say that again"
+
+
+def test_no_room_on_the_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = SeriesWriter(folder)
+    write_steps(writer, 1, 2)
+    whole = os.pwrite
+
+    def no_room(descriptor: int, data: bytes, offset: int) -> int:
+        if offset:
+            raise OSError(28, "No space left on device")
+        return whole(descriptor, data, offset)
+
+    monkeypatch.setattr(os, "pwrite", no_room)
+    writer.add("trainer", {"loss/mean": 9.0}, at=1.0, step=3, origin=FILE, cursor=500)
+    assert not writer.flush()
+    assert writer.problem == "No space left on device"
+    assert values(folder) == [0.1, 0.2]
+    monkeypatch.setattr(os, "pwrite", whole)
+    assert writer.flush()
+    assert writer.problem is None
+    assert values(folder) == [0.1, 0.2, 9.0]
+
+
+def test_another_run_begins(folder: Path, tmp_path: Path) -> None:
+    writer = SeriesWriter(folder)
+    write_steps(writer, 1, 3)
+    reader = SeriesReader(folder)
+    writer.begin_anew(tmp_path / "archive" / "metrics")
+    assert reader.look() is LogChange.RESET
+    assert reader.keys() == ()
+    write_steps(writer, 1, 1)
+    assert values(folder) == [0.1]
+    assert values(tmp_path / "archive" / "metrics") == [0.1, 0.2, 0.3]
+
+
+def test_names_made_up_by_the_row_have_an_end(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rltui.services.metrics.store._MOST_NAMES", 10)
+    writer = SeriesWriter(folder)
+    for step in range(50):
+        writer.add("", {f"name{step}": 1.0}, at=1.0, step=step)
+    assert writer.flush()
+    assert len(SeriesReader(folder).keys()) == 10

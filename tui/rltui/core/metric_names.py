@@ -1,0 +1,361 @@
+"""What a metric means, whatever a framework or an engine calls it. Pure.
+
+A concept lists the names it has had; the first that a run has counts. They are those of prime-rl's metrics
+file, of the log lines of all its generations (which are read under the file's names), of vLLM's endpoint, of
+layouts with patterns of their own, and of what rltui samples itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rltui.core.series import OWN_SOURCE, SeriesKey
+
+GROUPS = ("reward", "loss", "rollouts", "time", "inference", "memory")
+"""Of charts, in the order they are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricConcept:
+    """One meaning."""
+
+    id: str
+    title: str
+    group: str
+    """One of `GROUPS`."""
+    names: tuple[str, ...]
+    """Regular expressions for whole names, the best first. A group in one names what a series is of: an
+    environment, a device."""
+    unit: str = ""
+    """Of the values as they are; `frac` is a share from 0 to 1."""
+    log: bool = False
+    """Usually drawn on a logarithmic scale."""
+    sources: tuple[str, ...] = ()
+    """Who is believed first, where several say it."""
+    many: bool = False
+    """A run has one per environment, engine or component, and all are meant."""
+    curated: bool = True
+    """Among the charts that are shown without being asked for."""
+
+
+_AGENT = r"(?:[^/]+/)?"
+_OF_STEP = rf"train/agg/effective/{_AGENT}"
+_OF_ALL = rf"train/agg/all/{_AGENT}"
+_TRAINER, _ORCH = ("trainer", "sft", "orch"), ("orch", "orchestrator", "trainer")
+
+CONCEPTS: tuple[MetricConcept, ...] = (
+    MetricConcept(
+        "reward",
+        "Reward",
+        "reward",
+        (
+            rf"{_OF_STEP}reward/mean",
+            r"train/agg/effective/.+/reward/mean",
+            r"train/reward",
+            r"reward/(?:all/)?mean",
+            r"reward",
+        ),
+    ),
+    MetricConcept(
+        "reward_std",
+        "Reward, deviation",
+        "reward",
+        (rf"{_OF_STEP}reward/std", r"train/reward_std", r"reward/(?:all/)?std", r"reward_std"),
+        curated=False,
+    ),
+    MetricConcept(
+        "reward_low",
+        "Reward, 10th percentile",
+        "reward",
+        (rf"{_OF_STEP}reward/p10", rf"{_OF_STEP}reward/min"),
+        curated=False,
+    ),
+    MetricConcept(
+        "reward_high",
+        "Reward, 90th percentile",
+        "reward",
+        (rf"{_OF_STEP}reward/p90", rf"{_OF_STEP}reward/max"),
+        curated=False,
+    ),
+    MetricConcept(
+        "env_reward",
+        "Reward by environment",
+        "reward",
+        (rf"train/(?!agg/)([^/]+)/effective/{_AGENT}reward/mean",),
+        many=True,
+    ),
+    MetricConcept(
+        "eval",
+        "Evaluations",
+        "reward",
+        (
+            rf"eval/([^/]+)/effective/{_AGENT}reward/mean",
+            rf"eval/([^/]+)/effective/{_AGENT}avg@\d+",
+            rf"eval/([^/]+)/all/{_AGENT}(?:reward/mean|avg@\d+)",
+            r"eval/([^/]+)/(?:reward(?:/mean)?|avg@\d+)",
+            r"val_reward(?:/.+)?",
+        ),
+        many=True,
+    ),
+    MetricConcept("loss", "Loss", "loss", (r"loss/mean", r"train/loss", r"loss"), sources=_TRAINER),
+    MetricConcept("val_loss", "Validation loss", "loss", (r"val/loss",), sources=_TRAINER),
+    MetricConcept(
+        "entropy",
+        "Entropy",
+        "loss",
+        (r"entropy/all/mean", r"entropy/mean", r"train/entropy", r"entropy"),
+        unit="nats",
+        sources=_TRAINER,
+    ),
+    MetricConcept(
+        "kl",
+        "KL to the sampler",
+        "loss",
+        (r"mismatch_kl/all/mean", r"mismatch_kl/mean", r"mismatch_kl", r"(?:train/)?kl(?:/mean)?"),
+        log=True,
+        sources=_TRAINER,
+    ),
+    MetricConcept(
+        "importance_ratio",
+        "Importance ratio",
+        "loss",
+        (r"importance_ratio/all/mean", r"importance_ratio/mean", r"importance_ratio"),
+        sources=_TRAINER,
+    ),
+    MetricConcept(
+        "grad_norm",
+        "Gradient norm",
+        "loss",
+        (r"optim/grad_norm", r"(?:train/)?grad_norm"),
+        log=True,
+        sources=_TRAINER,
+    ),
+    MetricConcept(
+        "lr",
+        "Learning rate",
+        "loss",
+        (r"optim/lr", r"(?:train/)?(?:lr|learning_rate)"),
+        log=True,
+        sources=_TRAINER,
+    ),
+    MetricConcept(
+        "truncation",
+        "Truncated",
+        "rollouts",
+        (rf"{_OF_STEP}is_truncated/mean", rf"{_OF_ALL}is_truncated/mean", r"(?:is_)?truncated(?:/.+)?"),
+        unit="frac",
+    ),
+    MetricConcept(
+        "trainable",
+        "Rollouts with a gradient",
+        "rollouts",
+        (rf"{_OF_STEP}is_trainable/mean", rf"{_OF_ALL}is_trainable/mean"),
+        unit="frac",
+    ),
+    MetricConcept(
+        "zero_signal",
+        "Groups without a signal",
+        "rollouts",
+        (rf"{_OF_ALL}solved_none", r"(?:batch/)?solve_none"),
+        curated=False,
+    ),
+    MetricConcept(
+        "solved_all",
+        "Groups all solved",
+        "rollouts",
+        (rf"{_OF_ALL}solved_all", r"(?:batch/)?solve_all"),
+        curated=False,
+    ),
+    MetricConcept(
+        "errors",
+        "Rollouts with errors",
+        "rollouts",
+        (r"train/agg/all/(?:[^/]+/)?has_error/mean", r"error_rate(?:/.+)?"),
+        unit="frac",
+        curated=False,
+    ),
+    MetricConcept(
+        "seq_len",
+        "Tokens of a rollout",
+        "rollouts",
+        (rf"{_OF_STEP}num_total_tokens/mean", rf"{_OF_ALL}num_total_tokens/mean", r"seq_len(?:/.+)?"),
+        unit="tokens",
+    ),
+    MetricConcept(
+        "output_tokens",
+        "Output tokens of a rollout",
+        "rollouts",
+        (rf"{_OF_STEP}num_output_tokens/mean", rf"{_OF_ALL}num_output_tokens/mean"),
+        unit="tokens",
+        curated=False,
+    ),
+    MetricConcept(
+        "staleness",
+        "Steps off policy",
+        "rollouts",
+        (r"off_policy/mean", r"off_policy/max", r"(?:async_level|max_off_policy)(?:/.+)?"),
+        unit="steps",
+    ),
+    MetricConcept("step_time", "Step time", "time", (r"time/step", r"step_time"), unit="s", sources=_TRAINER),
+    MetricConcept(
+        "orchestrator_time",
+        "Step time of the orchestrator",
+        "time",
+        (r"time/step",),
+        unit="s",
+        sources=("orch", "orchestrator"),
+        curated=False,
+    ),
+    MetricConcept("wait_for_batch", "Trainer waits for a batch", "time", (r"time/wait_for_batch",), unit="s"),
+    MetricConcept(
+        "wait_for_policy", "Orchestrator waits for weights", "time", (r"time/wait_for_policy",), unit="s"
+    ),
+    MetricConcept(
+        "forward_backward",
+        "Forward and backward",
+        "time",
+        (r"time/forward_backward",),
+        unit="s",
+        curated=False,
+    ),
+    MetricConcept(
+        "broadcast", "Broadcast of weights", "time", (r"time/broadcast_weights",), unit="s", curated=False
+    ),
+    MetricConcept(
+        "tokens_per_s",
+        "Throughput",
+        "time",
+        (r"perf/throughput", r"throughput", r"tokens_per_s"),
+        unit="tokens/s",
+        sources=_TRAINER,
+    ),
+    MetricConcept(
+        "mfu", "Model FLOPs utilization", "time", (r"perf/mfu",), unit="%", sources=_TRAINER, curated=False
+    ),
+    MetricConcept(
+        "kv_use",
+        "KV cache in use",
+        "inference",
+        (
+            r"vllm:kv_cache_usage_perc",
+            r"vllm:gpu_cache_usage_perc",
+            r"inference/agg/kv_cache_usage_perc/(?:mean|max)",
+        ),
+        unit="frac",
+    ),
+    MetricConcept(
+        "running",
+        "Requests running",
+        "inference",
+        (r"vllm:num_requests_running", r"inference/agg/num_requests_running/mean"),
+        unit="requests",
+    ),
+    MetricConcept(
+        "waiting",
+        "Requests waiting",
+        "inference",
+        (r"vllm:num_requests_waiting", r"inference/agg/num_requests_waiting/mean"),
+        unit="requests",
+    ),
+    MetricConcept(
+        "generation",
+        "Generated tokens",
+        "inference",
+        (r"vllm:generation_tokens_total:rate", r"inference/agg/generation_tokens_total:rate/sum"),
+        unit="tokens/s",
+    ),
+    MetricConcept(
+        "first_token",
+        "Time to first token",
+        "inference",
+        (r"vllm:time_to_first_token_seconds:mean",),
+        unit="s",
+        curated=False,
+    ),
+    MetricConcept(
+        "preemptions",
+        "Preemptions",
+        "inference",
+        (r"vllm:num_preemptions_total:rate", r"inference/agg/num_preemptions_total:rate/sum"),
+        unit="1/s",
+        curated=False,
+    ),
+    MetricConcept(
+        "cache_hits",
+        "Prefix cache hits",
+        "inference",
+        (r"vllm:prefix_cache_hit_rate", r"inference/agg/prefix_cache_hit_rate/pooled"),
+        unit="frac",
+        curated=False,
+    ),
+    MetricConcept(
+        "gpu_memory",
+        "GPU memory",
+        "memory",
+        (r"gpu_memory/(.+)",),
+        unit="bytes",
+        sources=(OWN_SOURCE,),
+        many=True,
+    ),
+    MetricConcept(
+        "gpu_use", "GPU use", "memory", (r"gpu_use/(.+)",), unit="frac", sources=(OWN_SOURCE,), many=True
+    ),
+    MetricConcept(
+        "peak_memory",
+        "Peak memory of the trainer",
+        "memory",
+        (r"perf/peak_memory",),
+        unit="GiB",
+        sources=_TRAINER,
+        curated=False,
+    ),
+    MetricConcept(
+        "restarts", "Starts", "memory", (r"starts/(.+)",), sources=(OWN_SOURCE,), many=True, curated=False
+    ),
+)
+"""All of them, in the order they are shown within their group."""
+
+_BY_ID = {concept.id: concept for concept in CONCEPTS}
+
+
+def concept_of(id_: str) -> MetricConcept | None:
+    """The concept with that id."""
+    return _BY_ID.get(id_)
+
+
+@lru_cache(maxsize=256)
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(name)
+
+
+def find(id_: str, keys: Iterable[SeriesKey]) -> SeriesKey | None:
+    """The series of `keys` that says best what the concept `id_` means; `None` where none does."""
+    found = find_all(id_, keys)
+    return found[0] if found else None
+
+
+def find_all(id_: str, keys: Iterable[SeriesKey]) -> list[SeriesKey]:
+    """All series that go by the best name that any of `keys` has for the concept `id_`, the best first.
+
+    Raises:
+        KeyError: there is no such concept.
+    """
+    concept = _BY_ID[id_]
+    candidates = list(keys)
+    for name in concept.names:
+        pattern = _pattern(name)
+        if found := [key for key in candidates if pattern.fullmatch(key.name)]:
+            ranks = {source: rank for rank, source in enumerate(concept.sources)}
+            return sorted(found, key=lambda key: (ranks.get(key.source, len(ranks)), key.source, key.name))
+    return []
+
+
+def label_of(concept: MetricConcept, key: SeriesKey) -> str:
+    """What a series among several of a concept is of: an environment, an engine, a component."""
+    for name in concept.names:
+        if (match := _pattern(name).fullmatch(key.name)) and match.groups():
+            return match[1] or key.name
+    return key.source or key.name

@@ -1,0 +1,411 @@
+"""From the files of a run into its store: what was appended since the last look, or all where the store is
+lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import re
+import time
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from rltui.core.lines import decode_line, plain_text
+from rltui.core.metrics import LARGEST_STEP, numbers
+from rltui.core.series import OWN_SOURCE, writer_of
+from rltui.frameworks.base import Framework
+from rltui.services.logs.growing_file import AppendedLines, json_value
+from rltui.services.metrics.store import SeriesWriter
+from rltui.services.runs.experiment_files import ControlFolder
+
+logger = logging.getLogger(__name__)
+
+_CHUNK_BYTES = 1 << 20
+"""Read of a file at a time: bounds the memory that a catch-up takes."""
+_LINE_BYTES = 64 * 1024
+"""Of a log line, what is looked at."""
+_ROW_BYTES = 16 << 20
+"""Longest row of a metrics file."""
+_ID_BYTES = 64
+"""Of its first line, what tells a file from another that takes its path."""
+_LATEST = 1e11
+"""Seconds since 1970 that still are a date."""
+_DROPPED_MARK = b"non-finite value(s)"
+_DROPPED = re.compile(r"Dropping (\d{1,6}) non-finite value\(s\) from (.*)")
+_NAME = re.compile(r"[A-Za-z_][\w.@:-]*(?:/[\w.@:-]+)+")
+_OF_STEP = re.compile(r"\bstep (\d{1,12})\b", re.IGNORECASE)
+_DROPPED_COUNT = "non_finite_values"
+"""Series of how many values were dropped, where the program does not say which."""
+
+
+@dataclass(slots=True)
+class _Recorded:
+    """A file that is read into the store."""
+
+    path: Path
+    origin: str
+    """Names it in the store: its path, and what it begins with."""
+    lines: AppendedLines
+    dates: _Dates | None = None
+    """Of a log."""
+
+    def read(self) -> Iterator[tuple[int, bytes]]:
+        """The next lines, each with the place behind it."""
+        data = self.lines.read()
+        position = self.lines.position - len(data)
+        for line in data.splitlines(keepends=True):
+            position += len(line)
+            yield position, line
+
+
+def _identity(path: Path) -> str | None:
+    """What the file begins with, as a number in words; `None` while that is not told."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(_ID_BYTES)
+    except OSError:
+        return None
+    line, end, _ = start.partition(b"\n")
+    return f"{zlib.crc32(line):08x}" if end or len(start) == _ID_BYTES else None
+
+
+class _Dates:
+    """Dates for the lines of a log, which mostly say HH:MM:SS alone, in the order of the file."""
+
+    def __init__(self, backlog: Iterable[str] = (), written_at: float = 0.0) -> None:
+        """`backlog`: lines that will come first, of which the last was written at about `written_at`."""
+        clocks = [clock for line in backlog if (clock := _clock_of(line)) is not None]
+        self._days_left = sum(later < earlier - _BACK_S for earlier, later in pairwise(clocks))
+        self._left = len(clocks)
+        self._midnight = _at_clock(clocks[-1], written_at) - clocks[-1] if clocks else 0.0
+        """That before the last line of the backlog."""
+        self._newest: float | None = None
+        self._clock: int | None = None
+
+    def of(self, line: str, now: float) -> float:
+        """Seconds since the epoch. `now`: when a line behind the backlog is read."""
+        if whole := _ISO.search(line[:_HEAD_CHARS]):
+            with contextlib.suppress(ValueError):  # a month that is none: then the time alone counts
+                return datetime.fromisoformat(whole[0]).timestamp()
+        if (clock := _clock_of(line)) is None:
+            return now if self._newest is None else self._newest
+        if self._left:
+            self._left -= 1
+            if self._clock is not None and clock < self._clock - _BACK_S:
+                self._days_left -= 1
+            self._newest = self._midnight - self._days_left * _DAY_S + clock
+        else:
+            self._newest = _at_clock(clock, now)
+        self._clock = clock
+        return self._newest
+
+
+_ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?(?:Z|[+-]\d\d:\d\d)?")
+_CLOCK = re.compile(r"(?<!\d)([01]\d|2[0-3]):([0-5]\d):([0-5]\d)(?!\d)")
+_HEAD_CHARS = 120
+_DAY_S = 86400.0
+_BACK_S = 3600
+"""A clock that falls by more has passed midnight; by less, lines of two programs are mixed."""
+_AHEAD_S = 60.0
+"""So much a line may be ahead of the clock that its file was dated by."""
+
+
+def _clock_of(line: str) -> int | None:
+    """Seconds since midnight."""
+    found = _CLOCK.search(line[:_HEAD_CHARS])
+    return int(found[1]) * 3600 + int(found[2]) * 60 + int(found[3]) if found else None
+
+
+def _at_clock(seconds: int, latest: float) -> float:
+    """The last time, up to about `latest`, at which the clock showed so many seconds since midnight."""
+    day = datetime.fromtimestamp(latest).astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+    at = day.timestamp() + seconds
+    return at if at <= latest + _AHEAD_S else at - _DAY_S
+
+
+class RunRecorder:
+    """Keeps the store of one run up to date. `poll` blocks and belongs to one thread; the others wait for
+    nothing.
+
+    What a metrics file says goes before what was printed, which is rounded.
+    """
+
+    def __init__(
+        self,
+        control: ControlFolder,
+        framework: Framework,
+        places: Sequence[Path],
+        *,
+        logs: Callable[[], Mapping[str, Path]] = dict,
+        earlier_logs: Callable[[], Sequence[tuple[str, Path]]] = tuple,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`places`, `logs` and `earlier_logs` as `RunMetrics`; logs are read where the framework prints
+        metrics.
+        """
+        self._control = control
+        self._framework = framework
+        self._places = places
+        self._logs, self._earlier_logs = logs, earlier_logs
+        self._clock = clock
+        self._queue: deque[Callable[[], None]] = deque()
+        self._writer: SeriesWriter | None = None
+        self._file: _Recorded | None = None
+        self._printed: dict[str, _Recorded] = {}
+        self._earlier: list[tuple[str, _Recorded]] = []
+        self._is_begun = False
+        """The logs of earlier attempts were looked for."""
+        self._in_file: set[str] = set()
+        """Names in the metrics file."""
+        self._owners: dict[str, str] = {}
+        """By source, the component whose log says it: a launcher repeats what its children print."""
+        self._steps: dict[str, int] = {}
+        """By source, its newest step."""
+
+    # --- from any thread ----------------------------------------------------------------------------------
+
+    def sample(self, values: Mapping[str, float], source: str = OWN_SOURCE) -> None:
+        """Note what was measured just now."""
+        at = self._clock()
+        self._queue.append(lambda: self._opened().add(source, values, at=at))
+
+    def resumed(self, step: int | None) -> None:
+        """The run goes on behind the checkpoint `step`, or begins anew."""
+        at = self._clock()
+        if step is None:
+            self._queue.append(self._begin_anew)
+        else:
+            last = step - 1 + self._framework.files.first_step
+            self._queue.append(lambda: self._opened().rewind(last, at))
+
+    # --- in its own ---------------------------------------------------------------------------------------
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing can be written, in words."""
+        return self._writer.problem if self._writer is not None else None
+
+    def poll(self) -> bool:
+        """Take in what is new, up to a certain amount. Returns whether there is more to take in at once.
+
+        Nothing is read while there is no room on the disk: it is read once there is.
+        """
+        writer = self._opened()
+        while self._queue:
+            self._queue.popleft()()
+        if writer.is_full:
+            return writer.flush()
+        is_behind = self._poll_file()
+        if not is_behind:
+            is_behind = self._poll_logs()
+        return writer.flush() and is_behind
+
+    def catch_up(self) -> None:
+        """Take in all there is."""
+        while self.poll():
+            pass
+
+    def _opened(self) -> SeriesWriter:
+        if self._writer is None:
+            self._writer = SeriesWriter(self._control.series)
+        return self._writer
+
+    def _begin_anew(self) -> None:
+        """Another run: what the store holds goes to what restarts set aside."""
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(self._clock()))
+        candidates = (self._control.archive / stamp / name for name in ("metrics", *map(str, range(2, 1000))))
+        aside = next(path for path in candidates if not path.exists())
+        try:
+            self._opened().begin_anew(aside)
+        except OSError as error:
+            logger.error("cannot move %s aside: %s", self._control.series, error.strerror)
+        self._in_file.clear()
+        self._owners.clear()
+        self._steps.clear()
+
+    # --- the metrics file ---------------------------------------------------------------------------------
+
+    def _poll_file(self) -> bool:
+        path = next((path for path in self._places if path.exists()), None)
+        if path is None:
+            return False
+        if self._file is None or self._file.path != path:
+            self._file = self._opened_file(path)
+            if self._file is None:
+                return False
+        file = self._file
+        lines = [*file.read()]
+        if file.lines.restarted:
+            self._begin_anew()
+            self._file = None
+            return True
+        for position, line in lines:
+            row = json_value(line)
+            if isinstance(row, dict):
+                self._in_file.update(row)
+                at = _number(row.get("time"))
+                self._add(row, writer_of(row), at or self._clock(), file.origin, position)
+        return file.lines.behind
+
+    def _opened_file(self, path: Path) -> _Recorded | None:
+        identity = _identity(path)
+        if identity is None:
+            return None
+        origin = f"file {path.name} {identity}"
+        writer = self._opened()
+        known = [known for known in writer.origins() if known.startswith("file ")]
+        if origin not in known and any(other.startswith(f"file {path.name} ") for other in known):
+            self._begin_anew()  # it was replaced while nobody looked
+        cursor = writer.cursor(origin)
+        self._in_file = {*writer.names_of(origin)}
+        lines = AppendedLines(path, offset=cursor, most_bytes=_CHUNK_BYTES, line_bytes=_ROW_BYTES)
+        return _Recorded(path, origin, lines)
+
+    # --- logs ---------------------------------------------------------------------------------------------
+
+    def _poll_logs(self) -> bool:
+        if self._framework.log_mark is None:
+            return False
+        if not self._is_begun:
+            self._is_begun = True
+            for component, path in self._earlier_logs():
+                if (log := self._opened_log(component, path)) is not None:
+                    self._earlier.append((component, log))
+        present = self._logs()
+        for component in [*self._printed]:
+            if self._printed[component].path != present.get(component):
+                self._earlier.append((component, self._printed.pop(component)))
+        if self._earlier:
+            component, log = self._earlier[0]
+            if not self._read_log(component, log):
+                log.lines.close()
+                del self._earlier[0]
+            return True
+        is_behind = False
+        for component, path in present.items():
+            if component not in self._printed:
+                found = self._opened_log(component, path)
+                if found is None:
+                    continue
+                self._printed[component] = found
+            is_behind |= self._read_log(component, self._printed[component])
+        return is_behind
+
+    def _opened_log(self, component: str, path: Path) -> _Recorded | None:
+        identity = _identity(path)
+        if identity is None:
+            return None
+        origin = f"log {component} {path.parent.name}/{path.name} {identity}"
+        cursor = self._opened().cursor(origin)
+        backlog = AppendedLines(path, offset=cursor, most_bytes=_CHUNK_BYTES, line_bytes=_LINE_BYTES)
+        texts = (_text(line) for _, line in self._marked_lines(backlog))
+        dates = _Dates(texts, path.stat().st_mtime)
+        backlog.close()
+        lines = AppendedLines(path, offset=cursor, most_bytes=_CHUNK_BYTES, line_bytes=_LINE_BYTES)
+        return _Recorded(path, origin, lines, dates)
+
+    def _marked_lines(self, lines: AppendedLines, *, whole: bool = True) -> Iterator[tuple[int, bytes]]:
+        """Those that may say something, each with the place behind it."""
+        mark = (self._framework.log_mark or "").encode()
+        while data := lines.read():
+            start = lines.position - len(data)
+            for end, line in _with_marks(data, (mark, _DROPPED_MARK)):
+                yield start + end, line
+            if not whole:
+                return
+
+    def _read_log(self, component: str, log: _Recorded) -> bool:
+        """Take in a piece. Returns whether there is more."""
+        assert log.dates is not None
+        now = self._clock()
+        for position, line in self._marked_lines(log.lines, whole=False):
+            if log.lines.restarted:
+                break
+            text = _text(line)
+            at = log.dates.of(text, now)
+            if dropped := _DROPPED.search(text):
+                self._add_dropped(component, int(dropped[1]), dropped[2], at, (log.origin, position))
+                continue
+            try:
+                row = self._framework.log_row(component, text)
+            except ValueError:  # a number with more digits than Python reads
+                continue
+            if row is not None:
+                self._add_printed(component, row, at, log.origin, position)
+        if log.lines.restarted:  # another file, or it begins anew
+            self._printed = {name: each for name, each in self._printed.items() if each is not log}
+            return True
+        return log.lines.behind
+
+    def _add_printed(
+        self, component: str, row: Mapping[str, Any], at: float, origin: str, position: int
+    ) -> None:
+        source = writer_of(row) or component
+        step = _step(row)
+        owner = self._owners.setdefault(source, component)
+        if owner != component:
+            if step is None or step <= self._steps.get(source, -1):
+                return  # a launcher repeats what its children print into logs of their own
+            self._owners[source] = component
+        new = {
+            name: value for name, value in row.items() if name not in self._in_file or not _is_finite(value)
+        }
+        self._add({**new, "step": step}, source, at, origin, position)
+
+    def _add_dropped(self, component: str, count: int, said: str, at: float, place: tuple[str, int]) -> None:
+        """A program left values out of its metrics since they are no numbers any more."""
+        names = dict.fromkeys(_NAME.findall(said), math.nan)
+        source = writer_of(names) or component
+        of_step = _OF_STEP.search(said)
+        step = int(of_step[1]) if of_step else self._steps[source] + 1 if source in self._steps else None
+        values = names or {_DROPPED_COUNT: float(count)}
+        self._opened().add(source, values, at=at, step=step, origin=place[0], cursor=place[1])
+
+    def _add(self, row: Mapping[str, Any], source: str, at: float, origin: str, position: int) -> None:
+        step = _step(row)
+        if values := numbers(row):
+            self._opened().add(source, values, at=at, step=step, origin=origin, cursor=position)
+        if step is not None:
+            self._steps[source] = step
+
+
+def _with_marks(data: bytes, marks: Iterable[bytes]) -> list[tuple[int, bytes]]:
+    """The lines that hold one of `marks`, with the offset behind each, in order."""
+    found: dict[int, bytes] = {}
+    for mark in marks:
+        at = 0
+        while (hit := data.find(mark, at)) >= 0 and at < len(data):
+            end = data.find(b"\n", hit)
+            end = len(data) if end < 0 else end + 1
+            found[end] = data[data.rfind(b"\n", 0, hit) + 1 : end]
+            at = end
+    return sorted(found.items())
+
+
+def _text(line: bytes) -> str:
+    return plain_text(decode_line(line[:_LINE_BYTES].rstrip(b"\r\n")))
+
+
+def _step(row: Mapping[str, Any]) -> int | None:
+    step = row.get("step")
+    if isinstance(step, bool) or not isinstance(step, int):
+        return None
+    return step if 0 <= step <= LARGEST_STEP else None
+
+
+def _number(value: object) -> float | None:
+    """A time; `None` for what is none."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and 0 < value < _LATEST else None  # type: ignore[arg-type,operator]
+
+
+def _is_finite(value: object) -> bool:
+    return not isinstance(value, float) or math.isfinite(value)
