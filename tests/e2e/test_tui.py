@@ -35,7 +35,7 @@ def learning(box: Box, free_port: int) -> Box:
         rl = rl.replace(old, new)
     (box.work / "rl.toml").write_text(rl)
     sft = (EXAMPLE / "sft.toml").read_text()
-    lines = ["max_steps = 10" if line.startswith("max_steps") else line for line in sft.splitlines()]
+    lines = ["max_steps = 3" if line.startswith("max_steps") else line for line in sft.splitlines()]
     (box.work / "sft.toml").write_text("\n".join(lines) + "\n")
     assert box.run("up", "rl.toml", "-n", "demo", "-o", "out", timeout_s=90).returncode == 0
     return box
