@@ -267,12 +267,18 @@ def _add_edit(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_looking(commands: _Commands[argparse.ArgumentParser]) -> None:
-    logs = _command(commands, "logs", "looking:logs", "what a component printed")
-    logs.add_argument("component", metavar="C", help="component id")
+    logs = _command(
+        commands, "logs", "logs:logs", "what a component printed; all of them are searched at once"
+    )
+    logs.add_argument("component", nargs="?", metavar="C", help="component id; with --all: only its attempts")
     logs.add_argument("-f", "--follow", action="store_true", help="go on as it grows")
-    logs.add_argument("--lines", type=_count, metavar="N", help="only the last N lines")
+    logs.add_argument("-N", "--lines", type=_count, metavar="N", help="only the last N lines")
     logs.add_argument("--attempt", type=int, metavar="K", help="an earlier start, counted from 1")
+    logs.add_argument(
+        "--all", action="store_true", help="search all components and attempts, with --grep or --level"
+    )
     logs.add_argument("--grep", metavar="RE", help="only lines that match the regular expression")
+    logs.add_argument("-i", "--ignore-case", action="store_true", help="upper and lower case are one in RE")
     logs.add_argument("--level", metavar="L", help="only lines of this level or above: info, warning, error")
     logs.add_argument(
         "--raw",

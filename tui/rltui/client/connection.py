@@ -12,7 +12,7 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,16 +24,19 @@ from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.config_report import Conversion
 from rltui.core.gpu.report import GpuHistories
 from rltui.core.layout import Screen
-from rltui.core.lines import LogSource
+from rltui.core.lines import Level, LogEntry, LogSearching, LogSource
+from rltui.core.log_query import Query
 from rltui.core.rollouts import RolloutSource
 from rltui.core.series import SeriesSource
 from rltui.errors import ConfigError, RltuiError, UsageError
 from rltui.services import layout_files, outside
 from rltui.services.config.files import content_of
 from rltui.services.logs.index import LogFile
+from rltui.services.logs.listing import all_logs
+from rltui.services.logs.search import LogSearch
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.outside import in_terminal
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, KeptFiles
 from rltui.services.runs.experiments import find_socket
 from rltui.services.runs.journal import Journal, JournalFeed
 
@@ -105,6 +108,7 @@ class SupervisedExperiment:
         """The end that its last supervisor told of."""
         self._journal_file = ControlFolder(Path(record.output_dir)).journal_file
         self._journal = JournalFeed(self._journal_file)
+        self._kept = KeptFiles(ControlFolder(Path(record.output_dir)).path)
         layout = layout_files.load_for(record)
         self.screen: Screen = layout.screen
         self.component_ids = tuple(spec.id for spec in layout.component)
@@ -176,6 +180,14 @@ class SupervisedExperiment:
         """Open the output of an attempt."""
         return LogFile(Path(path))
 
+    def logs(self) -> tuple[LogEntry, ...]:
+        """Every log there is now."""
+        return all_logs(self._record)
+
+    def search_log(self, path: str, query: Query | None, level: Level | None, start: int) -> LogSearching:
+        """A search through one of them."""
+        return LogSearch(Path(path), query, level=level, start=start)
+
     def open_series(self) -> SeriesSource:
         """Open the metrics of the run."""
         return SeriesReader(ControlFolder(Path(self._record.output_dir)).series)
@@ -192,6 +204,19 @@ class SupervisedExperiment:
             return JournalEntry.model_validate(await self._call("note", {"text": text}))
         except TakenDownError:
             return await asyncio.to_thread(Journal(self._journal_file).note, text)
+
+    def pins(self) -> tuple[str, ...]:
+        """Charts that a person has pinned."""
+        return self._kept.pins()
+
+    def keep_pins(self, pins: Sequence[str]) -> None:
+        """Keep these instead; by a client that may only look, until it ends."""
+        if not self.readonly or self.observed:
+            self._kept.keep_pins(pins)
+
+    def save(self, name: str, text: str) -> str:
+        """Write an export."""
+        return str(self._kept.save(name, text))
 
     def open_rollouts(self) -> RolloutSource:
         """The rollouts of the run."""
