@@ -238,8 +238,8 @@ def test_values_that_were_dropped_are_gaps(tmp_path: Path, said: str, steps: lis
 
 def test_what_rltui_samples(tmp_path: Path) -> None:
     run = Run(tmp_path)
-    run.recorder.sample({"gpu_memory/trainer": 5e9})
-    run.recorder.sample({"vllm:num_requests_running": 3.0}, source="inference/1")
+    run.recorder.sample({"gpu_memory/trainer": 5e9}, "rltui")
+    run.recorder.sample({"vllm:num_requests_running": 3.0}, "inference/1")
     run.recorder.catch_up()
     assert list(run.concept("gpu_memory").values) == [5e9]
     assert list(run.concept("running").values) == [3.0]

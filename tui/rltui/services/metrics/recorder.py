@@ -42,6 +42,8 @@ _DROPPED_MARK = b"non-finite value(s)"
 _DROPPED = re.compile(r"Dropping (\d{1,6}) non-finite value\(s\) from (.*)")
 _NAME = re.compile(r"[A-Za-z_][\w.@:-]*(?:/[\w.@:-]+)+")
 _OF_STEP = re.compile(r"\bstep (\d{1,12})\b", re.IGNORECASE)
+_PERIOD = "step_time"
+"""Series of the time from one completed step to the next."""
 _DROPPED_COUNT = "non_finite_values"
 """Series of how many values were dropped, where the program does not say which."""
 
@@ -169,10 +171,12 @@ class RunRecorder:
         """By source, the component whose log says it: a launcher repeats what its children print."""
         self._steps: dict[str, int] = {}
         """By source, its newest step."""
+        self._completed: tuple[int, float] | None = None
+        """The newest step that the trainer completed, and when."""
 
     # --- from any thread ----------------------------------------------------------------------------------
 
-    def sample(self, values: Mapping[str, float], source: str = OWN_SOURCE) -> None:
+    def sample(self, values: Mapping[str, float], source: str) -> None:
         """Note what was measured just now."""
         at = self._clock()
         self._queue.append(lambda: self._opened().add(source, values, at=at))
@@ -184,7 +188,7 @@ class RunRecorder:
             self._queue.append(self._begin_anew)
         else:
             last = step - 1 + self._framework.files.first_step
-            self._queue.append(lambda: self._opened().rewind(last, at))
+            self._queue.append(lambda: self._rewind(last, at))
 
     # --- in its own ---------------------------------------------------------------------------------------
 
@@ -218,6 +222,11 @@ class RunRecorder:
             self._writer = SeriesWriter(self._control.series)
         return self._writer
 
+    def _rewind(self, last: int, at: float) -> None:
+        self._opened().rewind(last, at)
+        self._completed = None
+        self._steps = {source: min(step, last) for source, step in self._steps.items()}
+
     def _begin_anew(self) -> None:
         """Another run: what the store holds goes to what restarts set aside."""
         stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(self._clock()))
@@ -230,6 +239,7 @@ class RunRecorder:
         self._in_file.clear()
         self._owners.clear()
         self._steps.clear()
+        self._completed = None
 
     # --- the metrics file ---------------------------------------------------------------------------------
 
@@ -373,8 +383,22 @@ class RunRecorder:
         step = _step(row)
         if values := numbers(row):
             self._opened().add(source, values, at=at, step=step, origin=origin, cursor=position)
-        if step is not None:
-            self._steps[source] = step
+        if step is None:
+            return
+        self._steps[source] = step
+        if self._framework.metrics.trainer_step in row:
+            if (period := self._period(step, at)) is not None:
+                self._opened().add(
+                    OWN_SOURCE, {_PERIOD: period}, at=at, step=step, origin=origin, cursor=position
+                )
+            self._completed = step, at
+
+    def _period(self, step: int, at: float) -> float | None:
+        """Seconds of a step with all waiting, since the one before was completed; none after a rewind."""
+        if self._completed is None:
+            return None
+        before, completed_at = self._completed
+        return (at - completed_at) / (step - before) if step > before and at > completed_at else None
 
 
 def _with_marks(data: bytes, marks: Iterable[bytes]) -> list[tuple[int, bytes]]:
