@@ -49,10 +49,13 @@ def test_old_names_and_means_of_what_was_finished() -> None:
     first = {"prefix_cache_queries_total": 10, "prefix_cache_hits_total": 5, "cache_usage_perc": 0.2}
     later = {"prefix_cache_queries_total": 20, "prefix_cache_hits_total": 14, "cache_usage_perc": 0.4}
     tokens = "time_to_first_token_seconds"
-    for at, values, seconds, count in ((0.0, first, 1, 2), (5.0, later, 4, 4)):
+
+    def answer(values: dict[str, float], seconds: float, count: float) -> bytes:
         old = {f"gpu_{name}": value for name, value in values.items()}
-        rows = meter.add(said(**old, **{f"{tokens}_sum": seconds, f"{tokens}_count": count}), at)
-    row = rows[""]
+        return said(**old, **{f"{tokens}_sum": seconds, f"{tokens}_count": count})
+
+    meter.add(answer(first, 1, 2), 0.0)
+    row = meter.add(answer(later, 4, 4), 5.0)[""]
     assert row == {
         "vllm:gpu_cache_usage_perc": 0.4,
         "vllm:time_to_first_token_seconds:mean": 1.5,
