@@ -26,7 +26,7 @@ def table() -> Iterator[list[Row]]:
 PROGRAMS = (
     "rltui.daemon.__main__",
     "rltui.cli.status",
-    "rltui.cli.looking",
+    "rltui.cli.logs",
     "rltui.cli.app",
     "rltui.cli.opening",
     "rltui.ui.app",

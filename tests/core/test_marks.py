@@ -44,10 +44,15 @@ def test_the_story_of_a_run_is_a_mark_for_each_turn() -> None:
 
 def test_only_the_first_beginning_is_none() -> None:
     begin = [
-        entry("plan", "start trainer", data={"start": ["trainer"], "stop": []}),
+        entry("plan", "start trainer", data={"action": "start", "start": ["trainer"], "stop": []}),
         entry("resume", "from the beginning", data={"step": None}),
     ]
-    assert [mark.kind for mark in marks([*begin, *begin])] == [MarkKind.RESTART, MarkKind.RESUME]
+    assert [mark.kind for mark in marks([*begin, *begin])] == [MarkKind.RESUME]
+
+
+def test_a_start_that_a_policy_promised_is_a_restart() -> None:
+    data = {"action": "restart", "start": ["trainer"], "stop": []}
+    assert [mark.text for mark in marks([entry("plan", "start trainer", data=data)])] == ["start trainer"]
 
 
 def test_a_run_that_begins_from_a_checkpoint_says_so() -> None:

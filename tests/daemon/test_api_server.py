@@ -25,6 +25,7 @@ from rltui.daemon.api_server import ApiServer
 from rltui.daemon.events import Broadcast, Message
 from rltui.daemon.supervisor import Supervisor
 from rltui.services.gpu.sampling import GpuReadings
+from rltui.services.runs.journal import Journal, read_journal
 
 BIG = "x" * (1 << 20)
 """More than a socket and asyncio take in together."""
@@ -33,10 +34,11 @@ BIG = "x" * (1 << 20)
 class FakeSupervisor:
     """What the server calls."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
         self.gpu_readings = GpuReadings()
         self.gpu_readings.take(GpuReport(available=False))
-        self.events = SimpleNamespace(broadcast=Broadcast())
+        self.journal = Journal(folder / "journal.jsonl", clock=lambda: 7.0)
+        self.events = SimpleNamespace(broadcast=Broadcast(), journal=self.journal)
         self.observation = SimpleNamespace(progress=SimpleNamespace(poll=lambda: None))
         self.executed: list[Request] = []
         self.downs: list[tuple[str, bool]] = []
@@ -95,7 +97,7 @@ class Place:
     """A server and its clients."""
 
     def __init__(self, folder: Path) -> None:
-        self.supervisor = FakeSupervisor()
+        self.supervisor = FakeSupervisor(folder)
         self.path = folder / "x.sock"
         self.server = ApiServer(cast(Supervisor, self.supervisor), lambda: self.path)
         self.clients: list[Client] = []
@@ -318,6 +320,21 @@ async def test_readonly_client_changes_nothing(place: Place, method: str) -> Non
         assert "result" in await client.ask(looking, action="stop")
     assert "result" in await other.ask("execute", action="stop")
     assert len(place.supervisor.executed) == 1
+
+
+async def test_a_note_is_kept_or_refused(place: Place) -> None:
+    client = await place.greet()
+    kept = (await client.ask("note", text=" from here on with the new data \n"))["result"]
+    assert (kept["kind"], kept["text"], kept["at"]) == ("note", "from here on with the new data", 7.0)
+    assert [entry.text for entry in read_journal(place.path.parent / "journal.jsonl")] == [kept["text"]]
+    for wrong in ({}, {"text": 7}, {"text": " \n"}, {"text": "x" * 2001}):
+        assert (await client.ask("note", **wrong))["error"]["exit_code"] == 2
+    place.path.parent.joinpath("journal.jsonl").unlink()
+    place.path.parent.joinpath("journal.jsonl").mkdir()
+    lost = await client.ask("note", text="nowhere to go")
+    assert "the note was not kept" in lost["error"]["title"]
+    assert "result" in await client.ask("readonly")
+    assert "read-only" in (await client.ask("note", text="may not"))["error"]["title"]
 
 
 async def test_a_conversion_takes_a_way_and_a_number(place: Place) -> None:

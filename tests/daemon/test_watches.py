@@ -1,14 +1,20 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from rltui.core.text import GIB
+from rltui.daemon import watches
 from rltui.daemon.checkpoints import LOOKS_PER_READING, DiskWatch
+from rltui.daemon.supervisor import Supervisor
 from rltui.frameworks.base import RunFiles
 from rltui.services.runs.disk import Checkpoints, DiskMeter, DiskReading
+from rltui.services.runs.journal import Journal, read_journal
 from rltui.services.runs.run_folder import RunFolder
 
 
@@ -56,13 +62,41 @@ async def test_it_measures_after_a_checkpoint_and_now_and_then() -> None:
         next(meter.free)
 
 
-async def test_a_checkpoint_is_told_once_it_is_new() -> None:
-    meter, told = FakeMeter(*[9] * 9), list[int]()
-    watch = DiskWatch("/run", meter, tell=told.append)
-    for newest in (10, 10, 20, 30, 10, 20):
-        meter.newest = newest
-        await watch.look(1000)
-    assert told == [20, 30, 20], "not what was there before; again after the run went back"
+class FakeRun:
+    """A supervisor with a run whose checkpoints come and go between looks."""
+
+    def __init__(self, journal: Path, *looks: tuple[list[int], bool]) -> None:
+        """`looks`: what is there, and whether anything is alive then; the first one is before all."""
+        self._looks = iter(looks)
+        self._now: tuple[list[int], bool] = ([], False)
+        self.events = SimpleNamespace(journal=Journal(journal))
+        self.observation = SimpleNamespace(folder=SimpleNamespace(checkpoints=lambda: self._now[0]))
+        self.processes = SimpleNamespace(alive=lambda: self._now[1])
+        self.setup = SimpleNamespace(record=SimpleNamespace(observed=False))
+
+    async def sleep(self, _: float) -> None:
+        if (now := next(self._looks, None)) is None:
+            raise asyncio.CancelledError
+        self._now = now
+
+
+async def test_every_checkpoint_is_journaled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = FakeRun(
+        tmp_path / "journal.jsonl",
+        ([10], True),
+        ([10, 20, 30], True),
+        ([30], True),  # pruned
+        ([30, 40], False),  # the last one, as everything ended
+        ([30, 40, 50], False),  # nobody of ours
+        ([], True),  # begun anew
+        ([10], True),
+    )
+    monkeypatch.setattr(asyncio, "sleep", run.sleep)
+    with pytest.raises(asyncio.CancelledError):
+        await watches.watch_checkpoints(cast(Supervisor, run))
+    told = read_journal(tmp_path / "journal.jsonl")
+    assert [entry.step for entry in told] == [10, 20, 30, 40, 10]
+    assert told[0].text == "checkpoint 10 is complete"
 
 
 async def test_a_folder_that_is_gone_does_not_end_the_watch(tmp_path: Path) -> None:

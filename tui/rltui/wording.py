@@ -36,6 +36,17 @@ STATE_SYMBOLS = {
     "failed": "✗",
 }
 """By component state."""
+EVENT_SIGNS = {
+    "crash": "✗",
+    "alert": "⚠",
+    "stall": "⚠",
+    "edit": "≡",
+    "note": "»",
+    "resume": "↻",
+    "restart": "↻",
+    "checkpoint": "◆",
+}
+"""By the word for what happened, in the journal and on charts."""
 _BLOCKS = "▁▂▃▄▅▆▇█"
 LOG_SYMBOLS = {"growing": "●", "quiet": "○", "no file yet": "◌"}
 """By the word of `log_state`."""
@@ -65,6 +76,11 @@ def log_state(path: str | None, changed_at: float | None, now: float) -> tuple[s
         return "no file yet", ""
     quiet = quiet_s(changed_at, now)
     return ("growing", "") if quiet is None else ("quiet", duration(quiet))
+
+
+def waits_text(waits: str, waits_for: str, share_frac: float) -> str:
+    """The bottleneck in short: `trainer waits for a batch 62 %`."""
+    return f"{waits} waits for {waits_for} {100 * share_frac:.0f} %"
 
 
 def owner_text(orphan: Orphan) -> str:

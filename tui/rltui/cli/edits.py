@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable
 from contextlib import closing, nullcontext, redirect_stdout
 from functools import partial
@@ -82,7 +81,7 @@ def offline_editor(record: ExperimentRecord, store: ConfigStore) -> ConfigEditor
     that a killed one had begun is settled.
     """
     control = ControlFolder(Path(record.output_dir))
-    journal = Journal(control.journal_file, clock=time.time, listener=lambda _: None)
+    journal = Journal(control.journal_file)
     editor = ConfigEditor(store, control, journal)
     editor.settle()
     return editor

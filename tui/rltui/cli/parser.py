@@ -267,12 +267,18 @@ def _add_edit(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_looking(commands: _Commands[argparse.ArgumentParser]) -> None:
-    logs = _command(commands, "logs", "looking:logs", "what a component printed")
-    logs.add_argument("component", metavar="C", help="component id")
+    logs = _command(
+        commands, "logs", "logs:logs", "what a component printed; all of them are searched at once"
+    )
+    logs.add_argument("component", nargs="?", metavar="C", help="component id; with --all: only its attempts")
     logs.add_argument("-f", "--follow", action="store_true", help="go on as it grows")
-    logs.add_argument("--lines", type=_count, metavar="N", help="only the last N lines")
+    logs.add_argument("-N", "--lines", type=_count, metavar="N", help="only the last N lines")
     logs.add_argument("--attempt", type=int, metavar="K", help="an earlier start, counted from 1")
+    logs.add_argument(
+        "--all", action="store_true", help="search all components and attempts, with --grep or --level"
+    )
     logs.add_argument("--grep", metavar="RE", help="only lines that match the regular expression")
+    logs.add_argument("-i", "--ignore-case", action="store_true", help="upper and lower case are one in RE")
     logs.add_argument("--level", metavar="L", help="only lines of this level or above: info, warning, error")
     logs.add_argument(
         "--raw",
@@ -283,10 +289,33 @@ def _add_looking(commands: _Commands[argparse.ArgumentParser]) -> None:
     _add_json(logs, "one JSON document; with -f, one per line")
     _add_metrics(commands)
     _add_rollouts(commands)
-    events = _command(commands, "events", "looking:events", "the journal: starts, exits, edits, alerts")
+    events = _command(
+        commands,
+        "events",
+        "events:events",
+        "the journal: starts, exits, edits with their diffs, alerts, notes",
+    )
     events.add_argument("-f", "--follow", action="store_true", help="go on as it grows")
+    events.add_argument(
+        "--kind", action="append", default=[], metavar="K,…", help="only these: edit, crash, alert, note, …"
+    )
+    events.add_argument("--component", action="append", default=[], metavar="C,…", help="only of these")
+    events.add_argument(
+        "--since",
+        metavar="T",
+        help="only from then on: 2h or 1d12h ago, 14:30, 2026-11-22, '2026-11-22 14:30'",
+    )
+    events.add_argument("--grep", metavar="WORDS", default="", help="only with all these words")
+    events.add_argument("--brief", action="store_true", help="a line for each, without diffs")
     _add_name(events)
     _add_json(events, "one JSON document; with -f, one per line")
+
+    note = _command(commands, "note", "events:note", "keep a sentence in the journal; a mark on the charts")
+    note.add_argument(
+        "text", nargs="+", metavar="TEXT", help="what is to be remembered; - reads it from stdin"
+    )
+    _add_name(note)
+    _add_json(note)
 
 
 def _add_metrics(commands: _Commands[argparse.ArgumentParser]) -> None:

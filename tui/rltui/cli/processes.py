@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import contextlib
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -162,8 +161,7 @@ def _free_offline(record: ExperimentRecord, arguments: argparse.Namespace) -> tu
     plan = Plan(action="free", free=freed(request, found.orphans, found.strangers))
     if not _agreed(plan, record, arguments):
         return None
-    path = ControlFolder(Path(record.output_dir)).journal_file
-    journal = Journal(path, clock=time.time, listener=lambda _: None)
+    journal = Journal(ControlFolder(Path(record.output_dir)).journal_file)
     if left := asyncio.run(leftovers.end(plan.free, journal, "on request")):
         raise _still_alive(left)
     return plan.free

@@ -12,7 +12,7 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,18 +24,21 @@ from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.config_report import Conversion
 from rltui.core.gpu.report import GpuHistories
 from rltui.core.layout import Screen
-from rltui.core.lines import LogSource
+from rltui.core.lines import Level, LogEntry, LogSearching, LogSource
+from rltui.core.log_query import Query
 from rltui.core.rollouts import RolloutSource
 from rltui.core.series import SeriesSource
 from rltui.errors import ConfigError, RltuiError, UsageError
 from rltui.services import layout_files, outside
 from rltui.services.config.files import content_of
 from rltui.services.logs.index import LogFile
+from rltui.services.logs.listing import all_logs
+from rltui.services.logs.search import LogSearch
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.outside import in_terminal
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, KeptFiles
 from rltui.services.runs.experiments import find_socket
-from rltui.services.runs.journal import JournalFeed
+from rltui.services.runs.journal import Journal, JournalFeed
 
 _FALLBACK = "vi"
 
@@ -103,8 +106,9 @@ class SupervisedExperiment:
         self._may_start = not readonly
         self._down: Down | None = None
         """The end that its last supervisor told of."""
-        self._journal = JournalFeed(ControlFolder(Path(record.output_dir)).journal_file)
-        self._journal_read = asyncio.Lock()
+        self._journal_file = ControlFolder(Path(record.output_dir)).journal_file
+        self._journal = JournalFeed(self._journal_file)
+        self._kept = KeptFiles(ControlFolder(Path(record.output_dir)).path)
         layout = layout_files.load_for(record)
         self.screen: Screen = layout.screen
         self.component_ids = tuple(spec.id for spec in layout.component)
@@ -176,14 +180,43 @@ class SupervisedExperiment:
         """Open the output of an attempt."""
         return LogFile(Path(path))
 
+    def logs(self) -> tuple[LogEntry, ...]:
+        """Every log there is now."""
+        return all_logs(self._record)
+
+    def search_log(self, path: str, query: Query | None, level: Level | None, start: int) -> LogSearching:
+        """A search through one of them."""
+        return LogSearch(Path(path), query, level=level, start=start)
+
     def open_series(self) -> SeriesSource:
         """Open the metrics of the run."""
         return SeriesReader(ControlFolder(Path(self._record.output_dir)).series)
 
     async def journal(self) -> tuple[JournalEntry, ...]:
         """Everything that happened, from the file."""
-        async with self._journal_read:
-            return await asyncio.to_thread(self._journal.read)
+        return await asyncio.to_thread(self._journal.read)
+
+    async def note(self, text: str) -> JournalEntry:
+        """Have it kept by the supervisor, or in the file where the experiment was taken down."""
+        if not self._may_start:
+            raise RltuiError("this client is read-only: no note was made", hint=f"rltui note -n {self.name}")
+        try:
+            return JournalEntry.model_validate(await self._call("note", {"text": text}))
+        except TakenDownError:
+            return await asyncio.to_thread(Journal(self._journal_file).note, text)
+
+    def pins(self) -> tuple[str, ...]:
+        """Charts that a person has pinned."""
+        return self._kept.pins()
+
+    def keep_pins(self, pins: Sequence[str]) -> None:
+        """Keep these instead; by a client that may only look, until it ends."""
+        if not self.readonly or self.observed:
+            self._kept.keep_pins(pins)
+
+    def save(self, name: str, text: str) -> str:
+        """Write an export."""
+        return str(self._kept.save(name, text))
 
     def open_rollouts(self) -> RolloutSource:
         """The rollouts of the run."""
@@ -197,7 +230,7 @@ class SupervisedExperiment:
         return [*command, "--readonly"] if self.readonly else command
 
     async def _call(self, method: str, params: dict[str, Any], *, wished: bool = False) -> dict[str, Any]:
-        reader, writer = await self._open(wished=wished)
+        reader, writer = await self._open(wished=wished, changes_run=method != "note")
         try:
             request = {"id": 1, "method": method, "params": params}
             writer.write(json.dumps(request).encode() + b"\n")
@@ -208,8 +241,12 @@ class SupervisedExperiment:
         finally:
             writer.close()
 
-    async def _open(self, *, wished: bool = False) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection. `wished`: a person wants something done, be it after a `down`."""
+    async def _open(
+        self, *, wished: bool = False, changes_run: bool = True
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection. `wished`: a person wants something done, be it after a `down`. For what never
+        `changes_run`, an observed one is as good as any.
+        """
         try:
             reader, writer = await asyncio.open_unix_connection(find_socket(self._record), limit=_LINE_LIMIT)
         except OSError:
@@ -222,7 +259,7 @@ class SupervisedExperiment:
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 check_hello(_message(await reader.readline()))
-                if self.readonly:
+                if self.readonly and (changes_run or not self._may_start):
                     writer.write(b'{"id":0,"method":"readonly"}\n')
                     result_of(_message(await reader.readline()))
         except TimeoutError:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import codecs
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from rltui.core.text import INVISIBLE
 
@@ -318,6 +319,24 @@ def _sanitise(raw: str) -> tuple[str, tuple[Span, ...]]:
     return "".join(pieces), tuple(spans)
 
 
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """A log of an experiment."""
+
+    component: str
+    """Its id, or that of a log file which the layout names."""
+    attempt: int | None
+    """Counted from 1; `None`: a file that has none."""
+    path: str
+    started_at: float
+    """Epoch seconds; 0 where it is not known."""
+
+    @property
+    def name(self) -> str:
+        """`trainer#2`."""
+        return self.component if self.attempt is None else f"{self.component}#{self.attempt}"
+
+
 class LogChange(StrEnum):
     """What a poll found."""
 
@@ -358,3 +377,34 @@ class LogSource(Protocol):
 
     def close(self) -> None:
         """Give the file back. Whoever opened the source calls this when it is no longer shown."""
+
+
+class LogHit(NamedTuple):
+    """A line that was searched for."""
+
+    offset: int
+    """Where it begins in its file, in bytes."""
+    text: str
+    """As it is shown."""
+
+
+class LogSearching(Protocol):
+    """One search through one log. One thread goes through it, once; any other may `cancel` it."""
+
+    @property
+    def progress(self) -> float:
+        """From 0 to 1."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the log as the search began: what is written later is not looked at."""
+
+    def batches(self) -> Iterator[list[LogHit]]:
+        """The hits in the order of the log, some at a time.
+
+        Raises:
+            RltuiError: The file cannot be read.
+        """
+
+    def cancel(self) -> None:
+        """End it soon; it then yields nothing more."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -46,38 +46,31 @@ _TOLD_OTHERWISE = frozenset({"crash", "recovered", "finished"})
 def marks(journal: Iterable[JournalEntry]) -> tuple[Mark, ...]:
     """Those of a whole journal, in its order, which is that of time."""
     found: list[Mark] = []
-    begun: set[str] = set()
-    """Kinds of which the first tells only that the run begins."""
+    has_begun = False
     for entry in journal:
-        kind = _kind(entry.kind, entry.data)
-        if kind is None:
-            continue
-        is_first = kind not in begun
-        begun.add(kind)
-        if is_first and kind in (MarkKind.RESTART, MarkKind.RESUME) and _begins(entry.data):
-            continue
-        found.append(Mark(entry.at, entry.step, kind, _text(entry, kind), entry.component))
+        kind = mark_kind(entry.kind, entry.data)
+        if kind is MarkKind.RESUME and not has_begun:
+            has_begun = True
+            if entry.step is None:  # it begins, and nothing was before
+                continue
+        if kind is not None:
+            found.append(Mark(entry.at, entry.step, kind, _text(entry, kind), entry.component))
     return tuple(found)
 
 
-def _kind(kind: str, data: dict[str, Any]) -> MarkKind | None:
+def mark_kind(kind: str, data: Mapping[str, Any]) -> MarkKind | None:
     """What an entry of that kind and data is on a chart; `None`: nothing."""
     match kind:
         case "edit" | "note" | "checkpoint" | "resume":
             return MarkKind(kind)
         case "exit" if data.get("failed"):
             return MarkKind.CRASH
-        case "plan" if data.get("start"):
+        case "plan" if data.get("start") and (data.get("stop") or data.get("action") == "restart"):
             return MarkKind.RESTART
         case "alert" if data.get("severity") != "information" and data.get("alert") not in _TOLD_OTHERWISE:
             return MarkKind.ALERT
         case _:
             return None
-
-
-def _begins(data: dict[str, Any]) -> bool:
-    """A start of what did not run, or from no checkpoint."""
-    return not data.get("stop") and data.get("step") is None
 
 
 def _text(entry: JournalEntry, kind: MarkKind) -> str:

@@ -30,6 +30,7 @@ from rltui.daemon.watches import (
     follow_logs,
     follow_metrics,
     record_metrics,
+    watch_checkpoints,
     watch_disk,
     watch_gpus,
     watch_orphans,
@@ -106,6 +107,7 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
             watch_orphans,
             watch_starts,
             watch_stalls,
+            watch_checkpoints,
             watch_disk,
             deliver_alerts,
         )

@@ -72,6 +72,12 @@ class _ConvertParams(Value):
     mean_tokens: float | None = Field(default=None, strict=True, allow_inf_nan=False)
 
 
+class _NoteParams(Value):
+    """Of `note`."""
+
+    text: StrictStr
+
+
 class _PruneParams(Value):
     """Of `prune`."""
 
@@ -287,6 +293,8 @@ class ApiServer:
             case "convert":
                 asked = _parse_params(_ConvertParams, params)
                 return supervisor.convert(asked.to, asked.mean_tokens)
+            case "note":
+                return supervisor.events.journal.note(_parse_params(_NoteParams, params).text)
             case "execute":
                 return await supervisor.execute(_parse_params(Request, params))
             case "checkpoints":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
 
 from rltui.core.api import Alert
@@ -89,13 +89,9 @@ class DiskWatch:
     file system is asked in a thread.
     """
 
-    def __init__(
-        self, folder: str, meter: DiskMeter, *, tell: Callable[[int], object] = lambda _: None
-    ) -> None:
-        """`tell` hears of each checkpoint that has come since the look before."""
+    def __init__(self, folder: str, meter: DiskMeter) -> None:
         self._folder = folder
         self._meter = meter
-        self._tell = tell
         self._newest: int | None = None
         self._looks = 0
         self._told: DiskForecast = DiskForecast("ok")
@@ -105,9 +101,6 @@ class DiskWatch:
         try:
             newest = await asyncio.to_thread(self._meter.newest_step)
             due = newest != self._newest or self._looks % LOOKS_PER_READING == 0
-            is_new = newest is not None and (self._newest is None or newest > self._newest)
-            if is_new and newest is not None and self._looks:
-                self._tell(newest)
             self._looks += 1
             self._newest = newest
             if not due:

@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from rltui.core.alert_limits import AlertLimits
 from rltui.core.api import Alert, ComponentState, EventKind, JournalEntry
@@ -202,7 +203,7 @@ class EventBus:
     ) -> None:
         """`needs`: what a component waits for before it starts, and fails without."""
         self.broadcast = Broadcast()
-        self.journal = Journal(journal_file, clock=time.time, listener=self._pass_on)
+        self.journal = Journal(journal_file, listener=self._pass_on)
         self.limits = AlertLimits(AlertSettings().repeat_s)
         self.outbox: asyncio.Queue[Alert] = asyncio.Queue(OUTBOX)
         """Alerts that passed, for who tells them outside (`daemon/alerts.py`)."""
@@ -243,6 +244,7 @@ class EventBus:
         if passed is None:
             return
         alert, suppressed = passed
+        rule: dict[str, Any] = {"rule": alert.rule} if alert.rule else {}
         self.journal.add(
             "alert",
             f"{alert.title}: {alert.text}",
@@ -250,6 +252,7 @@ class EventBus:
             severity=alert.severity,
             alert=alert.kind,
             suppressed=suppressed,
+            **rule,
         )
         self.publish("alert", alert)
         if self.outbox.full():

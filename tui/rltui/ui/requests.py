@@ -14,11 +14,11 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from rltui.core.api import ALIVE_STATES, ComponentState, ComponentStatus, Plan, Request, Status
-from rltui.core.text import listed
+from rltui.core.text import listed, shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import CHANGING_CALLS, Place, changing_keys
 from rltui.ui.screens import SCREENS
-from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, PlanDialog
+from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, NoteDialog, PlanDialog
 from rltui.ui.shared import Shared
 from rltui.ui.text import clean_line
 
@@ -208,6 +208,8 @@ class ExperimentScreen(Screen[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Nothing that changes something, where that may not be. A screen adds what makes sense now."""
+        if action == "note":  # is none of the run's business
+            return not self.experiment.readonly or self.experiment.observed
         return not (self.experiment.readonly and (action, parameters) in CHANGING_CALLS)
 
     # from one main screen to another
@@ -250,6 +252,24 @@ class ExperimentScreen(Screen[None]):
         if self.is_active:  # a second key in haste would leave what is below
             self.left()
             self.app.pop_screen()
+
+    def action_note(self) -> None:
+        """A sentence for the journal."""
+        self.work(self._note(), changes=False)
+
+    async def _note(self) -> None:
+        """Until it is kept: what somebody has typed is not lost."""
+        text = ""
+        while text := await self.app.push_screen_wait(NoteDialog(text)) or "":
+            try:
+                entry = await self.experiment.note(text)
+            except RltuiError as error:
+                await self.app.push_screen_wait(MessageDialog.for_error(error))
+                continue
+            step = "" if entry.step is None else f" at step {entry.step}"
+            self.notify(f"Noted{step}: {shortened(clean_line(entry.text), 40)}", markup=False)
+            self.shared.show_journal()
+            return
 
     def action_show_help(self) -> None:
         """All keys."""

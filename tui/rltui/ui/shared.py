@@ -56,7 +56,7 @@ class TextDraft:
     text: str
 
 
-What = Literal["config", "gpus", "connection"]
+What = Literal["config", "gpus", "connection", "journal"]
 
 
 class Shared:
@@ -73,7 +73,12 @@ class Shared:
         self.staged = StagedEdits()
         self.drafts: dict[str, TextDraft] = {}
         """Texts that came out of an editor and were not written, by file."""
-        self._watchers: dict[What, list[Callable[[], None]]] = {"config": [], "gpus": [], "connection": []}
+        self._watchers: dict[What, list[Callable[[], None]]] = {
+            "config": [],
+            "gpus": [],
+            "connection": [],
+            "journal": [],
+        }
 
     def watch(self, what: What, tell: Callable[[], None]) -> None:
         """`tell` is called after each change. The config: `table` or `staged`."""
@@ -88,6 +93,10 @@ class Shared:
         """Say that what is shown may be old; `None`: it is not."""
         self.connection_problem = problem
         self._tell("connection")
+
+    def show_journal(self) -> None:
+        """Say that the journal has grown."""
+        self._tell("journal")
 
     def show_table(self, table: KnobTable) -> None:
         """Take over new values."""

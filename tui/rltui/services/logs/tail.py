@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterator
 from contextlib import closing
@@ -9,9 +10,11 @@ from pathlib import Path
 from threading import Event
 
 from rltui.core.lines import LineFilter, decode_line, plain_text
+from rltui.core.log_query import Query
 from rltui.errors import RltuiError
 from rltui.services.logs.growing_file import AppendedLines
 from rltui.services.logs.index import LogFile
+from rltui.services.logs.search import LogSearch
 
 CHUNK_BYTES = 1024 * 1024
 """Read at a time. Also the longest line: what goes on beyond it counts as another line."""
@@ -27,7 +30,12 @@ def tail_lines(path: Path, count: int | None = None, line_filter: LineFilter | N
     Raises:
         RltuiError: The file does not exist or cannot be read.
     """
-    with closing(_LineStream(path, count, line_filter or LineFilter())) as stream:
+    line_filter = line_filter or LineFilter()
+    if line_filter.pattern is not None and line_filter.level is None:
+        found = _found_lines(path, line_filter.pattern)
+        yield from found if count is None else deque(found, maxlen=count)
+        return
+    with closing(_LineStream(path, count, line_filter)) as stream:
         if count is None:
             yield from stream.drain()
             yield from stream.finish()
@@ -51,6 +59,12 @@ def follow_lines(path: Path, count: int, stop: Event, line_filter: LineFilter | 
         while not stop.wait(_FOLLOW_INTERVAL_S):
             yield from stream.drain()
         yield from stream.finish()
+
+
+def _found_lines(path: Path, pattern: re.Pattern[str]) -> Iterator[str]:
+    for hits in LogSearch(path, Query(pattern, pattern.pattern)).batches():
+        for hit in hits:
+            yield hit.text
 
 
 class _LineStream:

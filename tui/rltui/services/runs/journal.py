@@ -7,10 +7,13 @@ import json
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rltui.core.events import note_text
+from rltui.errors import RltuiError
 from rltui.services.logs.growing_file import JsonLines
 from rltui.services.own_files import open_own
 
@@ -39,14 +42,19 @@ def read_journal(path: Path) -> list[JournalEntry]:
 
 
 class JournalFeed:
-    """A journal that others append to: read as far as it has grown. For one thread at a time."""
+    """A journal that others append to: read as far as it has grown. From any thread."""
 
     def __init__(self, path: Path) -> None:
+        self._lock = threading.Lock()
         self._rows = JsonLines(path)
         self._entries: list[JournalEntry] = []
 
     def read(self) -> tuple[JournalEntry, ...]:
         """All whole entries up to now, oldest first. Only what was appended is read."""
+        with self._lock:
+            return self._read()
+
+    def _read(self) -> tuple[JournalEntry, ...]:
         from pydantic import ValidationError
 
         from rltui.core.api import JournalEntry
@@ -87,7 +95,11 @@ class Journal:
     """
 
     def __init__(
-        self, path: Path, *, clock: Callable[[], float], listener: Callable[[JournalEntry], None]
+        self,
+        path: Path,
+        *,
+        clock: Callable[[], float] = time.time,
+        listener: Callable[[JournalEntry], None] = lambda _: None,
     ) -> None:
         self._path = path
         self._clock = clock
@@ -109,10 +121,37 @@ class Journal:
 
         `data` may say a `step` of its own.
         """
+        entry = self._entry(kind, text, component=component, attempt=attempt, data=data)
+        try:
+            self._write(entry)
+        except OSError as error:
+            logger.error("cannot write the journal %s: %s", self._path, error.strerror)
+        self._listener(entry)
+        return entry
+
+    def note(self, text: str) -> JournalEntry:
+        """Record a person's words. As `add`, but they are kept or refused.
+
+        Raises:
+            UsageError: if they are none, or too many.
+            RltuiError: if they cannot be written.
+        """
+        entry = self._entry("note", note_text(text), component=None, attempt=None, data={})
+        try:
+            self._write(entry)
+        except OSError as error:
+            title = f"the note was not kept: cannot write {self._path}: {error.strerror}"
+            raise RltuiError(title, hint="make room or mend its folder, then note it again") from error
+        self._listener(entry)
+        return entry
+
+    def _entry(
+        self, kind: str, text: str, *, component: str | None, attempt: int | None, data: dict[str, Any]
+    ) -> JournalEntry:
         from rltui.core.api import JournalEntry
 
         step = data.get("step", self.step())
-        entry = JournalEntry(
+        return JournalEntry(
             at=self._clock(),
             kind=kind,
             text=text,
@@ -121,20 +160,14 @@ class Journal:
             step=step if isinstance(step, int) else None,
             data=data,
         )
-        with self._lock:
-            self._write(entry)
-        self._listener(entry)
-        return entry
 
     def _write(self, entry: JournalEntry) -> None:
-        try:
+        with self._lock:
             descriptor = open_own(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
             try:
                 _append_line(descriptor, entry.model_dump_json().encode() + b"\n")
             finally:
                 os.close(descriptor)
-        except OSError as error:
-            logger.error("cannot write the journal %s: %s", self._path, error.strerror)
 
 
 def _append_line(descriptor: int, line: bytes) -> None:

@@ -11,12 +11,13 @@ from textual.await_complete import AwaitComplete
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Button, OptionList, Static
+from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.button import ButtonVariant
 from textual.widgets.option_list import Option
 
 from rltui.core.api import Alert, Plan
 from rltui.core.config_report import KnobInfo, PendingKnob, Problem
+from rltui.core.events import LONGEST_NOTE
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
 from rltui.ui.plan_view import pending_lines, plan_content, plan_steps
@@ -248,6 +249,36 @@ class PendingDialog(ButtonDialog[None]):
         ]
         words = Content("\n\n").join([Content("\n").join(lines) for lines in parts])
         super().__init__("File and running differ", words, [button("Close", "no")], {}, keys="esc closes")
+
+
+class NoteDialog(Box[str]):
+    """A line to type; `None` where it is cancelled or empty."""
+
+    BINDINGS = bindings(Place.NOTE)
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__()
+        self._field = Input(text, placeholder="what is to be remembered", max_length=LONGEST_NOTE)
+        self._field.cursor_blink = False
+
+    def compose(self) -> ComposeResult:
+        """The line."""
+        with Vertical(classes="box") as box:
+            box.border_title = "Note"
+            box.border_subtitle = "enter keeps it with the events · esc cancels"
+            yield self._field
+
+    def on_mount(self) -> None:
+        """To be typed at once."""
+        self._field.focus()
+
+    @on(Input.Submitted)
+    def _keep(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value.strip() or None)
+
+    def action_cancel(self) -> None:
+        """Note nothing."""
+        self.dismiss(None)
 
 
 class _Choices(OptionList):

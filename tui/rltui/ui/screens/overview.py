@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from rltui.client.protocol import Event, Experiment
-from rltui.core.api import Alert, ComponentState, ComponentStatus, Request, Status
+from rltui.core.api import Alert, ComponentState, ComponentStatus, JournalEntry, Request, Status
 from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.core.gpu.report import GpuReport
 from rltui.core.layout import Screen as ScreenLayout
@@ -122,8 +122,8 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
                 self._alert, self._alert_at = event, self._clock()
                 self._show_alert(event)
                 self.refresh_bindings()
-            case _:
-                pass
+            case JournalEntry():
+                self.shared.show_journal()
 
     def _show_config(self) -> None:
         for panel in self.query(KnobPanel):

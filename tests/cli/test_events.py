@@ -1,0 +1,126 @@
+"""`rltui events` and `rltui note` on an experiment of which nothing is alive."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rltui import paths
+from rltui.cli import main
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+
+NOW = time.mktime((2026, 11, 22, 15, 0, 0, 0, 0, -1))
+DIFF = "--- rl.toml\n+++ rl.toml\n@@ -1 +1 @@\n-lr = 1e-5\n+lr = 1e-4\n"
+JOURNAL: list[dict[str, Any]] = [
+    {"at": NOW - 90_000, "kind": "supervisor", "text": "supervisor started"},
+    {"at": NOW - 7200, "kind": "ready", "text": "trainer ready", "component": "trainer", "attempt": 1},
+    {"at": NOW - 3600, "kind": "edit", "text": "lr 1e-5 → 1e-4", "step": 12, "data": {"diff": DIFF}},
+    {
+        "at": NOW - 1800,
+        "kind": "exit",
+        "text": "trainer failed: killed",
+        "component": "trainer",
+        "data": {"failed": True},
+    },
+    {"at": NOW - 60, "kind": "note", "text": "better now\nsaid the second line", "data": None},
+]
+
+
+@pytest.fixture
+def journal(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Of the experiment `one`, as of 15:00."""
+    monkeypatch.setattr(time, "time", lambda: NOW)
+    record = ExperimentRecord(
+        name="one",
+        output_dir=str(tmp_path / "out"),
+        workspace=str(tmp_path),
+        config_files=(),
+        layout_file=str(paths.shipped_dir("layouts") / "tinyrl.toml"),
+        framework="tinyrl",
+        created_at=NOW,
+        run_dir=str(tmp_path / "out"),
+    )
+    control = ControlFolder(tmp_path / "out")
+    control.write_record(record)
+    control.journal_file.write_text("".join(json.dumps(entry) + "\n" for entry in JOURNAL))
+    return control.journal_file
+
+
+def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    assert main(["events", *arguments]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_journal_with_its_diffs(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown(capsys)
+    assert lines[1] == "2026-11-22 13:00:00         ready      trainer ready"
+    assert lines[2] == "2026-11-22 14:00:00     12  edit       lr 1e-5 → 1e-4"
+    assert lines[3:8] == [f"{'':29}{line}" for line in DIFF.splitlines()]
+    assert lines[8] == "2026-11-22 14:30:00         crash      trainer failed: killed"
+    assert lines[9:] == [
+        "2026-11-22 14:59:00         note       better now",
+        f"{'':29}said the second line",
+    ]
+    assert len(shown(capsys, "--brief")) == len(JOURNAL)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (("--kind", "edit,note"), [2, 4]),
+        (("--kind", "edit", "--kind", "crash"), [2, 3]),
+        (("--kind", "exit"), [3]),
+        (("--component", "trainer"), [1, 3]),
+        (("--component", "inference"), []),
+        (("--since", "1h"), [2, 3, 4]),
+        (("--since", "1d12h"), [0, 1, 2, 3, 4]),
+        (("--since", "29m59.5s"), [4]),
+        (("--since", "14:30"), [3, 4]),
+        (("--since", "15:30"), [1, 2, 3, 4]),
+        (("--since", "2026-11-22"), [1, 2, 3, 4]),
+        (("--since", "2026-11-22 14:30:01"), [4]),
+        (("--since", "2h", "--kind", "ready"), [1]),
+        (("--grep", "LR 1e-4"), [2]),
+        (("--grep", "trainer killed"), [3]),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_is_asked_for(
+    journal: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], found: list[int]
+) -> None:
+    assert json.loads("\n".join(shown(capsys, "--json", *arguments))) == [JOURNAL[at] for at in found]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--kind", "edti"), "did you mean edit?"),
+        (("--component", "trianer"), "did you mean trainer?"),
+        (("--since", "yesterday"), "so long ago: 90s"),
+        (("--since", "25:00"), "is no time"),
+        (("--since", ""), "is no time"),
+        (("--since", "9999-99-99"), "is no time"),
+    ],
+    ids=lambda value: value[1] if isinstance(value, tuple) else "",
+)
+def test_what_there_is_not_is_told(
+    journal: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
+) -> None:
+    assert main(["events", *arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_note_is_kept_while_nothing_runs(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["note", "seed", "7", "from here on"]) == 0
+    assert capsys.readouterr().out == "noted: seed 7 from here on\n"
+    assert shown(capsys, "--kind", "note")[-1].endswith("        note       seed 7 from here on")
+    assert main(["note", " "]) == 2
+    assert "an empty note" in capsys.readouterr().err
+    journal.unlink()
+    journal.symlink_to("elsewhere")
+    assert main(["note", "lost", "--json"]) == 1
+    assert "the note was not kept" in capsys.readouterr().err

@@ -1,0 +1,115 @@
+"""`rltui logs` over all components and attempts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rltui.cli import main
+from rltui.client import creation
+from rltui.services.runs.experiment_files import ControlFolder
+
+LAYOUT = """\
+framework = "generic"
+[[component]]
+id = "server"
+command = ["true"]
+[[component]]
+id = "trainer"
+command = ["true"]
+[[log]]
+id = "extra"
+files = ["extra.log"]
+"""
+OUTPUT = {
+    ("server", 1): "12:00:00    INFO ready\n12:00:03   ERROR CUDA out of memory\n  in worker 3\n",
+    ("trainer", 1): "12:00:01    INFO Step 1 | Loss: 0.5\n12:00:02    INFO step 2\n",
+    ("trainer", 2): "12:01:01    INFO Step 1 | Loss: 0.4\n\x1b[31m12:01:02 ERROR\x1b[0m \x1b]0;x\x07memory\n",
+}
+
+
+@pytest.fixture
+def experiment(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.toml").write_text("max_steps = 20\n")
+    (tmp_path / "own.toml").write_text(LAYOUT)
+    wish = creation.ExperimentRequest(
+        config_files=(tmp_path / "run.toml",), layout="./own.toml", name="one", output_dir=tmp_path / "out"
+    )
+    record, _ = creation.plan_record(wish)
+    control = ControlFolder(Path(record.output_dir))
+    control.write_record(record)
+    for (component, attempt), text in OUTPUT.items():
+        assert control.new_attempt(component) == attempt
+        control.log_file(component, attempt).write_text(text)
+    Path(record.run_dir).mkdir(exist_ok=True)
+    Path(record.run_dir, "extra.log").write_text("nothing but memory\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [
+        (
+            ["--all", "--grep", "memory"],
+            [
+                "server#1   12:00:03   ERROR CUDA out of memory",
+                "trainer#2  12:01:02 ERROR memory",
+                "extra      nothing but memory",
+            ],
+        ),
+        (["trainer", "--all", "--grep", "step 2", "-i"], ["trainer#1  12:00:02    INFO step 2"]),
+        (["--all", "--grep", "Step", "-N", "1"], ["trainer#2  12:01:01    INFO Step 1 | Loss: 0.4"]),
+        (
+            ["server", "--all", "--level", "error"],
+            ["server#1   12:00:03   ERROR CUDA out of memory", "server#1     in worker 3"],
+        ),
+        (["trainer", "--attempt", "1", "-N", "1"], ["12:00:02    INFO step 2"]),
+        (["trainer", "--grep", "nowhere"], []),
+    ],
+    ids=lambda value: "-".join(value[:4]),
+)
+def test_logs_are_searched(
+    experiment: None, capsys: pytest.CaptureFixture[str], words: list[str], lines: list[str]
+) -> None:
+    assert main(["logs", *words]) == 0
+    found = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in found] == [line.split() for line in lines]
+
+
+def test_what_is_found_is_one_document(experiment: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["logs", "--all", "--grep", "CUDA", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "lines": [
+            {
+                "component": "server",
+                "attempt": 1,
+                "text": "12:00:03   ERROR CUDA out of memory",
+                "level": "error",
+            }
+        ]
+    }
+    assert main(["logs", "trainer", "--json", "--attempt", "1", "-N", "1"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["lines"] == [{"text": "12:00:02    INFO step 2", "level": "info"}]
+    assert document["path"].endswith("output.log")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--all"], "--grep RE"),
+        ([], "which component"),
+        (["--all", "--grep", "x", "-f"], "leave -f"),
+        (["trianer", "--all", "--grep", "x"], "did you mean trainer?"),
+        (["trainer", "--grep", "("], "no regular expression"),
+        (["trainer", "-n", "5"], "-N 5"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_use_says_what_to_do(
+    experiment: None, capsys: pytest.CaptureFixture[str], words: list[str], told: str
+) -> None:
+    assert main(["logs", *words]) == 2
+    assert told in capsys.readouterr().err

@@ -1,0 +1,238 @@
+"""The events screen's keys: what is shown, where it jumps to; and notes from any screen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from tests.fakes.experiment import NOW, FakeExperiment
+from tests.ui.conftest import Opener, press, settle, until
+from tests.ui.journal import EVIL, entry, journal
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from rltui.client.protocol import Experiment
+from rltui.core.api import JournalEntry
+from rltui.core.events import KINDS
+from rltui.errors import RltuiError
+from rltui.ui.requests import ExperimentScreen
+from rltui.ui.screens import SCREENS
+from rltui.ui.screens.dialogs import MessageDialog, NoteDialog
+from rltui.ui.screens.events import EventScreen
+from rltui.ui.screens.overview import Overview
+from rltui.ui.widgets.event_list import EventList
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.fixture
+def told() -> FakeExperiment:
+    experiment = FakeExperiment()
+    experiment.entries = journal()
+    return experiment
+
+
+def shown(pilot: Pilot[None]) -> str:
+    return "\n".join(strip.text for strip in pilot.app.screen._compositor.render_strips())
+
+
+def rows(pilot: Pilot[None]) -> EventList:
+    return pilot.app.screen.query_one(EventList)
+
+
+def under_cursor(pilot: Pilot[None]) -> str:
+    item = rows(pilot).item
+    return "" if item is None else item.entry.text
+
+
+async def opened(pilot: Pilot[None]) -> EventScreen:
+    await press(pilot, "8")
+    screen = pilot.app.screen
+    assert isinstance(screen, EventScreen)
+    await until(pilot, lambda: screen._items)
+    await settle(pilot)
+    return screen
+
+
+def test_the_fake_journal_has_what_the_real_one_may_have() -> None:
+    assert {each.kind for each in journal()} <= set(KINDS)
+
+
+async def test_the_newest_comes_last_with_what_belongs_to_it(told: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(told) as pilot:
+        await opened(pilot)
+        assert under_cursor(pilot).startswith("write: 20 keys")
+        assert "-key_12 = 12" in shown(pilot), "under the cursor, all of the diff"
+        assert "153" in shown(pilot)
+        assert "[bold]not markup[/bold]" in shown(pilot)
+        assert not set(EVIL) & {"\x1b", "\x9b", "\x07", "\u202e"} & set(shown(pilot))
+        await press(pilot, "k")
+        assert "✗ crash" in shown(pilot)
+        assert "trainer attempt 2 · 10m ago" in shown(pilot)
+        assert "… 30 more lines" in shown(pilot), "of the entry below it only the beginning"
+        await press(pilot, "g")
+        assert "── " in shown(pilot)
+        assert "supervisor started, pid 4711" in under_cursor(pilot)
+
+
+async def test_a_long_entry_is_read_to_its_end_before_the_next(
+    told: FakeExperiment, open_app: Opener
+) -> None:
+    told.entries.append(entry(1, "note", "the last"))
+    async with open_app(told, (100, 20)) as pilot:
+        await opened(pilot)
+        await press(pilot, "k")
+        assert "-key_0 = 0" in shown(pilot)
+        seen = ""
+        for _ in range(8):
+            seen += shown(pilot)
+            await press(pilot, "j")
+            if under_cursor(pilot) == "the last":
+                break
+        assert "+key_19 = 38" in seen
+        assert under_cursor(pilot) == "the last"
+        await press(pilot, "pageup", "pageup", "pageup")
+        assert told.entries.index(rows(pilot).item.entry) < 14  # type: ignore[union-attr]
+        await press(pilot, "end")
+        assert under_cursor(pilot) == "the last"
+
+
+async def test_what_comes_is_followed_from_the_end_only(told: FakeExperiment, open_app: Opener) -> None:
+    async def happens(pilot: Pilot[None], text: str) -> None:
+        new = JournalEntry(at=NOW, kind="ready", text=text, component="trainer")
+        told.entries.append(new)
+        told.push(new)
+        count = len(told.entries)
+        await until(pilot, lambda: len(pilot.app.screen._items) == count)  # type: ignore[attr-defined]
+
+    async with open_app(told) as pilot:
+        await opened(pilot)
+        await happens(pilot, "trainer ready")
+        assert under_cursor(pilot) == "trainer ready"
+        await press(pilot, "k", "k")
+        before = under_cursor(pilot)
+        await happens(pilot, "trainer ready again")
+        assert under_cursor(pilot) == before
+        del told.entries[3:]
+        await happens(pilot, "another journal")
+        assert len(rows(pilot)._items) == 4
+
+
+async def test_kinds_components_and_words(told: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(told) as pilot:
+        screen = await opened(pilot)
+        count = len(told.entries)
+        await press(pilot, "f", "down", "enter")
+        assert "· 9 of 15 · only marks" in shown(pilot)
+        await press(pilot, "slash", *"LR", "enter")
+        assert under_cursor(pilot) == "trainer.optim.lr 1e-5 → 1e-4"
+        assert screen._shown == 1, "among the marks"
+        await press(pilot, "slash", *"xyz", "enter")
+        assert "Nothing matches" in shown(pilot)
+        await press(pilot, "enter", "l", "j", "pagedown", "G", "space", "space")
+        await press(pilot, "escape")
+        assert screen._shown == 9
+        await press(pilot, "escape")
+        assert screen._shown == count
+        await press(pilot, "o", "down", "enter")
+        assert {item.entry.component for item in rows(pilot)._items} == {"trainer"}
+        await press(pilot, "escape", "escape")
+        assert isinstance(pilot.app.screen, Overview)
+
+
+async def test_folding_hides_diffs(told: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(told, (100, 60)) as pilot:
+        await opened(pilot)
+        await press(pilot, "g")
+        assert "+lr = 1e-4" in shown(pilot)
+        assert "step (trainer.py:91)" in shown(pilot)
+        await press(pilot, "space")
+        assert "+lr = 1e-4" not in shown(pilot)
+        await press(pilot, *"j" * 7)
+        assert "+lr = 1e-4" in shown(pilot), "the cursor is on it"
+
+
+async def test_an_entry_leads_to_its_moment(
+    told: FakeExperiment, open_app: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    went: list[tuple[str, float, str | None]] = []
+
+    def show_screen(
+        self: ExperimentScreen, name: str, *, aim: str = "", at: float = 0.0, component: str | None = None
+    ) -> None:
+        went.append((name, at, component))
+
+    monkeypatch.setitem(SCREENS, "logs", "of another test")
+    monkeypatch.setitem(SCREENS, "metrics", "of another test")
+    async with open_app(told) as pilot:
+        screen = await opened(pilot)
+        monkeypatch.setattr(EventScreen, "show_screen", show_screen)
+        await press(pilot, "enter", "l", "k", "enter", "c")
+        edit, crash = told.entries[-1].at, told.entries[-2].at
+        assert went == [
+            ("metrics", edit, None),
+            ("logs", edit, None),
+            ("logs", crash, "trainer"),
+            ("metrics", crash, "trainer"),
+        ]
+        monkeypatch.undo()
+        screen.action_show_overview()
+        await pilot.pause()
+        overview = pilot.app.screen
+        assert isinstance(overview, Overview)
+        overview.show_screen("events", at=NOW - 7_100)
+        await until(pilot, lambda: under_cursor(pilot) == "the new data from here on")
+        assert not screen._is_filtered
+        screen.go_to(NOW - 89_000, "inference")
+        await until(pilot, lambda: under_cursor(pilot) == "inference ready")
+
+
+async def test_a_journal_that_cannot_be_read_says_so(told: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(told) as pilot:
+        await opened(pilot)
+        told.error = RltuiError("the disk is away")
+        told.push(told.entries[-1])
+        await until(pilot, lambda: "⚠ the disk is away" in shown(pilot))
+
+
+async def test_a_note_is_made_on_any_screen(told: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(told) as pilot:
+        await press(pilot, "number_sign", *"qy n", "enter")
+        assert told.entries[-1].text == "qy n", "no key of it is a command"
+        assert "Noted: qy n" in [each.message for each in pilot.app._notifications]
+        await opened(pilot)
+        await press(pilot, "number_sign")
+        assert isinstance(pilot.app.screen, NoteDialog)
+        await press(pilot, *"no", "escape")
+        assert isinstance(pilot.app.screen, EventScreen)
+        await press(pilot, "number_sign", "enter")
+        assert told.entries[-1].text == "qy n"
+        await press(pilot, "number_sign", *"second")
+        told.error = RltuiError("the disk is full")
+        await press(pilot, "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, MessageDialog))
+        told.error = None
+        await press(pilot, "enter")
+        assert pilot.app.screen.query_one(Input).value == "second"
+        await press(pilot, "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, EventScreen))
+        assert under_cursor(pilot) == "second"
+
+
+@pytest.mark.parametrize(("observed", "may"), [(False, False), (True, True)], ids=["readonly", "observed"])
+async def test_who_may_only_look_notes_nothing(open_app: Opener, observed: bool, may: bool) -> None:
+    experiment = FakeExperiment(readonly=True)
+    experiment.observed = observed
+    checked: Experiment = experiment
+    assert checked.readonly
+    async with open_app(experiment) as pilot:
+        await press(pilot, "number_sign")
+        assert isinstance(pilot.app.screen, NoteDialog) is may

@@ -1,0 +1,149 @@
+"""`events`, `note`: the journal of an experiment."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from rltui.cli.terminal import while_read
+from rltui.client import launch
+from rltui.core.events import KINDS, EventFilter, first_line, shown_kind, unfolded
+from rltui.core.text import unknown
+from rltui.errors import UsageError
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.journal import Journal, read_entries
+
+_AGO = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+")
+_AGO_PART = re.compile(r"([\d.]+)([smhd])")
+_UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_DATES = ("%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")
+_TIMES = ("%H:%M", "%H:%M:%S")
+
+
+def events(arguments: argparse.Namespace) -> int:
+    """Print the journal."""
+    record = launch.choose(arguments.name)
+    journal = ControlFolder(Path(record.output_dir)).journal_file
+    wanted = _filter(arguments, record, journal)
+    entries = _admitted(read_entries(journal), wanted)
+    if not arguments.follow:
+        if arguments.json:
+            print(json.dumps(list(entries), ensure_ascii=False))
+        for entry in () if arguments.json else entries:
+            _print_entry(entry, is_brief=arguments.brief)
+        return 0
+    with while_read():
+        for entry in chain(entries, _admitted(_new_entries(record), wanted)):
+            if arguments.json:
+                print(json.dumps(entry), flush=True)
+            else:
+                _print_entry(entry, is_brief=arguments.brief)
+                sys.stdout.flush()
+    return 0
+
+
+def note(arguments: argparse.Namespace) -> int:
+    """Keep a person's words, whether or not anything runs."""
+    record = launch.choose(arguments.name)
+    text = sys.stdin.read() if arguments.text == ["-"] else " ".join(arguments.text)
+    wire = launch.connect(record)
+    if wire is None:
+        entry = Journal(ControlFolder(Path(record.output_dir)).journal_file).note(text).model_dump()
+    else:
+        with wire:
+            entry = wire.call("note", {"text": text})
+    if arguments.json:
+        print(json.dumps(entry, ensure_ascii=False))
+    else:
+        at_step = "" if entry["step"] is None else f" at step {entry['step']}"
+        print(f"noted{at_step}: {first_line(entry['text'])}")
+    return 0
+
+
+def _admitted(entries: Iterable[dict[str, Any]], wanted: EventFilter) -> Iterator[dict[str, Any]]:
+    for entry in entries:
+        text, data = entry["text"], _data(entry)
+        if wanted.admits(entry["at"], entry["kind"], entry.get("component"), text, data):
+            yield entry
+
+
+def _data(entry: dict[str, Any]) -> dict[str, Any]:
+    data = entry.get("data")
+    return data if isinstance(data, dict) else {}
+
+
+def _filter(arguments: argparse.Namespace, record: ExperimentRecord, journal: Path) -> EventFilter:
+    """What is asked for.
+
+    Raises:
+        UsageError: for a kind or component that there is not, or a time that is none.
+    """
+    kinds, components = _names(arguments.kind), _names(arguments.component)
+    found = list(read_entries(journal)) if kinds - set(KINDS) or components else []
+    if strange := sorted(kinds - set(KINDS) - {entry["kind"] for entry in found}):
+        raise unknown("kind of event", strange[0], KINDS)
+    if strange := sorted(components - {entry.get("component") for entry in found}):
+        from rltui.services import layout_files  # pydantic takes 60 ms
+
+        known = [spec.id for spec in layout_files.load_for(record).component]
+        if strange := [name for name in strange if name not in known]:
+            raise unknown("component", strange[0], known)
+    since = 0.0 if arguments.since is None else _moment(arguments.since, time.time())
+    return EventFilter(kinds=kinds, components=components, since=since, words=arguments.grep)
+
+
+def _names(texts: list[str]) -> frozenset[str]:
+    return frozenset(name.strip() for text in texts for name in text.split(",") if name.strip())
+
+
+def _moment(text: str, now: float) -> float:
+    """Seconds since 1970 of a time as people write it.
+
+    Raises:
+        UsageError: if it is none.
+    """
+    if _AGO.fullmatch(text):
+        return now - sum(float(count) * _UNIT_S[unit] for count, unit in _AGO_PART.findall(text))
+    for form in _DATES:
+        try:
+            return time.mktime(time.strptime(text, form))
+        except (ValueError, OverflowError):
+            continue
+    today = time.strftime("%Y-%m-%d ", time.localtime(now))
+    for form in _TIMES:
+        try:
+            at = time.mktime(time.strptime(today + text, f"%Y-%m-%d {form}"))
+        except ValueError:
+            continue
+        return at if at <= now else at - _UNIT_S["d"]  # the last time that the clock showed it
+    raise UsageError(
+        f"--since {text!r} is no time",
+        hint="so long ago: 90s, 30m, 2h, 1d12h; or a time: 14:30, 2026-11-22, '2026-11-22 14:30'",
+    )
+
+
+def _new_entries(record: ExperimentRecord) -> Iterator[dict[str, Any]]:
+    wire = launch.connect(record)
+    if wire is None:
+        raise UsageError(f"{record.name} does not run: there is nothing to follow")
+    with wire:
+        for kind, data in wire.events():
+            if kind == "journal":
+                yield data
+
+
+def _print_entry(entry: dict[str, Any], *, is_brief: bool) -> None:
+    data, text = _data(entry), entry["text"]
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry["at"]))
+    step = entry.get("step")
+    at_step = f"{step:>6} " if isinstance(step, int) else " " * 7
+    print(f"{when} {at_step} {shown_kind(entry['kind'], data):<10} {first_line(text)}")
+    for line in () if is_brief else unfolded(text, data):
+        print(f"{'':29}{line}")

@@ -1,0 +1,189 @@
+"""`logs`: what a component printed, or what all of them printed that matches."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from rltui.cli.terminal import binary_output, while_read
+from rltui.client import launch
+from rltui.core.lines import Level, LineFilter, LogEntry, detect_level, parse_level
+from rltui.core.log_query import compiled
+from rltui.core.text import unknown
+from rltui.errors import RltuiError, UsageError
+from rltui.services.logs.tail import follow_lines, tail_lines
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+
+_DEFAULT_FOLLOWED_LINES = 20
+_BATCH_LINES = 500
+"""Written at a time, where nobody waits for each."""
+
+
+def logs(arguments: argparse.Namespace) -> int:
+    """Print, and follow, the output of one attempt, or a log file that the layout names; or search all.
+
+    Its text without escape sequences and colours, also into a pipe, which often ends at a terminal
+    (`| head`), and where colours hide words from `grep`. `--raw` passes on the bytes.
+    """
+    line_filter = LineFilter(_pattern(arguments), _level(arguments.level))
+    if arguments.all:
+        return _search_all(_chosen(arguments), arguments, line_filter)
+    if arguments.component is None:
+        raise UsageError("which component's log?", hint="rltui logs C; all of them: --all --grep RE")
+    record = _chosen(arguments)
+    path = _log_path(record, arguments.component, arguments.attempt)
+    if arguments.raw:
+        return _pass_on(path, arguments)
+    if arguments.follow:
+        count = _DEFAULT_FOLLOWED_LINES if arguments.lines is None else arguments.lines
+        with while_read():
+            for line in follow_lines(path, count, threading.Event(), line_filter):
+                print(json.dumps(_line_document(line)) if arguments.json else line, flush=True)
+        return 0
+    lines = tail_lines(path, arguments.lines, line_filter)
+    if arguments.json:
+        _print_document({"path": str(path)}, map(_line_document, lines))
+        return 0
+    size = _BATCH_LINES if line_filter.is_open else 1
+    while batch := list(islice(lines, size)):
+        sys.stdout.write("\n".join([*batch, ""]))
+    return 0
+
+
+def _search_all(record: ExperimentRecord, arguments: argparse.Namespace, line_filter: LineFilter) -> int:
+    """What matches in every attempt of every component, under the name of its log."""
+    from rltui.services.logs.listing import all_logs
+
+    if line_filter.is_open:
+        raise UsageError("--all searches: for what?", hint="--grep RE, or --level error")
+    if arguments.follow or arguments.raw or arguments.attempt is not None:
+        raise UsageError("--all looks through all that was printed", hint="leave -f, --raw and --attempt out")
+    entries = all_logs(record)
+    if (wanted := arguments.component) is not None:
+        known = list(dict.fromkeys(entry.component for entry in entries))
+        if wanted not in known:
+            raise unknown("component with a log", wanted, known)
+        entries = tuple(entry for entry in entries if entry.component == wanted)
+    found: Iterable[tuple[LogEntry, str]] = _found(entries, line_filter)
+    if arguments.lines is not None:
+        found = deque(found, maxlen=arguments.lines)
+    if arguments.json:
+        documents = (
+            {"component": entry.component, "attempt": entry.attempt} | _line_document(line)
+            for entry, line in found
+        )
+        _print_document({}, documents)
+        return 0
+    width = max((len(entry.name) for entry in entries), default=0)
+    for entry, line in found:
+        sys.stdout.write(f"{entry.name:<{width}}  {line}\n")
+    return 0
+
+
+def _found(entries: Iterable[LogEntry], line_filter: LineFilter) -> Iterator[tuple[LogEntry, str]]:
+    for entry in entries:
+        lines = tail_lines(Path(entry.path), None, LineFilter(line_filter.pattern, line_filter.level))
+        yield from ((entry, line) for line in lines)
+
+
+def _chosen(arguments: argparse.Namespace) -> ExperimentRecord:
+    """The experiment. `-n` names it in every command, whatever `tail` has trained the fingers to."""
+    try:
+        return launch.choose(arguments.name)
+    except UsageError as error:
+        if arguments.name is None or not arguments.name.isdecimal():
+            raise
+        raise UsageError(
+            error.title, hint=f"for the last lines: -N {arguments.name}, or --lines {arguments.name}"
+        ) from None
+
+
+def _pass_on(path: Path, arguments: argparse.Namespace) -> int:
+    if arguments.follow or arguments.lines is not None or arguments.json or arguments.grep or arguments.level:
+        raise UsageError(
+            "--raw passes on the whole file", hint="leave the other options out, but for --attempt"
+        )
+    output = binary_output()
+    try:
+        with path.open("rb") as file:
+            shutil.copyfileobj(file, output, 1 << 20)
+    except FileNotFoundError:
+        raise RltuiError(f"cannot read {path}", details=["no such file"]) from None
+    output.flush()
+    return 0
+
+
+def _line_document(line: str) -> dict[str, Any]:
+    return {"text": line, "level": detect_level(line)}
+
+
+def _print_document(head: dict[str, str], lines: Iterable[dict[str, Any]]) -> None:
+    """One document, written as it is read."""
+    opening = "".join(f"{json.dumps(key)}: {json.dumps(value)}, " for key, value in head.items())
+    print(f'{{{opening}"lines": [', end="")
+    for number, line in enumerate(lines):
+        print(",\n" if number else "\n", json.dumps(line), sep="", end="")
+    print("\n]}")
+
+
+def _log_path(record: ExperimentRecord, component: str, attempt: int | None) -> Path:
+    control = ControlFolder(Path(record.output_dir))
+    attempts = control.attempts(component)
+    if not attempts:
+        return _other_log(record, component, attempt)
+    if attempt is not None and attempt not in attempts:
+        known = ", ".join(map(str, attempts))
+        raise UsageError(f"{component} has no attempt {attempt}", hint=f"there are: {known}")
+    return control.log_file(component, attempt or attempts[-1])
+
+
+def _other_log(record: ExperimentRecord, log_id: str, attempt: int | None) -> Path:
+    """A file that the layout's `[[log]]` follows."""
+    from rltui.services import layout_files  # pydantic takes 60 ms
+    from rltui.services.logs.followed import FollowedLogs
+
+    layout = layout_files.load_for(record)
+    logs = FollowedLogs(Path(record.run_dir), layout.log)
+    logs.look()
+    if attempt is not None and any(log.id == log_id for log in logs.logs):
+        raise UsageError(f"{log_id} is a log file and has no attempts", hint="leave --attempt out")
+    if (path := logs.paths.get(log_id)) is not None:
+        return path
+    for log in logs.logs:
+        if log.id == log_id:
+            raise UsageError(
+                f"{log_id} of {record.name} has no log file yet",
+                hint=f"looked in {record.run_dir} for: {', '.join(log.wanted)}",
+            )
+    components = [spec.id for spec in layout.component]
+    if log_id not in components:
+        raise unknown("component", log_id, [*components, *(log.id for log in logs.logs)])
+    started = (entry.name for entry in (ControlFolder(Path(record.output_dir)).path / "components").glob("*"))
+    raise UsageError(
+        f"{log_id!r} has not been started in {record.name}",
+        hint=f"there are logs of: {', '.join(sorted({*started, *logs.paths})) or 'nothing yet'}",
+    )
+
+
+def _pattern(arguments: argparse.Namespace) -> re.Pattern[str] | None:
+    text: str | None = arguments.grep
+    try:
+        return None if text is None else compiled(text, re.I if arguments.ignore_case else re.NOFLAG)
+    except ValueError as error:
+        raise UsageError(f"--grep {text!r} is no regular expression: {error}") from None
+
+
+def _level(text: str | None) -> Level | None:
+    level = None if text is None else parse_level(text)
+    if text is not None and level is None:
+        raise UsageError(f"--level {text!r} is not known", hint=f"use one of: {', '.join(Level)}")
+    return level

@@ -1,0 +1,233 @@
+"""What is searched for in logs: a pattern over shown text, and what raw lines that match look like at least.
+
+A file of gigabytes is looked through for the latter first; only lines that have it are decoded.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from re import _constants as sre  # type: ignore[attr-defined]
+from re import _parser as sre_parser  # type: ignore[attr-defined]
+from typing import Any
+
+from rltui.core.text import INVISIBLE
+from rltui.errors import UsageError
+
+_LONGEST_PATTERN = 1000
+_UNTYPED = re.compile(f"[\t{INVISIBLE}]")
+
+
+def compiled(text: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
+    """The regular expression that a person typed.
+
+    Raises:
+        ValueError: It is none; says why.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # of what another version may read otherwise
+            return re.compile(text, flags)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+
+
+@dataclass(frozen=True)
+class Query:
+    """A pattern over the text of lines as they are shown."""
+
+    pattern: re.Pattern[str]
+    text: str
+    """As it was typed."""
+    is_plain: bool = False
+    """It was no regular expression."""
+
+    @classmethod
+    def typed(cls, text: str) -> Query:
+        """What a person typed on the screen: plain text where it is no regular expression.
+
+        Upper and lower case are one unless there is an upper-case letter in it.
+
+        Raises:
+            UsageError: It is longer than anyone types.
+        """
+        text = _UNTYPED.sub("", text)
+        if len(text) > _LONGEST_PATTERN:
+            raise UsageError(f"a pattern has at most {_LONGEST_PATTERN} characters, not {len(text)}")
+        has_upper_case = any(letter.isupper() for letter in re.sub(r"\\.", "", text))
+        flags = re.NOFLAG if has_upper_case else re.IGNORECASE
+        try:
+            return cls(compiled(text, flags), text)
+        except ValueError:
+            return cls(re.compile(re.escape(text), flags), text, is_plain=True)
+
+    def matches(self, text: str) -> bool:
+        """Whether it is anywhere in the text of a line."""
+        return self.pattern.search(text) is not None
+
+    def spans(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where it is in the text, from and up to, without empty ones."""
+        return (found.span() for found in self.pattern.finditer(text) if found.end() > found.start())
+
+    @cached_property
+    def candidates(self) -> Candidates:
+        """What raw lines that match have in them."""
+        return _Translation(self.pattern).candidates
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """At least the raw lines that match, colours and tabs and all."""
+
+    posix: bytes
+    """An extended regular expression for bytes, with the extensions of GNU grep; empty: every line."""
+    ignores_case: bool
+    words: tuple[bytes, ...]
+    """Any of them is in each line that matches, also of JSON logging; none: nothing is known."""
+
+
+_UNSEEN = b"\x1b\\[[0-9;]*m|[\x01-\x08\x0b-\x1f\x7f]"
+"""Colours, and control characters but for NUL, which no argument of a program can have."""
+_COLOURS = b"(" + _UNSEEN + b")*"
+_BLANKS = b"([ \t]|" + _UNSEEN + b")+"
+_ANYTHING = b".*"
+_SOMETHING = b".+"
+_BEYOND_ASCII = b"\x80-\xff"
+_COUNTED = 16
+"""More repetitions than this are not counted."""
+_SPECIAL = frozenset(rb".[]\()*+?{}|^$")
+
+_CATEGORIES = {
+    sre.CATEGORY_DIGIT: b"0-9" + _BEYOND_ASCII,
+    sre.CATEGORY_WORD: b"0-9A-Z_a-z" + _BEYOND_ASCII,
+    sre.CATEGORY_SPACE: b"\t-\r\x1c-\x20" + _BEYOND_ASCII,
+}
+_Tree = Iterable[tuple[Any, Any]]
+
+
+class _Translation:
+    """A pattern of Python's, by the tree that its own compiler builds, in more generous words.
+
+    Between letters and digits, and where there are blanks, a raw line may have colours.
+    """
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self._folds = bool(pattern.flags & re.IGNORECASE)
+        try:
+            tree = sre_parser.parse(pattern.pattern, pattern.flags & ~re.UNICODE)
+        except (re.error, RecursionError):
+            self.candidates = Candidates(b"", self._folds, ())
+            return
+        posix = self._sequence(tree)
+        words = max(self._required(tree), key=_worth, default=())
+        self.candidates = Candidates(posix, self._folds, words)
+
+    def _sequence(self, tree: _Tree) -> bytes:
+        pieces: list[bytes] = []
+        before = ""
+        for op, value in tree:
+            kind = _kind_of(value) if op is sre.LITERAL else ""
+            if kind == "blank":
+                if before != "blank":
+                    pieces.append(_BLANKS)
+            else:
+                if pieces and before != "blank" and (kind != before or not kind):
+                    pieces.append(_COLOURS)
+                pieces.append(self._piece(op, value))
+            before = kind
+        return b"".join(pieces)
+
+    def _piece(self, op: Any, value: Any) -> bytes:  # noqa: ANN401 - the compiler's own tree
+        if op is sre.LITERAL:
+            return self._literal(value)
+        if op is sre.IN:
+            return self._class(value)
+        if op in (sre.ANY, sre.NOT_LITERAL):
+            return _SOMETHING
+        if op is sre.SUBPATTERN:
+            self._folds |= bool(value[1] & re.IGNORECASE)
+            return b"(" + self._sequence(value[3]) + b")"
+        if op in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT):
+            least, most, tree = value
+            return b"(" + self._sequence(tree) + b")" + _count(int(least), int(most))
+        if op is sre.ATOMIC_GROUP:
+            return b"(" + self._sequence(value) + b")"
+        if op is sre.BRANCH:
+            return b"(" + b"|".join(map(self._sequence, value[1])) + b")"
+        return b"" if op in (sre.AT, sre.ASSERT, sre.ASSERT_NOT) else _ANYTHING
+
+    def _literal(self, code: int) -> bytes:
+        letter = chr(code)
+        if not letter.isascii():
+            return _SOMETHING if self._folds else _escaped(letter.encode(errors="replace"))
+        return _escaped(letter.encode()) if code >= 0x20 else _ANYTHING
+
+    def _class(self, members: list[tuple[Any, Any]]) -> bytes:
+        parts: list[bytes] = []
+        for op, value in members:
+            if op is sre.LITERAL and 0x20 <= value < 0x7F:
+                parts.append(bytes([value]))
+            elif op is sre.RANGE and 0x20 <= value[0] <= value[1] < 0x7F:
+                parts.extend(bytes([code]) for code in range(value[0], value[1] + 1))
+            elif op is sre.CATEGORY and value in _CATEGORIES:
+                parts.append(_CATEGORIES[value])
+            else:
+                return _SOMETHING
+        ranges = b"".join(part for part in parts if len(part) > 1)
+        single = {part for part in parts if len(part) == 1}
+        ends = (b"^" if b"^" in single else b"") + (b"-" if b"-" in single else b"")
+        start = b"]" if b"]" in single else b""
+        middle = b"".join(sorted(single - {b"]", b"^", b"-", b"["})) + (b"[" if b"[" in single else b"")
+        if not start and not ranges and not middle and ends.startswith(b"^"):
+            return b"(\\^|-)"
+        many = b"+" if ranges else b""
+        return b"[" + start + ranges + middle + ends + b"]" + many
+
+    def _required(self, tree: _Tree) -> Iterator[tuple[bytes, ...]]:
+        """Words, of each group one."""
+        run = ""
+        for op, value in (*tree, (None, None)):
+            kind = _kind_of(value) if op is sre.LITERAL else ""
+            if kind in ("letter", "digit") and (not run or _kind_of(ord(run[-1])) == kind):
+                run += chr(value)
+                continue
+            if run:
+                yield (run.encode(),)
+            run = chr(value) if kind in ("letter", "digit") else ""
+            if op is sre.SUBPATTERN:
+                yield from self._required(value[3])
+            elif op is sre.ATOMIC_GROUP:
+                yield from self._required(value)
+            elif op in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT) and value[0] > 0:
+                yield from self._required(value[2])
+            elif op is sre.BRANCH:
+                best = [max(self._required(branch), key=_worth, default=()) for branch in value[1]]
+                if all(best):
+                    yield tuple(word for words in best for word in words)
+
+
+def _kind_of(code: int) -> str:
+    letter = chr(code)
+    if not letter.isascii():
+        return "other"
+    if letter in " \t":
+        return "blank"
+    return "letter" if letter.isalpha() or letter == "_" else "digit" if letter.isdigit() else "sign"
+
+
+def _worth(words: tuple[bytes, ...]) -> int:
+    """How much a line tells that has one of them: by the shortest, and the fewer the better."""
+    return min(map(len, words), default=0) * 10 - len(words)
+
+
+def _count(least: int, most: int) -> bytes:
+    if least == 0:
+        return b"?" if most == 1 else b"*"
+    return b"" if most == 1 else b"{%d,}" % least if 1 < least <= _COUNTED else b"+"
+
+
+def _escaped(data: bytes) -> bytes:
+    return b"".join(b"\\" + bytes([byte]) if byte in _SPECIAL else bytes([byte]) for byte in data)

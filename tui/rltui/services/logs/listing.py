@@ -1,0 +1,45 @@
+"""Every log of an experiment: what each attempt of each component printed, and the files of the layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from rltui.core.lines import LogEntry
+from rltui.services.logs.followed import FollowedLogs
+from rltui.services.processes import read_attempt
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+
+
+def all_logs(record: ExperimentRecord) -> tuple[LogEntry, ...]:
+    """Those that there are now, in the order in which they began; files of the layout come last."""
+    control = ControlFolder(Path(record.output_dir))
+    return (*sorted(_attempts(control), key=lambda entry: (entry.started_at, entry.attempt)), *_files(record))
+
+
+def _attempts(control: ControlFolder) -> Iterator[LogEntry]:
+    folder = control.path / "components"
+    for name in sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else ():
+        for attempt in control.attempts(name):
+            path = control.log_file(name, attempt)
+            if (began := _began(control.attempt_dir(name, attempt), path)) is not None:
+                yield LogEntry(name, attempt, str(path), began)
+
+
+def _began(folder: Path, log: Path) -> float | None:
+    """When it was started; `None` where it printed nothing yet."""
+    try:
+        status = log.stat()
+    except OSError:
+        return None
+    known = read_attempt(folder)
+    return status.st_mtime if known is None else known.started_at
+
+
+def _files(record: ExperimentRecord) -> Iterator[LogEntry]:
+    from rltui.services import layout_files  # pydantic takes 60 ms
+
+    logs = FollowedLogs(Path(record.run_dir), layout_files.load_for(record).log)
+    logs.look()
+    for name, path in logs.paths.items():
+        yield LogEntry(name, None, str(path), 0.0)

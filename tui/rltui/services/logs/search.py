@@ -1,0 +1,244 @@
+"""Finding lines in logs of any size. `grep` picks those that may match; only these are decoded.
+
+Lines match by their text as shown: without colours, progress bars folded to their last state. Without a GNU
+grep the picking is done here, several times slower.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from rltui.core.lines import Level, LogHit, decode_line, detect_level, plain_text
+from rltui.core.log_query import Candidates, Query
+from rltui.errors import RltuiError
+
+_READ_BYTES = 256 * 1024
+_VERSION_TIMEOUT_S = 5.0
+_LOOK_BYTES = 64 * 1024
+"""Read of a log to see whether it is of JSON logging, or around a line to learn its level."""
+
+_GLOG = rb"[%s][0-9]{4} [0-9]{2}:"
+_ERRORS = rb"ERROR|EXCEPTION|CRITICAL|FATAL|Traceback|Error|Exception|Interrupt|ExitGroup|\"level\""
+_SEVERE = {
+    Level.WARNING: rb"WARN|Warning: |" + _ERRORS + b"|" + _GLOG % b"WEF",
+    Level.ERROR: _ERRORS + b"|" + _GLOG % b"EF",
+}
+"""What lines of a level or a more severe one have in them at least."""
+
+
+class LogSearch:
+    """One search through one file, for lines that match `query` and are of `level` or more severe.
+
+    To be iterated by one thread, once; any other may look at `progress` or `cancel` it.
+    """
+
+    def __init__(
+        self, path: Path, query: Query | None, *, level: Level | None = None, start: int = 0
+    ) -> None:
+        """`level`: warning or error. `start`: where to begin, in bytes, at the start of a line."""
+        self._path = path
+        self._query, self._level = query, level
+        self._start = start
+        self._fd: int | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self.size = start
+        """Bytes of the file as the search began: what is written later is not looked at."""
+        self.is_cancelled = False
+
+    def cancel(self) -> None:
+        """End it soon; it then yields nothing more."""
+        self.is_cancelled = True
+        if (process := self._process) is not None:
+            process.kill()
+
+    @property
+    def progress(self) -> float:
+        """From 0 to 1."""
+        fd, span = self._fd, self.size - self._start
+        if fd is None or span <= 0:
+            return 0.0
+        try:
+            return min(1.0, (os.lseek(fd, 0, os.SEEK_CUR) - self._start) / span)  # grep shares the position
+        except OSError:  # closed meanwhile
+            return 1.0
+
+    def batches(self) -> Iterator[list[LogHit]]:
+        """The hits from the start to the end of the file, some at a time.
+
+        Raises:
+            RltuiError: The file does not exist or cannot be read.
+        """
+        with self._opened() as fd:
+            picked = self._picked(fd)
+            acceptance = _Acceptance(fd, self._query, self._level, self.size)
+            for lines in picked:
+                if self.is_cancelled:
+                    return
+                if hits := list(acceptance.hits(lines)):
+                    yield hits
+
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        try:
+            fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError as error:
+            raise RltuiError(f"cannot read {self._path}", details=[_reason(error)]) from None
+        try:
+            self.size = os.fstat(fd).st_size
+            os.lseek(fd, self._start, os.SEEK_SET)
+            self._fd = fd
+            yield fd
+        except OSError as error:
+            raise RltuiError(f"cannot read {self._path}", details=[_reason(error)]) from None
+        finally:
+            self._fd = None
+            self._end_process()
+            os.close(fd)
+
+    def _end_process(self) -> None:
+        if (process := self._process) is not None:
+            process.kill()
+            process.communicate()
+            self._process = None
+
+    def _picked(self, fd: int) -> Iterator[list[tuple[int, bytes]]]:
+        """Lines that may match, with their offsets."""
+        if self._query is None:
+            candidates = Candidates(_SEVERE.get(self._level or Level.INFO, b""), ignores_case=False, words=())
+        else:
+            candidates = self._query.candidates
+            if _is_json(fd, self._start, self.size):
+                candidates = replace(candidates, posix=b"|".join(candidates.words))
+        program = _grep()
+        if program is None or not candidates.posix:
+            return self._pick(fd, candidates)
+        return self._pick_by_grep(program, fd, candidates)
+
+    def _pick_by_grep(
+        self, program: str, fd: int, candidates: Candidates
+    ) -> Iterator[list[tuple[int, bytes]]]:
+        """By a grep that reads our descriptor, from where it stands."""
+        argv = [program, "-abiE" if candidates.ignores_case else "-abE", "-e", candidates.posix]
+        environment = {**os.environ, "LC_ALL": "C"}
+        grep = subprocess.Popen(
+            argv, stdin=fd, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+        )
+        self._process = grep
+        if self.is_cancelled:
+            grep.kill()
+        assert grep.stdout is not None
+        rest = b""
+        while data := os.read(grep.stdout.fileno(), _READ_BYTES):
+            whole, newline, rest = (rest + data).rpartition(b"\n")
+            if newline:
+                pairs = (line.partition(b":") for line in whole.split(b"\n"))
+                yield [(self._start + int(offset), line) for offset, _, line in pairs]
+        if grep.wait() > 1 and not self.is_cancelled:
+            raise RltuiError(f"cannot search {self._path}: {program} ended with code {grep.returncode}")
+
+    def _pick(self, fd: int, candidates: Candidates) -> Iterator[list[tuple[int, bytes]]]:
+        """Without grep."""
+        offset, rest = self._start, b""
+        folds, words = candidates.ignores_case, candidates.words
+        words = tuple(map(bytes.lower, words)) if folds else words
+        while not self.is_cancelled and (data := os.read(fd, _READ_BYTES)):
+            whole, newline, rest = (rest + data).rpartition(b"\n")
+            if not newline:
+                continue
+            yield list(_lines_with(words, whole, offset, folds=folds))
+            offset += len(whole) + 1
+        if rest:
+            yield list(_lines_with(words, rest, offset, folds=folds))
+
+
+class _Acceptance:
+    """Says which of the lines that were picked are hits, in their order."""
+
+    def __init__(self, fd: int, query: Query | None, level: Level | None, size: int) -> None:
+        self._fd, self._query, self._level, self._size = fd, query, level, size
+        self._done = 0
+        """Up to here all lines are decided."""
+
+    def hits(self, lines: list[tuple[int, bytes]]) -> Iterator[LogHit]:
+        for offset, line in lines:
+            if not self._done <= offset < self._size:
+                continue
+            text = shown(line)
+            if self._query is not None and not self._query.matches(text):
+                continue
+            if self._level is None:
+                yield LogHit(offset, text)
+            elif self._is_severe(detect_level(text) or self._level_before(offset)):
+                yield LogHit(offset, text)
+                if self._query is None:
+                    yield from self._continuation(offset + len(line) + 1)
+
+    def _is_severe(self, level: Level) -> bool:
+        return self._level is not None and level.severity >= self._level.severity
+
+    def _level_before(self, offset: int) -> Level:
+        """Of the nearest line before that has one, within reason."""
+        start = max(0, offset - _LOOK_BYTES)
+        before = os.pread(self._fd, offset - start, start).split(b"\n")[:-1]
+        levels = (detect_level(shown(line)) for line in reversed(before))
+        return next((level for level in levels if level is not None), Level.INFO)
+
+    def _continuation(self, offset: int) -> Iterator[LogHit]:
+        """The lines from `offset` that have no level of their own, within reason."""
+        for line in os.pread(self._fd, _LOOK_BYTES, offset).split(b"\n")[:-1]:
+            text = shown(line)
+            if offset >= self._size or detect_level(text) is not None:
+                break
+            yield LogHit(offset, text)
+            offset += len(line) + 1
+        self._done = offset
+
+
+def shown(line: bytes) -> str:
+    """The text of a raw line as it is shown."""
+    return plain_text(decode_line(line))
+
+
+def _lines_with(
+    words: tuple[bytes, ...], data: bytes, offset: int, *, folds: bool
+) -> Iterator[tuple[int, bytes]]:
+    seen = data.lower() if folds else data
+    if words and not any(word in seen for word in words):
+        return
+    for line in data.split(b"\n"):
+        known = line.lower() if folds else line
+        if not words or any(word in known for word in words):
+            yield offset, line
+        offset += len(line) + 1
+
+
+def _is_json(fd: int, start: int, size: int) -> bool:
+    """Whether its lines are records, at its beginning or its end."""
+    places = (start, max(start, size - _LOOK_BYTES))
+    return any(b'"level"' in os.pread(fd, _LOOK_BYTES, place) for place in places)
+
+
+@cache
+def _grep() -> str | None:
+    """The path of a GNU grep, whose options and extensions are needed; `None` where there is none."""
+    program = shutil.which("grep")
+    if program is None:
+        return None
+    try:
+        said = subprocess.run(
+            [program, "--version"], capture_output=True, check=False, timeout=_VERSION_TIMEOUT_S
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return program if b"GNU grep" in said.partition(b"\n")[0] else None
+
+
+def _reason(error: OSError) -> str:
+    return "no such file" if isinstance(error, FileNotFoundError) else str(error.strerror)

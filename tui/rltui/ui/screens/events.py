@@ -1,0 +1,264 @@
+"""The events screen: the journal by time, and from each entry to the log or chart of that moment."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.widgets import Input, Static
+from textual.worker import Worker
+
+from rltui.core.api import JournalEntry
+from rltui.core.events import EventFilter
+from rltui.core.marks import mark_kind
+from rltui.errors import RltuiError
+from rltui.ui.actions import Place, bindings
+from rltui.ui.requests import ExperimentScreen
+from rltui.ui.screens import SCREENS
+from rltui.ui.screens.dialogs import ChoiceMenu
+from rltui.ui.shared import Shared
+from rltui.ui.text import clean_line
+from rltui.ui.widgets.bars import KeyBar
+from rltui.ui.widgets.event_list import EventItem, EventList
+
+_FAINT = "$foreground 60%"
+_ALL, _MARKS = "all", "marks"
+
+
+class EventScreen(ExperimentScreen):
+    """Lies on the overview. Made once: it stays when it is left."""
+
+    place = Place.EVENTS
+
+    CSS_PATH: ClassVar = ["events.tcss"]
+    BINDINGS = bindings(Place.EVENTS)
+
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
+        shared.watch("journal", self._read)
+        shared.watch("connection", self._update_title)
+        self._filter = EventFilter()
+        self._only_marks = False
+        self._entries: tuple[JournalEntry, ...] = ()
+        self._items: list[EventItem] = []
+        self._shown = 0
+        self._problem = ""
+        self._is_behind = False
+        self._reader: Worker[None] | None = None
+        self._wanted_at: float | None = None
+        """A moment to go to, once the journal is read."""
+        self._title = Static(id="events-title", markup=False)
+        self._search = Input(placeholder="words of an event or its diff", id="events-search", compact=True)
+        self._search.cursor_blink = False
+        self._list = EventList(shared.clock, id="events-list")
+        self._empty = Static(id="events-empty", markup=False)
+
+    def compose(self) -> ComposeResult:
+        """Title, search, list, keys."""
+        yield self._title
+        yield KeyBar()
+        yield self._search
+        yield self._empty
+        yield self._list
+
+    def on_mount(self) -> None:
+        """The list has the keys."""
+        self._list.focus()
+
+    def on_screen_resume(self) -> None:
+        """Catch up."""
+        self._read()
+
+    def go_to(self, at: float, component: str | None) -> None:
+        """The entry nearest to that moment, among all that there are, or among those of `component`."""
+        self._filter = EventFilter(components=frozenset(() if component is None else (component,)))
+        self._only_marks = False
+        self._wanted_at = at
+        self._read()
+
+    # values in
+
+    def _read(self) -> None:
+        """Take in what was appended; once more, where more came meanwhile."""
+        self._is_behind = True
+        if self.is_open and (self._reader is None or self._reader.is_finished):
+            self._reader = self.run_worker(self._follow(), name="journal", group="journal")
+
+    async def _follow(self) -> None:
+        while self._is_behind:
+            self._is_behind = False
+            try:
+                entries = await self.experiment.journal()
+            except RltuiError as error:
+                self._problem = clean_line(error.title)
+            else:
+                self._problem = ""
+                self._take(entries)
+            self._show()
+
+    def _take(self, entries: tuple[JournalEntry, ...]) -> None:
+        """Wrap what is new; all of it where the journal is another one."""
+        known = len(self._entries)
+        if known > len(entries) or (known and entries[known - 1] is not self._entries[-1]):
+            self._items.clear()
+        self._items += map(EventItem.of, entries[len(self._items) :])
+        self._entries = entries
+
+    def _show(self) -> None:
+        shown = [item for item in self._items if self._admits(item.entry)]
+        self._shown = len(shown)
+        self._list.show(shown)
+        if self._wanted_at is not None:
+            self._list.go_to(self._wanted_at)
+            self._wanted_at = None
+        self._empty.set_class(not shown, "-shown")
+        nothing = "Nothing matches. esc shows all events again." if self._items else "Nothing happened yet."
+        self._empty.update(Content.styled(nothing, _FAINT))
+        self._update_title()
+        self.refresh_bindings()
+
+    def _admits(self, entry: JournalEntry) -> bool:
+        if self._only_marks and mark_kind(entry.kind, entry.data) is None:
+            return False
+        return self._filter.admits(entry.at, entry.kind, entry.component, entry.text, entry.data)
+
+    def _update_title(self) -> None:
+        count = len(self._items)
+        parts: list[tuple[str, str]] = [
+            (" rltui ", "bold $accent"),
+            (clean_line(self.experiment.name), "bold"),
+            (" · Events", ""),
+            (f" · {self._shown} of {count}" if self._is_filtered else f" · {count}", _FAINT),
+        ]
+        wanted = [*self._filter.kinds, *self._filter.components, *(["marks"] if self._only_marks else [])]
+        parts += [(f" · only {clean_line(name)}", "bold") for name in wanted]
+        if self._filter.words:
+            parts.append((f" · {clean_line(self._filter.words)!r}", "bold"))
+        for problem in (self._problem, self.shared.connection_problem):
+            if problem:
+                parts.append((f" · ⚠ {problem}", "bold $text-warning"))
+        self._title.update(Content.assemble(*parts))
+
+    # what is shown
+
+    @property
+    def _is_filtered(self) -> bool:
+        return self._only_marks or self._filter != EventFilter()
+
+    def action_choose_kind(self) -> None:
+        """Of those that there are."""
+        counts = Counter(item.kind for item in self._items)
+        marked = sum(mark_kind(entry.kind, entry.data) is not None for entry in self._entries)
+        choices = {
+            _ALL: ("everything", f"{len(self._items)} events"),
+            _MARKS: (
+                "what the charts mark",
+                f"{marked}: edits, crashes, alerts, notes, checkpoints …",
+            ),
+        }
+        choices |= {f"kind {kind}": (kind, _times(count)) for kind, count in counts.most_common()}
+        self.app.push_screen(ChoiceMenu("Which events?", choices), self._take_kind)
+
+    def _take_kind(self, choice: str | None) -> None:
+        if choice is None:
+            return
+        self._only_marks = choice == _MARKS
+        kinds = frozenset(() if choice in (_ALL, _MARKS) else (choice.removeprefix("kind "),))
+        self._filter = replace(self._filter, kinds=kinds)
+        self._show()
+
+    def action_choose_component(self) -> None:
+        """Of those that something is told of."""
+        counts = Counter(entry.component for entry in self._entries if entry.component)
+        choices = {_ALL: ("all components", f"and what is about none: {len(self._items)} events")}
+        choices |= {f"of {name}": (clean_line(name), _times(count)) for name, count in counts.most_common()}
+        self.app.push_screen(ChoiceMenu("Events of which component?", choices), self._take_component)
+
+    def _take_component(self, choice: str | None) -> None:
+        if choice is not None:
+            names = frozenset(() if choice == _ALL else (choice.removeprefix("of "),))
+            self._filter = replace(self._filter, components=names)
+            self._show()
+
+    def action_fold(self) -> None:
+        """Hide what stands below the entries, or show it."""
+        self._list.fold(not self._list.is_folded)
+
+    def action_search(self) -> None:
+        """Type what to look for."""
+        self._search.add_class("-shown")
+        self._search.focus()
+
+    @on(Input.Changed, "#events-search")
+    def _searched(self, event: Input.Changed) -> None:
+        self._filter = replace(self._filter, words=event.value)
+        self._show()
+
+    @on(Input.Submitted, "#events-search")
+    def _found(self) -> None:
+        self._list.focus()
+
+    def action_back(self) -> None:
+        """First the search ends, then the filter, then the screen."""
+        if self._search.has_class("-shown"):
+            self._search.value = ""
+            self._search.remove_class("-shown")
+            self._list.focus()
+        elif self._is_filtered:
+            self._filter, self._only_marks = EventFilter(), False
+            self._show()
+        else:
+            self.action_show_overview()
+
+    # keys
+
+    def action_cursor(self, entries: int) -> None:
+        """Up or down."""
+        self._list.move(entries)
+
+    def action_page(self, pages: int) -> None:
+        """By what is visible."""
+        self._list.move_pages(pages)
+
+    def action_cursor_to_end(self, last: bool) -> None:
+        """To the newest or oldest."""
+        self._list.move_to_end(last=last)
+
+    @on(EventList.EntryMoved)
+    def _look_at_entry(self) -> None:
+        self.refresh_bindings()
+
+    def action_jump(self) -> None:
+        """To where the entry shows: the component's log, or else the charts."""
+        if (item := self._list.item) is not None:
+            names = ["logs", "metrics"] if item.entry.component else ["metrics", "logs"]
+            self._jump(next(name for name in names if name in SCREENS))
+
+    def action_jump_to(self, name: str) -> None:
+        """To that moment on the screen `name`."""
+        self._jump(name)
+
+    def _jump(self, name: str) -> None:
+        if (item := self._list.item) is not None:
+            self.show_screen(name, at=item.entry.at, component=item.entry.component)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only what makes sense now."""
+        match action:
+            case "jump":
+                possible = self._list.item is not None and bool({"logs", "metrics"} & SCREENS.keys())
+            case "jump_to":
+                possible = self._list.item is not None and str(parameters[0]) in SCREENS
+            case "choose_kind" | "choose_component" | "fold" | "search":
+                possible = bool(self._items)
+            case _:
+                possible = True
+        return possible and super().check_action(action, parameters)
+
+
+def _times(count: int) -> str:
+    return "1 event" if count == 1 else f"{count} events"

@@ -1,0 +1,260 @@
+"""The journal as a list by time: a line for each entry, and below it what belongs to it."""
+
+from __future__ import annotations
+
+import itertools
+import textwrap
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from textual import events
+from textual.content import Content
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.visual import Visual
+
+from rltui.core.api import JournalEntry
+from rltui.core.events import first_line, shown_kind, unfolded
+from rltui.core.text import duration, shortened
+from rltui.ui.plan_view import diff_lines
+from rltui.ui.text import age, clean, clean_line
+from rltui.wording import EVENT_SIGNS
+
+_FAINT = "$foreground 60%"
+_STYLES = {
+    "crash": "bold $text-error",
+    "alert": "bold $text-warning",
+    "stall": "bold $text-warning",
+    "edit": "bold $text-primary",
+    "note": "bold",
+    "resume": "bold",
+    "restart": "bold",
+    "checkpoint": "$text-success",
+}
+"""By the word for the entry's kind; of all others it is faint."""
+_TIME, _STEP, _KIND = 10, 8, 14
+"""Cells of the columns before the text, their gap included."""
+_STEP_FROM = 72
+"""Where the list is narrower, the step stands only below the entry under the cursor."""
+_MOST_BELOW = 12
+"""Lines of a diff that an entry shows unless the cursor is on it."""
+_KEPT_LINES = 400
+
+
+@dataclass(frozen=True, slots=True)
+class EventItem:
+    """An entry with what stands below it."""
+
+    entry: JournalEntry
+    kind: str
+    """The word for it."""
+    below: tuple[Content, ...]
+
+    @classmethod
+    def of(cls, entry: JournalEntry) -> EventItem:
+        """Of an entry as it was read: its texts are cleaned here."""
+        kind, data = shown_kind(entry.kind, entry.data), entry.data
+        if isinstance(diff := data.get("diff"), str):
+            more = unfolded(entry.text, {})
+            below = [*map(Content, map(clean, more)), *diff_lines(diff)]
+        else:
+            below = [Content(clean(line)) for line in unfolded(entry.text, data)]
+        return cls(entry, kind, tuple(below))
+
+    @property
+    def day(self) -> str:
+        """As the clock on the wall has it."""
+        return time.strftime("%Y-%m-%d %A", time.localtime(self.entry.at))
+
+
+class EventList(ScrollView, can_focus=True, inherit_bindings=False):
+    """Draws items, oldest first, of which only those in view are laid out."""
+
+    COMPONENT_CLASSES = {"event-list--cursor"}  # noqa: RUF012 - as Textual declares it
+
+    @dataclass
+    class EntryMoved(Message):
+        """The cursor is on another entry."""
+
+    def __init__(self, clock: Callable[[], float], *, id: str | None = None) -> None:  # noqa: A002 - Textual's
+        super().__init__(id=id)
+        self._clock = clock
+        self._items: Sequence[EventItem] = ()
+        self._at = 0
+        self._tops: list[int] = [0]
+        """First line of each item, and at the end their number."""
+        self._made: dict[int, list[Content]] = {}
+        self.is_folded = False
+
+    @property
+    def item(self) -> EventItem | None:
+        """Under the cursor."""
+        return self._items[self._at] if self._items else None
+
+    def show(self, items: Sequence[EventItem]) -> None:
+        """Others. The cursor stays on its entry; on the newest it goes along with what comes."""
+        before, was_last = self.item, self._at >= len(self._items) - 1
+        self._items = items
+        at = None if before is None else _index(items, before)
+        if before is None or (was_last and at is not None):
+            self._at = max(0, len(items) - 1)
+        else:
+            self._at = _nearest(items, before.entry.at) if at is None else at
+        self._arrange()
+
+    def go_to(self, at: float) -> None:
+        """Put the cursor on the entry nearest to a moment."""
+        self._move_to(_nearest(self._items, at))
+
+    def fold(self, is_folded: bool) -> None:
+        """Whether entries other than the one under the cursor show what is below them."""
+        self.is_folded = is_folded
+        self._arrange()
+
+    def move(self, entries: int) -> None:
+        """Move the cursor; where its entry goes on beyond what is visible, go on there first."""
+        height, top = self.size.height, self.scroll_offset.y
+        rest = self._tops[min(self._at + 1, len(self._tops) - 1)] - (top + height)
+        over = top - self._tops[self._at]
+        if entries > 0 and rest > 0 and self._tops[self._at] <= top + height:
+            self.scroll_relative(y=min(rest, max(1, height // 2)), animate=False)
+        elif entries < 0 and over > 0:
+            self.scroll_relative(y=-min(over, max(1, height // 2)), animate=False)
+        else:
+            self._move_to(self._at + entries)
+
+    def move_pages(self, pages: int) -> None:
+        """By what is visible."""
+        line = self._tops[self._at] + pages * max(1, self.size.height - 1)
+        found = self._item_at(line)
+        self._move_to(found if found != self._at else found + pages)
+
+    def move_to_end(self, *, last: bool) -> None:
+        """To the newest or oldest."""
+        self._move_to(len(self._items) - 1 if last else 0)
+
+    def _move_to(self, at: int) -> None:
+        at = max(0, min(len(self._items) - 1, at))
+        if self._items and at != self._at:
+            self._at = at
+            self._arrange()
+
+    def _arrange(self) -> None:
+        """Heights anew, and the cursor's entry in view."""
+        self._made.clear()
+        self._tops = [0, *itertools.accumulate(self._height(at) for at in range(len(self._items)))]
+        size = Size(0, self._tops[-1])
+        if size != self.virtual_size:
+            self.virtual_size = size
+        if self._items:
+            top, end = self._tops[self._at], self._tops[self._at + 1]
+            height = min(end - top, max(1, self.size.height))
+            self.scroll_to_region(Region(0, top, 1, height), animate=False, force=True)
+        self.refresh()
+        self.post_message(self.EntryMoved())
+
+    def _height(self, at: int) -> int:
+        if at == self._at:
+            return len(self._lines(at))
+        below = 0 if self.is_folded else len(self._items[at].below)
+        return self._has_day(at) + 1 + (below if below <= _MOST_BELOW else _MOST_BELOW + 1)
+
+    def _has_day(self, at: int) -> bool:
+        return at == 0 or self._items[at].day != self._items[at - 1].day
+
+    def _lines(self, at: int) -> list[Content]:
+        """Of an item, each cut to the width."""
+        if (made := self._made.get(at)) is None:
+            if len(self._made) > _KEPT_LINES:
+                self._made.clear()
+            width = self.scrollable_content_region.width
+            made = self._made[at] = [line.truncate(width, ellipsis=True) for line in self._make(at, width)]
+        return made
+
+    def _make(self, at: int, width: int) -> list[Content]:
+        item, is_cursor = self._items[at], at == self._at
+        lines = [Content.styled(f"── {item.day} ──", _FAINT)] if self._has_day(at) else []
+        has_step = width >= _STEP_FROM
+        indent = 2 + _TIME + (_STEP if has_step else 0) + _KIND
+        text = clean_line(first_line(item.entry.text))
+        wrapped = textwrap.wrap(text, max(20, width - indent)) if is_cursor else [text]
+        lines.append(self._head(item, wrapped[0] if wrapped else "", is_cursor=is_cursor, has_step=has_step))
+        lines += [Content(" " * indent + line) for line in wrapped[1:]]
+        if is_cursor:
+            lines.append(Content.styled(" " * indent + self._facts(item.entry, has_step=has_step), _FAINT))
+            return lines + [Content("    ") + line for line in item.below]
+        if self.is_folded:
+            return lines
+        shown = item.below if len(item.below) <= _MOST_BELOW else item.below[:_MOST_BELOW]
+        lines += [Content("    ") + line for line in shown]
+        if more := len(item.below) - len(shown):
+            lines.append(Content.styled(f"    … {more} more lines", _FAINT))
+        return lines
+
+    def _head(self, item: EventItem, text: str, *, is_cursor: bool, has_step: bool) -> Content:
+        entry, style = item.entry, _STYLES.get(item.kind, _FAINT)
+        step = "" if entry.step is None else str(entry.step)
+        word = shortened(f"{EVENT_SIGNS.get(item.kind, '·')} {clean_line(item.kind)}", _KIND - 2)
+        return Content.assemble(
+            "▸ " if is_cursor else "  ",
+            (time.strftime("%H:%M:%S", time.localtime(entry.at)).ljust(_TIME), _FAINT),
+            (f"{step:>{_STEP - 2}}  " if has_step else "", _FAINT),
+            (word.ljust(_KIND), style),
+            (text, style if item.kind in ("crash", "alert", "note", "edit") else ""),
+        )
+
+    def _facts(self, entry: JournalEntry, *, has_step: bool) -> str:
+        """What is known besides, on one line."""
+        facts = [] if entry.step is None or has_step else [f"step {entry.step}"]
+        if entry.component:
+            attempt = "" if entry.attempt is None else f" attempt {entry.attempt}"
+            facts.append(f"{clean_line(entry.component)}{attempt}")
+        for name, words in (("took_s", "took"), ("plan_s", "took"), ("retry_in_s", "again in")):
+            if isinstance(seconds := entry.data.get(name), int | float):
+                facts.append(f"{words} {duration(seconds)}")
+        if suppressed := entry.data.get("suppressed"):
+            facts.append(f"{suppressed} like it were not told")
+        return " · ".join([*facts, f"{age(max(0.0, self._clock() - entry.at))} ago"])
+
+    def _item_at(self, line: int) -> int:
+        return max(0, min(len(self._items) - 1, bisect_right(self._tops, line) - 1))
+
+    def on_resize(self) -> None:
+        """Another width."""
+        self._arrange()
+
+    def watch_has_focus(self, _has_focus: bool) -> None:
+        """The cursor looks different."""
+        super().watch_has_focus(_has_focus)
+        self.refresh()
+
+    def on_click(self, event: events.Click) -> None:
+        """Select."""
+        self._move_to(self._item_at(event.y + self.scroll_offset.y))
+
+    def render_line(self, y: int) -> Strip:
+        """Line `y` of what is visible."""
+        width, line = self.scrollable_content_region.width, y + self.scroll_offset.y
+        if line >= self._tops[-1]:
+            return Strip.blank(width, self.rich_style)
+        at = self._item_at(line)
+        content = self._lines(at)[line - self._tops[at]]
+        style = self.visual_style
+        if at == self._at and line == self._tops[at] + self._has_day(at):
+            style = self.get_visual_style("event-list--cursor")
+        content = content.pad_right(max(0, width - content.cell_length))
+        return Visual.to_strips(self, content, content.cell_length, 1, style)[0]
+
+
+def _index(items: Sequence[EventItem], wanted: EventItem) -> int | None:
+    """Where that very entry is now."""
+    return next((at for at in range(len(items) - 1, -1, -1) if items[at].entry is wanted.entry), None)
+
+
+def _nearest(items: Sequence[EventItem], at: float) -> int:
+    """The clock may have been set back: all of them are looked at."""
+    return min(range(len(items)), key=lambda index: abs(items[index].entry.at - at), default=0)
