@@ -32,7 +32,6 @@ from rltui.services.runs.checkpoints import (
     CheckpointReader,
     delete,
     pruned_text,
-    scores_of,
     take_away,
 )
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
@@ -175,7 +174,6 @@ def _checkpoints_of(record: ExperimentRecord) -> tuple[CheckpointReader, Checkpo
     with contextlib.suppress(ConfigError):  # broken or gone: it names none
         named = named_step(framework, store.load())
     news = CheckpointNews(
-        scores=scores_of(series),
         step=series.completed,
         max_steps=_max_steps(record),
         notes={} if named is None else {named: NAMED},
