@@ -33,7 +33,7 @@ _LABEL_WIDTH = 9
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _Printed:
     """A series that is printed."""
 
     key: SeriesKey
@@ -109,7 +109,7 @@ def _reader(record: ExperimentRecord) -> SeriesReader:
 # --- which ------------------------------------------------------------------------------------------------
 
 
-def _chosen(reader: SeriesSource, words: Sequence[str], *, all_series: bool) -> Iterator[_Line]:
+def _chosen(reader: SeriesSource, words: Sequence[str], *, all_series: bool) -> Iterator[_Printed]:
     keys = reader.keys()
     rewinds = reader.rewinds()
     found: dict[SeriesKey, tuple[str, MetricConcept | None]] = {}
@@ -128,7 +128,7 @@ def _chosen(reader: SeriesSource, words: Sequence[str], *, all_series: bool) -> 
     labels = [label for label, _ in found.values()]
     for key, (label, concept) in found.items():
         current, abandoned = reader.read(key).lines(rewinds)
-        yield _Line(
+        yield _Printed(
             key=key,
             label=label if labels.count(label) == 1 else _full(key),
             unit=concept.unit if concept is not None else "",
@@ -198,7 +198,7 @@ def _places(count: int, arguments: argparse.Namespace, most: int | None = None) 
 
 
 def _print_json(
-    record: ExperimentRecord, reader: SeriesSource, lines: Iterable[_Line], arguments: argparse.Namespace
+    record: ExperimentRecord, reader: SeriesSource, lines: Iterable[_Printed], arguments: argparse.Namespace
 ) -> None:
     document = {
         "experiment": record.name,
@@ -208,7 +208,7 @@ def _print_json(
     print(json.dumps(document, allow_nan=False))
 
 
-def _document(line: _Line, arguments: argparse.Namespace) -> SeriesDocument:
+def _document(line: _Printed, arguments: argparse.Namespace) -> SeriesDocument:
     steps, times, values = _lists(line.current, _places(len(line.current), arguments))
     branches = (_lists(branch, range(len(branch))) for branch in line.abandoned)
     return SeriesDocument(
@@ -234,7 +234,7 @@ def _said(value: float) -> float | str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def _joined(lines: Sequence[_Line]) -> list[tuple[int, float, list[float | None]]]:
+def _joined(lines: Sequence[_Printed]) -> list[tuple[int, float, list[float | None]]]:
     """Step, time and a value of each line: a row for each step, and for each point that has none."""
     rows: dict[tuple[int, float], tuple[int, float, list[float | None]]] = {}
     for column, line in enumerate(lines):
@@ -247,7 +247,7 @@ def _joined(lines: Sequence[_Line]) -> list[tuple[int, float, list[float | None]
     return sorted([*with_steps, *others], key=lambda row: row[1]) if others else with_steps
 
 
-def _print_csv(lines: Sequence[_Line], arguments: argparse.Namespace) -> None:
+def _print_csv(lines: Sequence[_Printed], arguments: argparse.Namespace) -> None:
     rows = _joined(lines)
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(["step", "time", *(visible(line.label) for line in lines)])
@@ -257,7 +257,7 @@ def _print_csv(lines: Sequence[_Line], arguments: argparse.Namespace) -> None:
         writer.writerow(["" if step == NO_STEP else step, f"{when:.3f}", *said])
 
 
-def _table(lines: Sequence[_Line], arguments: argparse.Namespace) -> list[str]:
+def _table(lines: Sequence[_Printed], arguments: argparse.Namespace) -> list[str]:
     """A row for each step; nothing where that is too wide for the terminal."""
     rows = _joined(lines)
     places = _places(len(rows), arguments, _SHOWN_ROWS)
@@ -282,7 +282,7 @@ def _clock(at: float) -> str:
     return time.strftime("%m-%d %H:%M:%S", time.localtime(at))
 
 
-def _print_summary(reader: SeriesSource, lines: Sequence[_Line], arguments: argparse.Namespace) -> None:
+def _print_summary(reader: SeriesSource, lines: Sequence[_Printed], arguments: argparse.Namespace) -> None:
     cells = [("metric", "newest", "at", "lowest", "highest", "points", "series")]
     now = time.time()
     for line in lines:
@@ -313,12 +313,12 @@ def _print_summary(reader: SeriesSource, lines: Sequence[_Line], arguments: argp
         print(f"\n{others} more series: rltui metrics --all; rltui metrics NAME… --plot draws some")
 
 
-def _gaps(line: _Line) -> str:
+def _gaps(line: _Printed) -> str:
     gaps = sum(not math.isfinite(value) for value in line.current.values)
     return f", {gaps} no number" if gaps else ""
 
 
-def _print_plots(lines: Iterable[_Line], arguments: argparse.Namespace) -> None:
+def _print_plots(lines: Iterable[_Printed], arguments: argparse.Namespace) -> None:
     braille = _shows_braille()
     width = min(_WIDEST_PLOT, shutil.get_terminal_size((80, 24)).columns) - _LABEL_WIDTH - 3
     for number, line in enumerate(lines):
@@ -334,7 +334,7 @@ def _shows_braille() -> bool:
     return (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "") == "utf8"
 
 
-def _plot(line: _Line, places: range, width: int, *, braille: bool) -> list[str]:
+def _plot(line: _Printed, places: range, width: int, *, braille: bool) -> list[str]:
     """Title, the curve between its highest and lowest value, the ends of the other axis, notes."""
     series = line.current
     xs = [float(series.steps[at]) if line.has_steps else series.times[at] for at in places]
@@ -360,11 +360,11 @@ def _plot(line: _Line, places: range, width: int, *, braille: bool) -> list[str]
     return [visible(f"{title} · {newest}"), *drawn, axis, *(f"{'':{_LABEL_WIDTH}}  {note}" for note in notes)]
 
 
-def _x_text(line: _Line, x: float) -> str:
+def _x_text(line: _Printed, x: float) -> str:
     return f"step {x:.0f}" if line.has_steps else _clock(x)
 
 
-def _notes(line: _Line, xs: Sequence[float], values: Sequence[float]) -> Iterator[str]:
+def _notes(line: _Printed, xs: Sequence[float], values: Sequence[float]) -> Iterator[str]:
     gaps = [x for x, value in zip(xs, values, strict=True) if not math.isfinite(value)]
     if gaps and line.has_steps:
         yield f"no number at step {steps_text([int(x) for x in gaps])}"
