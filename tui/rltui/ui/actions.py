@@ -22,6 +22,7 @@ class Scope(StrEnum):
     KNOB_TABLE = "In the knob table"
     CONFIG = "On the config screen"
     GPUS = "On the GPU screen"
+    CHECKPOINTS = "On the checkpoint screen"
     METRICS = "On the metrics screen"
     EVENTS = "On the events screen"
     EDITOR = "In the knob editor"
@@ -37,6 +38,7 @@ class Place(Enum):
     LOG = "log pane"
     CONFIG = "config screen"
     GPUS = "GPU screen"
+    CHECKPOINTS = "checkpoint screen"
     METRICS = "metrics screen"
     EVENTS = "events screen"
     NOTE = "field for a note"
@@ -67,7 +69,14 @@ class Footer(Enum):
     LAST_TO_GO = 3
 
 
-_SCREENS = (Place.OVERVIEW, Place.CONFIG, Place.GPUS, Place.METRICS, Place.EVENTS)
+_SCREENS = (
+    Place.OVERVIEW,
+    Place.CONFIG,
+    Place.GPUS,
+    Place.METRICS,
+    Place.EVENTS,
+    Place.CHECKPOINTS,
+)
 """The main screens, which the number keys go to and work on."""
 _PLACES = {
     Scope.GLOBAL: (Place.OVERVIEW,),
@@ -77,6 +86,7 @@ _PLACES = {
     Scope.KNOB_TABLE: (Place.KNOB_TABLE, Place.CONFIG),
     Scope.CONFIG: (Place.CONFIG,),
     Scope.GPUS: (Place.GPUS,),
+    Scope.CHECKPOINTS: (Place.CHECKPOINTS,),
     Scope.METRICS: (Place.METRICS,),
     Scope.EVENTS: (Place.EVENTS,),
     Scope.EDITOR: (Place.FIELD,),
@@ -123,6 +133,7 @@ class Action:
 
 _G, _C, _K, _L = Scope.GLOBAL, Scope.COMPONENTS, Scope.KNOBS, Scope.LOGS
 _T, _P, _E, _D = Scope.KNOB_TABLE, Scope.GPUS, Scope.EDITOR, Scope.DIALOG
+_R = Scope.CHECKPOINTS
 _S, _B, _M, _V = Scope.CONFIG, Scope.CONVERTER, Scope.METRICS, Scope.EVENTS
 _YES, _NO, _KEPT, _SPARE = Footer.YES, Footer.NO, Footer.LAST_TO_GO, Footer.FIRST_TO_GO
 _STEPPED = (Place.NUMBER, Place.CHOICE, Place.LIST)
@@ -174,6 +185,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("knob.focus", "c", "focus_knobs", "knobs", "Go to the knobs", _K, only_in=(Place.OVERVIEW,)),
     Action("orphan.free", "K", "free_orphans", "leftovers",
            "End processes that outlived their component: names them, and asks", _G, _YES, changes=True),
+    Action("screen.checkpoints", "9,C", "show_screen('checkpoints')", "checkpoints",
+           "Open the checkpoint screen: what the run can go back to, and what may go", _G, only_in=_SCREENS),
     Action("screen.overview", "1", "show_overview", "overview", "Go to the overview, all panes",
            _G, only_in=_SCREENS),
     Action("screen.gpus", "3", "show_screen('gpus')", "GPUs",
@@ -250,6 +263,25 @@ ACTIONS: tuple[Action, ...] = (
            "Back to the overview", _P, _YES, palette=False),
     Action("gpu-screen.down", "down,j", "cursor(1)", "down", "Next device or process", _P, palette=False),
     Action("gpu-screen.up", "up,k", "cursor(-1)", "up", "Previous device or process", _P, palette=False),
+    Action("gpu-screen.page-down", "pagedown,ctrl+d", "page(1)", "page down", "A page down",
+           _P, palette=False),
+    Action("gpu-screen.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up", _P, palette=False),
+    Action("checkpoint-screen.go-back", "enter", "go_back_to", "go back",
+           "Restart the run from the checkpoint under the cursor, plan first", _R, _YES, changes=True),
+    Action("checkpoint-screen.prune", "p", "prune", "prune",
+           "Delete old checkpoints: choose what to keep, plan first", _R, _YES, changes=True),
+    Action("checkpoint-screen.back", "escape", "show_overview", "overview",
+           "Back to the overview", _R, _YES, palette=False),
+    Action("checkpoint-screen.down", "down,j", "cursor(1)", "down", "Next checkpoint", _R, palette=False),
+    Action("checkpoint-screen.up", "up,k", "cursor(-1)", "up", "Previous checkpoint", _R, palette=False),
+    Action("checkpoint-screen.page-down", "pagedown,ctrl+d", "page(1)", "page down",
+           "A page down", _R, palette=False),
+    Action("checkpoint-screen.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up",
+           _R, palette=False),
+    Action("checkpoint-screen.first", "home,g", "cursor_to_end(False)", "newest", "Newest checkpoint",
+           _R, palette=False),
+    Action("checkpoint-screen.last", "end,G", "cursor_to_end(True)", "oldest", "Oldest checkpoint",
+           _R, palette=False),
     Action("metrics.zoom", "enter", "toggle_zoom", "zoom", "One chart in full, and back to all", _M, _YES),
     Action("metrics.cursor-back", "comma", "cursor(-1)", "read", "Read all series at a step: further back",
            _M, _YES, palette=False),
