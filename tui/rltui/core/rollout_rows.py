@@ -309,7 +309,7 @@ def _reward(trace: Mapping[str, Any]) -> float:
 
 
 def _is_truncated(trace: Mapping[str, Any]) -> bool:
-    if trace.get("stop_condition") in _TRUNCATING:
+    if _word(trace.get("stop_condition")) in _TRUNCATING:
         return True
     good = (call for call in reversed(_list(trace, "calls")) if not _table(call).get("error"))
     return _table(next(good, None)).get("finish_reason") == "length"

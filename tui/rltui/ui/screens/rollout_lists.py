@@ -107,7 +107,7 @@ class RolloutLists(ExperimentScreen):
         self._marked: dict[tuple[BatchKey, int], Sample] = {}
         self._steps = VirtualList(self._batch_line, id="rollout-steps")
         self._samples = VirtualList(self._sample_line, id="rollout-samples")
-        self._heading = Static(id="rollout-heading", markup=False)
+        self._heading = VirtualList(self._heading_line, id="rollout-heading", count=1, has_cursor=False)
         self._summary = Static(id="rollout-summary", markup=False)
         self._histogram = Static(id="rollout-histogram", markup=False)
         self._steps_box = Vertical(id="rollout-steps-box")
@@ -264,17 +264,19 @@ class RolloutLists(ExperimentScreen):
         is_flat = sample.group in self._flat
         return rollout_lines.sample_line(sample, width, is_flat=is_flat, is_marked=is_marked)
 
+    def _heading_line(self, at: int, width: int) -> Content:
+        del at
+        is_grouped = self._groups is not None
+        return (rollout_lines.group_heading if is_grouped else rollout_lines.sample_heading)(width)
+
     def _update_words(self) -> None:
         """Title, headings, figures of the batch."""
-        width = self._samples.scrollable_content_region.width
-        is_grouped = self._groups is not None
-        heading = rollout_lines.group_heading if is_grouped else rollout_lines.sample_heading
-        self._heading.update(heading(width))
+        self._heading.refresh()
         label = "" if self._key is None else clean_line(self._key.label)
         words = [_ONLY_WORDS[self._only], f"group {clean_line(self._group)}" if self._group else ""]
         words += [f"{len(self._found)} match" if self._found is not None else "", _ORDER_WORDS[self._order]]
-        shown = "Groups" if is_grouped else "Samples"
-        more = "" if is_grouped else "".join(f" · {word}" for word in words if word)
+        shown = "Samples" if self._groups is None else "Groups"
+        more = "" if self._groups is not None else "".join(f" · {word}" for word in words if word)
         step = "" if not label else f" of step {label}" if label[:1].isdigit() else f" of {label}"
         self._samples_box.border_title = Content.assemble((f"{shown}{step}", "bold"), (more, FAINT))
         low, high = self._scale

@@ -33,10 +33,19 @@ class VirtualList(ScrollView, can_focus=True):
             """For selectors."""
             return self.list
 
-    def __init__(self, make_line: MakeLine, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+    def __init__(
+        self,
+        make_line: MakeLine,
+        *,
+        id: str | None = None,  # noqa: A002 - Textual's name
+        count: int = 0,
+        has_cursor: bool = True,
+    ) -> None:
+        """Without a cursor it takes no keys: lines that are made anew for each width."""
         super().__init__(id=id)
         self._make_line = make_line
-        self.count = 0
+        self.can_focus = self._has_cursor = has_cursor
+        self.count = count
         self.at = 0
         """Of the cursor; meaningless where there are no lines."""
 
@@ -96,7 +105,7 @@ class VirtualList(ScrollView, can_focus=True):
         line = self._make_line(at, width)
         line = line.pad_right(max(0, width - line.cell_length))
         style = self.visual_style
-        if at == self.at:
+        if at == self.at and self._has_cursor:
             name = "row-list--cursor" if self.has_focus else "row-list--cursor-unfocused"
             style = self.get_visual_style(name)
         return Visual.to_strips(self, line, line.cell_length, 1, style)[0].crop(0, width)
