@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -17,6 +18,8 @@ from rltui.services.runs.run_folder import RunFolder
 
 _LOOKS = 20
 """Readings of the inference servers that are remembered."""
+_GOOD_FRAC = 0.8
+"""Of the best reward that a checkpoint had: with less, the fall had begun."""
 _CALM_STEPS = 5
 """So many steps a rule must have nothing to say until its trouble is over."""
 
@@ -67,7 +70,9 @@ class RunHealth:
         before = self.concerns, self.bottleneck
         found = findings(run, self._thresholds, now=now, started=started)
         good = sorted(self._folder.checkpoints()) if found else []
-        self.concerns = tuple(self._concern(each, good) for each in found)
+        rewards = run.track("reward")
+        levels = {step: rewards.around(step) for step in good}
+        self.concerns = tuple(self._concern(each, levels) for each in found)
         self.bottleneck = bottleneck(run, self._activities, self._knobs, self._names)
         return (self.concerns, self.bottleneck) != before
 
@@ -87,8 +92,8 @@ class RunHealth:
                 del self._told[rule]
                 self._events.journal.add("health", f"{rule}: over by step {step}", rule=rule)
 
-    def _concern(self, finding: Finding, checkpoints: list[int]) -> Concern:
-        last_good = max((step for step in checkpoints if step < finding.since), default=None)
+    def _concern(self, finding: Finding, checkpoints: Mapping[int, float | None]) -> Concern:
+        last_good = _last_good(checkpoints, finding.since)
         known = (finding.rule, last_good)
         if known not in self._edits:
             self._edits[known] = self._edits_since(last_good)
@@ -110,6 +115,16 @@ class RunHealth:
             elif entry["kind"] == "edit" and entry["at"] >= since:
                 edits.append(entry["text"])
         return tuple(edits)
+
+
+def _last_good(checkpoints: Mapping[int, float | None], since: int) -> int | None:
+    """The newest checkpoint from before `since` whose reward was about the best of those: a fall takes a
+    while until it is one. `checkpoints`: step → the reward by then, where it is known.
+    """
+    before = {step: reward for step, reward in checkpoints.items() if step < since}
+    best = max((reward for reward in before.values() if reward is not None), default=0.0)
+    least = _GOOD_FRAC * best if best > 0 else -math.inf
+    return max((step for step, reward in before.items() if reward is None or reward >= least), default=None)
 
 
 def _alert(concern: Concern) -> Alert:
