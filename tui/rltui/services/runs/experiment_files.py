@@ -69,6 +69,8 @@ class ControlFolder:
         """What restarts moved aside: never removed by rltui, since checkpoints may be among it."""
         self.series = self.path / "metrics"
         """The series of the run: `services/metrics/store.py`."""
+        self.series_lock = self.path / "metrics.lock"
+        """Held by who writes them."""
         self.run_id_file = self.path / "run_id"
         """Names the run, from its beginning on over all resumes."""
         self.lock_file = self.path / "supervisor.lock"
