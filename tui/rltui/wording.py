@@ -232,9 +232,12 @@ def checkpoint_cells(checkpoint: Checkpoint, now: float) -> tuple[str, ...]:
 
 
 def checkpoint_note(checkpoint: Checkpoint) -> str:
-    """`incomplete: no orchestrator`, `a plain resume takes it`."""
-    missing = f"incomplete: no {listed(checkpoint.missing, 'or')}" if checkpoint.missing else ""
-    return "; ".join(filter(None, (missing, *checkpoint.notes)))
+    """`incomplete: no orchestrator`, `being written: no orchestrator yet`, `a plain resume takes it`."""
+    if not checkpoint.missing:
+        return "; ".join(checkpoint.notes)
+    missing = listed(checkpoint.missing, "or")
+    first, *more = checkpoint.notes or ("incomplete",)
+    return "; ".join((f"{first}: no {missing}{' yet' if checkpoint.notes else ''}", *more))
 
 
 def checkpoint_summary(report: CheckpointReport) -> list[str]:
@@ -275,7 +278,7 @@ def _size_in_brackets(checkpoint: Checkpoint) -> str:
 
 
 def _incomplete(checkpoint: Checkpoint) -> str:
-    return f", incomplete: no {listed(checkpoint.missing, 'or')}" if checkpoint.missing else ""
+    return f", {checkpoint_note(checkpoint)}" if checkpoint.missing else ""
 
 
 def rows_text(rows: Sequence[tuple[str, str]]) -> str:

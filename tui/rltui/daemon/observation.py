@@ -15,6 +15,7 @@ from rltui.core.stalls import InferenceActivity, facts_of
 from rltui.daemon.config import Setup
 from rltui.daemon.events import EventBus
 from rltui.daemon.health import RunHealth
+from rltui.daemon.sampling import RunSampler
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework, RunFiles
 from rltui.services.config.files import load_files
@@ -48,6 +49,7 @@ class Observation:
             logs=self._present_logs,
             earlier_logs=self._earlier_logs,
         )
+        self.sampler = RunSampler(self.recorder.sample)
         self.progress = ProgressTracker(metrics, setup.framework, setup.components)
         events.journal.step = lambda: self.progress.series.completed or None
         self.times = StepTimes(setup.framework, setup.control, self._series)
@@ -67,9 +69,10 @@ class Observation:
         """Its newest attempt prints into `log`."""
         self._attempt_logs[component] = log
 
-    def began(self, component: str, log: Path) -> None:
+    def began(self, component: str, log: Path, attempt: int) -> None:
         """An attempt of it runs from now on."""
         self.follow(component, log)
+        self.sampler.started(component, attempt)
         self.progress.began(component)
 
     def ended(self, component: str) -> None:

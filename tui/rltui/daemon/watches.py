@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rltui.core import metrics
 from rltui.core.api import Alert, ComponentState
+from rltui.core.gpu.report import GpuReport
 from rltui.core.metrics import NonFinite
 from rltui.daemon.checkpoints import DiskWatch
 from rltui.daemon.gpu import GpuWatch
@@ -121,6 +122,11 @@ def _stamps(supervisor: Supervisor) -> list[tuple[int, int] | None]:
 
 async def watch_gpus(supervisor: Supervisor) -> None:
     """Read the GPUs, and tell what they hold."""
+
+    def publish(report: GpuReport) -> None:
+        supervisor.events.publish("gpus", report)
+        supervisor.observation.sampler.gpus(report)
+
     await GpuWatch(
         supervisor.gpu_readings,
         supervisor.gpu_account,
@@ -128,7 +134,7 @@ async def watch_gpus(supervisor: Supervisor) -> None:
         orphans=lambda: supervisor.processes.orphans.orphans,
         is_watched=lambda: len(supervisor.events.broadcast) > 0,
         is_busy=lambda: bool(supervisor.processes.alive()),
-        publish=lambda report: supervisor.events.publish("gpus", report),
+        publish=publish,
     ).run()
 
 
