@@ -62,14 +62,9 @@ def test_folder_of_a_living_experiment_is_refused(counters: Box, folder: str, ho
     assert "rltui down one" in done.stderr
     assert names(counters) == ["one"]
     assert counters.json("status")["experiment"] == "one"
-
-
-def test_the_same_experiment_through_a_link_is_the_same(counters: Box) -> None:
-    counters.json(*ONE)
-    (counters.work / "link").symlink_to("out")
-    done = counters.run(*up("one", "link"))
-    assert done.returncode == 4
-    assert "the experiment one is running" in done.stderr
+    same = counters.run(*up("one", "link"))
+    assert same.returncode == 4
+    assert "the experiment one is running" in same.stderr, "through a link it is the same"
 
 
 @pytest.mark.slow
@@ -133,8 +128,8 @@ def attempts(box: Box) -> list[Path]:
 
 
 def test_of_many_that_start_it_at_the_same_instant_one_wins(counters: Box) -> None:
-    results = run_at_once(counters, *[ONE] * 6)
-    assert sorted(code for code, _ in results) == [0, 4, 4, 4, 4, 4]
+    results = run_at_once(counters, *[ONE] * 4)
+    assert sorted(code for code, _ in results) == [0, 4, 4, 4]
     for code, error in results:
         assert "Traceback" not in error
         assert code == 0 or "the experiment one is running" in error
