@@ -16,11 +16,7 @@ from tests.house.walks import REPOSITORY
 
 SOURCE_LIMITS = {
     "files": 285,
-<<<<<<< HEAD
     "lines": 58_190,
-=======
-    "lines": 58_190,
->>>>>>> 878e6f63c010b74bff6633a6763e2c1141afe8f0
     "public names per 1,000 lines": 23.2,
     "percent of lines that import": 6.6,
     "import circles": 0,
