@@ -139,7 +139,8 @@ def _places(
         if not places:
             raise UsageError(f"{key.label} has no group {arguments.group!r}")
     if pattern is not None:
-        places = [at for at, matches in source.search(key, places, pattern) if matches]
+        matches = source.search(key, (table[at] for at in places), pattern)
+        places = [at for at, matching in zip(places, matches, strict=True) if matching]
     if arguments.worst is not None:
         return ordered(table, "worst", places)[: arguments.worst]
     if arguments.best is not None:

@@ -315,22 +315,22 @@ class RolloutScreen(RolloutReading):
 
     async def _find(self, pattern: re.Pattern[str]) -> None:
         """Show what matches as it is found."""
-        key, count = self._key, len(self._table)
+        key, samples = self._key, list(self._table)
         if key is None:
             return
         self._found, self._groups = [], None
         self._lay_out(0)
-        looked = 0
-        found = self._source.search(key, range(count), pattern)
+        looked, count = 0, len(samples)
+        found = self._source.search(key, samples, pattern)
         try:
             while results := await asyncio.to_thread(lambda: list(islice(found, _SEARCH_SLICE))):
                 if key != self._key or self._found is None:
                     break
-                looked += len(results)
-                self.say(f"searched {looked} of {count}: esc ends it")
-                if more := [at for at, matches in results if matches]:
+                if more := [at for at, matches in enumerate(results, start=looked) if matches]:
                     self._found = [*self._found, *more]
                     self._lay_out()
+                looked += len(results)
+                self.say(f"searched {looked} of {count}: esc ends it")
         except RltuiError as error:
             await show_error(self.app, error)
         self.say("")
