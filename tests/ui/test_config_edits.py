@@ -326,6 +326,38 @@ async def test_a_rollback_does_not_catch_the_keys_of_a_dialog(open_app: Opener) 
         assert experiment.planned == []
 
 
+COLLAPSE = OFFER.model_copy(update={"reason": "reward collapsed: 0.97 to 0.01", "resume_step": 420})
+
+
+async def test_after_a_collapse_b_goes_back_and_takes_the_edit_back(open_app: Opener) -> None:
+    experiment = config_experiment()
+    async with open_app(experiment) as pilot:
+        experiment.push(experiment._first[0].model_copy(update={"rollback": COLLAPSE}))
+        await until(pilot, lambda: toasts(pilot))
+        assert "B goes back to checkpoint 420 and takes back" in toasts(pilot)[0]
+        assert experiment.planned == [], "the run goes on: nobody is asked unless they want"
+        await press(pilot, "B")
+        await see(pilot, ConfigReview)
+        assert "checkpoint 420 is the last good one before that edit" in shown(pilot)
+        await press(pilot, "y")
+        await until(pilot, lambda: experiment.executed)
+        assert experiment.executed == [Request(action="undo", base=BASE, restart=True, resume_step=420)]
+
+
+async def test_after_a_collapse_without_an_edit_to_blame_b_just_goes_back(open_app: Opener) -> None:
+    experiment = config_experiment()
+    async with open_app(experiment) as pilot:
+        experiment.push(
+            experiment._first[0].model_copy(update={"rollback": COLLAPSE.model_copy(update={"edit": ""})})
+        )
+        await until(pilot, lambda: toasts(pilot))
+        await press(pilot, "B")
+        await see(pilot, PlanDialog)
+        await press(pilot, "y")
+        await until(pilot, lambda: experiment.executed)
+        assert experiment.executed == [Request(action="restart", resume_step=420)]
+
+
 @pytest.mark.parametrize("leave", ["escape", "ctrl+n"])
 async def test_no_check_outlives_the_editor(
     leave: str, open_app: Opener, monkeypatch: pytest.MonkeyPatch

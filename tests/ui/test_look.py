@@ -23,6 +23,7 @@ from tests.ui.trouble import (
     orphans_status,
     plan_with_everything,
     stalled_status,
+    unwell_status,
     waiting_status,
 )
 from textual.pilot import Pilot
@@ -86,6 +87,7 @@ TROUBLE: dict[str, tuple[Status, tuple[str, ...]]] = {
     "backoff": (backoff_status(), ("t",)),
     "waiting": (waiting_status(), ()),
     "stalled": (stalled_status(), ()),
+    "unwell": (unwell_status(), ()),
     "orphans": (orphans_status(), ()),
     "orphans-of-two": (orphans_status(SECOND_LEFTOVER), ()),
     "free-dialog": (orphans_status(SECOND_LEFTOVER), ("K",)),
@@ -108,6 +110,12 @@ def test_look_of_trouble(name: str, size: tuple[int, int], snap_compare: SnapCom
     app = make_app(experiment)
     app.animation_level = "none"
     assert snap_compare(app, terminal_size=size, run_before=prepare)
+
+
+def test_look_of_an_unwell_run_between_small_and_huge(snap_compare: SnapCompare) -> None:
+    app = make_app(FakeExperiment(unwell_status(), gpu_report(), knob_table()))
+    app.animation_level = "none"
+    assert snap_compare(app, terminal_size=(130, 40), run_before=settle)
 
 
 @pytest.mark.parametrize("name", list(CASES))

@@ -89,6 +89,11 @@ class Finding:
     advice: str
     """What to do, in words."""
 
+    @property
+    def spoils(self) -> bool:
+        """What was trained since then is worse than what was there before, not just slower."""
+        return self.rule not in ("throughput", "staleness", "no-step")
+
 
 _USUAL = 50
 """Steps that tell what is usual."""
@@ -401,7 +406,7 @@ def findings(
 def concern_of(
     finding: Finding, *, component: str | None, last_good: int | None, edits: Sequence[str]
 ) -> Concern:
-    """A finding for people.
+    """A finding for people, with all that is known beside it.
 
     `last_good`: the newest complete checkpoint from before it. `edits`: those since that one, oldest first.
     """

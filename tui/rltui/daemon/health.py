@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -17,7 +18,9 @@ from rltui.services.runs.run_folder import RunFolder
 
 _LOOKS = 20
 """Readings of the inference servers that are remembered."""
-_CALM_STEPS = 5
+_GOOD_FRAC = 0.8
+"""Of the best reward that a checkpoint had: with less, the fall had begun."""
+_CALM_STEPS = 20
 """So many steps a rule must have nothing to say until its trouble is over."""
 
 
@@ -35,8 +38,8 @@ class RunHealth:
         self._thresholds, self._knobs = Thresholds(), BottleneckKnobs()
         self._activities: deque[InferenceActivity] = deque(maxlen=_LOOKS)
         self._edits: dict[tuple[str, int | None], tuple[str, ...]] = {}
-        self._told: dict[str, int] = {}
-        """Rules whose trouble was told and is not over, with the last step of it."""
+        self._told: dict[str, tuple[str, int]] = {}
+        """Rules whose trouble was told and is not over: its word, and the last step of it."""
         self._is_read = False
 
     def set_thresholds(self, thresholds: Thresholds) -> None:
@@ -66,8 +69,11 @@ class RunHealth:
         """Look at the figures, `now` and `started` as of `findings`; returns whether anything is other."""
         before = self.concerns, self.bottleneck
         found = findings(run, self._thresholds, now=now, started=started)
-        good = sorted(self._folder.checkpoints()) if found else []
-        self.concerns = tuple(self._concern(each, good) for each in found)
+        good = self._folder.checkpoints() if found else []
+        rewards = run.track("reward")
+        levels = {step: rewards.around(step) for step in good}
+        unwell = min((each.since for each in found if each.spoils), default=math.inf)
+        self.concerns = tuple(self._concern(each, levels, min(unwell, each.since)) for each in found)
         self.bottleneck = bottleneck(run, self._activities, self._knobs, self._names)
         return (self.concerns, self.bottleneck) != before
 
@@ -80,15 +86,16 @@ class RunHealth:
         for concern in self.concerns:
             if concern.id not in self._told:
                 self._events.alert(_alert(concern))
-            self._told[concern.id] = step
-        for rule, last in list(self._told.items()):
+            self._told[concern.id] = (concern.word, step)
+        for rule, (word, last) in list(self._told.items()):
             is_calm = not last <= step < last + _CALM_STEPS
             if is_calm and all(concern.id != rule for concern in self.concerns):
                 del self._told[rule]
-                self._events.journal.add("health", f"{rule}: over by step {step}", rule=rule)
+                self._events.journal.add("health", f"{word}: over by step {step}", rule=rule)
 
-    def _concern(self, finding: Finding, checkpoints: list[int]) -> Concern:
-        last_good = max((step for step in checkpoints if step < finding.since), default=None)
+    def _concern(self, finding: Finding, checkpoints: Mapping[int, float | None], unwell: float) -> Concern:
+        """`unwell`: the first step that is not good any more, by whatever rule."""
+        last_good = _last_good(checkpoints, unwell)
         known = (finding.rule, last_good)
         if known not in self._edits:
             self._edits[known] = self._edits_since(last_good)
@@ -100,16 +107,31 @@ class RunHealth:
         )
 
     def _edits_since(self, checkpoint: int | None) -> tuple[str, ...]:
-        """In words, oldest first; since the run began where there is no checkpoint."""
+        """In words, oldest first; since the run began where there is no checkpoint.
+
+        What was edited while the attempt ran that wrote the checkpoint came into force only after it.
+        """
         folder = self._folder.checkpoint_folders().get(checkpoint) if checkpoint is not None else None
-        since = folder.stat().st_mtime if folder is not None else 0.0
+        until = folder.stat().st_mtime if folder is not None else 0.0
         edits: list[str] = []
         for entry in read_entries(self._journal_file):
-            if entry["kind"] == "resume" and entry.get("data", {}).get("step") is None:
-                edits.clear()  # the run began anew
-            elif entry["kind"] == "edit" and entry["at"] >= since:
+            is_anew = entry["kind"] == "resume" and entry.get("data", {}).get("step") is None
+            is_start = entry["kind"] == "start" and entry.get("component") in self._names.values()
+            if is_anew or (is_start and entry["at"] <= until):
+                edits.clear()
+            elif entry["kind"] == "edit":
                 edits.append(entry["text"])
         return tuple(edits)
+
+
+def _last_good(checkpoints: Mapping[int, float | None], since: float) -> int | None:
+    """The newest checkpoint from before `since` whose reward was about the best of those: a fall takes a
+    while until it is one. `checkpoints`: step → the reward by then, where it is known.
+    """
+    before = {step: reward for step, reward in checkpoints.items() if step < since}
+    best = max((reward for reward in before.values() if reward is not None), default=0.0)
+    least = _GOOD_FRAC * best if best > 0 else -math.inf
+    return max((step for step, reward in before.items() if reward is None or reward >= least), default=None)
 
 
 def _alert(concern: Concern) -> Alert:
@@ -124,16 +146,16 @@ def _alert(concern: Concern) -> Alert:
     )
 
 
-def _told_before(journal_file: Path) -> dict[str, int]:
+def _told_before(journal_file: Path) -> dict[str, tuple[str, int]]:
     """Rules that an earlier supervisor told of and that were not over."""
-    told: dict[str, int] = {}
+    told: dict[str, tuple[str, int]] = {}
     for entry in read_entries(journal_file):
         data = entry.get("data")
         rule = data.get("rule") if isinstance(data, dict) else None
         if not isinstance(rule, str) or not rule:
             continue
         if entry["kind"] == "alert":
-            told[rule] = 0
+            told[rule] = (entry["text"].partition(":")[0], 0)
         else:
             told.pop(rule, None)
     return told

@@ -179,7 +179,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("knob.redo", "U,ctrl+y", "redo_edit", "redo", "Make the edit again that was taken back",
            _K, changes=True),
     Action("knob.roll-back", "B", "roll_back", "roll back",
-           "Take back the edit that a component did not survive, and restart", _K, _YES, changes=True),
+           "Take back the edit that a component or the run did not survive, and restart: after a collapse "
+           "from the last good checkpoint", _K, _YES, changes=True),
     Action("knob.editor", "dollar_sign", "edit_outside", "editor",
            "Edit a config file in $VISUAL or $EDITOR; what comes back is checked first", _K, changes=True),
     Action("knob.focus", "c", "focus_knobs", "knobs", "Go to the knobs", _K, only_in=(Place.OVERVIEW,)),

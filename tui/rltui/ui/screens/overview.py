@@ -204,7 +204,11 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
         offer = status.rollback
         if self._readonly or offer is None or (before is not None and before.rollback == offer):
             return
-        if isinstance(self.app.screen, ConfigActions):
+        if offer.resume_step is not None:
+            back = f" and takes back: {clean_line(offer.edit)}" if offer.edit else ""
+            text = f"{clean_line(offer.reason)}. B goes back to checkpoint {offer.resume_step}{back}"
+            self.notify(text, severity="warning", markup=False, timeout=_ALERTS_STAY_S["warning"])
+        elif isinstance(self.app.screen, ConfigActions):
             self.action_roll_back()
         else:
             text = (

@@ -17,7 +17,7 @@ from rltui.core.api import Orphan, Status
 from rltui.core.curve import curve_rows
 from rltui.core.text import duration, figure, gib, listed, shortened
 from rltui.ui.actions import ACTIONS, key_text
-from rltui.ui.states import SEPARATOR, TROUBLES, experiment_badge
+from rltui.ui.states import SEPARATOR, STALLED, TROUBLES, experiment_badge
 from rltui.ui.text import clean_line, progress_bar, rate, sparkline
 from rltui.wording import brief_orphan, by_attempt, orphan_count, owner_text, ports_text, waits_text
 
@@ -52,6 +52,9 @@ def _header_parts(
         HeaderPart(7, ((clean_line(status.title or status.framework), ""),)),
         HeaderPart(1, ((f"{badge.symbol} {badge.word}", f"bold {badge.style}"),)),
     ]
+    if status.done and any(concern.severity == "error" for concern in progress.concerns):
+        word = clean_line(progress.concerns[0].word)
+        parts.append(HeaderPart(1, ((f"{STALLED.symbol} {word}", "bold $text-error"),)))
     if readonly and not status.observed:
         parts.insert(1, HeaderPart(0, (("read-only", "bold $text-warning"),)))
     if step is not None:
@@ -66,13 +69,13 @@ def _header_parts(
     if reward is not None:
         parts.append(HeaderPart(2, (("reward ", "$foreground 60%"), (f"{reward:.2f}", "bold"))))
         if graph and not status.done and (sparks := sparkline(progress.rewards, 12)):
-            parts.append(HeaderPart(5, ((sparks, "$text-success"),)))
+            parts.append(HeaderPart(6, ((sparks, "$text-success"),)))
     if progress.tokens_per_s is not None and moves:
         parts.append(HeaderPart(4, ((f"{rate(progress.tokens_per_s)} tok/s", ""),)))
     if progress.bottleneck is not None and moves:
         waits = progress.bottleneck
         text = waits_text(clean_line(waits.waits), waits.waits_for, waits.share_frac)
-        parts.append(HeaderPart(6, ((f"⧗ {text}", "$foreground 60%"),)))
+        parts.append(HeaderPart(5, ((text, "$foreground 60%"),)))
     return parts
 
 
