@@ -15,6 +15,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from rltui.core.log_query import Query
 from rltui.core.rollouts import BatchKey, Sample, Transcript
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
@@ -162,7 +163,9 @@ class RolloutScreen(RolloutReading):
     def __init__(self, shared: Shared) -> None:
         super().__init__(shared)
         self._title = Static(id="rollout-title", markup=False)
-        self._search = Input(placeholder="regular expression", id="rollout-search", compact=True)
+        self._search = Input(
+            placeholder="words or a regular expression that the text has", id="rollout-search", compact=True
+        )
         self._search.cursor_blink = False
         self._progress = ""
 
@@ -305,11 +308,10 @@ class RolloutScreen(RolloutReading):
             self._found = None
             self._lay_out()
             return
-        flags = re.IGNORECASE if event.value.islower() else re.NOFLAG
         try:
-            pattern = re.compile(event.value, flags)
-        except re.error as error:
-            self.notify(f"{event.value!r} is no regular expression: {error}", severity="error", markup=False)
+            pattern = Query.typed(event.value).pattern
+        except RltuiError as error:
+            self.notify(clean_line(error.title), severity="error", markup=False)
             return
         self.run_worker(self._find(pattern), name="search", group="search", exclusive=True)
 

@@ -21,7 +21,7 @@ from rltui.core.rollouts import (
     Transcript,
 )
 from rltui.errors import ConflictError, RltuiError
-from rltui.services.runs.rollouts.files import Evaluations, StepFiles
+from rltui.services.runs.rollouts.files import BatchFiles, Evaluations, StepFiles
 from rltui.services.runs.rollouts.stream import TraceStream
 
 
@@ -37,7 +37,7 @@ class _Rollouts:
         self._lock = threading.Lock()
         self._stream = TraceStream(folder)
         self._files = (StepFiles(folder), Evaluations(folder))
-        self._readers: tuple[StepFiles | Evaluations | TraceStream, ...] = (*self._files, self._stream)
+        self._readers: tuple[BatchFiles | TraceStream, ...] = (*self._files, self._stream)
         self.problem = ""
 
     def look(self, shown: BatchKey | None = None, budget_s: float = 0.05) -> bool:
