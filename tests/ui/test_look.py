@@ -131,3 +131,21 @@ def test_look(name: str, snap_compare: SnapCompare) -> None:
     app = make_app(experiment)
     app.animation_level = "none"
     assert snap_compare(app, terminal_size=size, run_before=prepare)
+
+
+def rising_then_fallen() -> Status:
+    curve = tuple((step, 0.98 * min(1.0, step / 150) if step < 420 else 0.03) for step in range(1, 501, 2))
+    progress = running_status().progress.model_copy(update={"step": 500, "max_steps": 1000, "curve": curve})
+    return running_status(progress=progress)
+
+
+@pytest.mark.parametrize("size", [(130, 40), HUGE], ids=["middle", "huge"])
+def test_look_of_curve(size: tuple[int, int], snap_compare: SnapCompare) -> None:
+    """A collapse is seen, however long it is ago."""
+
+    async def prepare(pilot: Pilot[None]) -> None:
+        await settle(pilot)
+
+    app = make_app(FakeExperiment(rising_then_fallen(), gpu_report(), knob_table()))
+    app.animation_level = "none"
+    assert snap_compare(app, terminal_size=size, run_before=prepare)

@@ -20,12 +20,14 @@ from rltui.services.runs.run_folder import RunFolder
 
 _LOOKS = 20
 """Readings of the inference servers that are remembered."""
+_GOOD_FRAC = 0.8
+"""Of the best reward that a checkpoint had: with less, the fall had begun."""
 _CALM_STEPS = 20
 """So many steps a rule must have nothing to say until its trouble is over."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _KnownTrouble:
     """A trouble that people know of."""
 
     word: str
@@ -48,7 +50,7 @@ class RunHealth:
         self._thresholds, self._knobs = Thresholds(), BottleneckKnobs()
         self._activities: deque[InferenceActivity] = deque(maxlen=_LOOKS)
         self._edits: dict[tuple[str, int | None], tuple[str, ...]] = {}
-        self._told: dict[str, _Told] = {}
+        self._told: dict[str, _KnownTrouble] = {}
         """By rule, what was told and is not over."""
         self._is_read = False
 
@@ -80,8 +82,10 @@ class RunHealth:
         before = self.concerns, self.bottleneck
         found = findings(run, self._thresholds, now=now, started=started)
         good = self._folder.checkpoints() if found else []
+        rewards = run.track("reward")
+        levels = {step: rewards.around(step) for step in good}
         unwell = min((each.since for each in found if spoils(each.rule)), default=math.inf)
-        self.concerns = tuple(self._concern(each, good, min(unwell, each.since)) for each in found)
+        self.concerns = tuple(self._concern(each, levels, min(unwell, each.since)) for each in found)
         self.bottleneck = bottleneck(run, self._activities, self._knobs, self._names)
         return (self.concerns, self.bottleneck) != before
 
@@ -95,7 +99,7 @@ class RunHealth:
             known = self._told.get(concern.id)
             if known is None or (known.severity == "warning" and concern.severity == "error"):
                 self._tell(concern)
-            self._told[concern.id] = _Told(concern.word, concern.severity, step)
+            self._told[concern.id] = _KnownTrouble(concern.word, concern.severity, step)
         for rule, told in list(self._told.items()):
             is_calm = not told.step <= step < told.step + _CALM_STEPS
             if is_calm and all(concern.id != rule for concern in self.concerns):
@@ -111,9 +115,9 @@ class RunHealth:
         text = f"{concern.word}: {concern.text}"
         self._events.journal.add("health", text, component=concern.component, rule=concern.id)
 
-    def _concern(self, finding: Finding, checkpoints: list[int], unwell: float) -> Concern:
+    def _concern(self, finding: Finding, checkpoints: Mapping[int, float | None], unwell: float) -> Concern:
         """`unwell`: the first step that is not good any more, by whatever rule."""
-        last_good = max((step for step in checkpoints if step < unwell), default=None)
+        last_good = _last_good(checkpoints, unwell)
         known = (finding.rule, last_good)
         if known not in self._edits:
             self._edits[known] = self._edits_since(last_good)
@@ -142,6 +146,16 @@ class RunHealth:
         return tuple(edits)
 
 
+def _last_good(checkpoints: Mapping[int, float | None], since: float) -> int | None:
+    """The newest checkpoint from before `since` whose reward was about the best of those: a fall takes a
+    while until it is one. `checkpoints`: step → the reward by then, where it is known.
+    """
+    before = {step: reward for step, reward in checkpoints.items() if step < since}
+    best = max((reward for reward in before.values() if reward is not None), default=0.0)
+    least = _GOOD_FRAC * best if best > 0 else -math.inf
+    return max((step for step, reward in before.items() if reward is None or reward >= least), default=None)
+
+
 def _alert(concern: Concern) -> Alert:
     is_told = concern.id == "non-finite"  # by those of `non_finite_alerts`, where the metrics have the value
     return Alert(
@@ -159,9 +173,9 @@ def _data(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def _told_before(journal_file: Path) -> dict[str, _Told]:
+def _told_before(journal_file: Path) -> dict[str, _KnownTrouble]:
     """What an earlier supervisor told and was not over."""
-    told: dict[str, _Told] = {}
+    told: dict[str, _KnownTrouble] = {}
     for entry in read_entries(journal_file):
         data = _data(entry)
         rule = data.get("rule")
@@ -171,5 +185,5 @@ def _told_before(journal_file: Path) -> dict[str, _Told]:
             told.pop(rule, None)
         else:
             severity = "error" if data.get("severity") == "error" else "warning"
-            told[rule] = _Told(entry["text"].partition(":")[0], severity, 0)
+            told[rule] = _KnownTrouble(entry["text"].partition(":")[0], severity, 0)
     return told
