@@ -18,7 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rltui.core.health import Finding, RuleId, Thresholds, concern_of, findings
+from rltui.core.lines import plain_text
 from rltui.core.run_figures import RunFigures
+from rltui.frameworks.prime_rl.log_lines import log_row
 
 RUNS = Path(__file__).parents[1] / "data/health"
 USUAL = Thresholds()
@@ -51,6 +53,19 @@ def replayed(name: str) -> dict[str, int]:
 @pytest.mark.parametrize("name", [path.stem for path in sorted(RUNS.glob("good-*.txt"))])
 def test_a_good_run_of_the_demo_is_never_said_to_be_unwell(name: str) -> None:
     assert replayed(name) == {}
+
+
+@pytest.mark.parametrize(
+    "log", sorted((RUNS.parent / "prime_rl/logs").glob("*.log")), ids=lambda log: log.stem
+)
+def test_the_recorded_lines_of_prime_rl_say_what_they_say(log: Path) -> None:
+    run = RunFigures(first_step=0)
+    text = log.read_text()
+    for line in text.splitlines():
+        if (row := log_row("rl", plain_text(line))) is not None:
+            run.add(row, 0.0)
+    assert run.newest_step > 0
+    assert [found.rule for found in findings(run, USUAL)] == ["non-finite"] * ("Loss: nan" in text)
 
 
 def test_there_are_eight_good_ones() -> None:

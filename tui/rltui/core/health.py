@@ -89,11 +89,6 @@ class Finding:
     advice: str
     """What to do, in words."""
 
-    @property
-    def spoils(self) -> bool:
-        """What was trained since then is worse than what was there before, not just slower."""
-        return self.rule not in ("throughput", "staleness", "no-step")
-
 
 _USUAL = 50
 """Steps that tell what is usual."""
@@ -401,6 +396,11 @@ def findings(
         found += _no_step(run, limits, now, started)
     told = (finding for finding in found if finding.rule not in limits.silent)
     return tuple(sorted(told, key=lambda finding: finding.severity))  # `error` goes before `warning`
+
+
+def spoils(rule: str) -> bool:
+    """What was trained since then is worse than what was there before, not just slower."""
+    return rule not in ("throughput", "staleness", "no-step")
 
 
 def concern_of(

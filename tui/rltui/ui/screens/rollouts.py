@@ -373,7 +373,7 @@ class RolloutScreen(RolloutReading):
         except RltuiError as error:
             await show_error(self.app, error)
             return
-        self.notify(f"Written: {path}", timeout=15, markup=False)
+        self.notify(f"Written: {clean_line(str(path))}", timeout=15, markup=False)
 
     def _exported(self, chosen: list[tuple[BatchKey, Sample]], ending: str) -> Path:
         transcripts = [self._source.open(key, sample) for key, sample in chosen]
