@@ -193,13 +193,18 @@ class Progress(Value):
 
 
 class RollbackOffer(Value):
-    """An edit after which a component died within its start window. `undo` with `restart` takes it back."""
+    """What to take back: an edit after which a component died within its start window, or the run went bad.
+
+    `undo` with `restart` does it, with this `resume_step`; a plain `restart` where no edit is to blame.
+    """
 
     edit: str
-    """The edit in words."""
+    """The edit in words; empty where none is to blame."""
     component: str
     reason: str
-    """Why that ended."""
+    """Why that ended, or what is wrong with the run."""
+    resume_step: int | None = None
+    """The last good checkpoint, from before the edit; `None`: the newest will do, as the run is well."""
 
 
 class Down(Value):

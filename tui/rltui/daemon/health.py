@@ -18,6 +18,8 @@ from rltui.services.runs.run_folder import RunFolder
 
 _LOOKS = 20
 """Readings of the inference servers that are remembered."""
+_GOOD_FRAC = 0.8
+"""Of the best reward that a checkpoint had: with less, the fall had begun."""
 _CALM_STEPS = 20
 """So many steps a rule must have nothing to say until its trouble is over."""
 
@@ -68,8 +70,10 @@ class RunHealth:
         before = self.concerns, self.bottleneck
         found = findings(run, self._thresholds, now=now, started=started)
         good = self._folder.checkpoints() if found else []
+        rewards = run.track("reward")
+        levels = {step: rewards.around(step) for step in good}
         unwell = min((each.since for each in found if each.spoils), default=math.inf)
-        self.concerns = tuple(self._concern(each, good, min(unwell, each.since)) for each in found)
+        self.concerns = tuple(self._concern(each, levels, min(unwell, each.since)) for each in found)
         self.bottleneck = bottleneck(run, self._activities, self._knobs, self._names)
         return (self.concerns, self.bottleneck) != before
 
@@ -89,9 +93,9 @@ class RunHealth:
                 del self._told[rule]
                 self._events.journal.add("health", f"{word}: over by step {step}", rule=rule)
 
-    def _concern(self, finding: Finding, checkpoints: list[int], unwell: float) -> Concern:
+    def _concern(self, finding: Finding, checkpoints: Mapping[int, float | None], unwell: float) -> Concern:
         """`unwell`: the first step that is not good any more, by whatever rule."""
-        last_good = max((step for step in checkpoints if step < unwell), default=None)
+        last_good = _last_good(checkpoints, unwell)
         known = (finding.rule, last_good)
         if known not in self._edits:
             self._edits[known] = self._edits_since(last_good)
@@ -118,6 +122,16 @@ class RunHealth:
             elif entry["kind"] == "edit":
                 edits.append(entry["text"])
         return tuple(edits)
+
+
+def _last_good(checkpoints: Mapping[int, float | None], since: float) -> int | None:
+    """The newest checkpoint from before `since` whose reward was about the best of those: a fall takes a
+    while until it is one. `checkpoints`: step → the reward by then, where it is known.
+    """
+    before = {step: reward for step, reward in checkpoints.items() if step < since}
+    best = max((reward for reward in before.values() if reward is not None), default=0.0)
+    least = _GOOD_FRAC * best if best > 0 else -math.inf
+    return max((step for step, reward in before.items() if reward is None or reward >= least), default=None)
 
 
 def _alert(concern: Concern) -> Alert:

@@ -182,7 +182,7 @@ class Supervisor:
             if down is not None and is_ending
             else self._transactions.under_way,
             down=down,
-            rollback=self._rollback.offer,
+            rollback=self._rollback.offer or self.checkpoints.offer(self.observation.health.concerns),
         )
 
     def knobs(self) -> KnobTable:

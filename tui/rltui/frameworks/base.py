@@ -268,6 +268,8 @@ class Framework:
     log_mark: str | None = None
     """Text in every line of which `log_row` makes something: others are not even decoded. `None` where it
     makes nothing of any."""
+    further_marks: tuple[str, ...] = ()
+    """Texts in lines of which `log_row` makes something for the curves alone, such as evaluations."""
     checkout: Checkout | None = None
     config_models: ConfigModels | None = None
     files: RunFiles = RunFiles()
