@@ -245,6 +245,25 @@ def test_a_step_that_stays_out() -> None:
     assert words(run) == [], "nobody expects one"
 
 
+def test_steps_whose_time_nobody_knows_tell_nothing_of_time() -> None:
+    run = RunFigures()
+    for step, value in enumerate([9000.0] * 10 + [2000.0] * 6, 1):
+        run.add({"step": step, LOSS: 0.1, "perf/throughput": value}, math.nan)
+    assert words(run, now=1e9) == []
+    for step in range(17, 27):
+        run.add({"step": step, LOSS: 0.1}, 1e9 + 20 * step)
+    assert words(run, now=1e9 + 20 * 26 + 100) == []
+    assert words(run, now=1e9 + 20 * 26 + 300) == ["no step"]
+
+
+def test_the_name_of_a_metric_cannot_write_to_the_terminal() -> None:
+    run = figures(REWARD=CLIMB)
+    for step, score in ((10, 0.3), (20, 0.6), (30, 0.5), (40, 0.45)):
+        run.add({"step": step, "eval/\x1b[2Jx/effective/agent/reward/mean": score}, 0.0)
+    (found,) = findings(run, USUAL)
+    assert "\x1b" not in found.evidence
+
+
 def test_rules_are_silenced_and_changed_by_the_settings() -> None:
     run = figures(REWARD=CLIMB + [0.98] * 10 + [0.4] * 10, KL=[0.1] * 70)
     assert words(run) == ["reward fell"]

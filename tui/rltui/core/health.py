@@ -12,6 +12,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from rltui.core.api import Concern
+from rltui.core.lines import plain_text
 from rltui.core.run_figures import RunFigures, Track
 from rltui.core.text import duration
 
@@ -248,21 +249,38 @@ def _no_signal(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
         return
 
 
-def _truncation(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
-    track = run.track("truncation")
-    newest = track.last(limits.lasting_steps)
-    if len(newest) < limits.lasting_steps or not min(newest) > limits.truncated_frac:
-        return
-    since = track.since(lambda each: each > limits.truncated_frac)
-    yield Finding(
-        "truncation",
-        "rollouts are cut off",
-        "warning",
-        "orchestrator",
-        since,
-        f"{100 * newest[-1]:.0f} % of the rollouts reach their longest length since step {since}",
-        "their rewards mean little: allow more tokens, or look whether the policy still ends its answers",
-    )
+def _too_high(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
+    """What the orchestrator says of its rollouts, and must stay below a limit."""
+    cut, stale = run.track("truncation"), run.track("staleness")
+    lasting = limits.lasting_steps
+    if (since := _above(cut, limits.truncated_frac, lasting)) is not None:
+        yield Finding(
+            "truncation",
+            "rollouts are cut off",
+            "warning",
+            "orchestrator",
+            since,
+            f"{100 * cut.values[-1]:.0f} % of the rollouts reach their longest length since step {since}",
+            "their rewards mean little: allow more tokens, or look whether the policy still ends its answers",
+        )
+    if (since := _above(stale, limits.staleness_steps, lasting)) is not None:
+        yield Finding(
+            "staleness",
+            "rollouts are stale",
+            "warning",
+            "orchestrator",
+            since,
+            f"rollouts are drawn with weights {stale.values[-1]:.3g} updates old since step {since}",
+            "have fewer rollouts in flight, or lower max_off_policy_steps",
+        )
+
+
+def _above(track: Track, edge: float, lasting: int) -> int | None:
+    """Since which step all are above `edge`; `None` where the newest are not."""
+    newest = track.last(lasting)
+    if len(newest) < lasting or not min(newest) > edge:
+        return None
+    return track.since(lambda each: each > edge)
 
 
 def _grad_norm(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
@@ -307,28 +325,11 @@ def _eval_falls(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
             "warning",
             "orchestrator",
             at + 1,
-            f"{key.name} was {best:.3g} at step {at} and is {newest[-1]:.3g} at step"
+            f"{plain_text(key.name)} was {best:.3g} at step {at} and is {newest[-1]:.3g} at step"
             f" {track.steps[-1]}, while the reward rose from {then:.3g} to {now:.3g}",
             "the policy may exploit the reward: read its rollouts; go back to a checkpoint of the best eval",
         )
         return
-
-
-def _staleness(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
-    track = run.track("staleness")
-    newest = track.last(limits.lasting_steps)
-    if len(newest) < limits.lasting_steps or not min(newest) > limits.staleness_steps:
-        return
-    since = track.since(lambda each: each > limits.staleness_steps)
-    yield Finding(
-        "staleness",
-        "rollouts are stale",
-        "warning",
-        "orchestrator",
-        since,
-        f"rollouts are drawn with weights {newest[-1]:.3g} updates old since step {since}",
-        "have fewer rollouts in flight, or lower max_off_policy_steps",
-    )
 
 
 def _throughput(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
@@ -341,7 +342,7 @@ def _throughput(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
         return
     since = track.since(lambda each: each < edge)
     began, ended = run.trained.at(since), run.trained.at(track.steps[-1])
-    if began is None or ended is None or ended - began < limits.throughput_s:
+    if began is None or ended is None or not ended - began >= limits.throughput_s:
         return
     yield Finding(
         "throughput",
@@ -360,7 +361,7 @@ def _no_step(run: RunFigures, limits: Thresholds, now: float, started: float) ->
     if len(periods) < limits.lasting_steps:
         return
     usual, silence = statistics.median(periods), now - max(done[-1], started)
-    if silence <= max(limits.no_step_s, limits.no_step_factor * usual, 2 * max(periods)):
+    if not silence > max(limits.no_step_s, limits.no_step_factor * usual, 2 * max(periods)):
         return
     step = run.trained.steps[-1]
     yield Finding(
@@ -379,8 +380,8 @@ def _seconds(seconds: float) -> str:
 
 
 _RULES = (
-    _non_finite, _reward, _entropy, _out_of_range, _no_signal, _truncation, _grad_norm, _eval_falls,
-    _staleness, _throughput,
+    _non_finite, _reward, _entropy, _out_of_range, _no_signal, _too_high, _grad_norm, _eval_falls,
+    _throughput,
 )  # fmt: skip
 
 
