@@ -268,26 +268,23 @@ async def test_a_refusal_without_a_conflict_is_told(open_app: Opener) -> None:
         assert overview(pilot).shared.staged
 
 
-@pytest.mark.parametrize(
-    ("keys", "request_", "heading"),
-    [
+async def test_undo_and_redo_show_their_plan(open_app: Opener) -> None:
+    cases = (
         (("u", "enter"), Request(action="undo", base=BASE), "Take back: orchestrator.batch_size 128 → 64?"),
         (("U", "y"), Request(action="redo", base=BASE), "Make again: seq_len 2048 → 4096?"),
         (("ctrl+y", "ctrl+r"), Request(action="redo", base=BASE, restart=True), "Make again:"),
-    ],
-    ids=["undo", "redo", "redo and restart"],
-)
-async def test_undo_and_redo_show_their_plan(
-    keys: tuple[str, str], request_: Request, heading: str, open_app: Opener
-) -> None:
+    )
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
-        await press(pilot, keys[0])
-        await see(pilot, ConfigReview)
-        assert str(pilot.app.screen.query_one(".box").border_title).startswith(heading)
-        await press(pilot, keys[1])
-        await until(pilot, lambda: experiment.executed)
-        assert experiment.executed == [request_]
+        for keys, request, heading in cases:
+            await press(pilot, keys[0])
+            await see(pilot, ConfigReview)
+            assert str(pilot.app.screen.query_one(".box").border_title).startswith(heading)
+            await press(pilot, keys[1])
+            await until(pilot, lambda: experiment.executed)
+            assert experiment.executed == [request]
+            experiment.executed.clear()
+            await see(pilot, Overview)
 
 
 async def test_nothing_to_take_back_is_no_key(open_app: Opener) -> None:
