@@ -29,7 +29,7 @@ def make_app(experiment: FakeExperiment, **options: object) -> RltuiApp:
 
 
 async def come_to_rest(*_: object) -> None:
-    """Until there is nothing to do at once: no message is on its way, no callback is due, no thread at work."""
+    """Until there is nothing to do at once: no message on its way, no callback due, no thread at work."""
     loop = asyncio.get_running_loop()
     last = loop.time() + REST_S
     is_busy = True
