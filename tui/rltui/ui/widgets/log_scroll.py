@@ -1,4 +1,4 @@
-"""A pane that shows a log: its newest lines as they come, or any older ones. Reads only what is in view."""
+"""What a log pane paints: the newest lines as they come, or any older ones. Reads only what is in view."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from rltui.core.lines import Level, LogChange, LogSource, plain_text
-from rltui.ui.actions import Place, bindings
+from rltui.core.log_query import Query
 from rltui.ui.widgets.log_view import LogStrips, LogViewport, ViewRow, colourless_style, rich_style
 
 POLL_INTERVAL_S = 0.3
@@ -29,7 +29,7 @@ _SIDEWAYS_CELLS = 8
 _CUT_MARK = "›"
 
 
-class LogPane(Widget, can_focus=True):
+class ScrolledLog(Widget):
     """Follows the end of a log until someone scrolls up; going to the end follows again.
 
     The border title is the owner's, the subtitle says how far from the end the view is. Without lines the
@@ -37,14 +37,19 @@ class LogPane(Widget, can_focus=True):
     """
 
     DEFAULT_CSS = """
-    LogPane {
+    ScrolledLog {
         width: 1fr;
         height: 1fr;
         & > .log-pane--warning { color: $text-warning; }
         & > .log-pane--error { color: $text-error; }
         & > .log-pane--debug { text-style: dim; }
         & > .log-pane--quiet { text-style: dim; }
+        & > .log-pane--found { text-style: bold underline; }
+        & > .log-pane--here { background: $primary 30%; }
+        & > .log-pane--chosen { text-style: reverse; }
+        & > .log-pane--mark { background: $warning 20%; }
         &:nocolor > .log-pane--warning, &:nocolor > .log-pane--error { color: $foreground; text-style: bold; }
+        &:nocolor > .log-pane--here, &:nocolor > .log-pane--mark { text-style: bold; }
     }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -52,13 +57,20 @@ class LogPane(Widget, can_focus=True):
         "log-pane--error",
         "log-pane--debug",
         "log-pane--quiet",
+        "log-pane--found",
+        "log-pane--here",
+        "log-pane--chosen",
+        "log-pane--mark",
     }
-    BINDINGS = bindings(Place.LOG)
 
     follow = reactive(True, init=False)
     """Whether the view sticks to the newest line."""
     wrap = reactive(False, init=False)
     """Whether long lines take several rows rather than being cut."""
+    heads = reactive(False, init=False)
+    """Whether times, levels and the like are shown as they were written, not in a narrow column."""
+    raw = reactive(False, init=False)
+    """Whether every line is shown as it was written, also those that say nothing new."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
@@ -67,10 +79,15 @@ class LogPane(Widget, can_focus=True):
         self._strips = LogStrips(self._read_line)
         self._viewport = LogViewport(lambda number: len(self._strips.rows(number)))
         self._painted: list[Strip] = []
+        self._rows: list[ViewRow] = []
+        self._query: Query | None = None
         self._left = 0
         self._seeking_start = False
+        self._sought: int | None = None
+        """Byte of the log whose line is to be shown, once it is indexed."""
         self._paint_is_due = False
         self._base = self._quiet = Style()
+        self._parts: dict[str, Style] = {}
 
     @property
     def source(self) -> LogSource | None:
@@ -85,7 +102,7 @@ class LogPane(Widget, can_focus=True):
             self._source = source
             self._strips.clear()
             self._left = 0
-            self._seeking_start = False
+            self._stay()
             self.follow = True
         self._placeholder = placeholder
         self._lay_out()
@@ -124,9 +141,22 @@ class LogPane(Widget, can_focus=True):
             return self._blank(width)
         strip = self._painted[y]
         if strip.cell_length <= self._left + width:
-            return strip.crop_extend(self._left, self._left + width, self._base)
-        mark = Strip.blank(0) if width < 2 else Strip([Segment(_CUT_MARK, self._quiet)], 1)
-        return Strip.join([strip.crop(self._left, self._left + width - 1), mark])
+            row = strip.crop_extend(self._left, self._left + width, self._base)
+        else:
+            mark = Strip.blank(0) if width < 2 else Strip([Segment(_CUT_MARK, self._quiet)], 1)
+            row = Strip.join([strip.crop(self._left, self._left + width - 1), mark])
+        part = self._part_of(self._rows[y].line)
+        return row if part is None else self._laid_over(row, self._parts[part])
+
+    @staticmethod
+    def _laid_over(row: Strip, style: Style) -> Strip:
+        """With `style` over that of each piece, which `Strip.apply_style` would lay below."""
+        pieces = [Segment(piece.text, (piece.style or Style()) + style) for piece in row]
+        return Strip(pieces, row.cell_length)
+
+    def _part_of(self, number: int) -> str | None:
+        """What sets a line off from the others: `here`, `chosen` or `mark`."""
+        raise NotImplementedError
 
     def notify_style_update(self) -> None:
         """Paint anew in the colours of a changed theme."""
@@ -143,9 +173,25 @@ class LogPane(Widget, can_focus=True):
         self._left = 0
         self._lay_out()
 
+    def watch_heads(self) -> None:
+        """Show them from now on, or not."""
+        self._lay_out()
+
+    def watch_raw(self) -> None:
+        """Show every line from now on, or not."""
+        self._lay_out()
+
+    def action_toggle_heads(self) -> None:
+        """Whole times, levels and sources before messages, or a narrow column."""
+        self.heads = not self.heads
+
+    def action_toggle_raw(self) -> None:
+        """Every line as it was written, or only those that say something new."""
+        self.raw = not self.raw
+
     def action_toggle_follow(self) -> None:
         """Stick to the newest lines, or stay here and say at once what is below."""
-        self._seeking_start = False
+        self._stay()
         self.follow = not self.follow
         self.poll()
         if self._paint_is_due:
@@ -157,27 +203,39 @@ class LogPane(Widget, can_focus=True):
 
     def action_to_end(self) -> None:
         """Go to the newest lines and follow."""
-        self._seeking_start = False
+        self._stay()
         self.follow = True
 
     def action_to_start(self) -> None:
         """Go to the oldest line, indexing what is not indexed yet in slices."""
         if self._source is not None:
-            self.set_reactive(LogPane.follow, False)
+            self.set_reactive(ScrolledLog.follow, False)
+            self._stay()
             self._seeking_start = True
             self._seek_start()
+
+    def show_offset(self, offset: int) -> None:
+        """Go to the line that the byte `offset` of the log is in, indexing what is not indexed yet."""
+        self.set_reactive(ScrolledLog.follow, False)
+        self._stay()
+        self._sought = offset
+        self._seek_offset()
+
+    def _stay(self) -> None:
+        """Look for nothing any more."""
+        self._seeking_start, self._sought = False, None
 
     def action_move_rows(self, rows: int) -> None:
         """Move down, or up if negative."""
         if self._source is None:
             return
-        self._seeking_start = False
+        self._stay()
         if self._paint_is_due:
             self._lay_out()  # the line numbers of before a reset mean nothing now
         if rows < 0 and self._viewport.top.line + rows - self._viewport.height < self._source.start:
             self._load_older()
         self._viewport.move(rows)
-        self.set_reactive(LogPane.follow, self._viewport.at_end)
+        self.set_reactive(ScrolledLog.follow, self._viewport.at_end)
         self._lay_out()
 
     def action_move_pages(self, pages: float) -> None:
@@ -234,6 +292,30 @@ class LogPane(Widget, can_focus=True):
         if self._seeking_start:
             self.set_timer(_SEEK_INTERVAL_S, self._seek_start, name="seek start of log")
 
+    def _seek_offset(self) -> None:
+        source, offset = self._source, self._sought
+        if source is None or offset is None:
+            return
+        number = source.number_at(offset)
+        if number is None and any(self._can_index_to(offset) for _ in range(_SEEK_SLICES)):
+            self._lay_out()
+            self.set_timer(_SEEK_INTERVAL_S, self._seek_offset, name="seek place in log")
+            return
+        self._sought = None
+        if number is not None:
+            self._viewport.top = ViewRow(max(source.start, number - self.size.height // 3), 0)
+        self._lay_out()
+
+    def _can_index_to(self, offset: int) -> bool:
+        """Index a slice more in its direction. `False` where there is no more, or it is indexed."""
+        source = self._source
+        if source is None or source.number_at(offset) is not None:
+            return False
+        if source.start < source.stop and offset < source.offset(source.start):
+            return self._load_older()
+        self._strips.forget(source.stop - 1)
+        return source.poll(may_skip=False) is LogChange.GREW
+
     def _lay_out(self) -> None:
         """Bring the view up to date with source, size and position, and repaint the rows that changed."""
         self._paint_is_due = False
@@ -241,11 +323,13 @@ class LogPane(Widget, can_focus=True):
         view = self._viewport
         view.start, view.stop = (self._source.start, self._source.stop) if self._source else (0, 0)
         view.height = self.size.height
+        self._strips.set_range(view.start, view.stop)
+        self._strips.set_look(heads=self.heads, raw=self.raw, query=self._query)
         if self.follow:
             view.move_to_end()
         else:
             view.clamp()
-        rows = list(view.rows())
+        rows = self._rows = list(view.rows())
         painted, self._painted = self._painted, [self._strips.rows(row.line)[row.row] for row in rows]
         self._show_position(self._position(view.stop - 1 - rows[-1].line if rows else 0))
         self._repaint(painted)
@@ -265,6 +349,8 @@ class LogPane(Widget, can_focus=True):
         """How far from the end the view is, in words; empty while following or at the end."""
         if self._seeking_start:
             return "looking for the start"
+        if self._sought is not None:
+            return "looking for the line"
         if self.follow or self._source is None or self._viewport.at_end:
             return ""
         lines = max(1, lines_below)  # none where only the rest of the last line is below
@@ -288,8 +374,14 @@ class LogPane(Widget, can_focus=True):
         levels = {Level.TRACE: debug, Level.DEBUG: debug, Level.WARNING: warning}
         self._base = self.rich_style
         levels |= {Level.ERROR: error, Level.CRITICAL: error}
-        self._strips.set_styles(self._base, levels, colourless_style if self.app.no_color else rich_style)
         self._quiet = self._base + self.get_component_rich_style("log-pane--quiet", partial=True)
+        self._parts = {
+            name: self.get_component_rich_style(f"log-pane--{name}", partial=True)
+            for name in ("found", "here", "chosen", "mark")
+        }
+        sgr_style = colourless_style if self.app.no_color else rich_style
+        found = self._parts["found"]
+        self._strips.set_styles(self._base, levels, sgr_style, quiet=self._quiet, found=found)
         self._lay_out()
 
     def _blank(self, width: int) -> Strip:
