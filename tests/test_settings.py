@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from rltui import settings
+from rltui.core.health import Thresholds
 from rltui.errors import ConfigError
 from rltui.settings import AlertSettings, Settings
 
@@ -39,6 +40,12 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     )
 
 
+def test_thresholds_of_health_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text('[health]\nsilent = ["throughput", "kl"]\nreward_drop_frac = 0.3\n')
+    assert settings.load(path).health == Thresholds(silent=("throughput", "kl"), reward_drop_frac=0.3)
+
+
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
@@ -48,6 +55,11 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         ("[alerts]\nbell = 'yes'\n", ":2:1: alerts.bell: input should be a valid boolean (given: 'yes')"),
         ("[alerts]\nrepeat_s = -1\n", ":2:1: alerts.repeat_s: input should be greater than or equal to 0"),
         ("[alerts]\nmin_severity = 'warn'\n", ":2:1: alerts.min_severity: input should be 'error'"),
+        ("[health]\nkl_maxi = 1\n", ":2:1: health.kl_maxi: unknown key; did you mean kl_max?"),
+        ("[health]\nkl_max = nan\n", ":2:1: health.kl_max: input should be a finite number"),
+        ("[health]\nno_step_factor = 1\n", ":2:1: health.no_step_factor: input should be greater than 1"),
+        ("[health]\nsilent = ['entropy']\n", ":2:11: health.silent.0: input should be 'non-finite'"),
+        ("[health]\nsilent = 'kl'\n", ':2:1: health.silent: write it as a list: ["kl"]'),
         ("[alerts\n", ":1:"),
     ],
 )

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 
 from rltui.core.metrics import (
     HISTORY,
-    LASTING,
     MetricNames,
     MetricSeries,
     NonFiniteWatch,
@@ -91,60 +89,6 @@ def test_nothing_yet() -> None:
     assert progress.step == 0
     assert progress.reward is None
     assert progress.eta_s is None
-
-
-HEALTH = MetricNames()
-CLIMB = [step / 50 for step in range(50)]
-
-
-def words(rewards: list[float], entropies: list[float] | None = None, gradient: float = 0.3) -> list[str]:
-    series = MetricSeries(HEALTH)
-    for step, reward in enumerate(rewards, 1):
-        entropy = entropies[step - 1] if entropies else 1.0
-        series.add({"step": step, HEALTH.reward: reward})
-        series.add(
-            {"step": step, HEALTH.trainer_step: 0.1, HEALTH.entropy: entropy, HEALTH.gradient: gradient}
-        )
-    return [concern.word for concern in series.progress(None).concerns]
-
-
-def test_a_reward_that_fell_to_nothing_has_collapsed() -> None:
-    assert words(CLIMB + [0.98] * 10 + [0.0, 0.0, 0.01, 0.0, 0.0]) == ["reward collapsed"]
-    assert words(CLIMB + [0.98] * 10 + [0.0] * (LASTING - 1)) == [], "not yet for sure"
-    assert words(CLIMB + [0.98] * 10 + [0.0] * (2 * HISTORY)) == ["reward collapsed"], "not forgotten"
-
-
-def test_a_collapse_is_over_when_the_reward_is_back_or_the_run_went_back() -> None:
-    assert words(CLIMB + [0.0] * 10 + [0.5]) == []
-    series = MetricSeries(HEALTH)
-    for step, reward in enumerate([0.01] * 20 + [0.9] * 20 + [0.0] * 10, 1):
-        series.add({"step": step, HEALTH.reward: reward})
-    assert series.progress(None).concerns
-    series.rewind(20)
-    assert not series.progress(None).concerns, "back before the climb"
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_healthy_runs_give_no_cause_for_concern(seed: int) -> None:
-    chance = random.Random(seed)
-    noisy = [chance.gauss(0.3 + step / 1000, 0.1) for step in range(300)]
-    rare = [float(chance.random() < 0.05) for _ in range(300)]
-    negative = [chance.gauss(-1, 0.3) for _ in range(300)]
-    bounded = [min(1.0, max(0.0, chance.gauss(step / 300, 0.2))) for step in range(300)]
-    for rewards in (noisy, rare, negative, bounded, [0.0] * 100, CLIMB):
-        for end in range(0, len(rewards), 17):
-            assert words(rewards[:end]) == []
-
-
-def test_a_policy_that_explores_no_more() -> None:
-    falling = [1.0] * 20 + [0.001] * 10
-    assert words([0.5] * 20 + [0.2] * 10, falling) == ["entropy is gone"]
-    assert words([0.1] * 20 + [0.9] * 10, falling) == [], "it has learnt the one right answer"
-
-
-def test_a_gradient_of_nothing_teaches_nothing() -> None:
-    assert words([0.5] * 12, gradient=0.0) == ["no signal"]
-    assert words([0.5] * 5, gradient=0.0) == []
 
 
 @pytest.mark.parametrize(

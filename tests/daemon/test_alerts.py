@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -13,6 +13,7 @@ import pytest
 
 from rltui import settings
 from rltui.core.api import Alert
+from rltui.core.health import Thresholds
 from rltui.daemon import alerts
 from rltui.daemon.alerts import AlertDelivery, Sink, deliver_alerts
 from rltui.daemon.events import EventBus
@@ -29,6 +30,8 @@ class Room:
 
     folder: Path
     events: EventBus
+    thresholds: list[Thresholds] = field(default_factory=list)
+    """As health was given them."""
 
     @property
     def settings_file(self) -> Path:
@@ -53,7 +56,9 @@ class Room:
     @asynccontextmanager
     async def delivering(self) -> AsyncIterator[None]:
         setup = SimpleNamespace(record=SimpleNamespace(name="run"))
-        supervisor = SimpleNamespace(setup=setup, events=self.events)
+        health = SimpleNamespace(set_thresholds=self.thresholds.append)
+        observation = SimpleNamespace(health=health)
+        supervisor = SimpleNamespace(setup=setup, events=self.events, observation=observation)
         task = asyncio.create_task(deliver_alerts(cast(Supervisor, supervisor)))
         try:
             yield

@@ -60,13 +60,3 @@ def test_figures_of_the_attempt_before_are_not_those_of_the_new_one(tmp_path: Pa
     write(tmp_path, '{"step": 2, "loss/mean": 0.25}')
     made.poll()
     assert made.facts("trainer") == ("loss 0.250",)
-
-
-def test_a_loss_that_is_no_number_is_a_concern_until_it_is_one_again(tmp_path: Path) -> None:  # B1
-    made = tracker(tmp_path)
-    write(tmp_path, '{"step": 2, "loss/mean": NaN}')
-    made.poll()
-    assert [concern.word for concern in made.progress.concerns] == ["loss is nan"]
-    write(tmp_path, '{"step": 3, "loss/mean": 1.0}')
-    made.poll()
-    assert made.progress.concerns == ()

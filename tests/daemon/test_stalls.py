@@ -24,6 +24,7 @@ from rltui.daemon import stalls
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.events import EventBus
 from rltui.daemon.observation import ProgressTracker
+from rltui.daemon.sampling import RunSampler
 from rltui.daemon.stalls import StallWatch, _WatchedStart, rule_of
 from rltui.frameworks.base import RunFiles
 from rltui.frameworks.failures import COMMON
@@ -43,6 +44,14 @@ def wait_for_batch():
     time.sleep(1000)
 wait_for_batch()
 """
+
+
+def exposition(activity: InferenceActivity) -> bytes:
+    """As the server says it."""
+    lines = [f"vllm:num_requests_running {activity.running}", f"vllm:num_requests_waiting {activity.waiting}"]
+    if activity.generated_tokens is not None:
+        lines.append(f"vllm:generation_tokens_total {activity.generated_tokens}")
+    return "\n".join(lines).encode()
 
 
 @dataclass
@@ -70,6 +79,7 @@ class Host:
     runners: dict[str, Runner] = field(default_factory=dict)
     stalls: list[tuple[str, str | None]] = field(default_factory=list)
     activities: list[InferenceActivity | None] = field(default_factory=list)
+    sampler: RunSampler = field(default_factory=lambda: RunSampler(lambda values, source: None))
 
     def __post_init__(self) -> None:
         self.folder = RunFolder(self.root, RunFiles(beats={"trainer": "trainer_step"}))
@@ -260,12 +270,12 @@ async def test_a_server_is_asked_and_its_silence_told(host: Host, monkeypatch: p
     answers: list[InferenceActivity | None] = [InferenceActivity(running=2, generated_tokens=5)]
     asked: list[str] = []
 
-    async def answer(url: str) -> InferenceActivity | None:
+    async def answer(url: str) -> bytes | None:
         asked.append(url)
-        return answers[-1]
+        return None if answers[-1] is None else exposition(answers[-1])
 
     now = 0.0
-    monkeypatch.setattr(stalls, "read_activity", answer)
+    monkeypatch.setattr(stalls, "read_exposition", answer)
     monkeypatch.setattr(time, "monotonic", lambda: now)
     runner = host.add(spec("inference", silence_s=60, dump=False), metrics="http://x/metrics")
     watch = watch_of(host)

@@ -53,11 +53,26 @@ def test_new_takes_the_next_folder_and_leaves_the_earlier_alone(counters: Box, e
     assert sorted(str(path) for path in earlier.rglob("*")) == before
 
 
-def test_resume_continues_from_the_newest_checkpoint(counters: Box, earlier: Path) -> None:
+def test_resumed_from_the_newest_checkpoint_then_stopped_it_can_be_read_and_edited(
+    counters: Box, earlier: Path
+) -> None:
     status = counters.json(*UP, "--resume")
     assert status["output_dir"] == str(earlier)
     assert status["step"] == 3, "step 4 lies beyond the checkpoint and is done again"
     assert "from checkpoint 3" in counters.run("events").stdout
+    taken = counters.run("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "elsewhere")
+    assert taken.returncode == 4
+    assert "the name one is taken" in taken.stderr
+
+    counters.run("down")
+    assert counters.json("status")["step"] == 4, "from the metrics file alone"
+    assert counters.run("set", "max_steps=7").returncode == 0
+    table = counters.json("knobs")
+    assert next(knob["value"] for knob in table["knobs"] if knob["key"] == "max_steps") == 7
+    assert counters.run("logs", "trainer", "--lines", "1").stdout.startswith("count ")
+    plan = counters.json("start", "--plan")
+    assert plan["start"] == ["inference", "orchestrator", "trainer"]
+    assert not list((counters.root / "run/rltui").glob("*.sock")), "a plan leaves no supervisor behind"
 
 
 def test_from_scratch_keeps_the_earlier_files_aside(counters: Box, earlier: Path) -> None:
@@ -71,26 +86,6 @@ def test_from_scratch_keeps_the_earlier_files_aside(counters: Box, earlier: Path
     assert len(kept) == 1
     assert kept[0].read_text().count("\n") == 4
     assert f"aside in {earlier}/.rltui/archive: `rltui checkpoints" in counters.run("down").stderr
-
-
-def test_name_of_another_experiment_is_refused(counters: Box, earlier: Path) -> None:
-    counters.json(*UP, "--resume")
-    done = counters.run("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "elsewhere")
-    assert done.returncode == 4
-    assert "the name one is taken" in done.stderr
-
-
-def test_stopped_experiment_can_be_read_and_edited(counters: Box, earlier: Path) -> None:
-    counters.json(*UP, "--resume")
-    counters.run("down")
-    assert counters.json("status")["step"] == 4, "from the metrics file alone"
-    assert counters.run("set", "max_steps=7").returncode == 0
-    table = counters.json("knobs")
-    assert next(knob["value"] for knob in table["knobs"] if knob["key"] == "max_steps") == 7
-    assert counters.run("logs", "trainer", "--lines", "1").stdout.startswith("count ")
-    plan = counters.json("start", "--plan")
-    assert plan["start"] == ["inference", "orchestrator", "trainer"]
-    assert not list((counters.root / "run/rltui").glob("*.sock")), "a plan leaves no supervisor behind"
 
 
 def test_a_living_job_beside_the_run_does_not_keep_it_from_its_checkpoint(

@@ -55,8 +55,13 @@ def test_up_status_logs_down(counters: Box) -> None:
     assert not list((counters.root / "run/rltui").iterdir()), "the socket is gone"
 
 
-def test_restart_one_keeps_the_others(counters: Box) -> None:
+def test_restart_one_keeps_the_others_and_stop_takes_dependents(counters: Box) -> None:
     counters.json(*UP)
+    again = counters.run(*UP)
+    assert again.returncode == 4
+    assert "is running" in again.stderr
+    assert "Traceback" not in again.stderr
+
     before = pids(counters)
     plan = counters.json("restart", "trainer", "--plan")
     assert plan["stop"] == plan["start"] == ["trainer"]
@@ -69,13 +74,54 @@ def test_restart_one_keeps_the_others(counters: Box) -> None:
     assert after["trainer"] != before["trainer"]
     assert counters.component("trainer")["attempt"] == 2
 
-
-def test_stop_takes_dependents_and_start_brings_all_back(counters: Box) -> None:
-    counters.json(*UP)
     assert counters.run("stop", "inference", "--yes", "--wait").returncode == 0
     assert {item["state"] for item in counters.json("status")["components"]} == {"stopped"}
     assert counters.run("start", "--yes", "--wait").returncode == 0
     assert {item["state"] for item in counters.json("status")["components"]} == {"ready"}
+
+
+def test_killed_shim_leaves_the_component_and_a_killed_component_is_told_with_its_signal(
+    counters: Box,
+) -> None:
+    counters.json(*UP)
+    attempt = json.loads((counters.work / "out/.rltui/components/trainer/attempt-1/attempt.json").read_text())
+    os.kill(attempt["shim_pid"], signal.SIGKILL)
+    before = counters.component("trainer")
+    assert (before["state"], before["pid"]) == ("ready", attempt["pid"])
+    assert counters.run("restart", "trainer", "--yes", "--wait").returncode == 0
+    # Not a look at /proc: where pid 1 does not reap, a zombie stays.
+    assert not is_alive(ProcessId(attempt["pid"], attempt["pid_start"]))
+    assert counters.component("trainer")["attempt"] == 2
+
+    victim = pids(counters)["trainer"]
+    assert victim is not None
+    os.kill(victim, signal.SIGKILL)
+    found = counters.wait_for("trainer", "failed")
+    assert found["signal"] == "SIGKILL"
+    assert found["reason"] == "killed by SIGKILL"
+    assert counters.component("inference")["state"] == "ready"
+    assert "trainer failed: killed by SIGKILL" in counters.run("events").stdout
+
+
+def test_set_edits_one_value_and_without_the_config_nothing_is_restarted(counters: Box) -> None:
+    counters.json(*UP)
+    dry = counters.json("set", "max_steps=30", "--dry-run")
+    assert "+max_steps = 30 # steps" in dry["diff"]
+    assert (counters.work / "run.toml").read_text().startswith("# how long\nmax_steps = 20 # steps")
+    assert counters.run("set", "max_steps=30").returncode == 0
+    assert (
+        counters.work / "run.toml"
+    ).read_text() == '# how long\nmax_steps = 30 # steps\nname = "counters"\n'
+    row = next(knob for knob in counters.json("knobs")["knobs"] if knob["key"] == "max_steps")
+    assert (row["running"], row["value"]) == (20, 30)
+    assert counters.json("status")["max_steps"] == 30
+
+    (counters.work / "run.toml").unlink()
+    assert counters.json("status")["state"] == "running"
+    refused = counters.run("restart", "trainer", "--yes")
+    assert refused.returncode == 3
+    assert "run.toml" in refused.stderr
+    assert counters.component("trainer")["attempt"] == 1
 
 
 @pytest.mark.slow
@@ -109,52 +155,6 @@ def test_many_clients_at_once_find_one_new_supervisor(counters: Box) -> None:
         assert {item["state"] for item in json.loads(output)["components"]} == {"ready"}
     journal = (counters.work / "out/.rltui/journal.jsonl").read_text()
     assert journal.count("supervisor started") == 2
-
-
-def test_killed_component_is_reported_with_its_signal(counters: Box) -> None:
-    counters.json(*UP)
-    victim = pids(counters)["trainer"]
-    assert victim is not None
-    os.kill(victim, signal.SIGKILL)
-    found = counters.wait_for("trainer", "failed")
-    assert found["signal"] == "SIGKILL"
-    assert found["reason"] == "killed by SIGKILL"
-    assert counters.component("inference")["state"] == "ready"
-    assert "trainer failed: killed by SIGKILL" in counters.run("events").stdout
-
-
-def test_killed_shim_leaves_the_component_running_and_stoppable(counters: Box) -> None:
-    counters.json(*UP)
-    attempt = json.loads((counters.work / "out/.rltui/components/trainer/attempt-1/attempt.json").read_text())
-    os.kill(attempt["shim_pid"], signal.SIGKILL)
-    before = counters.component("trainer")
-    assert (before["state"], before["pid"]) == ("ready", attempt["pid"])
-    assert counters.run("restart", "trainer", "--yes", "--wait").returncode == 0
-    # Not a look at /proc: where pid 1 does not reap, a zombie stays.
-    assert not is_alive(ProcessId(attempt["pid"], attempt["pid_start"]))
-    assert counters.component("trainer")["attempt"] == 2
-
-
-def test_set_edits_one_value_and_says_who_restarts(counters: Box) -> None:
-    counters.json(*UP)
-    dry = counters.json("set", "max_steps=30", "--dry-run")
-    assert "+max_steps = 30 # steps" in dry["diff"]
-    assert (counters.work / "run.toml").read_text().startswith("# how long\nmax_steps = 20 # steps")
-    assert counters.run("set", "max_steps=30").returncode == 0
-    assert (
-        counters.work / "run.toml"
-    ).read_text() == '# how long\nmax_steps = 30 # steps\nname = "counters"\n'
-    row = next(knob for knob in counters.json("knobs")["knobs"] if knob["key"] == "max_steps")
-    assert (row["running"], row["value"]) == (20, 30)
-    assert counters.json("status")["max_steps"] == 30
-
-
-def test_second_up_of_a_running_experiment_is_refused(counters: Box) -> None:
-    counters.json(*UP)
-    again = counters.run(*UP)
-    assert again.returncode == 4
-    assert "is running" in again.stderr
-    assert "Traceback" not in again.stderr
 
 
 def test_two_experiments_side_by_side(counters: Box, free_port: int) -> None:
@@ -211,13 +211,3 @@ creates = "model"
     plan = counters.json("start", "--plan")
     assert "sft" not in plan["start"]
     assert any("sft is not run" in reason for reason in plan["reasons"])
-
-
-def test_config_deleted_while_running(counters: Box) -> None:
-    counters.json(*UP)
-    (counters.work / "run.toml").unlink()
-    assert counters.json("status")["state"] == "running"
-    refused = counters.run("restart", "trainer", "--yes")
-    assert refused.returncode == 3
-    assert "run.toml" in refused.stderr
-    assert counters.component("trainer")["attempt"] == 1

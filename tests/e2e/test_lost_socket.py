@@ -15,16 +15,22 @@ from rltui.services.processes import is_alive, read_process_id
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
 
-def test_a_removed_socket_comes_back_with_the_same_supervisor(counters: Box) -> None:
+def test_without_its_sockets_the_same_supervisor_is_found_and_all_is_ended(counters: Box) -> None:
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
     before = {item["id"]: item["pid"] for item in counters.json("status")["components"]}
     shutil.rmtree(counters.root / "run/rltui")
     after = {item["id"]: item["pid"] for item in counters.json("status", "one")["components"]}
     assert after == before
-    journal = (counters.work / "out/.rltui/journal.jsonl").read_text()
-    assert journal.count("supervisor started") == 1
+
+    command = ["tmux", "-L", counters.env["RLTUI_TMUX_SOCKET"], "display-message", "-p", "#{pid}"]
+    told = subprocess.run(command, env=counters.env, capture_output=True, text=True, check=True).stdout
+    server = read_process_id(int(told))
+    assert server is not None
+    shutil.rmtree(counters.root / "tmux")
     assert counters.run("down", "one").returncode == 0
     assert not list((counters.root / "run/rltui").iterdir())
+    retry_until(lambda: not is_alive(server))  # finding F4: it stayed, with its dead panes
+    assert (counters.work / "out/.rltui/journal.jsonl").read_text().count("supervisor started") == 1
 
 
 def test_a_client_with_another_environment_finds_the_same_supervisor(counters: Box) -> None:
@@ -37,15 +43,3 @@ def test_a_client_with_another_environment_finds_the_same_supervisor(counters: B
     assert cron.component("trainer")["attempt"] == 2
     assert cron.run("down").returncode == 0
     assert (counters.work / "out/.rltui/journal.jsonl").read_text().count("supervisor started") == 1
-
-
-def test_down_ends_a_tmux_server_whose_socket_is_gone(counters: Box) -> None:
-    """Finding F4: it stayed, with its dead panes."""
-    counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
-    command = ["tmux", "-L", counters.env["RLTUI_TMUX_SOCKET"], "display-message", "-p", "#{pid}"]
-    told = subprocess.run(command, env=counters.env, capture_output=True, text=True, check=True).stdout
-    server = read_process_id(int(told))
-    assert server is not None
-    shutil.rmtree(counters.root / "tmux")
-    assert counters.run("down", "one").returncode == 0
-    retry_until(lambda: not is_alive(server))

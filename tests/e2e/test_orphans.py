@@ -64,13 +64,19 @@ def forget_supervisor(box: Box) -> None:
     retry_until(lambda: not any(is_alive(process) for process in doomed))
 
 
-def test_leftovers_are_listed_and_one_or_all_are_ended(box: Box, family: dict[str, int]) -> None:
+def test_leftovers_are_listed_and_they_alone_are_ended_one_or_all(box: Box, family: dict[str, int]) -> None:
     daemon, port = identity(family["daemon"]), identity(family["port"])
     text = box.run("orphans").stdout
     assert f"pid {daemon.pid} " in text
     assert f":{family['listens']}" in text
     assert "of serve attempt 1" in text
     assert box.run("status").stdout.count("⚠ leftover: pid") == 2
+
+    refused = box.run("orphans", "--free", str(os.getpid()), "--yes")
+    assert refused.returncode == 2
+    assert f"pid {os.getpid()} is no leftover of one" in refused.stderr
+    assert box.run("orphans", "--free", "serve").returncode == 2
+    assert is_alive(port)
 
     one = box.json("orphans", "--free", str(daemon.pid), "--yes")
     assert [orphan["pid"] for orphan in one["ended"]] == [daemon.pid]
@@ -84,14 +90,6 @@ def test_leftovers_are_listed_and_one_or_all_are_ended(box: Box, family: dict[st
     assert not is_alive(port)
     assert box.run("orphans").stdout == "one has no leftover process\n"
     assert box.run("orphans", "--free").returncode == 0
-
-
-def test_a_pid_that_is_no_leftover_is_refused(box: Box, family: dict[str, int]) -> None:
-    refused = box.run("orphans", "--free", str(os.getpid()), "--yes")
-    assert refused.returncode == 2
-    assert f"pid {os.getpid()} is no leftover of one" in refused.stderr
-    assert box.run("orphans", "--free", "serve").returncode == 2
-    assert is_alive(identity(family["port"]))
 
 
 def test_leftovers_of_an_experiment_without_a_supervisor_are_not_hidden(

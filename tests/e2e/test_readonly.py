@@ -22,7 +22,7 @@ def journal(box: Box) -> str:
     return (box.work / "out/.rltui/journal.jsonl").read_text()
 
 
-def test_readonly_app_shows_all_and_changes_nothing(counters: Box) -> None:
+def test_readonly_app_shows_all_changes_nothing_and_starts_nothing(counters: Box) -> None:
     counters.json(*UP)
     before = counters.json("status")["components"]
     told = journal(counters)
@@ -52,9 +52,6 @@ def test_readonly_app_shows_all_and_changes_nothing(counters: Box) -> None:
     finally:
         terminal.close()
 
-
-def test_readonly_without_a_supervisor_says_what_to_do(counters: Box) -> None:
-    counters.json(*UP)
     counters.run("down")
     argv = [sys.executable, "-m", "rltui", "-n", "one", "--readonly"]
     shown = counters.work / "shown"

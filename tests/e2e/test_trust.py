@@ -73,83 +73,82 @@ def kill_supervisor(box: Box) -> None:
 
 
 POLICY = 'restart = { policy = "on-failure", backoff_s = [0.2, 1.0], max_failures = 3 }'.partition("= ")[2]
+SLOWLY = POLICY.replace("[0.2, 1.0]", "[60, 60]")
+OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
 
 
-def test_flaky_component_comes_back_by_itself_with_its_partner(box: Box) -> None:
+def test_policies_of_components_that_fail(box: Box) -> None:
     together = POLICY.replace("}", ', together = ["partner"], because = "they count together" }')
+    flaky = "{workspace}/flaky.py"
     write_experiment(
         box,
-        component("partner", "{workspace}/flaky.py", "{workspace}/partner", "0"),
-        component("flaky", "{workspace}/flaky.py", "{workspace}/count", "2", restart=together),
+        component("partner", flaky, "{workspace}/partner", "0"),
+        component("flaky", flaky, "{workspace}/count", "2", restart=together),
+        component("hopeless", flaky, "{workspace}/hopeless", "3", restart=POLICY),
+        component("waits", flaky, "{workspace}/waits", "9", restart=SLOWLY),
+        *(
+            component(name, flaky, f"{{workspace}}/{name}", "1", words, restart=POLICY)
+            for name, words in (("memory", OUT_OF_MEMORY), ("config", "RL config validation failed:"))
+        ),
     )
     up(box)
-    found = box.wait_for("flaky", "ready")
     retry_until(lambda: box.component("flaky")["attempt"] == 3)
-    found = box.wait_for("flaky", "ready")
-    assert found["attempt"] == 3
+    assert box.wait_for("flaky", "ready")["attempt"] == 3
     retry_until(lambda: (box.work / "count").read_text() == "3")
     assert box.component("partner")["attempt"] == 3
     texts = [entry["text"] for entry in journal(box, "exit")]
-    assert any("exited 1; failure 1 of 3" in text for text in texts)
-    assert any("exited 1; failure 2 of 3" in text for text in texts)
+    assert any("flaky" in text and "exited 1; failure 1 of 3" in text for text in texts)
+    assert any("flaky" in text and "exited 1; failure 2 of 3" in text for text in texts)
 
-
-def test_gives_up_after_so_many_failures_and_a_person_can_start_it_again(box: Box) -> None:
-    write_experiment(
-        box, component("flaky", "{workspace}/flaky.py", "{workspace}/count", "3", restart=POLICY)
-    )
-    up(box)
-    found = box.wait_for("flaky", "failed")
+    # It gives up after so many failures, and a person can start it again.
+    found = box.wait_for("hopeless", "failed")
     assert found["attempt"] == 3
     assert found["reason"] == "exited 1; not started again after 3 failures within 1h00m"
-    assert box.run("start", "flaky", "--yes", "--wait").returncode == 0
-    assert box.component("flaky")["state"] == "ready"
+    assert box.run("start", "hopeless", "--yes", "--wait").returncode == 0
+    assert box.component("hopeless")["state"] == "ready"
 
+    # What would end the same way is not tried again.
+    for name, cause in (("memory", "out of GPU memory"), ("config", "config")):
+        found = box.wait_for(name, "failed")
+        assert found["attempt"] == 1
+        assert cause in found["reason"]
+        assert "another start would end the same way" in found["reason"]
 
-@pytest.mark.parametrize(
-    ("words", "cause"),
-    [
-        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "out of GPU memory"),
-        ("RL config validation failed:", "config"),
-    ],
-)
-def test_out_of_memory_and_config_errors_are_not_retried(box: Box, words: str, cause: str) -> None:
-    write_experiment(
-        box, component("flaky", "{workspace}/flaky.py", "{workspace}/count", "1", words, restart=POLICY)
-    )
-    up(box)
-    found = box.wait_for("flaky", "failed")
-    assert found["attempt"] == 1
-    assert cause in found["reason"]
-    assert "another start would end the same way" in found["reason"]
-
-
-def test_stop_during_back_off_is_the_end_of_it(box: Box) -> None:
-    slow = POLICY.replace("[0.2, 1.0]", "[60, 60]")
-    write_experiment(box, component("flaky", "{workspace}/flaky.py", "{workspace}/count", "9", restart=slow))
-    up(box)
-    found = box.wait_for("flaky", "backoff")
+    # A stop during the back-off is the end of it.
+    found = box.wait_for("waits", "backoff")
     assert found["retry_at"] > 0
     assert box.json("status")["state"] == "running"
-    assert box.run("stop", "flaky", "--yes", "--wait").returncode == 0
-    assert box.component("flaky")["state"] == "stopped"
-    assert (box.work / "count").read_text() == "1"
+    assert box.run("stop", "waits", "--yes", "--wait").returncode == 0
+    assert box.component("waits")["state"] == "stopped"
+    assert (box.work / "waits").read_text() == "1"
 
 
-def test_back_off_outlives_the_supervisor(box: Box) -> None:
-    slow = POLICY.replace("[0.2, 1.0]", "[60, 60]")
-    write_experiment(box, component("flaky", "{workspace}/flaky.py", "{workspace}/count", "1", restart=slow))
+def test_back_off_outlives_the_supervisor_and_a_death_that_none_saw_is_told(box: Box) -> None:
+    flaky = "{workspace}/flaky.py"
+    write_experiment(
+        box,
+        component("other", flaky, "{workspace}/other", "0"),
+        component("doomed", flaky, "{workspace}/doomed", "0", restart=POLICY),
+        component("flaky", flaky, "{workspace}/count", "1", restart=SLOWLY),
+    )
     up(box)
+    first = box.wait_for("doomed", "ready")
     box.wait_for("flaky", "backoff")
     kill_supervisor(box)
-    assert box.run("status").returncode == 0
+    os.kill(first["pid"], signal.SIGKILL)
+    retry_until(lambda: box.component("doomed")["attempt"] == 2)
+    box.wait_for("doomed", "ready")
+    texts = [entry["text"] for entry in journal(box, "exit")]
+    assert any("killed by SIGKILL; failure 1 of 3" in text for text in texts)
     retry_until(lambda: (box.work / "count").read_text() == "2")
     box.wait_for("flaky", "ready")
+    assert box.component("other")["attempt"] == 1
 
 
 def test_nothing_is_started_after_a_reboot(box: Box) -> None:
-    slow = POLICY.replace("[0.2, 1.0]", "[60, 60]")
-    write_experiment(box, component("flaky", "{workspace}/flaky.py", "{workspace}/count", "1", restart=slow))
+    write_experiment(
+        box, component("flaky", "{workspace}/flaky.py", "{workspace}/count", "1", restart=SLOWLY)
+    )
     up(box)
     box.wait_for("flaky", "backoff")
     kill_supervisor(box)
@@ -161,22 +160,6 @@ def test_nothing_is_started_after_a_reboot(box: Box) -> None:
     assert box.run("restart", "flaky", "--plan", "-n", "one").returncode == 0, "starts a supervisor"
     assert box.component("flaky")["attempt"] == 1
     assert (box.work / "count").read_text() == "1"
-
-
-def test_death_that_no_supervisor_saw_is_told_by_the_next_one(box: Box) -> None:
-    write_experiment(
-        box,
-        component("other", "{workspace}/flaky.py", "{workspace}/other", "0"),
-        component("flaky", "{workspace}/flaky.py", "{workspace}/count", "0", restart=POLICY),
-    )
-    up(box)
-    first = box.wait_for("flaky", "ready")
-    kill_supervisor(box)
-    os.kill(first["pid"], signal.SIGKILL)
-    retry_until(lambda: box.component("flaky")["attempt"] == 2)
-    box.wait_for("flaky", "ready")
-    assert "killed by SIGKILL; failure 1 of 3" in journal(box, "exit")[-1]["text"]
-    assert box.component("other")["attempt"] == 1
 
 
 @pytest.mark.slow

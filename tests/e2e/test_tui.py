@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def learning(box: Box, free_port: int) -> Box:
         rl = rl.replace(old, new)
     (box.work / "rl.toml").write_text(rl)
     sft = (EXAMPLE / "sft.toml").read_text()
-    lines = ["max_steps = 10" if line.startswith("max_steps") else line for line in sft.splitlines()]
+    lines = ["max_steps = 3" if line.startswith("max_steps") else line for line in sft.splitlines()]
     (box.work / "sft.toml").write_text("\n".join(lines) + "\n")
     assert box.run("up", "rl.toml", "-n", "demo", "-o", "out", timeout_s=90).returncode == 0
     return box
@@ -42,9 +43,8 @@ def learning(box: Box, free_port: int) -> Box:
 
 @pytest.fixture
 def terminal(learning: Box) -> Iterator[Terminal]:
-    opened = open_terminal(learning)
-    yield opened
-    opened.close()
+    with closing(open_terminal(learning)) as opened:
+        yield opened
 
 
 def open_terminal(box: Box, *, columns: int = 160, rows: int = 45) -> Terminal:
@@ -112,28 +112,28 @@ def test_killed_app_and_lost_terminal_stop_nothing(learning: Box, terminal: Term
     before = pids(learning)
     os.kill(terminal.pid, signal.SIGKILL)
     assert pids(learning) == before
-    again = open_terminal(learning, columns=80, rows=24)
-    try:
+    with closing(open_terminal(learning, columns=80, rows=24)) as again:
         again.wait_for("trainer ● ready")
-    finally:
-        again.close()
     assert pids(learning) == before
     reached = step(learning)
     retry_until(lambda: step(learning) > reached, timeout_s=60)
 
 
-def test_app_survives_its_supervisor_and_detaches_with_q(learning: Box, terminal: Terminal) -> None:
-    terminal.wait_for("trainer ● ready")
-    before = pids(learning)
-    journal = learning.work / "out/.rltui/journal.jsonl"
-    first = learning.json("events")[0]
-    assert first["kind"] == "supervisor"
-    os.kill(first["data"]["pid"], signal.SIGKILL)
-    retry_until(lambda: journal.read_text().count("supervisor started") == 2)
-    terminal.wait_for("trainer ● ready")
-    assert pids(learning) == before
-    os.kill(before["trainer"][0], signal.SIGKILL)
-    terminal.wait_for("trainer ✗ failed")
-    terminal.wait_for("SIGKILL")
-    terminal.press("q")
-    retry_until(lambda: "ready" in learning.component("inference")["state"])
+def test_app_survives_its_supervisor_and_detaches_with_q(counters: Box) -> None:
+    box = counters
+    box.json("up", "run.toml", "-l", "counters.toml", "-n", "demo", "-o", "out")
+    with closing(open_terminal(box)) as terminal:
+        terminal.wait_for("trainer ● ready")
+        before = pids(box)
+        journal = box.work / "out/.rltui/journal.jsonl"
+        first = box.json("events")[0]
+        assert first["kind"] == "supervisor"
+        os.kill(first["data"]["pid"], signal.SIGKILL)
+        retry_until(lambda: journal.read_text().count("supervisor started") == 2)
+        terminal.wait_for("trainer ● ready")
+        assert pids(box) == before
+        os.kill(before["trainer"][0], signal.SIGKILL)
+        terminal.wait_for("trainer ✗ failed")
+        terminal.wait_for("SIGKILL")
+        terminal.press("q")
+        retry_until(lambda: "ready" in box.component("inference")["state"])

@@ -389,6 +389,9 @@ class FakeExperiment:
         """Folder of a run with some."""
         self.entries: list[JournalEntry] = []
         """The journal."""
+        self.pinned: tuple[str, ...] = ()
+        self.saved: dict[str, str] = {}
+        """Exports, by name."""
         self._first = events or (running_status(), gpu_report(), knob_table())
         self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
@@ -466,12 +469,28 @@ class FakeExperiment:
         return FakeLog(LOGS[path.removeprefix("/run/").removesuffix(".log")])
 
     def open_series(self) -> FakeSeries:
+        if self.error:
+            raise self.error
         return self.series
 
     async def journal(self) -> tuple[JournalEntry, ...]:
         if self.error:
             raise self.error
         return tuple(self.entries)
+
+    def pins(self) -> tuple[str, ...]:
+        return self.pinned
+
+    def keep_pins(self, pins: Sequence[str]) -> None:
+        if self.error:
+            raise self.error
+        self.pinned = tuple(pins)
+
+    def save(self, name: str, text: str) -> str:
+        if self.error:
+            raise self.error
+        self.saved[name] = text
+        return f"/run/.rltui/exports/{name}"
 
     async def note(self, text: str) -> JournalEntry:
         if self.error:

@@ -318,6 +318,27 @@ NAMED_OTHERWISE = {  # G10
         "zmq.Again: no frame",
     ),
     "no-frame": ("Epoch: 3\nDone: all", None),
+    "next-line": (  # R4
+        f"{FRAME}ImportError: \nLlamaTokenizer requires the protobuf library",
+        "ImportError: LlamaTokenizer requires the protobuf library",
+    ),
+    "after-blanks": (
+        f"{FRAME}OSError:\n\n  You are trying to access a gated repo.\nMake sure",
+        "OSError: You are trying to access a gated repo.",
+    ),
+    "no-frame-next-line": ("ValueError: \nx must be above 0\n", "ValueError: x must be above 0"),
+    "nothing-follows": (f"{FRAME}ValueError: \n\n", "ValueError in web.py:7"),
+    "engine-next-line": (
+        (
+            "(EngineCore pid=71) ERROR 11-20 23:32:46 [core.py:708] ValueError: \n"
+            "(EngineCore pid=71) ERROR 11-20 23:32:46 [core.py:708] no kernel for head size 48"
+        ),
+        "ValueError: no kernel for head size 48",
+    ),
+    "group-next-line": (
+        '    |   File "/srv/a.py", line 3, in f\n    |     g()\n    | ValueError: \n    | no answer\n    +----',
+        "ValueError: no answer",
+    ),
 }
 
 
@@ -325,6 +346,35 @@ NAMED_OTHERWISE = {  # G10
 def test_what_stands_behind_a_traceback_is_an_exception_by_any_name(output: str, text: str | None) -> None:
     cause = find_cause(output.splitlines(), COMMON)
     assert (cause.text if cause else None) == text or (cause and text and cause.text.startswith(text))
+
+
+ROUTER = (
+    "12:00:01    INFO Starting router on http://0.0.0.0:8200/v1 (engine on port 8300)\n"
+    "2026-11-20 12:00:02  INFO vllm_router: 1 worker\n"
+    "thread 'main' panicked at src/metrics.rs:331:10:\n"
+)
+NO_LISTENER = (
+    "failed to install Prometheus metrics exporter: "
+    'FailedToCreateHTTPListener("Address already in use (os error 98)")'
+)
+
+
+@pytest.mark.parametrize(
+    ("output", "text"),
+    [
+        (
+            f"{ROUTER}{NO_LISTENER}",
+            "port 29200, of the router's metrics, is taken by another process; end it",
+        ),
+        (NO_LISTENER, "the port of the router's metrics, inference.server.port + 21000, is taken"),
+        (f"{ROUTER}pyo3_runtime.PanicException: {NO_LISTENER}\nRouter exited with code 1", "port 29200, of"),
+    ],
+    ids=["named", "not-told", "raised"],
+)
+def test_the_port_of_the_routers_metrics_is_named(output: str, text: str) -> None:  # R3
+    cause = find_cause(output.splitlines(), PRIME_RL)
+    assert cause is not None
+    assert cause.text.startswith(text)
 
 
 TORCHRUN = {  # P2; written by torchrun of torch 2.13 as prime-rl starts it
@@ -415,6 +465,9 @@ def _hostile(size: int) -> Iterator[str]:
         "(EngineCore pid=1) ERROR ",
         "rl.toml: ",
         "x.cu:1: ",
+        "ValueError: \n",
+        "Starting router on http://0.0.0.0:8000/v1\n",
+        "failed to install Prometheus metrics exporter ",
     ):
         yield (start * size)[:size]
         for unit in (" ", "7", "│ \n", "a", "    \n"):

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.stalls import InferenceActivity
+from rltui.core.stalls import InferenceActivity, parse_activity
 from rltui.services import probes
-from rltui.services.probes import read_activity
+from rltui.services.probes import read_exposition
 
 SAMPLE = Path(__file__).parents[1] / "data" / "vllm-0.32-metrics.txt"
 
@@ -41,6 +41,11 @@ def server() -> Iterator[str]:
     thread.join()
 
 
+async def read_activity(url: str) -> InferenceActivity | None:
+    text = await read_exposition(url)
+    return None if text is None else parse_activity(text)
+
+
 async def test_a_server_that_answers(server: str) -> None:
     expected = InferenceActivity(generated_tokens=344, kv_usage_frac=0.0)
     assert await read_activity(f"{server}/metrics") == expected
@@ -54,10 +59,10 @@ sys.modules.update(dict.fromkeys(("ssl", "_hashlib")))  # as the supervisor star
 import asyncio
 from rltui.core.layout import Ready
 from rltui.services.probes import Probe
-from rltui.services.probes import read_activity
+from rltui.services.probes import read_exposition
 from pathlib import Path
 probe = Probe(Ready(http=sys.argv[1]), Path("none"))
-print(asyncio.run(probe.succeeded()), asyncio.run(read_activity(sys.argv[1])) is not None, probe)
+print(asyncio.run(probe.succeeded()), asyncio.run(read_exposition(sys.argv[1])) is not None, probe)
 """
 
 
@@ -84,13 +89,13 @@ def test_a_server_with_tls_is_asked_from_the_supervisor(trusted: bool, said: str
 
 
 async def test_one_that_does_not(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert await read_activity(f"{server}/other") is None
-    assert await read_activity(f"{server.replace('http:', 'https:')}/metrics") is None
+    assert await read_exposition(f"{server}/other") is None
+    assert await read_exposition(f"{server.replace('http:', 'https:')}/metrics") is None
     assert await read_activity("http://127.0.0.1:nonsense/metrics") is None
     monkeypatch.setattr(probes, "TIMEOUT_S", 0.2)
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         closed = deaf.getsockname()[1]
-        assert await read_activity(f"http://127.0.0.1:{closed}/metrics") is None
+        assert await read_exposition(f"http://127.0.0.1:{closed}/metrics") is None
         deaf.listen()
-        assert await read_activity(f"http://127.0.0.1:{closed}/metrics") is None, "accepts and is silent"
+        assert await read_exposition(f"http://127.0.0.1:{closed}/metrics") is None, "accepts and is silent"

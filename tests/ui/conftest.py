@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
@@ -13,6 +14,8 @@ from rltui.ui.app import RltuiApp
 
 AppMaker = Callable[..., RltuiApp]
 Opener = Callable[..., AbstractAsyncContextManager[Pilot[None]]]
+REST_S = 5.0
+"""Longer than anything here is busy; the same without end is for the test to tell."""
 
 
 def make_app(experiment: FakeExperiment, **options: object) -> RltuiApp:
@@ -25,17 +28,42 @@ def make_app(experiment: FakeExperiment, **options: object) -> RltuiApp:
     return RltuiApp(experiment, **values)  # type: ignore[arg-type]
 
 
+async def come_to_rest(*_: object) -> None:
+    """Until the event loop has nothing to do at once: no message is on its way, no callback is due."""
+    loop = asyncio.get_running_loop()
+    last = loop.time() + REST_S
+    is_busy = True
+    while is_busy and loop.time() < last:
+        await asyncio.sleep(0)
+        is_busy = bool(loop._ready)  # type: ignore[attr-defined]
+
+
+@pytest.fixture(autouse=True)
+def pilots_wait_for_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Textual's own waits until the process uses little of a CPU: 20 ms at least, a guess when it is busy."""
+
+    async def wait_for_screen(pilot: Pilot[None], *_: object) -> bool:
+        await come_to_rest()
+        if pilot.app._resize_timer is not None:  # it waits a little for more sizes
+            pilot.app._check_resize()
+            await come_to_rest()
+        return True
+
+    monkeypatch.setattr(Pilot, "_wait_for_screen", wait_for_screen)
+    monkeypatch.setattr("textual.pilot.wait_for_idle", come_to_rest)
+
+
 async def settle(pilot: Pilot[None]) -> None:
-    """Let messages, layout and short requests come to rest."""
+    """Let messages, layout and short requests come to rest, and what the new layout brings."""
+    await pilot.pause()
     await pilot.pause()
 
 
 async def press(pilot: Pilot[None], *keys: str) -> None:
-    """As `Pilot.press`, with one wait per key instead of three."""
+    """Each once the one before has had its effects."""
     for key in keys:
         pilot.app.simulate_key(key)
-        await pilot.pause()
-    await pilot.pause()
+        await settle(pilot)
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:

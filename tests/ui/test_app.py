@@ -373,16 +373,15 @@ async def test_what_somebody_took_down_is_not_revived_and_says_who_did_it(
     experiment: FakeExperiment, open_app: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Finding A6: it said that components keep running, and started a supervisor."""
-    monkeypatch.setattr(app_module, "LOOK_AGAIN_S", 0.0)
+    monkeypatch.setattr(app_module, "LOOK_AGAIN_S", 0.01)
     async with open_app(experiment) as pilot:
         banner = overview(pilot).query_one("#banner", Static)
         experiment.down = TakenDownError("one was taken down by ada, pid 7 on pts/3")
         experiment.end_stream()
-        await settle(pilot)
+        await until(pilot, lambda: banner.has_class("-shown"))
         assert str(banner.content) == "⚠ one was taken down by ada, pid 7 on pts/3; S starts it again"
         experiment.down = None
-        await settle(pilot)
-        assert not banner.has_class("-shown")
+        await until(pilot, lambda: not banner.has_class("-shown"))
 
 
 async def test_asks_again_after_the_stream_has_ended(

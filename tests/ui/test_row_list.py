@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.fakes.experiment import FakeExperiment
+from tests.ui.conftest import Opener, press
 from textual.app import App, ComposeResult
 from textual.content import Content
 
@@ -34,3 +36,20 @@ async def test_the_row_to_go_to_has_just_gone() -> None:
         rows.move(-1)
         await pilot.pause()
         assert rows.key is None
+
+
+async def test_keys_move_the_cursor_of_a_list_that_could_scroll(open_app: Opener) -> None:
+    """Textual's own keys scrolled the config screen below its cursor where it was longer than the screen."""
+    async with open_app(FakeExperiment(), (80, 14)) as pilot:
+        await press(pilot, "6")
+        rows = pilot.app.screen.query_one("#config-rows", RowList)
+        assert rows.max_scroll_y > 0
+        keys = rows.keys
+        await press(pilot, "down")
+        assert rows.key == keys[1]
+        await press(pilot, "pagedown")
+        assert keys.index(rows.key or "") > 3
+        await press(pilot, "end")
+        assert rows.key == keys[-1]
+        await press(pilot, "home")
+        assert rows.key == keys[0]

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, field_validator
 
+from rltui.core.health import Thresholds
 from rltui.errors import ConfigError
 from rltui.services import model_faults
 from rltui.services.config.files import read_file
@@ -52,6 +53,8 @@ class Settings(_Table):
     """The whole file."""
 
     alerts: AlertSettings = AlertSettings()
+    health: Thresholds = Thresholds()
+    """When a run counts as unwell, and which rules say nothing."""
 
 
 def settings_file() -> Path:
@@ -71,7 +74,8 @@ def load(path: Path) -> Settings:
     try:
         return Settings.model_validate(source.data)
     except ValidationError as error:
-        found = model_faults.faults(source, error, root=Settings, tables={"alerts": AlertSettings})
+        tables: dict[str, type[BaseModel]] = {"alerts": AlertSettings, "health": Thresholds}
+        found = model_faults.faults(source, error, root=Settings, tables=tables)
         raise ConfigError(
             found[0], details=found[1:], hint="fix it; until then the default settings hold"
         ) from error

@@ -78,6 +78,11 @@ def log_state(path: str | None, changed_at: float | None, now: float) -> tuple[s
     return ("growing", "") if quiet is None else ("quiet", duration(quiet))
 
 
+def waits_text(waits: str, waits_for: str, share_frac: float) -> str:
+    """The bottleneck in short: `trainer waits for a batch 62 %`."""
+    return f"{waits} waits for {waits_for} {100 * share_frac:.0f} %"
+
+
 def owner_text(orphan: Orphan) -> str:
     """`inference attempt 1`, as far as it is known."""
     if orphan.component is None:
@@ -215,9 +220,12 @@ def checkpoint_cells(checkpoint: Checkpoint, now: float) -> tuple[str, ...]:
 
 
 def checkpoint_note(checkpoint: Checkpoint) -> str:
-    """`incomplete: no orchestrator`, `a plain resume takes it`."""
-    missing = f"incomplete: no {listed(checkpoint.missing, 'or')}" if checkpoint.missing else ""
-    return "; ".join(filter(None, (missing, *checkpoint.notes)))
+    """`incomplete: no orchestrator`, `being written: no orchestrator yet`, `a plain resume takes it`."""
+    if not checkpoint.missing:
+        return "; ".join(checkpoint.notes)
+    missing = listed(checkpoint.missing, "or")
+    first, *more = checkpoint.notes or ("incomplete",)
+    return "; ".join((f"{first}: no {missing}{' yet' if checkpoint.notes else ''}", *more))
 
 
 def checkpoint_summary(report: CheckpointReport) -> list[str]:
@@ -258,7 +266,7 @@ def _size_in_brackets(checkpoint: Checkpoint) -> str:
 
 
 def _incomplete(checkpoint: Checkpoint) -> str:
-    return f", incomplete: no {listed(checkpoint.missing, 'or')}" if checkpoint.missing else ""
+    return f", {checkpoint_note(checkpoint)}" if checkpoint.missing else ""
 
 
 def rows_text(rows: Sequence[tuple[str, str]]) -> str:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -52,6 +53,10 @@ class Run:
             clock=lambda: self.now,
         )
 
+    def next_supervisor(self) -> None:
+        self.recorder.close()
+        self.recorder = self.another()
+
     def write(self, *rows: Mapping[str, object]) -> None:
         self.append("metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
 
@@ -98,7 +103,7 @@ def test_the_next_supervisor_goes_on_where_the_last_was(tmp_path: Path) -> None:
     run.append("metrics.jsonl", '{"step": 3, "loss/mean"')
     run.recorder.catch_up()
     run.append("metrics.jsonl", ": 0.25}\n")
-    run.recorder = run.another()
+    run.next_supervisor()
     run.recorder.catch_up()
     assert list(run.concept("loss").steps) == [1, 2, 3]
     assert list(run.concept("loss").values) == [0.5, 0.5, 0.25]
@@ -130,7 +135,7 @@ def test_a_metrics_file_that_was_replaced_is_another_run(tmp_path: Path) -> None
     run.recorder.catch_up()
     (tmp_path / "metrics.jsonl").unlink()
     run.write({**trainer(1), "time": NOON + 1000})
-    run.recorder = run.another()
+    run.next_supervisor()
     run.recorder.catch_up()
     assert list(run.concept("loss").steps) == [1]
     assert len([*run.control.archive.rglob("head")]) == 1
@@ -210,7 +215,7 @@ def test_attempts_one_after_the_other(tmp_path: Path) -> None:
     assert list(run.concept("loss").values) == [0.5, 0.5, 0.5, 0.25, 0.125]
     before = len(SeriesReader(run.control.series).read(SeriesKey("trainer", "loss/mean")))
     run.earlier.append(("trainer", tmp_path / "attempt-2/output.log"))
-    run.recorder = run.another()
+    run.next_supervisor()
     run.recorder.catch_up()
     assert len(SeriesReader(run.control.series).read(SeriesKey("trainer", "loss/mean"))) == before
 
@@ -238,8 +243,8 @@ def test_values_that_were_dropped_are_gaps(tmp_path: Path, said: str, steps: lis
 
 def test_what_rltui_samples(tmp_path: Path) -> None:
     run = Run(tmp_path)
-    run.recorder.sample({"gpu_memory/trainer": 5e9})
-    run.recorder.sample({"vllm:num_requests_running": 3.0}, source="inference/1")
+    run.recorder.sample({"gpu_memory/trainer": 5e9}, "rltui")
+    run.recorder.sample({"vllm:num_requests_running": 3.0}, "inference/1")
     run.recorder.catch_up()
     assert list(run.concept("gpu_memory").values) == [5e9]
     assert list(run.concept("running").values) == [3.0]
@@ -252,3 +257,27 @@ def test_what_cannot_be_read_is_not_waited_for(tmp_path: Path) -> None:
     run.logs["trainer"] = tmp_path / "trainer.log"
     run.recorder.catch_up()
     assert SeriesReader(run.control.series).keys() == ()
+
+
+def test_only_one_process_writes_a_store(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.write(trainer(1))
+    run.recorder.catch_up()
+    run.write(trainer(2))
+    other = run.another()
+    other.catch_up()
+    assert other.problem is None
+    assert len(run.concept("loss")) == 1, "it left that to the first"
+    run.recorder.close()
+    other.catch_up()
+    assert len(run.concept("loss")) == 2
+
+
+def test_a_store_that_somebody_removes_is_made_again(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.write(trainer(1), trainer(2))
+    run.recorder.catch_up()
+    shutil.rmtree(run.control.series)
+    run.write(trainer(3))
+    run.recorder.catch_up()
+    assert list(run.concept("loss").steps) == [1, 2, 3]

@@ -13,7 +13,8 @@ from rltui.frameworks import registry
 from rltui.frameworks.base import RunFiles
 from rltui.frameworks.prime_rl.generation import CURRENT, MERGED, SPLIT
 from rltui.frameworks.tinyrl import TINYRL
-from rltui.services.runs.checkpoints import CheckpointNews, CheckpointReader, Scores, delete, take_away
+from rltui.services.metrics.store import SeriesWriter
+from rltui.services.runs.checkpoints import CheckpointNews, CheckpointReader, delete, take_away
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.run_folder import RunFolder
 
@@ -85,13 +86,18 @@ def test_an_orchestrators_half_alone_is_told_too(tmp_path: Path) -> None:
 def test_rewards_evaluations_and_what_speaks_for_it(tmp_path: Path) -> None:
     for step in (10, 20, 30):
         write(tmp_path, f"{MAIN}/{TRAINER}", f"{MAIN}/{ORCHESTRATOR}", step=step)
-    rewards = {step: 0.1 if step > 20 else 0.05 * step for step in range(1, 41)}
-    scores = Scores(rewards, {"math/avg@4": {5: 0.2, 15: 0.4, 35: 0.1}})
-    news = CheckpointNews(scores, step=40, max_steps=60, notes={10: "mine"})
+    writer = SeriesWriter(ControlFolder(tmp_path).series)
+    evals = {5: 0.2, 15: 0.4, 35: 0.1}
+    for step in range(1, 41):
+        row = {"train/agg/effective/agent/reward/mean": 0.1 if step > 20 else 0.05 * step}
+        row |= {"eval/math/effective/agent/avg@4": evals[step]} if step in evals else {}
+        writer.add("orch", row, at=100.0 + step, step=step, origin="file", cursor=step)
+    assert writer.flush()
+    news = CheckpointNews(step=40, max_steps=60, notes={10: "mine"})
     report = reader(folder(tmp_path, CURRENT.rl_files)).report("x", news)
     first, second, third = report.checkpoints
     assert (first.notes, second.notes, third.notes) == (("mine",), (BEST,), (NEWEST,))
-    assert (first.evals, second.evals) == ({"math/avg@4": 0.2}, {"math/avg@4": 0.4})
+    assert (first.evals, second.evals) == ({"math": 0.2}, {"math": 0.4})
     assert second.reward is not None
     assert second.reward_after is not None
     assert second.reward > 0.8 > 0.2 > second.reward_after

@@ -287,6 +287,7 @@ def _add_looking(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     _add_name(logs)
     _add_json(logs, "one JSON document; with -f, one per line")
+    _add_metrics(commands)
     _add_rollouts(commands)
     events = _command(
         commands,
@@ -315,6 +316,25 @@ def _add_looking(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     _add_name(note)
     _add_json(note)
+
+
+def _add_metrics(commands: _Commands[argparse.ArgumentParser]) -> None:
+    metrics = _command(commands, "metrics", "metrics:metrics", "the curves of a run, whole and up to now")
+    metrics.add_argument(
+        "metric",
+        nargs="*",
+        metavar="NAME",
+        help="reward, loss, entropy, kl, grad_norm, step_time … ; a name as the program has it, or a regular "
+        "expression for names (default: a line for each that has a chart)",
+    )
+    metrics.add_argument("--all", action="store_true", help="every series there is")
+    metrics.add_argument("--last", type=_count, metavar="N", help="only the newest N points")
+    metrics.add_argument("--every", type=_positive, metavar="K", help="only every K-th point, the newest too")
+    shape = metrics.add_mutually_exclusive_group()
+    shape.add_argument("--csv", action="store_true", help="a row for each step, a column for each series")
+    shape.add_argument("--plot", action="store_true", help="draw them here, between the lines")
+    shape.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    _add_name(metrics)
 
 
 def _add_rollouts(commands: _Commands[argparse.ArgumentParser]) -> None:

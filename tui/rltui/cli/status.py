@@ -119,6 +119,8 @@ def as_text(status: dict[str, Any], now: float | None = None) -> str:
     if status["state"] == "running":
         concerns = status.get("progress", {}).get("concerns", ())
         lines.extend(f"  ⚠ {concern['word']}: {concern['text']}" for concern in concerns)
+        if waits := status.get("progress", {}).get("bottleneck"):
+            lines.append(f"  ⧗ {waits['text']}")
     if under_way := status.get("transaction"):
         lines.append(f"  under way: {under_way}")
     elif (down := status.get("down")) and status["state"] == "stopped":

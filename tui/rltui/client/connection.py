@@ -12,7 +12,7 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -36,7 +36,7 @@ from rltui.services.logs.listing import all_logs
 from rltui.services.logs.search import LogSearch
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.outside import in_terminal
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, KeptFiles
 from rltui.services.runs.experiments import find_socket
 from rltui.services.runs.journal import Journal, JournalFeed
 
@@ -108,6 +108,7 @@ class SupervisedExperiment:
         """The end that its last supervisor told of."""
         self._journal_file = ControlFolder(Path(record.output_dir)).journal_file
         self._journal = JournalFeed(self._journal_file)
+        self._kept = KeptFiles(ControlFolder(Path(record.output_dir)).path)
         layout = layout_files.load_for(record)
         self.screen: Screen = layout.screen
         self.component_ids = tuple(spec.id for spec in layout.component)
@@ -203,6 +204,19 @@ class SupervisedExperiment:
             return JournalEntry.model_validate(await self._call("note", {"text": text}))
         except TakenDownError:
             return await asyncio.to_thread(Journal(self._journal_file).note, text)
+
+    def pins(self) -> tuple[str, ...]:
+        """Charts that a person has pinned."""
+        return self._kept.pins()
+
+    def keep_pins(self, pins: Sequence[str]) -> None:
+        """Keep these instead; by a client that may only look, until it ends."""
+        if not self.readonly or self.observed:
+            self._kept.keep_pins(pins)
+
+    def save(self, name: str, text: str) -> str:
+        """Write an export."""
+        return str(self._kept.save(name, text))
 
     def open_rollouts(self) -> RolloutSource:
         """The rollouts of the run."""

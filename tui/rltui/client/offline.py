@@ -22,7 +22,8 @@ from rltui.services.config.measured import StepTimes, conversion
 from rltui.services.config.models import informed
 from rltui.services.config.store import ConfigStore
 from rltui.services.logs.followed import FollowedLogs
-from rltui.services.metrics.sources import read_series
+from rltui.services.metrics.recorder import RunRecorder
+from rltui.services.metrics.sources import earlier_logs, newest_logs, read_series
 from rltui.services.own_files import FileLock
 from rltui.services.processes import orphans
 from rltui.services.runs.attempt_end import ended_life
@@ -31,7 +32,6 @@ from rltui.services.runs.checkpoints import (
     CheckpointReader,
     delete,
     pruned_text,
-    scores_of,
     take_away,
 )
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
@@ -76,6 +76,31 @@ def _series(record: ExperimentRecord) -> MetricSeries:
     logs = FollowedLogs(Path(record.run_dir), layout.log)
     logs.look()
     return read_series(record, [spec.id for spec in layout.component], logs.paths)
+
+
+def bring_series_up_to_date(record: ExperimentRecord) -> str | None:
+    """Read into the store what the run's files say and it does not, unless a supervisor does that.
+
+    Returns why it cannot be kept, in words.
+    """
+    layout = layout_files.load_for(record)
+    framework = framework_of(record)
+    control = ControlFolder(Path(record.output_dir))
+    components = [spec.id for spec in layout.component]
+    logs = FollowedLogs(Path(record.run_dir), layout.log)
+    logs.look()
+    recorder = RunRecorder(
+        control,
+        framework,
+        _run_folder(record).metrics,
+        logs=lambda: {**newest_logs(control, components), **logs.paths},
+        earlier_logs=lambda: earlier_logs(control, components),
+    )
+    try:
+        recorder.catch_up()
+        return recorder.problem
+    finally:
+        recorder.close()
 
 
 def offline_status(record: ExperimentRecord) -> Status:
@@ -149,7 +174,6 @@ def _checkpoints_of(record: ExperimentRecord) -> tuple[CheckpointReader, Checkpo
     with contextlib.suppress(ConfigError):  # broken or gone: it names none
         named = named_step(framework, store.load())
     news = CheckpointNews(
-        scores=scores_of(series),
         step=series.completed,
         max_steps=_max_steps(record),
         notes={} if named is None else {named: NAMED},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -119,6 +119,18 @@ class Experiment(Protocol):
 
         Later ones come as `events` as well.
         """
+        ...
+
+    def pins(self) -> tuple[str, ...]:
+        """Charts that a person has pinned, in order. Blocking, as the next two."""
+        ...
+
+    def keep_pins(self, pins: Sequence[str]) -> None:
+        """Keep these instead."""
+        ...
+
+    def save(self, name: str, text: str) -> str:
+        """Write an export into a new file named like `name`, beside the run, and return its path."""
         ...
 
     async def note(self, text: str) -> JournalEntry:

@@ -12,7 +12,7 @@ _SEVERITIES = ("information", "warning", "error")
 """From the least to the most severe."""
 _GOOD_NEWS = frozenset({"recovered", "finished"})
 """Kinds that end a trouble: they always pass, and what comes after them is new."""
-_OWN_TITLES = frozenset({"notice", "config"})
+_OWN_TITLES = frozenset({"notice", "config", "health"})
 """Kinds in which one title has nothing to do with another."""
 
 _Key = tuple[str, str | None, str]

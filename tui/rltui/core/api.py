@@ -83,6 +83,8 @@ class ComponentStatus(Value):
     """What would help against that, most advisable first."""
     facts: tuple[str, ...] = ()
     """Short texts for the pane title, most important first: `step 12`, `4.1 s/step`."""
+    concerns: tuple[str, ...] = ()
+    """What its figures say against the run, in words, the worst first: `reward collapsed: …`."""
 
 
 class FollowedLog(Value):
@@ -132,7 +134,39 @@ class Concern(Value):
     word: str
     """Such as `reward collapsed`."""
     text: str
-    """The figures, and what to do."""
+    """All of it in words: the figures, what to do, where to go back to, what was edited."""
+    id: str = ""
+    """Of the rule, as the settings name it."""
+    severity: Literal["error", "warning"] = "warning"
+    component: str | None = None
+    """Whose figures tell it."""
+    since: int | None = None
+    """The first step of which it holds, counted from 1."""
+    evidence: str = ""
+    """The figures alone."""
+    advice: str = ""
+    """What to do alone."""
+    last_good: int | None = None
+    """The newest complete checkpoint from before `since`; `None` where there is none."""
+    edits: tuple[str, ...] = ()
+    """Edits of the config since that checkpoint, in words, oldest first."""
+
+
+class Bottleneck(Value):
+    """Who waits for whom in a run, over its last steps."""
+
+    waits: str
+    """The component that waits."""
+    waits_for: str
+    """In words: `a batch`, `weights`."""
+    share_frac: float
+    """Of its time that it waits, 0 to 1."""
+    steps: int
+    """So many steps it was measured over."""
+    text: str
+    """All of it in words, with what to do."""
+    knob: str | None = None
+    """Dotted key of the knob that moves it, where this config has one."""
 
 
 class Progress(Value):
@@ -153,7 +187,9 @@ class Progress(Value):
     """Median of the recent steps."""
     eta_s: float | None = None
     concerns: tuple[Concern, ...] = ()
-    """Empty: it seems to be well."""
+    """The worst first. Empty: it seems to be well."""
+    bottleneck: Bottleneck | None = None
+    """`None` where nobody waits much, or nobody says."""
 
 
 class RollbackOffer(Value):
@@ -376,7 +412,9 @@ class JournalEntry(Value):
     data: dict[str, Any] = Field(default_factory=dict)
 
 
-AlertKind = Literal["crash", "stall", "recovered", "finished", "metric", "disk", "config", "orphan", "notice"]
+AlertKind = Literal[
+    "crash", "stall", "recovered", "finished", "metric", "health", "disk", "config", "orphan", "notice"
+]
 
 
 class Alert(Value):
@@ -387,6 +425,8 @@ class Alert(Value):
     title: str
     text: str
     component: str | None = None
+    rule: str = ""
+    """Of kind `health`: which rule speaks, as the settings name it."""
 
 
 class ErrorReply(Value):

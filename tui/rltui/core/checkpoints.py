@@ -148,11 +148,11 @@ def prune_plan(
 def _why_kept(
     each: Checkpoint, retention: Retention, newest: Collection[int], newest_step: int | None
 ) -> str:
+    if each.step in retention.keep:
+        return "named"
     if not each.complete:
         is_old = newest_step is not None and each.step < newest_step
         return "" if is_old else "it may be under way"
-    if each.step in retention.keep:
-        return "named"
     if each.step in newest:
         return f"one of the newest {retention.keep_last}"
     if retention.keep_every and each.step % retention.keep_every == 0:

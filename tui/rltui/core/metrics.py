@@ -8,73 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rltui.core.api import Alert, Concern, Progress
+from rltui.core.api import Alert, Progress
 from rltui.core.config_report import DerivedValue
 from rltui.core.series import ThinnedLine
 from rltui.core.text import grouped
 
-_WINDOW = 8
-"""Steps whose median counts as a level that was held."""
-LASTING = 5
-"""So many newest steps must agree."""
-_FALLEN = 0.1
-"""Share of the best level below which a reward has collapsed."""
-_SURE = 3.0
-"""The best level must be so many times the spread around it: rare rewards come and go."""
-_DEAD_ENTROPY = 0.01
-"""Share of the first entropies below which the policy explores no more."""
 _LARGE_STEP = 10.0
 """A learning rate that changes by more than this factor is seldom meant."""
-
-
-def _held_level(rewards: Sequence[float]) -> float | None:
-    """The reward that the newest `_WINDOW` of `rewards` held; `None` where they are too few or too spread."""
-    window = rewards[-_WINDOW:]
-    if len(window) < _WINDOW:
-        return None
-    level = statistics.median(window)
-    spread = statistics.median(abs(reward - level) for reward in window)
-    return level if level > 0 and level >= _SURE * spread else None
-
-
-def _collapse(rewards: Sequence[float], best: float | None) -> Concern | None:
-    """The reward fell from `best`, a level it held, to about nothing, and stays there. Oldest first."""
-    newest = rewards[-LASTING:]
-    if best is None or len(newest) < LASTING or max(newest) > _FALLEN * best:
-        return None
-    return Concern(
-        word="reward collapsed",
-        text=f"the reward held {best:.2f} and has been at most {max(newest):.2f} for {LASTING} steps:"
-        " go back to a checkpoint before the fall, with a lower learning rate",
-    )
-
-
-def _dead_entropy(entropies: Sequence[float], rewards: Sequence[float], best: float | None) -> Concern | None:
-    """The policy always says the same although its reward is not the best it had. Both oldest first."""
-    first, newest = entropies[:LASTING], entropies[-LASTING:]
-    if len(entropies) < 2 * LASTING or not rewards:
-        return None
-    if max(newest) > _DEAD_ENTROPY * statistics.median(first):
-        return None
-    if best is not None and rewards[-1] >= 0.9 * best:
-        return None
-    return Concern(
-        word="entropy is gone",
-        text=f"the entropy fell from {statistics.median(first):.2g} to {max(newest):.2g}: the policy explores"
-        " no more; go back to an earlier checkpoint, with a lower learning rate or a higher temperature",
-    )
-
-
-def _no_signal(gradients: Sequence[float]) -> Concern | None:
-    """The gradient is exactly nothing: all rollouts of each group get the same reward. Oldest first."""
-    newest = gradients[-2 * LASTING :]  # log lines round it: one that is only small does not stay below
-    if len(newest) < 2 * LASTING or any(newest):
-        return None
-    return Concern(
-        word="no signal",
-        text=f"the gradient has been 0 for {len(newest)} steps: every rollout of a group gets the same"
-        " reward, so nothing is learnt; use tasks that are neither too easy nor too hard, or larger groups",
-    )
 
 
 def large_step(key: str, before: object, after: object) -> str | None:
@@ -116,8 +56,6 @@ class MetricNames:
     step_time: str = "time/step"
     rollouts: str = "progress/rollouts"
     """Rollouts of a step: how much its means weigh."""
-    entropy: str = "entropy/all/mean"
-    gradient: str = "optim/grad_norm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +104,6 @@ class MetricSeries:
     """By number, counted from 1 whatever the framework does."""
     completed: int = 0
     """Steps that the trainer has completed."""
-    best_reward: float | None = None
-    """The highest level that the reward has held, also before the steps that are kept."""
     curve: ThinnedLine = field(default_factory=lambda: ThinnedLine(_CURVE_POINTS))
     """The reward of the whole run."""
 
@@ -189,11 +125,6 @@ class MetricSeries:
         self.steps.setdefault(step, {}).update(values)
         if self.names.reward in values:
             self.curve.add(step, values[self.names.reward])
-        if (
-            self.names.reward in values
-            and (level := _held_level(self._values(self.names.reward))) is not None
-        ):
-            self.best_reward = max(level, self.best_reward or level)
         for old in sorted(self.steps)[:-HISTORY]:
             del self.steps[old]
 
@@ -203,9 +134,6 @@ class MetricSeries:
         for later in [known for known in self.steps if known > step + 1]:
             del self.steps[later]
         self.curve.cut(step + 1)
-        levels = self._values(self.names.reward)
-        held = [level for end in range(len(levels)) if (level := _held_level(levels[: end + 1])) is not None]
-        self.best_reward = max(held, default=None)
 
     def newest(self, key: str) -> float | None:
         """Value of the highest step that has it."""
@@ -242,11 +170,6 @@ class MetricSeries:
         """The headline figures as of now."""
         head = self.names
         rewards = self._values(head.reward)
-        found = (
-            _collapse(rewards, self.best_reward),
-            _dead_entropy(self._values(head.entropy), rewards, self.best_reward),
-            _no_signal(self._values(head.gradient)),
-        )
         step_time = self.step_time_s
         left = min(max(0, max_steps - self.completed), LARGEST_STEP) if max_steps is not None else None
         eta_s = left * step_time if left is not None and step_time is not None else None
@@ -259,7 +182,6 @@ class MetricSeries:
             tokens_per_s=self.newest(head.tokens_per_s),
             step_time_s=step_time,
             eta_s=eta_s if eta_s is not None and 0 <= eta_s < _LONGEST_RUN_S else None,
-            concerns=tuple(concern for concern in found if concern is not None),
         )
 
     def _values(self, key: str) -> tuple[float, ...]:

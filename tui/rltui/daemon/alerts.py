@@ -11,6 +11,7 @@ from pathlib import Path
 from rltui import paths, settings
 from rltui.core.alert_limits import severe_enough
 from rltui.core.api import Alert
+from rltui.core.health import Thresholds
 from rltui.core.lines import plain_text
 from rltui.daemon.events import EventBus
 from rltui.daemon.supervisor import Supervisor
@@ -18,7 +19,7 @@ from rltui.daemon.tasks import spawn
 from rltui.errors import ConfigError, RltuiError
 from rltui.services import outside
 from rltui.services.tmux import session_name, show_message
-from rltui.settings import AlertSettings
+from rltui.settings import AlertSettings, Settings
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +37,12 @@ _SHOWN_S = {"error": 15.0, "warning": 8.0, "information": 5.0}
 
 async def deliver_alerts(supervisor: Supervisor) -> None:
     """Hand every alert that passed to the sinks, in order; each sink takes its own time."""
-    delivery = AlertDelivery(supervisor.setup.record.name, supervisor.events, settings.settings_file())
+    delivery = AlertDelivery(
+        supervisor.setup.record.name,
+        supervisor.events,
+        settings.settings_file(),
+        taken_over=supervisor.observation.health.set_thresholds,
+    )
     delivery.look_at_settings()
     following = spawn(_follow(delivery), "settings")
     sinks = [
@@ -103,8 +109,17 @@ class Sink:
 class AlertDelivery:
     """Sends alerts as the settings say, which are read again when their file has changed."""
 
-    def __init__(self, experiment: str, events: EventBus, settings_file: Path) -> None:
+    def __init__(
+        self,
+        experiment: str,
+        events: EventBus,
+        settings_file: Path,
+        *,
+        taken_over: Callable[[Thresholds], None] | None = None,
+    ) -> None:
+        """`taken_over` gets the thresholds of health, which stand in the same file."""
         self.alerts = AlertSettings()
+        self._taken_over = taken_over
         self._experiment = experiment
         self._events = events
         self._file = settings_file
@@ -117,13 +132,16 @@ class AlertDelivery:
             return
         self._stamp = stamp
         try:
-            self.alerts = settings.load(self._file).alerts
+            found = settings.load(self._file)
         except ConfigError as error:
-            self.alerts = AlertSettings()
+            found = Settings()
             self._events.alert(
                 Alert(kind="config", severity="error", title="the settings cannot be read", text=str(error))
             )
+        self.alerts = found.alerts
         self._events.limits.repeat_s = self.alerts.repeat_s
+        if self._taken_over is not None:
+            self._taken_over(found.health)
 
     async def show_in_tmux(self, alert: Alert) -> None:
         """On a line of who is attached to the experiment, and of the clients that the settings name."""

@@ -18,7 +18,6 @@ from rltui.services.runs.checkpoints import (
     CheckpointNews,
     CheckpointReader,
     pruned_text,
-    scores_of,
     take_away,
 )
 from rltui.services.runs.disk import FORGET_ASIDE, DiskForecast, DiskMeter, disk_forecast
@@ -55,7 +54,6 @@ class CheckpointKeeper:
         progress = self._observation.progress
         named = named_step(self._setup.framework, self._config.store.files)
         return CheckpointNews(
-            scores=scores_of(progress.series),
             step=progress.progress.step,
             max_steps=progress.max_steps,
             is_alive=any(job.life.alive for job in self._processes.run_jobs()),

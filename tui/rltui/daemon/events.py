@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from rltui.core.alert_limits import AlertLimits
 from rltui.core.api import Alert, ComponentState, EventKind, JournalEntry
@@ -243,6 +244,7 @@ class EventBus:
         if passed is None:
             return
         alert, suppressed = passed
+        rule: dict[str, Any] = {"rule": alert.rule} if alert.rule else {}
         self.journal.add(
             "alert",
             f"{alert.title}: {alert.text}",
@@ -250,6 +252,7 @@ class EventBus:
             severity=alert.severity,
             alert=alert.kind,
             suppressed=suppressed,
+            **rule,
         )
         self.publish("alert", alert)
         if self.outbox.full():

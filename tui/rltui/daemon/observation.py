@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from rltui.core import metrics
-from rltui.core.api import Concern, Progress
+from rltui.core.api import Progress
 from rltui.core.metrics import MetricSeries, NonFinite, NonFiniteWatch
+from rltui.core.run_figures import RunFigures
 from rltui.core.stalls import InferenceActivity, facts_of
 from rltui.daemon.config import Setup
 from rltui.daemon.events import EventBus
+from rltui.daemon.health import RunHealth
+from rltui.daemon.sampling import RunSampler
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework, RunFiles
 from rltui.services.config.files import load_files
@@ -46,9 +49,13 @@ class Observation:
             logs=self._present_logs,
             earlier_logs=self._earlier_logs,
         )
+        self.sampler = RunSampler(self.recorder.sample)
         self.progress = ProgressTracker(metrics, setup.framework, setup.components)
         events.journal.step = lambda: self.progress.series.completed or None
         self.times = StepTimes(setup.framework, setup.control, self._series)
+        self.health = RunHealth(
+            self.folder, setup.control.journal_file, events, self.progress.component_names
+        )
         self.activities: dict[str, InferenceActivity] = {}
         """What the living inference servers were last seen doing."""
         self.resume_step = self.folder.latest_checkpoint()
@@ -62,9 +69,10 @@ class Observation:
         """Its newest attempt prints into `log`."""
         self._attempt_logs[component] = log
 
-    def began(self, component: str, log: Path) -> None:
+    def began(self, component: str, log: Path, attempt: int) -> None:
         """An attempt of it runs from now on."""
         self.follow(component, log)
+        self.sampler.started(component, attempt)
         self.progress.began(component)
 
     def ended(self, component: str) -> None:
@@ -81,10 +89,22 @@ class Observation:
         if activity != before:
             self._events.changed("status")
 
+    @property
+    def figures(self) -> Progress:
+        """The headline figures and what health says, as of the last look."""
+        health = {"concerns": self.health.concerns, "bottleneck": self.health.bottleneck}
+        return self.progress.progress.model_copy(update=health)
+
     def facts(self, component: str) -> tuple[str, ...]:
         """Short texts for the component's title."""
-        activity = self.activities.get(component)
-        return (*self.progress.facts(component), *(facts_of(activity) if activity is not None else ()))
+        activity, bottleneck = self.activities.get(component), self.health.bottleneck
+        waits = (
+            (f"waits for {bottleneck.waits_for} {100 * bottleneck.share_frac:.0f} %",)
+            if bottleneck is not None and bottleneck.waits == component
+            else ()
+        )
+        load = facts_of(activity) if activity is not None else ()
+        return (*self.progress.facts(component), *waits, *load)
 
     def requests(self) -> int | None:
         """That the inference servers work on; `None` where none of them says."""
@@ -150,6 +170,8 @@ class ProgressTracker:
         self._framework = framework
         self._metrics = metrics
         self.series = self._new_series()
+        self.figures = self._new_figures()
+        """All of the run, by what it means: for health."""
         self.max_steps: int | None = None
         self._owners = _row_owners(framework, components)
         self._rows = {component: (0, 0) for _, component in self._owners}
@@ -158,16 +180,19 @@ class ProgressTracker:
         self._non_finite = NonFiniteWatch(self._writer)
         for row in metrics.earlier():
             self.series.add(row)
+            self.figures.add(row, 0.0)
 
     @property
     def progress(self) -> Progress:
         """The figures as of the last `poll`."""
-        figures = self.series.progress(self.max_steps)
-        loss = self._non_finite.now.get(self._framework.metrics.trainer_step)
-        if loss is None:
-            return figures
-        lost = Concern(word=f"loss is {loss.value}", text=f"{loss}. {metrics.ADVICE}")
-        return figures.model_copy(update={"concerns": (lost, *figures.concerns)})
+        return self.series.progress(self.max_steps)
+
+    @property
+    def component_names(self) -> Mapping[str, str]:
+        """The components that write the trainer's and the orchestrator's rows."""
+        metrics = self._framework.metrics
+        roles = {metrics.reward: "orchestrator", metrics.trainer_step: "trainer"}
+        return {roles[metric]: component for metric, component in self._owners}
 
     def began(self, component: str) -> None:
         """An attempt of it runs from now on: what earlier ones reported is none of its figures."""
@@ -183,10 +208,12 @@ class ProgressTracker:
     def _take_piece(self) -> bool:
         rows = self._metrics.read()
         if self._metrics.restarted:
-            self.series = self._new_series()
+            self.series, self.figures = self._new_series(), self._new_figures()
             self._non_finite.now.clear()
+        now = time.time()
         for row in rows:
             self.series.add(row)
+            self.figures.add(row, now)
             self._non_finite.add(row)
             self._count(row)
         return bool(rows) or self._metrics.restarted
@@ -194,6 +221,7 @@ class ProgressTracker:
     def rewind(self, step: int | None) -> None:
         """The run resumes behind `step`, or from the beginning."""
         self.series.rewind(step or 0)
+        self.figures.rewind(step or 0)
         self._non_finite.now.clear()
         self._metrics.rewind()
 
@@ -226,6 +254,9 @@ class ProgressTracker:
 
     def _new_series(self) -> MetricSeries:
         return MetricSeries(self._framework.metrics, self._framework.files.first_step)
+
+    def _new_figures(self) -> RunFigures:
+        return RunFigures(self._framework.metrics.trainer_step, self._framework.files.first_step)
 
     def _writer(self, row: Mapping[str, Any]) -> str | None:
         return next((component for metric, component in self._owners if metric in row), None)

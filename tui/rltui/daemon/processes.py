@@ -146,7 +146,7 @@ class Processes:
         if life.alive != before.alive:
             self._events.changed("knobs")
         if life.alive and not before.alive and runner.log is not None:
-            self._observation.began(name, runner.log)
+            self._observation.began(name, runner.log, runner.attempt or 1)
         if before.alive and not life.alive:
             self._observation.ended(name)
             self.orphans.look()

@@ -18,7 +18,7 @@ from pathlib import Path
 from rltui.core.api import ComponentState
 from rltui.core.failure_cause import FailurePattern, find_cause
 from rltui.core.layout import ComponentSpec
-from rltui.core.stalls import InferenceActivity, Pulse, Signs, StallRule, WatchClock, phase_of
+from rltui.core.stalls import InferenceActivity, Pulse, Signs, StallRule, WatchClock, parse_activity, phase_of
 from rltui.core.text import duration
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.events import EventBus
@@ -26,7 +26,7 @@ from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
 from rltui.daemon.supervisor import Supervisor
 from rltui.daemon.tasks import spawn
-from rltui.services.probes import read_activity
+from rltui.services.probes import read_exposition
 from rltui.services.processes import ProcessId
 from rltui.services.processes.identity import descendants, read_stat
 from rltui.services.runs.attempt_end import last_lines
@@ -154,11 +154,15 @@ class _Watched:
 
     async def _take_answer(self, url: str) -> None:
         try:
-            answer = await read_activity(url)
+            text = await read_exposition(url)
         finally:
             self._is_asking = False
         if self.is_over:
             return
+        answer = None
+        if text is not None:
+            answer = parse_activity(text)
+            self._observation.sampler.engine(self._name, text)
         self._pulse.answered(answer, self._clock.read(time.monotonic()))
         self._unanswered = 0 if answer is not None else self._unanswered + 1
         shown = answer if answer is not None or self._unanswered >= _LOST_ANSWERS else self.activity

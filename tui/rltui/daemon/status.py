@@ -31,7 +31,7 @@ class StatusBuilder:
         `transaction`: the plan being carried out, in words. `down`: whether and by whom everything is being
         ended.
         """
-        record, progress = self.setup.record, self.observation.progress.progress
+        record, progress = self.setup.record, self.observation.figures
         return Status(
             experiment=record.name,
             state="running" if self._is_running() else "stopped",
@@ -87,6 +87,11 @@ class StatusBuilder:
             port=runner.launch.port if runner.launch is not None else None,
             gpus=self._gpus(name),
             facts=self._facts(runner),
+            concerns=tuple(
+                f"{concern.word}: {concern.text}"
+                for concern in self.observation.health.concerns
+                if concern.component == name and life.alive
+            ),
             out_of_memory=memory,
             remedies=remedies,
         )

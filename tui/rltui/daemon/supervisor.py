@@ -300,7 +300,9 @@ class Supervisor:
             self.events.config_error(error)
             return
         self.events.config_error(None)
-        self.observation.progress.max_steps = self.setup.framework.max_steps(self.config.store.files)
+        framework, files = self.setup.framework, self.config.store.files
+        self.observation.progress.max_steps = framework.max_steps(files)
+        self.observation.health.set_knobs(framework.bottleneck_knobs(files))
         self.events.publish("knobs", table)
 
     # --- what is in hand ----------------------------------------------------------------------------------

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
 from rltui.core import metrics
-from rltui.core.api import Alert
+from rltui.core.api import Alert, ComponentState
+from rltui.core.gpu.report import GpuReport
 from rltui.core.metrics import NonFinite
 from rltui.daemon.checkpoints import DiskWatch
 from rltui.daemon.gpu import GpuWatch
@@ -18,6 +20,8 @@ from rltui.services.runs.disk import DiskMeter
 logger = logging.getLogger(__name__)
 
 _METRICS_INTERVAL_S = 0.5
+_HEALTH_INTERVAL_S = 5.0
+"""Between two looks at the health of a run whose metrics do not grow: a step may stay out."""
 _CATCH_UP_PAUSE_S = 0.02
 """Between two pieces of a long file, so that nothing else waits."""
 _CONFIG_INTERVAL_S = 1.0
@@ -33,19 +37,36 @@ async def follow_metrics(supervisor: Supervisor) -> None:
     progress.take_non_finite()  # has been told when it happened; what still holds is told again
     if supervisor.processes.alive():
         _tell(supervisor, progress.non_finite_now)
-    told: frozenset[str] = frozenset()
+    looked_at = 0.0
     while True:
-        if progress.poll():
-            supervisor.events.changed("status")
+        has_grown = progress.poll()
+        if has_grown:
             _tell(supervisor, progress.take_non_finite())
-            concerns = progress.series.progress(None).concerns
-            for concern in concerns:
-                if concern.word not in told:
-                    supervisor.events.alert(
-                        Alert(kind="notice", severity="warning", title=concern.word, text=concern.text)
-                    )
-            told = frozenset(concern.word for concern in concerns)
+        if has_grown or time.monotonic() - looked_at >= _HEALTH_INTERVAL_S:
+            looked_at = time.monotonic()
+            is_other = _look_at_health(supervisor)
+            if has_grown or is_other:
+                supervisor.events.changed("status")
         await asyncio.sleep(_METRICS_INTERVAL_S)
+
+
+def _working_since(supervisor: Supervisor) -> float | None:
+    """When the newest of the jobs of the run began; `None` where not all of them are at work."""
+    runners = supervisor.processes.run_jobs()
+    if not runners or any(runner.life.state is not ComponentState.READY for runner in runners):
+        return None
+    return max(runner.record.started_at if runner.record is not None else 0.0 for runner in runners)
+
+
+def _look_at_health(supervisor: Supervisor) -> bool:
+    """Tell of what is new; returns whether anything is other than before."""
+    observation, figures = supervisor.observation, supervisor.observation.progress.figures
+    observation.health.saw(observation.activities.values())
+    started = _working_since(supervisor)
+    now = None if started is None else time.time()
+    is_other = observation.health.look(figures, now=now, started=started or 0.0)
+    observation.health.tell(figures)
+    return is_other
 
 
 async def record_metrics(supervisor: Supervisor) -> None:
@@ -101,6 +122,11 @@ def _stamps(supervisor: Supervisor) -> list[tuple[int, int] | None]:
 
 async def watch_gpus(supervisor: Supervisor) -> None:
     """Read the GPUs, and tell what they hold."""
+
+    def publish(report: GpuReport) -> None:
+        supervisor.events.publish("gpus", report)
+        supervisor.observation.sampler.gpus(report)
+
     await GpuWatch(
         supervisor.gpu_readings,
         supervisor.gpu_account,
@@ -108,7 +134,7 @@ async def watch_gpus(supervisor: Supervisor) -> None:
         orphans=lambda: supervisor.processes.orphans.orphans,
         is_watched=lambda: len(supervisor.events.broadcast) > 0,
         is_busy=lambda: bool(supervisor.processes.alive()),
-        publish=lambda report: supervisor.events.publish("gpus", report),
+        publish=publish,
     ).run()
 
 

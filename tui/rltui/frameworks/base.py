@@ -10,6 +10,7 @@ from typing import Any
 
 from rltui import paths
 from rltui.core.batch import BatchKnobs
+from rltui.core.bottleneck import BottleneckKnobs
 from rltui.core.config_data import edited, value_at
 from rltui.core.config_report import DerivedValue, Problem
 from rltui.core.config_schema import ConfigSchema
@@ -321,6 +322,10 @@ class Framework:
     def batch_knobs(self, files: ConfigFiles) -> BatchKnobs | None:
         """What decides how many rollouts make a batch."""
         return None
+
+    def bottleneck_knobs(self, files: ConfigFiles) -> BottleneckKnobs:
+        """What decides who waits for whom."""
+        return BottleneckKnobs()
 
     def engine_memory(self, files: ConfigFiles) -> EngineMemory | None:
         """What the inference engine will do with its devices' memory."""

@@ -126,8 +126,14 @@ _INDEX_REMEDY = (
 
 def _raised(groups: Groups) -> str:
     """An exception; where it was raised, if it says nothing more of itself."""
-    what = groups["what"].rstrip(":")
+    what = _said(groups).rstrip(":")
     return what if ":" in what or groups["frame"] == "?" else f"{what} in {groups['file']}:{groups['line']}"
+
+
+def _said(groups: Groups) -> str:
+    """What an exception says of itself, also where that begins on the next line."""
+    what, more = groups["what"], groups["more"]
+    return what if more == "?" else f"{what.rstrip(': ')}: {more}"
 
 
 def _waited(groups: Groups) -> str:
@@ -230,6 +236,10 @@ _ECHO = (
 """Before the name of an exception: not one that only follows from the end of something else."""
 _PROCESS = r"(?:\(\w+ pid=\d+\) | {0,8}\| )?"
 """vLLM's name of who prints, or the margin of an exception group."""
+_LOGGED = r"(?:ERROR [^\]\n]{0,200}\] )?"
+"""Behind that name, where vLLM logs what it prints."""
+_MORE = rf"(?:(?:(?<=:)|(?<=: ))(?:\n{_PROCESS}{_LOGGED}[ \t]{{0,8}}){{1,3}}(?P<more>[^\s|+][^\n]*+))?"
+"""Behind an exception with nothing on its line: its message begins with a line feed, and stands below."""
 _FRAME = (
     r'(?P<frame>^[ >|]{2,10}File "(?:[^"\n]*/)?(?P<file>[^"/\n]*)", line (?P<line>\d+)[^\n]*\n'
     r"(?:(?! *\| \S)[ |]{4}[^\n]*\n|\n)*+)?"
@@ -245,9 +255,9 @@ _GENERIC: tuple[FailurePattern, ...] = (
     ),
     FailurePattern(
         "F_ENGINE_ERROR",
-        r"^\((?:EngineCore|Worker)[\w-]* pid=\d+\) (?:ERROR [^\]\n]*\] )?"
-        rf"(?P<what>{_ECHO}[A-Za-z_][\w.]*(?:Error|Exception): [^\n]+)$",
-        "{what}",
+        rf"^\((?:EngineCore|Worker)[\w-]* pid=\d+\) {_LOGGED}"
+        rf"(?P<what>{_ECHO}[A-Za-z_][\w.]*(?:Error|Exception):(?: [^\n]*)?)${_MORE}",
+        _said,
         weight=Weight.GENERIC,
     ),
     FailurePattern(
@@ -290,14 +300,14 @@ _GENERIC: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_EXCEPTION",
         rf"{_FRAME}^{_PROCESS}(?P<what>{_ECHO}"
-        r"(?(frame)(?:[A-Za-z_]\w*\.)*[A-Z]\w*|[A-Za-z_][\w.]*(?:Error|Exception))(?::[^\n]*)?)$",
+        rf"(?(frame)(?:[A-Za-z_]\w*\.)*[A-Z]\w*|[A-Za-z_][\w.]*(?:Error|Exception))(?::[^\n]*)?)${_MORE}",
         _raised,
         weight=Weight.GENERIC,
     ),
     FailurePattern(
         "F_TORCHRUN_ERROR",
-        r"^  traceback : Traceback [^\n]*\n(?:   [^\n]*\n)*+  (?P<what>[A-Za-z_][^\n]*)$",
-        "{what}",
+        rf"^  traceback : Traceback [^\n]*\n(?:   [^\n]*\n)*+  (?P<what>[A-Za-z_][^\n]*)${_MORE}",
+        _said,
         weight=Weight.GENERIC,
     ),
     FailurePattern(

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from rltui.core.failure_cause import LONGEST_LINE
 from rltui.core.layout import Ready
-from rltui.core.stalls import InferenceActivity, parse_activity
 from rltui.services.http import get
 from rltui.services.logs.growing_file import AppendedLines
 
@@ -94,10 +93,9 @@ _LONGEST_ANSWER = 8 * 1024 * 1024
 """Bytes read at most; one engine's text has about 50 kB."""
 
 
-async def read_activity(url: str) -> InferenceActivity | None:
-    """The server's activity now; `None` where it does not answer, or with something else. Never raises."""
-    text = await asyncio.to_thread(_get, url)
-    return None if text is None else parse_activity(text)
+async def read_exposition(url: str) -> bytes | None:
+    """What the server's metrics say now; `None` where it does not answer. Never raises."""
+    return await asyncio.to_thread(_get, url)
 
 
 def _get(url: str) -> bytes | None:

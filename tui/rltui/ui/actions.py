@@ -22,6 +22,8 @@ class Scope(StrEnum):
     KNOB_TABLE = "In the knob table"
     CONFIG = "On the config screen"
     GPUS = "On the GPU screen"
+    CHECKPOINTS = "On the checkpoint screen"
+    METRICS = "On the metrics screen"
     EVENTS = "On the events screen"
     EDITOR = "In the knob editor"
     CONVERTER = "In the batch converter"
@@ -36,6 +38,8 @@ class Place(Enum):
     LOG = "log pane"
     CONFIG = "config screen"
     GPUS = "GPU screen"
+    CHECKPOINTS = "checkpoint screen"
+    METRICS = "metrics screen"
     EVENTS = "events screen"
     NOTE = "field for a note"
     BOX = "every dialog"
@@ -65,7 +69,14 @@ class Footer(Enum):
     LAST_TO_GO = 3
 
 
-_SCREENS = (Place.OVERVIEW, Place.CONFIG, Place.GPUS, Place.EVENTS)
+_SCREENS = (
+    Place.OVERVIEW,
+    Place.CONFIG,
+    Place.GPUS,
+    Place.METRICS,
+    Place.EVENTS,
+    Place.CHECKPOINTS,
+)
 """The main screens, which the number keys go to and work on."""
 _PLACES = {
     Scope.GLOBAL: (Place.OVERVIEW,),
@@ -75,6 +86,8 @@ _PLACES = {
     Scope.KNOB_TABLE: (Place.KNOB_TABLE, Place.CONFIG),
     Scope.CONFIG: (Place.CONFIG,),
     Scope.GPUS: (Place.GPUS,),
+    Scope.CHECKPOINTS: (Place.CHECKPOINTS,),
+    Scope.METRICS: (Place.METRICS,),
     Scope.EVENTS: (Place.EVENTS,),
     Scope.EDITOR: (Place.FIELD,),
     Scope.CONVERTER: (Place.CONVERTER,),
@@ -120,7 +133,8 @@ class Action:
 
 _G, _C, _K, _L = Scope.GLOBAL, Scope.COMPONENTS, Scope.KNOBS, Scope.LOGS
 _T, _P, _E, _D = Scope.KNOB_TABLE, Scope.GPUS, Scope.EDITOR, Scope.DIALOG
-_S, _B, _V = Scope.CONFIG, Scope.CONVERTER, Scope.EVENTS
+_R = Scope.CHECKPOINTS
+_S, _B, _M, _V = Scope.CONFIG, Scope.CONVERTER, Scope.METRICS, Scope.EVENTS
 _YES, _NO, _KEPT, _SPARE = Footer.YES, Footer.NO, Footer.LAST_TO_GO, Footer.FIRST_TO_GO
 _STEPPED = (Place.NUMBER, Place.CHOICE, Place.LIST)
 _LIST = (Place.LIST,)
@@ -171,10 +185,14 @@ ACTIONS: tuple[Action, ...] = (
     Action("knob.focus", "c", "focus_knobs", "knobs", "Go to the knobs", _K, only_in=(Place.OVERVIEW,)),
     Action("orphan.free", "K", "free_orphans", "leftovers",
            "End processes that outlived their component: names them, and asks", _G, _YES, changes=True),
+    Action("screen.checkpoints", "9,C", "show_screen('checkpoints')", "checkpoints",
+           "Open the checkpoint screen: what the run can go back to, and what may go", _G, only_in=_SCREENS),
     Action("screen.overview", "1", "show_overview", "overview", "Go to the overview, all panes",
            _G, only_in=_SCREENS),
     Action("screen.gpus", "3", "show_screen('gpus')", "GPUs",
            "Open the GPU screen: figures, processes, memory over time", _G, only_in=_SCREENS),
+    Action("screen.metrics", "4", "show_screen('metrics')", "metrics",
+           "Open the metrics screen: charts of the whole run", _G, only_in=_SCREENS),
     Action("screen.config", "6", "show_screen('config')", "config",
            "Open the config screen: every key with its meaning, default and running value",
            _G, only_in=_SCREENS),
@@ -245,6 +263,63 @@ ACTIONS: tuple[Action, ...] = (
            "Back to the overview", _P, _YES, palette=False),
     Action("gpu-screen.down", "down,j", "cursor(1)", "down", "Next device or process", _P, palette=False),
     Action("gpu-screen.up", "up,k", "cursor(-1)", "up", "Previous device or process", _P, palette=False),
+    Action("gpu-screen.page-down", "pagedown,ctrl+d", "page(1)", "page down", "A page down",
+           _P, palette=False),
+    Action("gpu-screen.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up", _P, palette=False),
+    Action("checkpoint-screen.go-back", "enter", "go_back_to", "go back",
+           "Restart the run from the checkpoint under the cursor, plan first", _R, _YES, changes=True),
+    Action("checkpoint-screen.prune", "p", "prune", "prune",
+           "Delete old checkpoints: choose what to keep, plan first", _R, _YES, changes=True),
+    Action("checkpoint-screen.back", "escape", "show_overview", "overview",
+           "Back to the overview", _R, _YES, palette=False),
+    Action("checkpoint-screen.down", "down,j", "cursor(1)", "down", "Next checkpoint", _R, palette=False),
+    Action("checkpoint-screen.up", "up,k", "cursor(-1)", "up", "Previous checkpoint", _R, palette=False),
+    Action("checkpoint-screen.page-down", "pagedown,ctrl+d", "page(1)", "page down",
+           "A page down", _R, palette=False),
+    Action("checkpoint-screen.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up",
+           _R, palette=False),
+    Action("checkpoint-screen.first", "home,g", "cursor_to_end(False)", "newest", "Newest checkpoint",
+           _R, palette=False),
+    Action("checkpoint-screen.last", "end,G", "cursor_to_end(True)", "oldest", "Oldest checkpoint",
+           _R, palette=False),
+    Action("metrics.zoom", "enter", "toggle_zoom", "zoom", "One chart in full, and back to all", _M, _YES),
+    Action("metrics.cursor-back", "comma", "cursor(-1)", "read", "Read all series at a step: further back",
+           _M, _YES, palette=False),
+    Action("metrics.cursor-on", "full_stop", "cursor(1)", "read", "Read all series at a step: further on",
+           _M, palette=False),
+    Action("metrics.mark-back", "left_square_bracket", "mark(-1)", "marks",
+           "Read at the mark before: edit, restart, crash, checkpoint, alert, note", _M, _YES, palette=False),
+    Action("metrics.mark-on", "right_square_bracket", "mark(1)", "next mark", "Read at the next mark",
+           _M, palette=False),
+    Action("metrics.search", "slash", "search", "filter",
+           "Any series, by a regular expression for titles and names", _M, _YES),
+    Action("metrics.narrow", "plus,equals_sign", "scale(0.5)", "closer",
+           "See less of the run, around the cursor or up to the end", _M, _SPARE),
+    Action("metrics.widen", "minus", "scale(2)", "wider", "See more of the run", _M, _SPARE),
+    Action("metrics.pan-back", "less_than_sign", "pan(-1)", "earlier", "What came before", _M, palette=False),
+    Action("metrics.pan-on", "greater_than_sign", "pan(1)", "later", "What came after", _M, palette=False),
+    Action("metrics.all", "0", "reset", "all", "The whole run, read at its end", _M, _SPARE),
+    Action("metrics.smooth", "s", "switch('smoothing')", "smooth",
+           "Means of the last 5, 20 or 100 points, and the points themselves", _M, _YES),
+    Action("metrics.axis", "x", "switch('by_time')", "step/time", "By step or by time", _M, _YES),
+    Action("metrics.log", "y", "switch('log')", "log", "The chosen chart's scale: linear or logarithmic",
+           _M, _YES),
+    Action("metrics.robust", "o", "switch('robust')", "outliers", "Cut outliers off, and show them",
+           _M, _SPARE),
+    Action("metrics.marks", "m", "switch('marks')", "hide marks", "Marks of what happened, or none",
+           _M, _SPARE),
+    Action("metrics.pin", "p", "pin", "pin", "Keep the chosen chart first, or no more", _M, _YES),
+    Action("metrics.save", "w", "save", "save", "Save the chosen chart as SVG and CSV", _M, _YES),
+    Action("metrics.back", "escape", "back", "overview",
+           "End the filter, then the zoom; back to the overview", _M, _YES, palette=False),
+    Action("metrics.left", "left,h", "move(-1, 0)", "left",
+           "The chart at the left; zoomed, read further back", _M, palette=False),
+    Action("metrics.right", "right,l", "move(1, 0)", "right",
+           "The chart at the right; zoomed, read further on", _M, palette=False),
+    Action("metrics.up", "up,k", "move(0, -1)", "up", "The chart above; zoomed, the one before", _M,
+           palette=False),
+    Action("metrics.down", "down,j", "move(0, 1)", "down", "The chart below; zoomed, the next one", _M,
+           palette=False),
     Action("events-screen.jump", "enter", "jump", "go there",
            "To that moment: in the log of the component, or on the charts", _V, _YES),
     Action("events-screen.log", "l", "jump_to('logs')", "log", "To that moment in the log", _V, _YES),
@@ -351,7 +426,9 @@ _KEY_NAMES = {
     "question_mark": "?", "colon": ":", "exclamation_mark": "!", "escape": "esc", "asterisk": "*",
     "slash": "/", "number_sign": "#",
     "pagedown": "pgdn", "pageup": "pgup", "left_square_bracket": "[", "right_square_bracket": "]",
-    "ampersand": "&", "up": "↑", "down": "↓", "left": "←", "right": "→", "dollar_sign": "$",
+    "ampersand": "&", "comma": ",", "full_stop": ".", "plus": "+", "equals_sign": "=", "minus": "-",
+    "less_than_sign": "<", "greater_than_sign": ">",
+    "up": "↑", "down": "↓", "left": "←", "right": "→", "dollar_sign": "$",
     "backspace": "⌫", "delete": "del",
 }  # fmt: skip
 

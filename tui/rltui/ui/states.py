@@ -45,6 +45,8 @@ MEANINGS = {
 }
 STALLED = Badge(STALLED_SYMBOL, "stalled", "$text-warning")
 SEPARATOR = (" · ", "$foreground 60%")
+_MOST_CONCERNS = 1
+"""Told below a log: one trouble mostly brings others with it; `rltui status` has all."""
 _WAITS = ("waits for ", "waiting for ")
 """Beginnings of a reason that says no more than the word of the state."""
 
@@ -133,10 +135,21 @@ def told_below(status: ComponentStatus, *, reason_is_told: bool) -> Content:
         lines.append(Content.styled(f"{badge.symbol} {clean_line(status.reason)}", badge.style))
     if status.stalled and status.evidence:
         lines.append(Content.styled(f"{STALLED.symbol} {clean_line(status.evidence)}", STALLED.style))
+    lines.extend(
+        Content.styled(f"{STALLED.symbol} {clean_line(concern)}", STALLED.style)
+        for concern in status.concerns[:_MOST_CONCERNS]
+    )
     return Content("\n").join(lines)
 
 
 TROUBLES = (BADGES[ComponentState.FAILED], BADGES[ComponentState.BACKOFF])
+
+
+def _trouble_style(status: Status) -> str:
+    """Of what is wrong with a run that goes on."""
+    concerns = status.progress.concerns
+    is_bad = bool(concerns) and status.word == concerns[0].word and concerns[0].severity == "error"
+    return "$text-error" if is_bad else STALLED.style
 
 
 def experiment_badge(status: Status) -> Badge:
@@ -150,7 +163,7 @@ def experiment_badge(status: Status) -> Badge:
             return Badge("●", "running", "$text-success")
         case word:
             known = {state.value: badge for state, badge in BADGES.items()}
-            return known.get(word, Badge(STALLED.symbol, word, STALLED.style))
+            return known.get(word, Badge(STALLED.symbol, word, _trouble_style(status)))
 
 
 def told_of_memory(status: ComponentStatus, *, readonly: bool = False) -> Content:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rltui.core.batch import BatchKnobs
+from rltui.core.bottleneck import BottleneckKnobs
 from rltui.core.config_report import DerivedValue, Problem
 from rltui.core.config_schema import ConfigSchema
 from rltui.core.rules import Rule, Values
@@ -101,6 +102,10 @@ class PrimeRl(PrimeRlLaunch):
     def batch_knobs(self, files: ConfigFiles) -> BatchKnobs | None:
         """Where the files say anything of rollouts."""
         return figures.batch_knobs(self.names(files))
+
+    def bottleneck_knobs(self, files: ConfigFiles) -> BottleneckKnobs:
+        """By the names of its generation."""
+        return figures.bottleneck_knobs(self.names(files))
 
     def max_steps(self, files: ConfigFiles) -> int | None:
         """The shared value, or that of a part."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rltui.core.batch import BatchKnobs, accumulation, batch_figures, figure, packing_figures, sft_tokens
+from rltui.core.bottleneck import BottleneckKnobs
 from rltui.core.config_report import DerivedValue
 from rltui.core.rules import Values, is_on
 from rltui.frameworks.prime_rl import rules
@@ -16,6 +17,22 @@ def batch_knobs(names: Names) -> BatchKnobs | None:
     found = rules.batch_knobs(names)
     needed = (found.batch_size, found.group_size, found.seq_len)
     return found if all(map(names.has, needed)) else None
+
+
+def bottleneck_knobs(names: Names) -> BottleneckKnobs:
+    """What decides who waits for whom, as far as this generation has it."""
+    return BottleneckKnobs(
+        in_flight=_first(names, "max_inflight", "orchestrator.concurrency.max_inflight"),
+        kv_memory=names.get("gpu_memory_utilization"),
+        sequences=names.get("inference.vllm.max_num_seqs"),
+        lead=_first(
+            names, "max_async_level", "orchestrator.max_async_level", "orchestrator.max_off_policy_steps"
+        ),
+    )
+
+
+def _first(names: Names, *concepts: str) -> str | None:
+    return next((found for concept in concepts if (found := names.get(concept))), None)
 
 
 def derived(values: Values, names: Names) -> Iterator[DerivedValue]:

@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rltui.core.failure_cause import FailurePattern
+from rltui.core.failure_cause import FailurePattern, Groups
 from rltui.core.lines import LINE_BREAK, plain_text
 from rltui.frameworks.base import Fact
 from rltui.frameworks.failures import COMMON
+from rltui.frameworks.prime_rl.values import ROUTER_METRICS_ABOVE
 
 TOKENS_PER_ROLLOUT = "train/agg/effective/agent/num_total_tokens/mean"
 """Mean tokens of a rollout in the batch of a step: of one trace, as `batch_size` counts them."""
@@ -171,6 +172,18 @@ def _evaluation_row(message: str) -> dict[str, Any] | None:
     return row
 
 
+_NO_METRICS_PORT = r"[Ff]ailed to install Prometheus metrics exporter[^\n]{0,200}?[Aa]ddress already in use"
+"""The router's words, which do not say which port."""
+
+
+def _router_metrics(groups: Groups) -> str:
+    port = int(groups["port"])
+    return (
+        f"port {port + ROUTER_METRICS_ABOVE}, of the router's metrics, is taken by another process; end it, "
+        f"or change inference.server.port ({port}), which it follows"
+    )
+
+
 FAILURES: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_PRIME_GPU_BUSY",
@@ -194,6 +207,18 @@ FAILURES: tuple[FailurePattern, ...] = (
         r"base_url port \((?P<client>\d+)\) does not match\s+inference\.server\.port \((?P<server>\d+)\)",
         "the orchestrator asks at port {client} and the server listens on {server}; give both the same port",
         hopeless=True,
+    ),
+    FailurePattern(
+        "F_PRIME_ROUTER_METRICS",
+        rf"^[^\n]{{0,80}}Starting router on http://[^\s/]{{1,100}}:(?P<port>\d{{2,5}})/[^\n]*\n(?:[^\n]*\n){{0,60}}?"
+        rf"[^\n]*?{_NO_METRICS_PORT}",
+        _router_metrics,
+    ),
+    FailurePattern(
+        "F_PRIME_ROUTER_METRICS_ANY",
+        _NO_METRICS_PORT,
+        f"the port of the router's metrics, inference.server.port + {ROUTER_METRICS_ABOVE}, is taken by "
+        "another process; end it, or change that port",
     ),
     FailurePattern(
         "F_PRIME_TASKSET",

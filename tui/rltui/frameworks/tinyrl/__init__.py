@@ -10,6 +10,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from rltui.core.batch import BatchKnobs, accumulation, batch_figures
+from rltui.core.bottleneck import BottleneckKnobs
 from rltui.core.config_data import value_at
 from rltui.core.config_report import DerivedValue
 from rltui.core.config_schema import ConfigSchema
@@ -152,6 +153,16 @@ class _TinyRl(SchemaFramework):
     def batch_knobs(self, files: ConfigFiles) -> BatchKnobs | None:
         """The warm-up has no rollouts."""
         return BATCH if "rl" in files else None
+
+    def bottleneck_knobs(self, files: ConfigFiles) -> BottleneckKnobs:
+        """It has no KV cache that could be full."""
+        if "rl" not in files:
+            return BottleneckKnobs()
+        return BottleneckKnobs(
+            in_flight="orchestrator.max_inflight_rollouts",
+            sequences="inference.max_num_seqs",
+            lead="max_async_level",
+        )
 
     def engine_memory(self, files: ConfigFiles) -> EngineMemory | None:
         """What the inference server takes on a CUDA device, as vLLM does; `None` for faulty values."""

@@ -21,9 +21,11 @@ from typing import Any
 from rltui.core.lines import decode_line, plain_text
 from rltui.core.metrics import LARGEST_STEP, numbers
 from rltui.core.series import OWN_SOURCE, writer_of
+from rltui.errors import RltuiError
 from rltui.frameworks.base import Framework
 from rltui.services.logs.growing_file import AppendedLines, json_value
 from rltui.services.metrics.store import SeriesWriter
+from rltui.services.own_files import FileLock
 from rltui.services.runs.experiment_files import ControlFolder
 
 logger = logging.getLogger(__name__)
@@ -42,6 +44,8 @@ _DROPPED_MARK = b"non-finite value(s)"
 _DROPPED = re.compile(r"Dropping (\d{1,6}) non-finite value\(s\) from (.*)")
 _NAME = re.compile(r"[A-Za-z_][\w.@:-]*(?:/[\w.@:-]+)+")
 _OF_STEP = re.compile(r"\bstep (\d{1,12})\b", re.IGNORECASE)
+_PERIOD = "step_time"
+"""Series of the time from one completed step to the next."""
 _DROPPED_COUNT = "non_finite_values"
 """Series of how many values were dropped, where the program does not say which."""
 
@@ -157,7 +161,9 @@ class RunRecorder:
         self._logs, self._earlier_logs = logs, earlier_logs
         self._clock = clock
         self._queue: deque[Callable[[], None]] = deque()
+        self._lock = FileLock(control.series_lock)
         self._writer: SeriesWriter | None = None
+        self._problem: str | None = None
         self._file: _Recorded | None = None
         self._printed: dict[str, _Recorded] = {}
         self._earlier: list[tuple[str, _Recorded]] = []
@@ -169,10 +175,12 @@ class RunRecorder:
         """By source, the component whose log says it: a launcher repeats what its children print."""
         self._steps: dict[str, int] = {}
         """By source, its newest step."""
+        self._completed: tuple[int, float] | None = None
+        """The newest step that the trainer completed, and when."""
 
     # --- from any thread ----------------------------------------------------------------------------------
 
-    def sample(self, values: Mapping[str, float], source: str = OWN_SOURCE) -> None:
+    def sample(self, values: Mapping[str, float], source: str) -> None:
         """Note what was measured just now."""
         at = self._clock()
         self._queue.append(lambda: self._opened().add(source, values, at=at))
@@ -184,39 +192,72 @@ class RunRecorder:
             self._queue.append(self._begin_anew)
         else:
             last = step - 1 + self._framework.files.first_step
-            self._queue.append(lambda: self._opened().rewind(last, at))
+            self._queue.append(lambda: self._rewind(last, at))
 
     # --- in its own ---------------------------------------------------------------------------------------
 
     @property
     def problem(self) -> str | None:
         """Why nothing can be written, in words."""
-        return self._writer.problem if self._writer is not None else None
+        return self._problem
 
     def poll(self) -> bool:
         """Take in what is new, up to a certain amount. Returns whether there is more to take in at once.
 
-        Nothing is read while there is no room on the disk: it is read once there is.
+        Nothing is read while there is no room on the disk, or while another process keeps the store: it is
+        read once there is.
         """
+        if self._writer is None and not self._open():
+            return False
         writer = self._opened()
+        if writer.is_lost():
+            writer = self._begin_over()
         while self._queue:
             self._queue.popleft()()
-        if writer.is_full:
-            return writer.flush()
-        is_behind = self._poll_file()
-        if not is_behind:
-            is_behind = self._poll_logs()
-        return writer.flush() and is_behind
+        is_behind = False
+        if not writer.is_full:
+            is_behind = self._poll_file() or self._poll_logs()
+        is_written = writer.flush()
+        self._problem = writer.problem
+        return is_written and is_behind
 
     def catch_up(self) -> None:
         """Take in all there is."""
         while self.poll():
             pass
 
-    def _opened(self) -> SeriesWriter:
-        if self._writer is None:
+    def close(self) -> None:
+        """Let another process keep the store."""
+        self._writer = None
+        self._lock.release()
+
+    def _open(self) -> bool:
+        """Only one process writes a store, and a reader may be the one where no supervisor lives."""
+        try:
+            self._control.make()
+            if not self._lock.take():
+                return False
             self._writer = SeriesWriter(self._control.series)
+        except (OSError, RltuiError) as error:
+            self._problem = getattr(error, "strerror", None) or str(error)
+            return False
+        return True
+
+    def _opened(self) -> SeriesWriter:
+        assert self._writer is not None
         return self._writer
+
+    def _begin_over(self) -> SeriesWriter:
+        """Somebody removed the store: fill another from the files."""
+        self._file, self._printed, self._earlier, self._is_begun = None, {}, [], False
+        self._owners.clear()
+        self._writer = SeriesWriter(self._control.series)
+        return self._writer
+
+    def _rewind(self, last: int, at: float) -> None:
+        self._opened().rewind(last, at)
+        self._completed = None
+        self._steps = {source: min(step, last) for source, step in self._steps.items()}
 
     def _begin_anew(self) -> None:
         """Another run: what the store holds goes to what restarts set aside."""
@@ -230,6 +271,7 @@ class RunRecorder:
         self._in_file.clear()
         self._owners.clear()
         self._steps.clear()
+        self._completed = None
 
     # --- the metrics file ---------------------------------------------------------------------------------
 
@@ -373,8 +415,22 @@ class RunRecorder:
         step = _step(row)
         if values := numbers(row):
             self._opened().add(source, values, at=at, step=step, origin=origin, cursor=position)
-        if step is not None:
-            self._steps[source] = step
+        if step is None:
+            return
+        self._steps[source] = step
+        if self._framework.metrics.trainer_step in row:
+            if (period := self._period(step, at)) is not None:
+                self._opened().add(
+                    OWN_SOURCE, {_PERIOD: period}, at=at, step=step, origin=origin, cursor=position
+                )
+            self._completed = step, at
+
+    def _period(self, step: int, at: float) -> float | None:
+        """Seconds of a step with all waiting, since the one before was completed; none after a rewind."""
+        if self._completed is None:
+            return None
+        before, completed_at = self._completed
+        return (at - completed_at) / (step - before) if step > before and at > completed_at else None
 
 
 def _with_marks(data: bytes, marks: Iterable[bytes]) -> list[tuple[int, bytes]]:

@@ -501,6 +501,10 @@ class SeriesWriter:
         """So much waits that no more may be added: the disk has had no room for a while."""
         return self.pending_bytes > _MOST_PENDING
 
+    def is_lost(self) -> bool:
+        """Somebody removed what was written."""
+        return self._head.next > 0 and not (self._folder / "head").exists()
+
     def flush(self) -> bool:
         """Write and commit what is pending. Returns whether that is done; else `problem` says why, and it
         waits for the next time.

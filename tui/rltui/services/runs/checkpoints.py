@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,9 +17,11 @@ from rltui.core.checkpoints import (
     PrunePlan,
     mean_around,
 )
-from rltui.core.metrics import MetricSeries
+from rltui.core.metric_names import concept_of, find, find_all, label_of
+from rltui.core.series import SeriesKey
 from rltui.core.text import size_text, steps_text
 from rltui.errors import RltuiError
+from rltui.services.metrics.store import SeriesReader
 from rltui.services.processes.attempts import AttemptRecord, read_attempt
 from rltui.services.runs.disk import size_of, still_to_come
 from rltui.services.runs.experiment_files import ControlFolder
@@ -28,36 +31,12 @@ _GOING = ".rltui-pruned-"
 """A checkpoint that is being deleted is called so first: no reader takes half of it for a whole one."""
 _CLOCK_SLACK_S = 5.0
 """Between the clock of a file server and ours."""
-_EVAL = "eval/"
-_SCORES = ("/avg@", "/pass@", "/reward/mean")
-"""In the names of what an evaluation says, the most telling first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scores:
-    """How the run did, by completed steps."""
-
-    reward: Mapping[int, float] = field(default_factory=dict)
-    evals: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
-    """By name of the evaluation."""
-
-
-def scores_of(series: MetricSeries) -> Scores:
-    """What the metrics at hand tell."""
-    evals: dict[str, dict[int, float]] = {}
-    for step, values in series.steps.items():
-        for key, value in values.items():
-            if key.startswith(_EVAL) and any(part in key for part in _SCORES):
-                evals.setdefault(key.removeprefix(_EVAL), {})[step] = value
-    name = series.names.reward
-    return Scores({step: values[name] for step, values in series.steps.items() if name in values}, evals)
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointNews:
     """What of the experiment, besides its files, the report tells."""
 
-    scores: Scores = field(default_factory=Scores)
     step: int | None = None
     """Steps completed."""
     max_steps: int | None = None
@@ -67,8 +46,18 @@ class CheckpointNews:
     """By step, why it must not go: the config names it …"""
 
 
+@dataclass(frozen=True, slots=True)
+class _Scores:
+    """How the run did, by completed steps."""
+
+    reward: Mapping[int, float]
+    evals: Mapping[str, Mapping[int, float]]
+    """By name of the evaluation."""
+
+
 class CheckpointReader:
-    """Reads what lies in `folder`. Blocks for as long as the file system does: call from a thread.
+    """Reads what lies in `folder`. Blocks for as long as the file system does: call from a thread, one at a
+    time.
 
     The size of a checkpoint that is complete is added up once.
     """
@@ -79,6 +68,7 @@ class CheckpointReader:
         self._run_jobs = run_jobs
         self._sizes: dict[tuple[int, float], int] = {}
         self._ended: dict[Path, AttemptRecord] = {}
+        self._series = SeriesReader(control.series)
 
     def report(self, experiment: str, news: CheckpointNews) -> CheckpointReport:
         """All there is to say now."""
@@ -89,8 +79,8 @@ class CheckpointReader:
             free = shutil.disk_usage(folder.path).free
         except OSError as error:
             free, problem = None, f"{folder.path}: {error.strerror}"
-        attempts = self._attempts()
-        listed = [self._checkpoint(each, news, attempts) for each in found]
+        attempts, scores = self._attempts(), self._scores()
+        listed = [self._checkpoint(each, scores, attempts) for each in found]
         complete = [each for each in listed if each.complete]
         newest = complete[-1] if complete else None
         best = max((each for each in complete if each.reward is not None), key=_reward, default=None)
@@ -113,14 +103,14 @@ class CheckpointReader:
         )
 
     def _checkpoint(
-        self, files: CheckpointFiles, news: CheckpointNews, attempts: Sequence[AttemptRecord]
+        self, files: CheckpointFiles, scores: _Scores, attempts: Sequence[AttemptRecord]
     ) -> Checkpoint:
         at = files.written_at()
-        before, after = mean_around(news.scores.reward.items(), files.step)
+        before, after = mean_around(scores.reward.items(), files.step)
         evals = {}
-        for name, scores in news.scores.evals.items():
-            if known := [step for step in scores if step <= files.step]:
-                evals[name] = scores[max(known)]
+        for name, by_step in scores.evals.items():
+            if known := [step for step in by_step if step <= files.step]:
+                evals[name] = by_step[max(known)]
         return Checkpoint(
             step=files.step,
             at=at,
@@ -143,6 +133,25 @@ class CheckpointReader:
                 return size
             self._sizes[key] = size
         return self._sizes[key]
+
+    def _scores(self) -> _Scores:
+        """Of the line that counts: what a resume abandoned does not."""
+        self._series.look()
+        keys = self._series.keys()
+        reward, first = find("reward", keys), self._folder.files.first_step
+        evals = concept_of("eval")
+        return _Scores(
+            {} if reward is None else self._by_step(reward, first),
+            {label_of(evals, key): self._by_step(key, first) for key in find_all("eval", keys)}
+            if evals is not None
+            else {},
+        )
+
+    def _by_step(self, key: SeriesKey, first_step: int) -> dict[int, float]:
+        """Values that are numbers, by completed steps."""
+        line, _ = self._series.read(key).lines(self._series.rewinds())
+        found = zip(line.steps, line.values, strict=True)
+        return {step - first_step + 1: value for step, value in found if step >= 0 and math.isfinite(value)}
 
     def _attempts(self) -> list[AttemptRecord]:
         """Of the jobs of the run, those that train first."""

@@ -5,6 +5,8 @@ A key for one is a row of `rltui.ui.actions`: `show_screen('name')`. Its styles 
 
 SCREENS = {
     "gpus": "rltui.ui.screens.gpus:GpuScreen",
+    "checkpoints": "rltui.ui.screens.checkpoints:CheckpointScreen",
+    "metrics": "rltui.ui.screens.metrics:MetricsScreen",
     "events": "rltui.ui.screens.events:EventScreen",
     "config": "rltui.ui.screens.config:ConfigScreen",
 }

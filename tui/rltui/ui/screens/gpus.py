@@ -451,10 +451,18 @@ class GpuScreen(ExperimentScreen):
         process, device = self._process, self._device
         return None if process is None or device is None else _why_left_alone(process, device.host)
 
+    @property
+    def _list(self) -> RowList:
+        """The one that has the focus."""
+        return self.focused if isinstance(self.focused, RowList) else self._devices
+
     def action_cursor(self, rows: int) -> None:
         """In the list that has the focus."""
-        focused = self.focused if isinstance(self.focused, RowList) else self._devices
-        focused.move(rows)
+        self._list.move(rows)
+
+    def action_page(self, pages: int) -> None:
+        """By what is visible."""
+        self._list.move_pages(pages)
 
     def action_cycle_range(self) -> None:
         """Ten minutes, or all."""

@@ -17,7 +17,7 @@ from rltui.core.text import duration, gib, listed, shortened
 from rltui.ui.actions import ACTIONS, key_text
 from rltui.ui.states import SEPARATOR, TROUBLES, experiment_badge
 from rltui.ui.text import clean_line, progress_bar, rate, sparkline
-from rltui.wording import brief_orphan, by_attempt, orphan_count, owner_text, ports_text
+from rltui.wording import brief_orphan, by_attempt, orphan_count, owner_text, ports_text, waits_text
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -45,7 +45,7 @@ def _header_parts(status: Status, *, bar_width: int, readonly: bool = False) -> 
     reward = status.reward if progress.reward is None else progress.reward
     parts = [
         HeaderPart(0, ((clean_line(status.experiment), "bold"),)),
-        HeaderPart(6, ((clean_line(status.title or status.framework), ""),)),
+        HeaderPart(7, ((clean_line(status.title or status.framework), ""),)),
         HeaderPart(1, ((f"{badge.symbol} {badge.word}", f"bold {badge.style}"),)),
     ]
     if readonly and not status.observed:
@@ -55,7 +55,7 @@ def _header_parts(status: Status, *, bar_width: int, readonly: bool = False) -> 
         if max_steps:
             filled, empty = progress_bar(step / max_steps, bar_width)
             percent = f" {100 * min(step, max_steps) // max_steps} %"
-            parts.append(HeaderPart(7, ((filled, "$primary"), (empty, "$foreground 60%"), (percent, ""))))
+            parts.append(HeaderPart(8, ((filled, "$primary"), (empty, "$foreground 60%"), (percent, ""))))
     moves = status.state == "running" and not status.done and badge not in TROUBLES
     if progress.eta_s is not None and moves:
         parts.append(HeaderPart(3, (("ETA ", "$foreground 60%"), (duration(progress.eta_s), ""))))
@@ -65,6 +65,10 @@ def _header_parts(status: Status, *, bar_width: int, readonly: bool = False) -> 
             parts.append(HeaderPart(5, ((graph, "$text-success"),)))
     if progress.tokens_per_s is not None and moves:
         parts.append(HeaderPart(4, ((f"{rate(progress.tokens_per_s)} tok/s", ""),)))
+    if progress.bottleneck is not None and moves:
+        waits = progress.bottleneck
+        text = waits_text(clean_line(waits.waits), waits.waits_for, waits.share_frac)
+        parts.append(HeaderPart(6, ((f"⧗ {text}", "$foreground 60%"),)))
     return parts
 
 

@@ -54,10 +54,17 @@ class EventItem:
     """The word for it."""
     below: tuple[Content, ...]
 
+    @property
+    def look(self) -> tuple[str, str]:
+        """Sign and style: good news do not look like trouble."""
+        if self.kind == "alert" and self.entry.data.get("severity") == "information":
+            return "✓", "bold $text-success"
+        return EVENT_SIGNS.get(self.kind, "·"), _STYLES.get(self.kind, _FAINT)
+
     @classmethod
     def of(cls, entry: JournalEntry) -> EventItem:
         """Of an entry as it was read: its texts are cleaned here."""
-        kind, data = shown_kind(entry.kind, entry.data), entry.data
+        kind, data = clean_line(shown_kind(entry.kind, entry.data)), entry.data
         if isinstance(diff := data.get("diff"), str):
             more = unfolded(entry.text, {})
             below = [*map(Content, map(clean, more)), *diff_lines(diff)]
@@ -196,9 +203,9 @@ class EventList(ScrollView, can_focus=True, inherit_bindings=False):
         return lines
 
     def _head(self, item: EventItem, text: str, *, is_cursor: bool, has_step: bool) -> Content:
-        entry, style = item.entry, _STYLES.get(item.kind, _FAINT)
+        entry, (sign, style) = item.entry, item.look
         step = "" if entry.step is None else str(entry.step)
-        word = shortened(f"{EVENT_SIGNS.get(item.kind, '·')} {clean_line(item.kind)}", _KIND - 2)
+        word = shortened(f"{sign} {item.kind}", _KIND - 2)
         return Content.assemble(
             "▸ " if is_cursor else "  ",
             (time.strftime("%H:%M:%S", time.localtime(entry.at)).ljust(_TIME), _FAINT),

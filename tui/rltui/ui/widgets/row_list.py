@@ -27,8 +27,8 @@ MakeRows = Callable[[int, str | None], tuple[Row, ...]]
 """Rows for a width in cells and the key under the cursor, whose row may say more than the others."""
 
 
-class RowList(ScrollView, can_focus=True):
-    """Draws what `make_rows` answers."""
+class RowList(ScrollView, can_focus=True, inherit_bindings=False):
+    """Draws what `make_rows` answers. Its keys are the screen's: Textual's would only scroll."""
 
     COMPONENT_CLASSES = {"row-list--cursor", "row-list--cursor-unfocused"}  # noqa: RUF012 - as Textual declares it
 

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from rltui.cli import metrics as command
+from rltui.cli.parser import parse
+from rltui.client import launch
+from rltui.errors import UsageError
+from rltui.services.metrics.store import SeriesWriter
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+
+
+@pytest.fixture
+def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ExperimentRecord:
+    """An ended run whose store is up to date."""
+    made = ExperimentRecord(
+        name="demo", output_dir=str(tmp_path), workspace=str(tmp_path), config_files=(), layout_file="watch",
+        framework="generic", created_at=1.0, observed=True,
+    )  # fmt: skip
+    monkeypatch.setattr(launch, "choose", lambda name: made)
+    monkeypatch.setattr("rltui.client.offline.bring_series_up_to_date", lambda record: None)
+    monkeypatch.setenv("COLUMNS", "80")
+    ControlFolder(tmp_path).make()
+    writer = SeriesWriter(ControlFolder(tmp_path).series)
+    for step in range(1, 31):
+        loss = math.nan if step == 20 else 1 / step
+        writer.add("trainer", {"loss/mean": loss, "optim/lr": 10.0 ** (-step / 5)}, at=1e9 + step, step=step)
+        writer.add("orch", {"train/agg/effective/agent/reward/mean": step / 30}, at=1e9 + step, step=step)
+    writer.rewind(28, 1e9 + 100)
+    writer.add("inference", {"vllm:num_requests_running": 3.0, "evil\x1b[31m/name": 1.0}, at=1e9 + 15.5)
+    writer.flush()
+    return made
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert command.metrics(parse(["metrics", *words])) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("record")
+def test_a_line_for_each_that_has_a_chart(capsys: pytest.CaptureFixture[str]) -> None:
+    out = said(capsys)
+    rows = [line.split() for line in out.splitlines()]
+    assert rows[0] == ["metric", "newest", "at", "lowest", "highest", "points", "series"]
+    assert rows[1][:4] == ["reward", "0.933", "step", "28"]
+    assert "28, 1 no number" in out
+    assert out.splitlines()[-1].startswith("1 more series: rltui metrics --all")
+
+
+@pytest.mark.usefixtures("record")
+def test_a_row_for_each_step(capsys: pytest.CaptureFixture[str]) -> None:
+    out = said(capsys, "loss", "reward", "--last", "2", "--every", "8")
+    rows = [line.split() for line in out.splitlines()]
+    assert rows[0] == ["step", "time", "loss", "reward"]
+    assert [(row[0], row[3], row[4]) for row in rows[1:]] == [
+        ("20", "NaN", "0.667"),
+        ("28", "0.0357", "0.933"),
+    ]
+    assert "the newest 20 of 28" in said(capsys, "loss")
+
+
+@pytest.mark.usefixtures("record")
+def test_csv_has_every_step_and_every_time(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [*csv.reader(io.StringIO(said(capsys, "loss", "running", "--csv")))]
+    assert rows[0] == ["step", "time", "loss", "running"]
+    assert len(rows) == 1 + 28 + 1
+    assert ["", "1000000015.500", "", "3.0"] in rows
+    assert ["20", "1000000020.000", "NaN", ""] in rows
+
+
+@pytest.mark.usefixtures("record")
+def test_json_has_what_a_resume_left_behind(capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads(said(capsys, "loss", "--json"))
+    assert document["experiment"] == "demo"
+    assert document["rewinds"] == [{"step": 28, "at": 1e9 + 100}]
+    series = document["series"][0]
+    assert (series["source"], series["name"], series["label"]) == ("trainer", "loss/mean", "loss")
+    assert series["steps"] == list(range(1, 29))
+    assert series["values"][19] == "NaN"
+    assert [branch["steps"] for branch in series["abandoned"]] == [[29, 30]]
+
+
+@pytest.mark.usefixtures("record")
+def test_drawn_between_the_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    out = said(capsys, "loss", "lr", "--plot")
+    assert "loss · newest 0.0357" in out
+    assert "no number at step 20" in out
+    assert "left behind by a resume: steps 29 to 30" in out
+    assert "logarithmic" in out
+    assert any("\u2800" < sign < "\u28ff" for sign in out)
+    assert max(map(len, out.splitlines())) <= 80
+    monkeypatch.setattr(command, "_shows_braille", lambda: False)
+    plain = said(capsys, "loss", "--plot")
+    assert not any("\u2800" <= sign <= "\u28ff" for sign in plain)
+    assert "|" in plain
+
+
+@pytest.mark.usefixtures("record")
+@pytest.mark.parametrize(
+    ("word", "found"),
+    [
+        ("loss/mean", ["loss/mean"]),
+        ("trainer:loss/mean", ["loss/mean"]),
+        ("^optim/", ["optim/lr"]),
+        ("running", ["running"]),
+        ("evil", ["evil\x1b[31m/name"]),
+    ],
+)
+def test_names_and_patterns(capsys: pytest.CaptureFixture[str], word: str, found: list[str]) -> None:
+    document = json.loads(said(capsys, word, "--json"))
+    assert [series["label"] for series in document["series"]] == found
+
+
+@pytest.mark.usefixtures("record")
+@pytest.mark.parametrize("shape", [[], ["--plot"], ["--csv"], ["--all"]])
+def test_names_cannot_act_on_the_terminal(capsys: pytest.CaptureFixture[str], shape: list[str]) -> None:
+    words = [] if "--all" in shape else ["evil", "loss"]
+    assert "\x1b" not in said(capsys, *words, *shape)
+
+
+@pytest.mark.usefixtures("record")
+@pytest.mark.parametrize(
+    ("word", "title", "hint"),
+    [
+        ("los/mean", "no metric of this run is called 'los/mean' or matches it", "loss/mean"),
+        ("entropy", "this run does not say entropy", "reward, loss, lr, running"),
+        ("[", "'[' is no metric and no regular expression", "--all"),
+    ],
+)
+def test_what_is_not_there(word: str, title: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        command.metrics(parse(["metrics", word]))
+    assert caught.value.title.startswith(title)
+    assert hint in (caught.value.hint or "")
+
+
+def test_a_run_without_metrics(record: ExperimentRecord) -> None:
+    (ControlFolder(Path(record.output_dir)).series / "head").unlink()
+    with pytest.raises(UsageError, match="there are no metrics of demo yet"):
+        command.metrics(parse(["metrics"]))

@@ -1,0 +1,138 @@
+"""What the supervisor makes of the rules: checkpoints and edits beside them, alerts, the journal."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from rltui.core.api import JournalEntry
+from rltui.core.health import Thresholds
+from rltui.core.run_figures import RunFigures
+from rltui.core.stalls import InferenceActivity
+from rltui.daemon.events import EventBus
+from rltui.daemon.health import RunHealth
+from rltui.frameworks.base import RunFiles
+from rltui.services.runs.journal import read_journal
+from rltui.services.runs.run_folder import RunFolder
+
+NAMES = {"trainer": "trainer", "orchestrator": "orchestrator"}
+
+
+class Room:
+    """A run whose KL runs away after step 42, with checkpoints 30, 40 and 50."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.journal_file = folder, folder / "journal.jsonl"
+        for step in (30, 40, 50):
+            (folder / f"checkpoints/step_{step}").mkdir(parents=True)
+            (folder / f"checkpoints/step_{step}/STABLE").touch()
+            os.utime(folder / f"checkpoints/step_{step}", (step, step))
+        self.run = RunFigures()
+        self.health = self.supervisor()
+
+    def supervisor(self) -> RunHealth:
+        """One that begins now."""
+        self.events = EventBus(self.journal_file)
+        return RunHealth(RunFolder(self.folder, RunFiles()), self.journal_file, self.events, NAMES)
+
+    def steps(self, first: int, last: int, kl: float) -> None:
+        for step in range(first, last + 1):
+            self.run.add({"step": step, "loss/mean": 0.1, "mismatch_kl/all/mean": kl}, float(step))
+            self.health.look(self.run)
+            self.health.tell(self.run)
+
+    def edit(self, at: float, text: str, kind: str = "edit") -> None:
+        entry = JournalEntry(at=at, kind=kind, text=text)
+        with self.journal_file.open("a") as file:
+            file.write(entry.model_dump_json() + "\n")
+
+    @property
+    def told(self) -> list[tuple[str, str]]:
+        entries = read_journal(self.journal_file)
+        return [(entry.kind, entry.text) for entry in entries if entry.kind in ("alert", "health")]
+
+
+@pytest.fixture
+async def room(tmp_path: Path) -> Room:
+    return Room(tmp_path)
+
+
+async def test_the_last_good_checkpoint_and_the_edits_since_it_are_named(room: Room) -> None:
+    room.edit(10, "seed = 1")
+    room.edit(41, "trainer.optim.lr 1e-6 → 0.01")
+    room.steps(1, 42, 0.001)
+    room.steps(43, 50, 3.0)
+    (concern,) = room.health.concerns
+    assert (concern.id, concern.since, concern.component) == ("kl", 43, "trainer")
+    assert (concern.last_good, concern.edits) == (40, ("trainer.optim.lr 1e-6 → 0.01",))
+    ((kind, text),) = room.told
+    assert kind == "alert"
+    assert (
+        "The last good checkpoint is 40 (rltui restart --from 40). Edited since: trainer.optim.lr 1e-6 → 0.01"
+        in text
+    )
+
+
+async def test_edits_of_an_earlier_run_in_the_same_folder_do_not_count(room: Room) -> None:
+    for step in (30, 40, 50):
+        (room.folder / f"checkpoints/step_{step}/STABLE").unlink()
+    room.edit(10, "seed = 1")
+    room.edit(11, "from the beginning", kind="resume")
+    room.edit(12, "trainer.optim.lr 1e-6 → 0.01")
+    room.steps(1, 8, 3.0)
+    assert (room.health.concerns[0].last_good, room.health.concerns[0].edits) == (
+        None, ("trainer.optim.lr 1e-6 → 0.01",)
+    )  # fmt: skip
+
+
+async def test_a_trouble_is_told_once_and_when_it_is_over(room: Room) -> None:
+    room.steps(1, 42, 0.001)
+    room.steps(43, 60, 3.0)
+    room.steps(61, 64, 0.001)
+    assert [kind for kind, _ in room.told] == ["alert"], "it may come back at once"
+    room.steps(65, 75, 0.001)
+    assert room.health.concerns == ()
+    assert [kind for kind, _ in room.told] == ["alert", "health"]
+    assert room.told[1][1] == "kl: over by step 67"
+
+
+async def test_going_back_to_a_checkpoint_ends_it(room: Room) -> None:
+    room.steps(1, 42, 0.001)
+    room.steps(43, 50, 3.0)
+    room.run.rewind(40)
+    room.health.look(room.run)
+    room.health.tell(room.run)
+    assert [kind for kind, _ in room.told] == ["alert", "health"]
+
+
+async def test_the_next_supervisor_does_not_tell_it_again(room: Room) -> None:
+    room.steps(1, 42, 0.001)
+    room.steps(43, 50, 3.0)
+    room.health = room.supervisor()
+    room.steps(51, 55, 3.0)
+    assert [kind for kind, _ in room.told] == ["alert"]
+    room.steps(56, 70, 0.001)
+    assert [kind for kind, _ in room.told] == ["alert", "health"]
+
+
+async def test_what_the_settings_silence_is_over(room: Room) -> None:
+    room.steps(1, 10, 3.0)
+    room.health.set_thresholds(Thresholds(silent=("kl",)))
+    assert room.health.look(room.run)
+    assert room.health.concerns == ()
+
+
+async def test_several_servers_are_one_load(room: Room) -> None:
+    room.steps(1, 3, 0.001)
+    for _ in range(3):
+        room.health.saw([InferenceActivity(running=1, waiting=9, kv_usage_frac=0.1 * at) for at in (2, 9)])
+    room.health.look(room.run)
+    assert room.health.bottleneck is not None
+    assert room.health.bottleneck.text.startswith("18 of 20 requests to inference wait for KV cache")
+    room.health.saw([])
+    room.health.look(room.run)
+    assert room.health.bottleneck is None, "there are none any more"
+    assert json.dumps(room.told) == "[]"

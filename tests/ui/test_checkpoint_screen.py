@@ -1,0 +1,199 @@
+"""The checkpoint screen: what it shows, and what its keys ask for."""
+
+from __future__ import annotations
+
+import pytest
+from tests.fakes.experiment import GIB, NOW, FakeExperiment
+from tests.ui.conftest import Opener, make_app, press, settle, until
+from tests.ui.test_look import HUGE, SMALL, SnapCompare
+from textual.pilot import Pilot
+
+from rltui.core.api import Archived, JournalEntry, Plan, Request
+from rltui.core.checkpoints import BEING_WRITTEN, BEST, NEWEST, Checkpoint, CheckpointReport, Retention
+from rltui.ui.screens.checkpoints import CheckpointScreen, PruneDialog, checkpoint_rows, retentions
+from rltui.ui.screens.dialogs import ChoiceMenu, PlanDialog
+
+RUN = "/data/outputs/reverse-text"
+
+
+def checkpoint(step: int, reward: float, after: float | None, **values: object) -> Checkpoint:
+    base: dict[str, object] = {
+        "step": step, "at": NOW - 60 * (520 - step), "size_bytes": int(2.1 * GIB), "complete": True,
+        "parts": ("trainer", "orchestrator", "weights"), "attempt": 1 if step < 450 else 2, "reward": reward,
+        "reward_after": after, "evals": {"math": reward * 0.9, "code": reward * 0.7},
+        "path": f"{RUN}/checkpoints/step_{step}",
+    }  # fmt: skip
+    return Checkpoint.model_validate(base | values)
+
+
+REPORT = CheckpointReport(
+    experiment="reverse-text",
+    folder=f"{RUN}/checkpoints",
+    checkpoints=(
+        checkpoint(380, 0.71, 0.78),
+        checkpoint(400, 0.83, 0.9),
+        checkpoint(420, 0.914, 0.62, notes=(BEST,)),
+        checkpoint(440, 0.42, 0.12, complete=False, missing=("orchestrator",), parts=("trainer",)),
+        checkpoint(460, 0.08, 0.03),
+        checkpoint(480, 0.03, None, notes=(NEWEST,)),
+        checkpoint(
+            500, 0.03, None, complete=False, missing=("trainer/.metadata", "orchestrator"),
+            parts=("trainer",), notes=(BEING_WRITTEN,), attempt=None,
+        ),
+    ),
+    step=503,
+    total_bytes=int(14.2 * GIB),
+    free_bytes=182 * GIB,
+    fits=86,
+    to_come=25,
+    archive=f"{RUN}/.rltui/archive",
+    archive_bytes=int(6.3 * GIB),
+    archived_steps=(400, 420, 440),
+)  # fmt: skip
+EDIT = JournalEntry(at=NOW - 60 * 95, kind="edit", text="trainer.optim.lr 1e-06 → 0.01")
+
+
+def with_checkpoints(report: CheckpointReport = REPORT, *, readonly: bool = False) -> FakeExperiment:
+    experiment = FakeExperiment(readonly=readonly)
+    experiment.checkpoint_report = report
+    experiment.entries = [EDIT]
+    return experiment
+
+
+async def open_screen(pilot: Pilot[None], *, at: int = 0) -> CheckpointScreen:
+    await press(pilot, "C")
+    screen = pilot.app.screen
+    assert isinstance(screen, CheckpointScreen)
+    await until(pilot, lambda: screen._report is not None)
+    await settle(pilot)
+    await press(pilot, *["j"] * at)
+    return screen
+
+
+def text_of(selected: str | None, width: int = 120, report: CheckpointReport | None = REPORT) -> list[str]:
+    return [line.plain for row in checkpoint_rows(report, [EDIT], width, selected, NOW) for line in row.lines]
+
+
+def test_the_selected_one_says_what_going_back_means() -> None:
+    lines = text_of("420")
+    assert lines[4].split("  ")[1:4] == ["440", " 1h20m", "0.42 → 0.12"]
+    assert lines[4].endswith("incomplete: no orchestrator")
+    at = next(number for number, line in enumerate(lines) if line.startswith("▸ 420"))
+    below = [line.strip() for line in lines[at + 1 : at + 9]]
+    assert f"{RUN}/checkpoints/step_420" in below[0]
+    assert any("83 steps since, to be done again" in line for line in below)
+    assert any("checkpoints 440 to 500 (4) set aside" in line for line in below)
+    assert any("trainer.optim.lr 1e-06 → 0.01 (1h35m ago)" in line for line in below)
+
+
+@pytest.mark.parametrize("width", [20, 40, 78, 120])
+def test_no_line_is_wider_than_the_screen(width: int) -> None:
+    for step in ("380", "440", "500"):
+        assert all(len(line) <= width for line in text_of(step, width)) or width < 40
+
+
+def test_what_is_unknown_is_left_out() -> None:
+    bare = CheckpointReport(experiment="x", checkpoints=(Checkpoint(step=5, complete=True),))
+    assert text_of("5", report=bare)[:2] == ["  step", "▸ 5"]
+    assert "no checkpoint yet" in text_of(None, report=CheckpointReport(experiment="x", folder="/run"))[0]
+    assert text_of(None, report=None) == ["reading…"]
+
+
+def test_what_one_may_want_to_keep() -> None:
+    kept = {key: retention for key, (retention, *_) in retentions(REPORT).items()}
+    assert kept["every"] == Retention(keep_every=200)
+    assert kept["aside"].keep == (380, 400, 420, 440, 460, 480, 500)
+    assert set(retentions(CheckpointReport(experiment="x"))) == {"3", "1"}
+
+
+async def test_enter_goes_back_after_a_plan_whose_default_is_no(open_app: Opener) -> None:
+    experiment = with_checkpoints()
+    experiment.planner = lambda request: Plan(
+        stop=("trainer",), start=("trainer",), archived=(Archived(folder="checkpoints", steps=(440, 460)),),
+        archive="/a", resume_from=request.resume_step,
+    )  # fmt: skip
+    async with open_app(experiment) as pilot:
+        await open_screen(pilot, at=1)
+        await press(pilot, "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, PlanDialog))
+        assert experiment.planned[-1] == Request(action="restart", resume_step=480)
+        await press(pilot, "enter")
+        assert experiment.executed == [], "enter alone is no"
+        await press(pilot, "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, PlanDialog))
+        await press(pilot, "y")
+        await until(pilot, lambda: experiment.executed)
+        assert experiment.executed[-1].resume_step == 480
+
+
+async def test_one_that_is_not_complete_is_not_gone_back_to(open_app: Opener) -> None:
+    experiment = with_checkpoints()
+    async with open_app(experiment) as pilot:
+        await open_screen(pilot)
+        await press(pilot, "enter")
+        assert experiment.planned == []
+        assert isinstance(pilot.app.screen, CheckpointScreen)
+        await press(pilot, "6", "9", "escape")
+        assert not isinstance(pilot.app.screen, CheckpointScreen), "back, by its number too"
+
+
+async def test_prune_asks_what_to_keep_and_then_again(open_app: Opener) -> None:
+    experiment = with_checkpoints()
+    async with open_app(experiment) as pilot:
+        await open_screen(pilot)
+        await press(pilot, "p")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceMenu))
+        await press(pilot, "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, PruneDialog))
+        await press(pilot, "enter")
+        assert experiment.pruned == [], "no is the default"
+        await press(pilot, "p")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceMenu))
+        await press(pilot, "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, PruneDialog))
+        await press(pilot, "y")
+        await until(pilot, lambda: experiment.pruned)
+        assert [each.step for each in experiment.pruned[0].delete] == [380, 400, 440]
+
+
+async def test_who_may_only_look_changes_nothing(open_app: Opener) -> None:
+    experiment = with_checkpoints(readonly=True)
+    async with open_app(experiment) as pilot:
+        await open_screen(pilot, at=1)
+        await press(pilot, "enter", "p")
+        assert experiment.planned == []
+        assert isinstance(pilot.app.screen, CheckpointScreen)
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        pytest.param(SMALL, id="small"),
+        pytest.param((130, 40), id="middle"),
+        pytest.param(HUGE, id="huge", marks=pytest.mark.slow),
+    ],
+)
+def test_look(size: tuple[int, int], snap_compare: SnapCompare) -> None:
+    async def prepare(pilot: Pilot[None]) -> None:
+        await settle(pilot)
+        await open_screen(pilot, at=4)
+        await settle(pilot)
+
+    app = make_app(with_checkpoints())
+    app.animation_level = "none"
+    assert snap_compare(app, terminal_size=size, run_before=prepare)
+
+
+def test_look_of_prune(snap_compare: SnapCompare) -> None:
+    async def prepare(pilot: Pilot[None]) -> None:
+        await settle(pilot)
+        await open_screen(pilot)
+        await press(pilot, "p")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceMenu))
+        await press(pilot, "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, PruneDialog))
+        await settle(pilot)
+
+    app = make_app(with_checkpoints())
+    app.animation_level = "none"
+    assert snap_compare(app, terminal_size=SMALL, run_before=prepare)

@@ -1,0 +1,375 @@
+"""`metrics`: the curves of a run as a table, as CSV or JSON, or drawn between the lines of the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+import re
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rltui.cli.terminal import columns
+from rltui.client import launch
+from rltui.core.curve import curve_rows
+from rltui.core.metric_names import CONCEPTS, MetricConcept, find_all, label_of
+from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
+from rltui.core.text import duration, figure, listed, shown_unit, steps_text, visible
+from rltui.errors import UsageError
+from rltui.services.metrics.store import SeriesReader
+from rltui.services.own_files import FileLock
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+
+_SHOWN_ROWS = 20
+_PLOT_ROWS = 8
+_WIDEST_PLOT = 100
+_LABEL_WIDTH = 9
+
+
+@dataclass(frozen=True, slots=True)
+class _Printed:
+    """A series that is printed."""
+
+    key: SeriesKey
+    label: str
+    """Short, and unlike those of the others that are printed with it."""
+    unit: str
+    log: bool
+    current: Series
+    abandoned: tuple[Series, ...]
+
+    @property
+    def has_steps(self) -> bool:
+        return bool(len(self.current)) and self.current.steps[-1] != NO_STEP
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesDocument:
+    """One of `series` in `rltui metrics --json`. The arrays are of one length, in the order of the steps."""
+
+    source: str
+    """Who says it: `trainer`, `orch`, `inference/1`, `rltui`; empty where nobody says."""
+    name: str
+    label: str
+    """As people are told: a concept, and of what it is where there are several."""
+    unit: str
+    """`frac` is a share from 0 to 1; empty where it has none, or nobody knows."""
+    steps: list[int | None]
+    """As the framework numbers them; null in series by time."""
+    times: list[float]
+    """Seconds since the epoch."""
+    values: list[float | str]
+    """`"NaN"`, `"Infinity"` and `"-Infinity"` are values."""
+    abandoned: list[dict[str, Any]]
+    """What a resume left behind: branches with `steps`, `times` and `values`."""
+
+
+def metrics(arguments: argparse.Namespace) -> int:
+    """Print the series that are named, or a line for each that has a chart."""
+    record = launch.choose(arguments.name)
+    reader = _reader(record)
+    if not reader.keys():
+        raise UsageError(
+            f"there are no metrics of {record.name} yet",
+            hint=f"looked in {record.run_dir}: the first come with the first step",
+        )
+    lines = [*_chosen(reader, arguments.metric, all_series=arguments.all)]
+    if arguments.json:
+        _print_json(record, reader, lines, arguments)
+    elif arguments.csv:
+        _print_csv(lines, arguments)
+    elif arguments.plot:
+        _print_plots(lines, arguments)
+    elif arguments.metric and (table := _table(lines, arguments)):
+        print("\n".join(table))
+    else:
+        _print_summary(reader, lines, arguments)
+    return 0
+
+
+def _reader(record: ExperimentRecord) -> SeriesReader:
+    """Of a run that nobody keeps the series of, what its files say is read first."""
+    control = ControlFolder(Path(record.output_dir))
+    lock = FileLock(control.series_lock)
+    if lock.take():
+        lock.release()
+        from rltui.client.offline import bring_series_up_to_date  # knows the frameworks
+
+        if problem := bring_series_up_to_date(record):
+            print(f"the newest metrics cannot be kept, and are not shown: {problem}", file=sys.stderr)
+    return SeriesReader(control.series)
+
+
+# --- which ------------------------------------------------------------------------------------------------
+
+
+def _chosen(reader: SeriesSource, words: Sequence[str], *, all_series: bool) -> Iterator[_Printed]:
+    keys = reader.keys()
+    rewinds = reader.rewinds()
+    found: dict[SeriesKey, tuple[str, MetricConcept | None]] = {}
+    if all_series:
+        found = {key: (_full(key), None) for key in keys}
+    elif words:
+        for word in words:
+            matching = dict(_matching(word, keys))
+            if not matching:
+                raise _unknown(word, keys)
+            found |= {key: said for key, said in matching.items() if key not in found}
+    else:
+        for each in CONCEPTS:
+            if each.curated:
+                found |= dict(_of_concept(each, keys))
+    labels = [label for label, _ in found.values()]
+    for key, (label, concept) in found.items():
+        current, abandoned = reader.read(key).lines(rewinds)
+        yield _Printed(
+            key=key,
+            label=label if labels.count(label) == 1 else _full(key),
+            unit=concept.unit if concept is not None else "",
+            log=concept is not None and concept.log,
+            current=current,
+            abandoned=abandoned,
+        )
+
+
+def _of_concept(
+    concept: MetricConcept, keys: Iterable[SeriesKey]
+) -> Iterator[tuple[SeriesKey, tuple[str, MetricConcept]]]:
+    found = find_all(concept.id, keys)
+    for key in found if concept.many else found[:1]:
+        yield key, (f"{concept.id} {label_of(concept, key)}" if concept.many else concept.id, concept)
+
+
+def _matching(
+    word: str, keys: Sequence[SeriesKey]
+) -> Iterator[tuple[SeriesKey, tuple[str, MetricConcept | None]]]:
+    """A concept, a whole name with or without its source, else a regular expression."""
+    concepts = [concept for concept in CONCEPTS if concept.id == word]
+    if concepts and (found := [*_of_concept(concepts[0], keys)]):
+        yield from found
+        return
+    exact = [key for key in keys if word in (key.name, _full(key))]
+    if not exact:
+        try:
+            pattern = re.compile(word)
+        except re.error as error:
+            raise UsageError(
+                f"{word!r} is no metric and no regular expression: {error}",
+                hint="`rltui metrics --all` lists the metrics",
+            ) from None
+        exact = [key for key in keys if pattern.search(key.name)]
+    yield from ((key, (key.name, None)) for key in exact)
+
+
+def _full(key: SeriesKey) -> str:
+    return f"{key.source}:{key.name}" if key.source else key.name
+
+
+def _unknown(word: str, keys: Sequence[SeriesKey]) -> UsageError:
+    from rltui.core.text import did_you_mean
+
+    ids = [concept.id for concept in CONCEPTS]
+    there = [id_ for id_ in ids if find_all(id_, keys)]
+    if word in ids:
+        return UsageError(f"this run does not say {word}", hint=f"it says: {', '.join(there)}")
+    guess = did_you_mean(word, [*there, *(key.name for key in keys)])
+    return UsageError(
+        f"no metric of this run is called {word!r} or matches it",
+        hint=f"{guess} `rltui metrics --all` lists the {len(keys)} there are".strip(),
+    )
+
+
+# --- how --------------------------------------------------------------------------------------------------
+
+
+def _places(count: int, arguments: argparse.Namespace, most: int | None = None) -> range:
+    """Indices of what is printed of so many points: the newest always is."""
+    every = arguments.every or 1
+    first = (count - 1) % every if count else 0
+    last = arguments.last if arguments.last is not None else most
+    places = range(first, count, every)
+    return places if last is None else places[max(0, len(places) - last) :]
+
+
+def _print_json(
+    record: ExperimentRecord, reader: SeriesSource, lines: Iterable[_Printed], arguments: argparse.Namespace
+) -> None:
+    document = {
+        "experiment": record.name,
+        "rewinds": [Rewind._asdict(rewind) for rewind in reader.rewinds()],
+        "series": [asdict(_document(line, arguments)) for line in lines],
+    }
+    print(json.dumps(document, allow_nan=False))
+
+
+def _document(line: _Printed, arguments: argparse.Namespace) -> SeriesDocument:
+    steps, times, values = _lists(line.current, _places(len(line.current), arguments))
+    branches = (_lists(branch, range(len(branch))) for branch in line.abandoned)
+    return SeriesDocument(
+        source=line.key.source,
+        name=line.key.name,
+        label=line.label,
+        unit=line.unit,
+        steps=steps,
+        times=times,
+        values=values,
+        abandoned=[dict(zip(("steps", "times", "values"), branch, strict=True)) for branch in branches],
+    )
+
+
+def _lists(series: Series, places: range) -> tuple[list[int | None], list[float], list[float | str]]:
+    steps = [None if series.steps[at] == NO_STEP else series.steps[at] for at in places]
+    return steps, [series.times[at] for at in places], [_said(series.values[at]) for at in places]
+
+
+def _said(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _joined(lines: Sequence[_Printed]) -> list[tuple[int, float, list[float | None]]]:
+    """Step, time and a value of each line: a row for each step, and for each point that has none."""
+    rows: dict[tuple[int, float], tuple[int, float, list[float | None]]] = {}
+    for column, line in enumerate(lines):
+        points = zip(line.current.steps, line.current.times, line.current.values, strict=True)
+        for step, at, value in points:
+            key = (step, at if step == NO_STEP else 0.0)
+            rows.setdefault(key, (step, at, [None] * len(lines)))[2][column] = value
+    with_steps = sorted((row for row in rows.values() if row[0] != NO_STEP), key=lambda row: row[0])
+    others = [row for row in rows.values() if row[0] == NO_STEP]
+    return sorted([*with_steps, *others], key=lambda row: row[1]) if others else with_steps
+
+
+def _print_csv(lines: Sequence[_Printed], arguments: argparse.Namespace) -> None:
+    rows = _joined(lines)
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(["step", "time", *(visible(line.label) for line in lines)])
+    for at in _places(len(rows), arguments):
+        step, when, values = rows[at]
+        said = ("" if value is None else _said(value) for value in values)
+        writer.writerow(["" if step == NO_STEP else step, f"{when:.3f}", *said])
+
+
+def _table(lines: Sequence[_Printed], arguments: argparse.Namespace) -> list[str]:
+    """A row for each step; nothing where that is too wide for the terminal."""
+    rows = _joined(lines)
+    places = _places(len(rows), arguments, _SHOWN_ROWS)
+    heads = [f"{line.label} {shown_unit(line.unit)}".rstrip() for line in lines]
+    cells = [["step", "time", *heads]]
+    for at in places:
+        step, when, values = rows[at]
+        said = (
+            "" if value is None else figure(value, line.unit)
+            for value, line in zip(values, lines, strict=True)
+        )
+        cells.append(["" if step == NO_STEP else str(step), _clock(when), *said])
+    found = columns(cells)
+    if sys.stdout.isatty() and max(map(len, found)) > shutil.get_terminal_size().columns:
+        return []
+    if len(places) < len(rows) and arguments.last is None and not arguments.every:
+        found.append(f"the newest {len(places)} of {len(rows)}; --last N, --every K, --csv, --plot")
+    return found
+
+
+def _clock(at: float) -> str:
+    return time.strftime("%m-%d %H:%M:%S", time.localtime(at))
+
+
+def _print_summary(reader: SeriesSource, lines: Sequence[_Printed], arguments: argparse.Namespace) -> None:
+    cells = [("metric", "newest", "at", "lowest", "highest", "points", "series")]
+    now = time.time()
+    for line in lines:
+        finite = [value for value in line.current.values if math.isfinite(value)]
+        values = line.current.values
+        unit = shown_unit(line.unit)
+        at = (
+            f"step {line.current.steps[-1]}"
+            if line.has_steps
+            else f"{duration(max(0.0, now - line.current.times[-1]))} ago"
+            if len(values)
+            else ""
+        )
+        cells.append(
+            (
+                line.label,
+                f"{figure(values[-1], line.unit)} {unit}".rstrip() if len(values) else "",
+                at,
+                figure(min(finite), line.unit) if finite else "",
+                figure(max(finite), line.unit) if finite else "",
+                f"{len(values)}{_gaps(line)}",
+                "" if line.label == _full(line.key) else _full(line.key),
+            )
+        )
+    print("\n".join(columns(cells)))
+    others = len(reader.keys()) - len(lines)
+    if others > 0 and not arguments.metric:
+        print(f"\n{others} more series: rltui metrics --all; rltui metrics NAME… --plot draws some")
+
+
+def _gaps(line: _Printed) -> str:
+    gaps = sum(not math.isfinite(value) for value in line.current.values)
+    return f", {gaps} no number" if gaps else ""
+
+
+def _print_plots(lines: Iterable[_Printed], arguments: argparse.Namespace) -> None:
+    braille = _shows_braille()
+    width = min(_WIDEST_PLOT, shutil.get_terminal_size((80, 24)).columns) - _LABEL_WIDTH - 3
+    for number, line in enumerate(lines):
+        places = _places(len(line.current), arguments)
+        if not places:
+            continue
+        if number:
+            print()
+        print("\n".join(_plot(line, places, max(10, width), braille=braille)))
+
+
+def _shows_braille() -> bool:
+    return (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "") == "utf8"
+
+
+def _plot(line: _Printed, places: range, width: int, *, braille: bool) -> list[str]:
+    """Title, the curve between its highest and lowest value, the ends of the other axis, notes."""
+    series = line.current
+    xs = [float(series.steps[at]) if line.has_steps else series.times[at] for at in places]
+    values = [series.values[at] for at in places]
+    finite = [value for value in values if math.isfinite(value)]
+    title = f"{line.label} {shown_unit(line.unit)}".rstrip()
+    if not finite:
+        return [visible(f"{title}: {len(values)} points, none of them a number")]
+    is_log = line.log and min(finite) > 0 and max(finite) > 10 * min(finite)
+    ys = [math.log10(value) if is_log and value > 0 else value for value in values]
+    low, high = min(finite), max(finite)
+    edges = (math.log10(low), math.log10(high)) if is_log else (low, high)
+    rows = curve_rows(
+        xs, ys, width, _PLOT_ROWS, x_span=(xs[0], xs[-1]), y_span=edges, braille=braille
+    )  # fmt: skip
+    labels = [figure(high, line.unit), *[""] * (_PLOT_ROWS - 2), figure(low, line.unit)]
+    bar = "│" if braille else "|"
+    drawn = [f"{label:>{_LABEL_WIDTH}} {bar}{row}".rstrip() for label, row in zip(labels, rows, strict=True)]
+    first, last = (_x_text(line, at) for at in (xs[0], xs[-1]))
+    newest = f"newest {figure(values[-1], line.unit)}"
+    axis = f"{'':{_LABEL_WIDTH}}  {first}{last:>{max(1, width - len(first))}}"
+    notes = [*(["logarithmic"] if is_log else []), *_notes(line, xs, values)]
+    return [visible(f"{title} · {newest}"), *drawn, axis, *(f"{'':{_LABEL_WIDTH}}  {note}" for note in notes)]
+
+
+def _x_text(line: _Printed, x: float) -> str:
+    return f"step {x:.0f}" if line.has_steps else _clock(x)
+
+
+def _notes(line: _Printed, xs: Sequence[float], values: Sequence[float]) -> Iterator[str]:
+    gaps = [x for x, value in zip(xs, values, strict=True) if not math.isfinite(value)]
+    if gaps and line.has_steps:
+        yield f"no number at step {steps_text([int(x) for x in gaps])}"
+    elif gaps:
+        yield f"no number {len(gaps)} times, last {_clock(gaps[-1])}"
+    if line.abandoned:
+        ends = [f"{branch.steps[0]} to {branch.steps[-1]}" for branch in line.abandoned]
+        yield f"left behind by a resume: steps {listed(ends)}"

@@ -1,0 +1,427 @@
+"""Whether a run still learns: rules over its metrics, what they found, since when, and what to do. Pure."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from rltui.core.api import Concern
+from rltui.core.run_figures import RunFigures, Track
+from rltui.core.text import duration
+
+RuleId = Literal[
+    "non-finite", "reward-collapse", "entropy-collapse", "kl", "importance-ratio", "no-signal", "truncation",
+    "grad-norm", "eval-falls", "throughput", "staleness", "no-step",
+]  # fmt: skip
+Severity = Literal["error", "warning"]
+
+
+class Thresholds(BaseModel):
+    """When a rule speaks. The table `[health]` of the settings changes them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, use_attribute_docstrings=True)
+
+    silent: tuple[RuleId, ...] = ()
+    """Rules that say nothing."""
+    lasting_steps: int = Field(default=5, ge=1, le=1000)
+    """So many newest steps must agree before a rule speaks."""
+    reward_collapse_frac: float = Field(default=0.1, gt=0, lt=1, allow_inf_nan=False)
+    """The reward has collapsed where no more than this share is left of the best level that it held."""
+    reward_drop_frac: float = Field(default=0.5, gt=0, lt=1, allow_inf_nan=False)
+    """Where no more than this share is left for twice as many steps, it fell, which is a warning."""
+    entropy_frac: float = Field(default=0.05, gt=0, lt=1, allow_inf_nan=False)
+    """The entropy is gone below this share of the first one, unless the reward is near its best."""
+    entropy_fall_frac: float = Field(default=0.4, gt=0, lt=1, allow_inf_nan=False)
+    """It falls where this share is left of the highest in the last 50 steps, and the reward falls with it."""
+    kl_max: float = Field(default=0.2, gt=0, allow_inf_nan=False)
+    """Highest mean KL per token between the trainer's policy and the one that drew the rollouts."""
+    ratio_min: float = Field(default=0.5, ge=0, le=1, allow_inf_nan=False)
+    """Lowest mean importance ratio."""
+    ratio_max: float = Field(default=2.0, ge=1, allow_inf_nan=False)
+    """Highest mean importance ratio."""
+    no_signal_steps: int = Field(default=10, ge=1, le=1000)
+    """So many steps without any group whose rewards differ: nothing is learnt from them."""
+    truncated_frac: float = Field(default=0.5, gt=0, le=1, allow_inf_nan=False)
+    """Largest share of rollouts that are cut off at their longest length."""
+    grad_norm_factor: float = Field(default=10.0, gt=1, allow_inf_nan=False)
+    """A gradient norm is a spike at so many times the usual one; three in ten steps are told."""
+    eval_drop_frac: float = Field(default=0.1, gt=0, lt=1, allow_inf_nan=False)
+    """Two evals in a row this share below the best one, while the reward rises, are told."""
+    throughput_frac: float = Field(default=0.4, gt=0, lt=1, allow_inf_nan=False)
+    """Throughput is down below this share of the best that the run held."""
+    throughput_s: float = Field(default=120.0, ge=0, allow_inf_nan=False)
+    """So long it must have been down: a machine that is shared is slow for a while."""
+    staleness_steps: float = Field(default=8.0, gt=0, allow_inf_nan=False)
+    """Rollouts may be drawn with weights that are this many updates old."""
+    no_step_factor: float = Field(default=10.0, gt=1, allow_inf_nan=False)
+    """No step for so many times the usual time is told …"""
+    no_step_s: float = Field(default=180.0, ge=0, allow_inf_nan=False)
+    """… but never before so many seconds."""
+
+    @field_validator("silent", mode="before")
+    @classmethod
+    def _is_a_list(cls, value: object) -> object:
+        if isinstance(value, str):
+            raise ValueError(f'write it as a list: ["{value}"]')
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a rule has against the run as it is now."""
+
+    rule: RuleId
+    word: str
+    """Such as `reward collapsed`."""
+    severity: Severity
+    role: Literal["trainer", "orchestrator"]
+    """Whose figures tell it."""
+    since: int
+    """The first step of which it holds, counted from 1."""
+    evidence: str
+    """The figures, in words."""
+    advice: str
+    """What to do, in words."""
+
+
+_USUAL = 50
+"""Steps that tell what is usual."""
+_LEVEL = 8
+"""Steps whose median tells where the reward is now."""
+_NEAR_BEST = 0.9
+_RISE = 0.02
+"""Of the best reward: what is gained in twice that many steps while it still rises."""
+_CLEAR = 2.0
+"""A fall that is no collapse is so many times what the reward differs by anyway."""
+_SPIKES, _SPIKED = 3, 10
+_EDITS = 3
+"""Edits that are named in words."""
+_BACK = "go back to a checkpoint from before that"
+
+
+def _non_finite(run: RunFigures, _: Thresholds) -> Iterator[Finding]:
+    for concept, word in (("loss", "loss"), ("grad_norm", "gradient")):
+        track = run.track(concept)
+        if not track:
+            continue
+        newest = track.values[-1]
+        left_out = [step for step in run.trained.steps[-_USUAL:-1] if step > track.steps[-1]]
+        if math.isfinite(newest) and not left_out:
+            continue
+        what = "is not finite" if math.isfinite(newest) else f"is {newest}"
+        since = left_out[0] if math.isfinite(newest) else track.since(lambda each: not math.isfinite(each))
+        more = ": the trainer leaves it out of its metrics" if left_out else ""
+        yield Finding(
+            "non-finite",
+            f"{word} {what}",
+            "error",
+            "trainer",
+            since,
+            f"the {word} {what} since step {since}{more}",
+            f"what is trained from now on is likely lost: {_BACK}, with a lower learning rate",
+        )
+        return
+
+
+def _reward(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
+    rewards, levels = run.track("reward"), run.levels["reward"]
+    best, newest = levels.best, rewards.last(limits.lasting_steps)
+    if best is None or levels.floor is None or len(newest) < limits.lasting_steps:
+        return
+    floor = levels.floor
+    collapsed = (max(newest) - floor) / (best.value - floor) <= limits.reward_collapse_frac
+    if not collapsed:
+        newest = rewards.last(2 * limits.lasting_steps)
+        if (max(newest) - floor) / (best.value - floor) > limits.reward_drop_frac:
+            return
+        if best.value - max(newest) < _CLEAR * _noise(rewards):
+            return
+    share = limits.reward_collapse_frac if collapsed else limits.reward_drop_frac
+    edge = floor + share * (best.value - floor)
+    since = rewards.since(lambda each: not each > edge)
+    yield Finding(
+        "reward-collapse",
+        "reward collapsed" if collapsed else "reward fell",
+        "error" if collapsed else "warning",
+        "orchestrator",
+        since,
+        f"the reward held {best.value:.2f} around step {best.step} and has been at most {max(newest):.2f}"
+        f" since step {since}",
+        f"{_BACK}, with a lower learning rate",
+    )
+
+
+def _noise(track: Track) -> float:
+    """By how much it usually differs from one step to the next."""
+    return statistics.median(abs(later - earlier) for earlier, later in pairwise(track.last(_USUAL)))
+
+
+def _is_learning(run: RunFigures) -> bool:
+    """The reward is about its best, and that is about perfect, or it still rises."""
+    best, rewards = run.levels["reward"].best, run.track("reward")
+    now, before = rewards.last(_LEVEL), rewards.last(_LEVEL, before=2 * _LEVEL)
+    if best is None or statistics.median(now) < _NEAR_BEST * best.value:
+        return False
+    rises = not before or statistics.median(now) > statistics.median(before) + _RISE * abs(best.value)
+    return rises or best.value >= _NEAR_BEST
+
+
+def _entropy(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
+    track, lasting = run.track("entropy"), limits.lasting_steps
+    newest, rewards = track.last(lasting), run.track("reward")
+    if len(track) < 2 * lasting or not rewards or _is_learning(run):
+        return
+    start, now = statistics.median(track.values[:lasting]), statistics.median(newest)
+    best, reward = run.levels["reward"].best, statistics.median(rewards.last(_LEVEL))
+    recent = max(track.last(_USUAL))
+    is_gone = start > 0 and max(newest) <= limits.entropy_frac * start
+    falls_too = best is not None and reward < _NEAR_BEST * best.value
+    if not is_gone and not (falls_too and now <= limits.entropy_fall_frac * recent):
+        return
+    before, edge = (
+        (start, limits.entropy_frac * start) if is_gone else (recent, limits.entropy_fall_frac * recent)
+    )
+    since = track.since(lambda each: each <= edge)
+    yield Finding(
+        "entropy-collapse",
+        "entropy is gone" if is_gone else "entropy falls",
+        "warning",
+        "trainer",
+        since,
+        f"the entropy fell from {before:.2g} to {now:.2g}, and the reward ({reward:.2f}) does not rise with"
+        " it: the policy explores less and learns nothing by that",
+        f"{_BACK}, with a lower learning rate, a higher temperature or more weight on the entropy",
+    )
+
+
+def _out_of_range(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
+    ranges: tuple[tuple[RuleId, str, str, float, float], ...] = (
+        ("kl", "kl", "KL", -math.inf, limits.kl_max),
+        ("importance-ratio", "importance_ratio", "importance ratio", limits.ratio_min, limits.ratio_max),
+    )
+    for rule, concept, name, low, high in ranges:
+        track, lasting = run.track(concept), limits.lasting_steps
+        if len(track) < lasting:
+            continue
+        middle = statistics.median(track.last(lasting))
+        if low <= middle <= high:
+            continue
+        since = track.since(lambda each, low=low, high=high: not low <= each <= high, gap=lasting)  # type: ignore[misc]
+        asked = f"at most {high:g}" if low == -math.inf else f"{low:g} to {high:g}"
+        yield Finding(
+            rule,
+            f"{name} out of range",
+            "warning",
+            "trainer",
+            since,
+            f"the {name} of the trainer's policy to the one that draws the rollouts is {middle:.3g} since"
+            f" step {since}, and should be {asked}",
+            f"lower the learning rate; if that does not help, {_BACK}",
+        )
+
+
+def _no_signal(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
+    steps = limits.no_signal_steps
+    for concept in ("trainable", "grad_norm"):
+        track = run.track(concept)
+        newest = track.last(steps)  # log lines round it: one that is only small does not stay below
+        if len(newest) < steps or any(newest):
+            continue
+        what = "no rollout can be learnt from" if concept == "trainable" else "the gradient is 0"
+        told = f", {rewards[-1]:.3g} on average" if (rewards := run.track("reward").last(1)) else ""
+        since = track.since(lambda each: each == 0)
+        yield Finding(
+            "no-signal",
+            "no signal",
+            "warning",
+            "orchestrator",
+            since,
+            f"{what} since step {since}: it seems that all rollouts of a group get the same reward{told}",
+            "check the reward function; use tasks that are neither too easy nor too hard, or larger groups",
+        )
+        return
+
+
+def _truncation(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
+    track = run.track("truncation")
+    newest = track.last(limits.lasting_steps)
+    if len(newest) < limits.lasting_steps or not min(newest) > limits.truncated_frac:
+        return
+    since = track.since(lambda each: each > limits.truncated_frac)
+    yield Finding(
+        "truncation",
+        "rollouts are cut off",
+        "warning",
+        "orchestrator",
+        since,
+        f"{100 * newest[-1]:.0f} % of the rollouts reach their longest length since step {since}",
+        "their rewards mean little: allow more tokens, or look whether the policy still ends its answers",
+    )
+
+
+def _grad_norm(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
+    track = run.track("grad_norm")
+    before, newest = track.last(_USUAL, before=_SPIKED), track.last(_SPIKED)
+    if len(before) < _SPIKED:
+        return
+    usual = statistics.median(before)
+    edge = limits.grad_norm_factor * usual
+    spikes = [at for at, value in enumerate(newest) if value > edge]
+    if not usual > 0 or len(spikes) < _SPIKES:
+        return
+    since = track.steps[len(track) - len(newest) + spikes[0]]
+    yield Finding(
+        "grad-norm",
+        "gradient spikes",
+        "warning",
+        "trainer",
+        since,
+        f"{len(spikes)} of the last {len(newest)} gradient norms are up to {max(newest):.3g}; usually they"
+        f" are {usual:.3g}",
+        f"lower the learning rate or trainer.optim.max_norm; if the reward falls, {_BACK}",
+    )
+
+
+def _eval_falls(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
+    rewards = run.track("reward")
+    for key, track in run.evals.items():
+        if len(track) < 3:
+            continue
+        best = max(track.values)
+        at = track.steps[track.values.index(best)]
+        newest = track.last(2)
+        if not (best > 0 and max(newest) <= (1 - limits.eval_drop_frac) * best):
+            continue
+        then, now = rewards.around(at), rewards.around(track.steps[-1])
+        if then is None or now is None or not now > then:
+            continue
+        yield Finding(
+            "eval-falls",
+            "evals fall",
+            "warning",
+            "orchestrator",
+            at + 1,
+            f"{key.name} was {best:.3g} at step {at} and is {newest[-1]:.3g} at step"
+            f" {track.steps[-1]}, while the reward rose from {then:.3g} to {now:.3g}",
+            "the policy may exploit the reward: read its rollouts; go back to a checkpoint of the best eval",
+        )
+        return
+
+
+def _staleness(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
+    track = run.track("staleness")
+    newest = track.last(limits.lasting_steps)
+    if len(newest) < limits.lasting_steps or not min(newest) > limits.staleness_steps:
+        return
+    since = track.since(lambda each: each > limits.staleness_steps)
+    yield Finding(
+        "staleness",
+        "rollouts are stale",
+        "warning",
+        "orchestrator",
+        since,
+        f"rollouts are drawn with weights {newest[-1]:.3g} updates old since step {since}",
+        "have fewer rollouts in flight, or lower max_off_policy_steps",
+    )
+
+
+def _throughput(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
+    track, best = run.track("tokens_per_s"), run.levels["tokens_per_s"].best
+    newest = track.last(limits.lasting_steps)
+    if best is None or len(newest) < limits.lasting_steps:
+        return
+    edge = limits.throughput_frac * best.value
+    if not max(newest) < edge:
+        return
+    since = track.since(lambda each: each < edge)
+    began, ended = run.trained.at(since), run.trained.at(track.steps[-1])
+    if began is None or ended is None or ended - began < limits.throughput_s:
+        return
+    yield Finding(
+        "throughput",
+        "throughput is down",
+        "warning",
+        "trainer",
+        since,
+        f"{newest[-1]:,.0f} tokens/s since step {since}, it held {best.value:,.0f} around step {best.step}",
+        "look at what else runs on this machine and its disks, and at how long the rollouts have become",
+    )
+
+
+def _no_step(run: RunFigures, limits: Thresholds, now: float, started: float) -> Iterator[Finding]:
+    done = run.trained.last(_USUAL)
+    periods = [later - earlier for earlier, later in pairwise(done) if later > earlier]
+    if len(periods) < limits.lasting_steps:
+        return
+    usual, silence = statistics.median(periods), now - max(done[-1], started)
+    if silence <= max(limits.no_step_s, limits.no_step_factor * usual, 2 * max(periods)):
+        return
+    step = run.trained.steps[-1]
+    yield Finding(
+        "no-step",
+        "no step",
+        "warning",
+        "trainer",
+        step + 1,
+        f"no step for {duration(silence)} after step {step}, usually there is one every {_seconds(usual)}",
+        "look at the newest lines of all components, and at who waits for whom",
+    )
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.2g}s" if seconds < 10 else duration(seconds)
+
+
+_RULES = (
+    _non_finite, _reward, _entropy, _out_of_range, _no_signal, _truncation, _grad_norm, _eval_falls,
+    _staleness, _throughput,
+)  # fmt: skip
+
+
+def findings(
+    run: RunFigures, limits: Thresholds, *, now: float | None = None, started: float = 0.0
+) -> tuple[Finding, ...]:
+    """What is wrong with a run, the worst first.
+
+    `now`: where steps are to be expected, which may have stayed out since `started` at the earliest.
+    """
+    found = [finding for rule in _RULES for finding in rule(run, limits)]
+    if now is not None:
+        found += _no_step(run, limits, now, started)
+    told = (finding for finding in found if finding.rule not in limits.silent)
+    return tuple(sorted(told, key=lambda finding: finding.severity))  # `error` goes before `warning`
+
+
+def concern_of(
+    finding: Finding, *, component: str | None, last_good: int | None, edits: Sequence[str]
+) -> Concern:
+    """A finding for people.
+
+    `last_good`: the newest complete checkpoint from before it. `edits`: those since that one, oldest first.
+    """
+    parts = [f"{finding.evidence}; {finding.advice}"]
+    if last_good is not None:
+        parts.append(f"the last good checkpoint is {last_good} (rltui restart --from {last_good})")
+    else:
+        parts.append("no complete checkpoint is older than that")
+    if edits:
+        more = f"{len(edits) - _EDITS} more and " if len(edits) > _EDITS else ""
+        parts.append(f"edited since: {more}{'; '.join(edits[-_EDITS:])}")
+    return Concern(
+        id=finding.rule,
+        word=finding.word,
+        text=". ".join(part[0].upper() + part[1:] if place else part for place, part in enumerate(parts)),
+        severity=finding.severity,
+        component=component,
+        since=finding.since,
+        evidence=finding.evidence,
+        advice=finding.advice,
+        last_good=last_good,
+        edits=tuple(edits),
+    )

@@ -1,0 +1,143 @@
+"""A chart as a picture (SVG) and as a table (CSV), for a report. No terminal, no widget."""
+
+from __future__ import annotations
+
+import csv as tables
+import io
+import math
+from collections.abc import Sequence
+from xml.sax.saxutils import escape
+
+from rltui.core.text import figure, shown_unit
+from rltui.ui.charts.axes import LogAxis, StepAxis, TimeAxis, ValueAxis
+from rltui.ui.charts.board import Picture, is_loud
+from rltui.ui.charts.curves import Extents, Points, extents, logarithms, value_span, widened
+from rltui.ui.text import clean_line
+
+_WIDTH, _HEIGHT = 900, 420
+_LEFT, _RIGHT, _TOP, _BOTTOM = 80, 20, 50, 50
+_COLOURS = {
+    "line-0": "#1a7f37", "line-1": "#0969da", "line-2": "#bc4c00", "line-3": "#8250df", "line-4": "#cf222e",
+    "line-5": "#57606a", "raw": "#d0d7de", "faint": "#d0d7de",
+}  # fmt: skip
+
+
+def csv(lines: Sequence[tuple[str, Points]]) -> str:
+    """A row per point: which line, its step (empty where it has none), its time and its value."""
+    text = io.StringIO()
+    writer = tables.writer(text, lineterminator="\n")
+    writer.writerow(("series", "step", "time", "value"))
+    for name, points in lines:
+        for step, at, value in zip(
+            points.steps.tolist(), points.times.tolist(), points.values.tolist(), strict=True
+        ):
+            writer.writerow(
+                (clean_line(name), "" if math.isnan(step) else int(step), f"{at:.3f}", repr(value))
+            )
+    return text.getvalue()
+
+
+def svg(picture: Picture, experiment: str) -> str:
+    """What the chart shows now, as a drawing of its own with a light background."""
+    cells = _WIDTH - _LEFT - _RIGHT
+    shapes = [
+        (
+            extents(stroke.x, logarithms(stroke.y) if picture.log else stroke.y, picture.span, cells),
+            stroke.style,
+        )
+        for stroke in picture.strokes
+    ]
+    told = [shape for shape, style in shapes if style != "faint"]
+    y_span = widened(value_span(told, robust=picture.robust) or (0.0, 1.0))
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif">',
+        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
+        _text(_LEFT, 24, _title(picture, experiment), anchor="start", size=16),
+        *_axes(picture, y_span),
+        *_marks(picture),
+        *(_path(shape, y_span, _COLOURS[style]) for shape, style in shapes),
+        *_legend(picture),
+        "</svg>",
+    ]
+    return "\n".join(part for part in parts if part) + "\n"
+
+
+def _title(picture: Picture, experiment: str) -> str:
+    unit = shown_unit(picture.chart.unit)
+    return f"{picture.chart.title}{f' ({unit})' if unit else ''} · {experiment}"
+
+
+def _y(value: float, span: tuple[float, float]) -> float:
+    share = (value - span[0]) / (span[1] - span[0])
+    return _TOP + (1 - min(max(share, 0.0), 1.0)) * (_HEIGHT - _TOP - _BOTTOM)
+
+
+def _x(value: float, span: tuple[float, float]) -> float:
+    return _LEFT + (value - span[0]) / (span[1] - span[0]) * (_WIDTH - _LEFT - _RIGHT)
+
+
+def _path(shape: Extents, span: tuple[float, float], colour: str) -> str:
+    """Through the lowest and the highest of each column; gaps break it."""
+    commands, is_broken = [], True
+    for column, (low, high) in enumerate(zip(shape.low.tolist(), shape.high.tolist(), strict=True)):
+        if math.isnan(low):
+            is_broken = True
+            continue
+        x = _LEFT + column + 0.5
+        commands.append(f"{'M' if is_broken else 'L'}{x:g} {_y(low, span):.1f}")
+        if high > low:
+            commands.append(f"L{x:g} {_y(high, span):.1f}")
+        is_broken = False
+    return (
+        f'<path d="{"".join(commands)}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
+        if commands
+        else ""
+    )
+
+
+def _axes(picture: Picture, y_span: tuple[float, float]) -> list[str]:
+    unit = picture.chart.unit
+    left, right, bottom = _LEFT, _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
+    parts = [f'<path d="M{left} {_TOP}V{bottom}H{right}" fill="none" stroke="#57606a"/>']
+    y_axis = LogAxis(unit) if picture.log else ValueAxis(unit)
+    for tick, label in zip(*y_axis.get_ticks_and_labels(*y_span), strict=True):
+        if y_span[0] <= tick <= y_span[1]:
+            y = _y(tick, y_span)
+            parts.append(f'<path d="M{left} {y:.1f}H{right}" stroke="#eaeef2"/>')
+            parts.append(_text(left - 8, y + 4, label, anchor="end"))
+    x_axis = TimeAxis() if picture.by_time else StepAxis()
+    for tick, label in zip(*x_axis.get_ticks_and_labels(*picture.span), strict=True):
+        if picture.span[0] <= tick <= picture.span[1]:
+            parts.append(_text(_x(tick, picture.span), bottom + 20, label))
+    parts.append(_text((left + right) / 2, bottom + 40, "time" if picture.by_time else "step"))
+    return parts
+
+
+def _marks(picture: Picture) -> list[str]:
+    parts = []
+    for placed in picture.marks:
+        if is_loud(placed.mark) and picture.span[0] <= placed.x <= picture.span[1]:
+            x = _x(placed.x, picture.span)
+            title = f"<title>{_safe(placed.mark.text)}</title>"
+            line = f'd="M{x:.1f} {_TOP}V{_HEIGHT - _BOTTOM}" stroke="#bc4c00" stroke-dasharray="3 3"'
+            parts.append(f"<path {line}>{title}</path>")
+            parts.append(_text(x, _TOP - 6, placed.mark.kind.value, size=11))
+    return parts
+
+
+def _legend(picture: Picture) -> list[str]:
+    labelled = [reading for reading in picture.readings if reading.label]
+    return [
+        f'<text x="{_WIDTH - _RIGHT - 6}" y="{_TOP + 16 * (number + 1)}" text-anchor="end" '
+        f'font-size="13" fill="{_COLOURS[reading.style]}">'
+        f"{_safe(reading.label)} {figure(reading.value, picture.chart.unit)}</text>"
+        for number, reading in enumerate(labelled)
+    ]
+
+
+def _text(x: float, y: float, text: str, *, anchor: str = "middle", size: int = 13) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{_safe(text)}</text>'
+
+
+def _safe(text: str) -> str:
+    return escape(clean_line(text))

@@ -1,0 +1,234 @@
+"""A chart on the canvas of textual-plot, with its axis formatters. Imports numpy.
+
+Not its `PlotWidget`: that is seven widgets a chart and goes dot by dot through Python. A grid of twelve took
+longer to open and to draw than a whole screen of these.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from textual.content import Content
+from textual.reactive import reactive
+from textual_hires_canvas import Canvas
+
+from rltui.core.marks import MarkKind
+from rltui.core.text import figure, shortened, shown_unit
+from rltui.ui.charts.axes import LogAxis, StepAxis, TimeAxis, ValueAxis
+from rltui.ui.charts.board import Picture, PlacedMark, is_loud
+from rltui.ui.charts.curves import Extents, bad_columns, braille, extents, logarithms, value_span, widened
+from rltui.ui.charts.view import Span
+from rltui.ui.text import clean_line
+
+MARK_SIGNS = {
+    MarkKind.CRASH: "✗",
+    MarkKind.ALERT: "!",
+    MarkKind.EDIT: "e",
+    MarkKind.NOTE: "n",
+    MarkKind.RESUME: "↻",
+    MarkKind.RESTART: "r",
+    MarkKind.CHECKPOINT: "▴",
+}
+"""A mark on a chart."""
+_LEFT = 7
+"""Cells of the labels at the left and the axis."""
+_LEAST = (16, 3)
+"""Cells and rows below which nothing is drawn."""
+_BLANK = 0x2800
+
+
+class Plot(Canvas):
+    """Shows a `picture`: lines, marks, axes, and in its title what the lines say."""
+
+    COMPONENT_CLASSES: ClassVar = {
+        "plot--axis", "plot--tick", "plot--note", "plot--raw", "plot--faint", "plot--mark", "plot--alarm",
+        "plot--cursor", *(f"plot--line-{number}" for number in range(6)),
+    }  # fmt: skip
+    is_chosen: reactive[bool] = reactive(False, init=False)
+
+    def __init__(self) -> None:
+        super().__init__(1, 1)
+        self._picture: Picture | None = None
+        self._styles_now: dict[str, str] = {}
+
+    # values in
+
+    def show(self, picture: Picture | None) -> None:
+        """Draw it, unless it is there already; `None`: nothing."""
+        if picture is not self._picture:
+            self._picture = picture
+            self._draw()
+
+    def on_resize(self) -> None:
+        """All anew."""
+        self._draw()
+
+    def notify_style_update(self) -> None:
+        """Other colours."""
+        super().notify_style_update()
+        self._styles_now.clear()
+        if self.is_mounted:
+            self._draw()
+
+    def watch_is_chosen(self) -> None:
+        """The one that the keys act on."""
+        self.set_class(self.is_chosen, "-chosen")
+
+    # drawing
+
+    @property
+    def cells(self) -> int:
+        """Width of what is drawn, without axis and labels."""
+        return max(1, self.content_size.width - _LEFT)
+
+    def _style(self, name: str) -> str:
+        if name not in self._styles_now:
+            self._styles_now[name] = str(self.get_component_rich_style(f"plot--{name}"))
+        return self._styles_now[name]
+
+    def _text(self, x: int, y: int, text: str, style: str) -> None:
+        for at, sign in enumerate(text):
+            self.set_pixel(x + at, y, sign, self._style(style))
+
+    def _draw(self) -> None:
+        width, height = size = self.content_size
+        picture = self._picture
+        with self.batch_refresh():
+            self.reset(size=size, refresh=False)
+            if picture is None or width < _LEAST[0] or height < _LEAST[1]:
+                self.border_title = ""
+                return
+            self.border_title = _title(picture, width)
+            if picture.note:
+                text = shortened(picture.note, width)
+                self._text((width - len(text)) // 2, height // 2, text, "note")
+                return
+            self._draw_chart(picture, width - _LEFT, height - 1)
+
+    def _draw_chart(self, picture: Picture, cells: int, rows: int) -> None:
+        shapes = []
+        for stroke in picture.strokes:
+            y = logarithms(stroke.y) if picture.log else stroke.y
+            shapes.append((extents(stroke.x, y, picture.span, cells * 2), stroke.style))
+        told = [shape for shape, style in shapes if style != "faint"]
+        found = value_span(told, robust=picture.robust) or value_span(
+            [shape for shape, _ in shapes], robust=picture.robust
+        )
+        y_span = widened(found or (0.0, 1.0))
+        self._draw_marks(picture, cells, rows)
+        self._draw_lines(shapes, y_span, rows)
+        self._draw_bad(picture, cells, rows)
+        self._draw_axes(picture, y_span, cells, rows)
+
+    def _draw_marks(self, picture: Picture, cells: int, rows: int) -> None:
+        """Below the lines."""
+        if picture.cursor is not None and (at := _column(picture.cursor, picture.span, cells)) is not None:
+            for row in range(rows):
+                self.set_pixel(_LEFT + at, row, "│", self._style("cursor"))
+        for at, placed in _one_per_column(picture, cells).items():
+            sign = MARK_SIGNS[placed.mark.kind]
+            style = "alarm" if placed.mark.kind in (MarkKind.CRASH, MarkKind.ALERT) else "mark"
+            if is_loud(placed.mark):
+                for row in range(1, rows):
+                    self.set_pixel(_LEFT + at, row, "┊", self._style(style))
+                self.set_pixel(_LEFT + at, 0, sign, self._style(style))
+
+    def _draw_lines(self, shapes: list[tuple[Extents, str]], y_span: Span, rows: int) -> None:
+        """One over the other: a cell has the dots of all, and the colour of the last."""
+        if not shapes:
+            return
+        codes = np.zeros((rows, len(shapes[0][0].low) // 2), dtype=np.int64)
+        owner = np.zeros_like(codes)
+        for number, (shape, _) in enumerate(shapes):
+            dots = braille(shape, y_span, rows)
+            codes |= dots
+            owner[dots > 0] = number
+        styles = [self._style(style) for _, style in shapes]
+        for y, x in np.argwhere(codes).tolist():
+            self.set_pixel(_LEFT + x, y, chr(_BLANK + int(codes[y, x])), styles[owner[y, x]])
+
+    def _draw_bad(self, picture: Picture, cells: int, rows: int) -> None:
+        """Where a value was not finite."""
+        columns = {
+            at
+            for stroke in picture.strokes
+            if stroke.style.startswith("line")
+            for at in bad_columns(stroke.x, stroke.y, picture.span, cells)
+        }
+        for at in columns:
+            self.set_pixel(_LEFT + at, rows - 1, "×", self._style("alarm"))
+
+    def _draw_axes(self, picture: Picture, y_span: Span, cells: int, rows: int) -> None:
+        unit = picture.chart.unit
+        for row in range(rows):
+            self.set_pixel(_LEFT - 1, row, "│", self._style("axis"))
+        y_axis = LogAxis(unit) if picture.log else ValueAxis(unit)
+        ticks, labels = y_axis.get_ticks_and_labels(*y_span, max_ticks=max(2, min(10, rows // 2)))
+        taken = -2
+        for tick, label in zip(ticks, labels, strict=True):
+            row = rows - 1 - round((tick - y_span[0]) / (y_span[1] - y_span[0]) * (rows - 1))
+            if 0 <= row < rows and abs(row - taken) >= 2:
+                taken = row
+                self._text(0, row, label[: _LEFT - 1].rjust(_LEFT - 1), "tick")
+                self.set_pixel(_LEFT - 1, row, "┤", self._style("axis"))
+        x_axis = TimeAxis() if picture.by_time else StepAxis()
+        ticks, labels = x_axis.get_ticks_and_labels(*picture.span, max_ticks=max(2, min(12, cells // 10)))
+        free = 0
+        for tick, label in zip(ticks, labels, strict=True):
+            if (column := _column(tick, picture.span, cells)) is None:
+                continue
+            x = min(max(_LEFT + column - len(label) // 2, 0), _LEFT + cells - len(label))
+            if x >= free:
+                self._text(x, rows, label, "tick")
+                free = x + len(label) + 1
+        for at, placed in _one_per_column(picture, cells).items():
+            if not is_loud(placed.mark) and self.get_pixel(_LEFT + at, rows)[0] == " ":
+                self.set_pixel(_LEFT + at, rows, MARK_SIGNS[placed.mark.kind], self._style("mark"))
+
+
+def _column(x: float, span: Span, cells: int) -> int | None:
+    """The cell that has `x`; `None` where it is not seen."""
+    if not span[0] <= x <= span[1]:
+        return None
+    return min(cells - 1, int((x - span[0]) / (span[1] - span[0]) * cells))
+
+
+def _one_per_column(picture: Picture, cells: int) -> dict[int, PlacedMark]:
+    """Of those that share a cell, the one that most explains what is seen."""
+    order = list(MarkKind)
+    found: dict[int, PlacedMark] = {}
+    for placed in picture.marks:
+        if (at := _column(placed.x, picture.span, cells)) is not None and (
+            at not in found or order.index(placed.mark.kind) < order.index(found[at].mark.kind)
+        ):
+            found[at] = placed
+    return found
+
+
+def _title(picture: Picture, width: int) -> Content:
+    """Name, unit and what is read, as far as there is room."""
+    chart = picture.chart
+    facts = " ".join(part for part in (shown_unit(chart.unit), "log" if picture.log else "") if part)
+    name = clean_line(chart.title)
+    title = Content.assemble(
+        (shortened(name, width - 4), "bold"), (f" {facts}" if facts else "", "$foreground 60%")
+    )
+    for reading in picture.readings:
+        label = f"{clean_line(reading.label)} " if reading.label else ""
+        text = f" {label}{figure(reading.value, chart.unit)}"
+        if title.cell_length + len(text) > width - 4:
+            break
+        title += Content.assemble((text, LINE_COLOURS[reading.style] if reading.label else "bold $accent"))
+    return title
+
+
+LINE_COLOURS = {
+    "line-0": "$text-success",
+    "line-1": "$text-primary",
+    "line-2": "$text-warning",
+    "line-3": "$text-accent",
+    "line-4": "$text-error",
+    "line-5": "$text-secondary",
+}
+"""As the style sheet has them."""

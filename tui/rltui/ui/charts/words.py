@@ -1,0 +1,133 @@
+"""What stands around the charts: title, what is read at the cursor, marks with their text."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+from textual.content import Content
+
+from rltui.core.marks import MarkKind
+from rltui.core.text import duration, figure, shortened, shown_unit
+from rltui.ui.charts.board import Board, PlacedMark, is_loud
+from rltui.ui.charts.catalog import Chart
+from rltui.ui.charts.plot import LINE_COLOURS, MARK_SIGNS
+from rltui.ui.charts.view import View
+from rltui.ui.text import age, clean_line
+
+_FAINT = "$foreground 60%"
+_ALARMS = (MarkKind.CRASH, MarkKind.ALERT)
+_MARK_WORDS = {
+    MarkKind.CRASH: ("crash", "crashes"),
+    MarkKind.ALERT: ("alert", "alerts"),
+    MarkKind.EDIT: ("edit", "edits"),
+    MarkKind.NOTE: ("note", "notes"),
+    MarkKind.RESUME: ("resume", "resumes"),
+    MarkKind.RESTART: ("restart", "restarts"),
+    MarkKind.CHECKPOINT: ("checkpoint", "checkpoints"),
+}
+_READING_WIDTH = 34
+
+
+def title_line(name: str, count: int, series: int | None, view: View, words: str, problem: str) -> Content:
+    """What is shown, and how."""
+    facts = ["Metrics" if series is None else f"Metrics · {count} charts of {series} series"]
+    facts.append("by time" if view.by_time else "by step")
+    if view.smoothing > 1:
+        facts.append(f"mean of {view.smoothing}")
+    if view.robust:
+        facts.append("outliers cut")
+    if view.window is not None:
+        facts.append("a part of the run")
+    if words:
+        facts.append(f"/{clean_line(words)}/")
+    parts: list[tuple[str, str]] = [
+        (" rltui ", "bold $accent"),
+        (name, "bold"),
+        (f" · {' · '.join(facts)}", ""),
+    ]
+    if problem:
+        parts.append((f" · ⚠ {problem}", "bold $text-warning"))
+    return Content.assemble(*parts)
+
+
+def line_below(board: Board, view: View, cells: int, now: float) -> Content:
+    """At the cursor: step, time and what happened there. Without one: which marks there are."""
+    low, high = view.window or board.whole(view)
+    placed = [each for each in board.placed_marks(view) if low <= each.x <= high]
+    if view.cursor is not None:
+        reach = (high - low) / cells
+        near = [each for each in placed if abs(each.x - view.cursor) <= reach]
+        parts = [Content.styled(_moment_text(board, view, view.cursor, now), "bold")]
+        parts += [
+            _mark_text(each) for each in sorted(near, key=lambda each: list(MarkKind).index(each.mark.kind))
+        ]
+        return Content("  ").join(parts)
+    counts = Counter(each.mark.kind for each in placed)
+    texts = [
+        Content.assemble(
+            (f"{MARK_SIGNS[kind]} ", _mark_style(kind)),
+            (f"{counts[kind]} {_MARK_WORDS[kind][counts[kind] != 1]}", _FAINT),
+        )
+        for kind in MarkKind
+        if counts[kind]
+    ]
+    return Content.styled(" · ", _FAINT).join(texts)
+
+
+def event_lines(board: Board, view: View, rows: int) -> Content:
+    """The marks in sight with their text, those next to the cursor, or else the newest."""
+    low, high = view.window or board.whole(view)
+    placed = [each for each in board.placed_marks(view) if low <= each.x <= high and is_loud(each.mark)]
+    if view.cursor is not None:
+        cursor = view.cursor
+        placed = sorted(sorted(placed, key=lambda each: abs(each.x - cursor))[:rows], key=lambda each: each.x)
+    lines = []
+    for each in placed[-rows:]:
+        step, _ = board.moment(each.x, view)
+        where = "" if step is None else f"step {step:.0f}"
+        lines.append(Content.assemble((f"{where:>10} {_clock(each.mark.at)} ", _FAINT), _mark_text(each)))
+    return Content("\n").join(lines)
+
+
+def reading_lines(board: Board, view: View, charts: Sequence[Chart], chosen: Chart | None) -> Content:
+    """What every series says at the cursor, or in the end."""
+    lines = [Content.styled("At the cursor" if view.cursor is not None else "Newest", "bold underline")]
+    for chart in charts:
+        unit = shown_unit(chart.unit)
+        style = "bold" if chart is chosen else ""
+        readings = board.picture(chart, view).readings
+        title = clean_line(chart.title)
+        if len(readings) != 1:
+            lines.append(Content.styled(shortened(title, _READING_WIDTH), style))
+        for reading in readings:
+            label = f"  {clean_line(reading.label)}" if len(readings) > 1 else title
+            text = f"{figure(reading.value, chart.unit)} {unit}".rstrip()
+            room = max(4, _READING_WIDTH - len(text) - 1)
+            colour = LINE_COLOURS[reading.style] if len(readings) > 1 else style
+            lines.append(Content.assemble((shortened(label, room).ljust(room + 1), colour), (text, "bold")))
+    return Content("\n").join(lines)
+
+
+def _moment_text(board: Board, view: View, x: float, now: float) -> str:
+    step, at = board.moment(x, view)
+    parts = [] if step is None else [f"step {step:.0f}"]
+    if at is not None:
+        parts += [_clock(at), f"{age(max(0.0, now - at))} ago"]
+    if view.by_time:
+        parts.insert(0, f"{duration(x)} in")
+    return " · ".join(parts)
+
+
+def _clock(at: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(at))
+
+
+def _mark_style(kind: MarkKind) -> str:
+    return "bold $text-error" if kind in _ALARMS else "bold $text-warning"
+
+
+def _mark_text(placed: PlacedMark) -> Content:
+    mark = placed.mark
+    return Content.assemble((f"{MARK_SIGNS[mark.kind]} ", _mark_style(mark.kind)), clean_line(mark.text))

@@ -1,0 +1,308 @@
+"""The checkpoint screen: what the run can go back to, what that costs, what may go. Binds and forwards."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.widgets import Static
+
+from rltui.core.api import JournalEntry, Request
+from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan, Retention
+from rltui.core.text import duration, shortened, size_text, steps_text
+from rltui.errors import RltuiError
+from rltui.ui.actions import Place, bindings
+from rltui.ui.requests import AskedRequest, ExperimentScreen, show_error
+from rltui.ui.screens.dialogs import ButtonDialog, ChoiceMenu, button
+from rltui.ui.shared import Shared
+from rltui.ui.text import clean_line
+from rltui.ui.widgets.bars import KeyBar
+from rltui.ui.widgets.gpu_words import FAINT, hanging
+from rltui.ui.widgets.row_list import Row, RowList
+from rltui.wording import CHECKPOINT_HEAD, checkpoint_cells, checkpoint_note, checkpoint_summary, prune_rows
+
+_INTERVAL_S = 5.0
+"""Between two looks at the run's folder, while the screen is seen."""
+_CURSOR = "▸ "
+_FIRST_TO_GO = (4, 6, 3)
+"""Columns of `checkpoint_cells`, parts, attempt and eval, where there is no room for all: the row under the
+cursor tells of them.
+"""
+_GAP = "  "
+_MOST_EDITS = 4
+"""That are named below a checkpoint."""
+_LABEL = 10
+
+
+def checkpoint_rows(
+    report: CheckpointReport | None,
+    edits: Sequence[JournalEntry],
+    width: int,
+    selected: str | None,
+    now: float,
+) -> tuple[Row, ...]:
+    """A heading, and a row per checkpoint, newest first, keyed by its step; the selected one says more."""
+    if report is None:
+        return (Row(None, (Content.styled("reading…", FAINT),)),)
+    if not report.checkpoints:
+        text = (
+            "no checkpoint yet: the run writes some where its config has an interval for them "
+            f"([ckpt]); looked in {clean_line(report.folder)}"
+        )
+        return (Row(None, tuple(hanging(text, width, FAINT))),)
+    newest_first = report.checkpoints[::-1]
+    cells = [checkpoint_cells(each, now) for each in newest_first]
+    cells = [tuple(map(clean_line, row)) for row in cells]
+    shown = _shown_columns([CHECKPOINT_HEAD, *cells], width - len(_CURSOR))
+    head = Row(None, (Content.styled("  " + _line(CHECKPOINT_HEAD, shown), FAINT),))
+    rows = [head]
+    for each, row in zip(newest_first, cells, strict=True):
+        is_selected = str(each.step) == selected
+        text = shortened(f"{_CURSOR if is_selected else '  '}{_line(row, shown)}", width)
+        style = "" if each.complete else "$text-warning"
+        below = _details(each, report, edits, width - 4, now) if is_selected else []
+        lines = (Content.styled(text, style), *(Content("    ") + line for line in below))
+        rows.append(Row(str(each.step), lines))
+    return tuple(rows)
+
+
+def _shown_columns(rows: Sequence[Sequence[str]], width: int) -> list[tuple[int, int]]:
+    """Columns that something stands in, and their widths, as far as there is room for them."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    filled = [at for at in range(len(widths)) if any(row[at] for row in rows[1:])]
+    for spare in _FIRST_TO_GO:
+        if sum(widths[at] + len(_GAP) for at in filled) - len(_GAP) > width:
+            filled = [at for at in filled if at != spare]
+    return [(at, widths[at]) for at in filled]
+
+
+def _line(cells: Sequence[str], shown: Sequence[tuple[int, int]]) -> str:
+    return _GAP.join(cells[at].ljust(width) for at, width in shown).rstrip()
+
+
+def _details(
+    each: Checkpoint, report: CheckpointReport, edits: Sequence[JournalEntry], width: int, now: float
+) -> list[Content]:
+    """What going back to it means."""
+    rows = [("in", clean_line(each.path)), ("parts", " ".join(map(clean_line, each.parts)))]
+    if note := checkpoint_note(each):
+        rows.append(("note", clean_line(note)))
+    if each.attempt is not None:
+        rows.append(("attempt", str(each.attempt)))
+    if each.evals:
+        scores = (f"{clean_line(name)} {score:.3g}" for name, score in each.evals.items())
+        rows.append(("evals", " · ".join(scores)))
+    if each.complete:
+        rows.append(("back", _back_text(each, report)))
+    since = [entry for entry in edits if each.at is not None and entry.at > each.at]
+    for label, entry in zip(("edits", *[""] * len(since)), since[:_MOST_EDITS], strict=False):
+        rows.append((label, f"{clean_line(entry.text)} ({duration(now - entry.at)} ago)"))
+    if len(since) > _MOST_EDITS:
+        rows.append(("", f"and {len(since) - _MOST_EDITS} more edits since"))
+    lines = []
+    for label, text in rows:
+        if not text:
+            continue
+        first, *more = hanging(text, width - _LABEL, "")
+        lines.append(Content.assemble((label.ljust(_LABEL), FAINT), first))
+        lines += [Content(" " * _LABEL) + line for line in more]
+    return lines
+
+
+def _back_text(each: Checkpoint, report: CheckpointReport) -> str:
+    """`92 steps are done again; checkpoints 430 to 500 (8) are set aside`."""
+    steps = max(0, (report.step or 0) - each.step)
+    beyond = [other.step for other in report.checkpoints if other.step > each.step]
+    texts = [
+        f"{steps} step{'' if steps == 1 else 's'} since, to be done again" if steps else "nothing done since"
+    ]
+    if beyond:
+        texts.append(f"checkpoint{'s' if len(beyond) > 1 else ''} {steps_text(beyond)} set aside")
+    return "; ".join(texts)
+
+
+class PruneDialog(ButtonDialog[bool]):
+    """Names what would be deleted, and what stays and why. *No* is the default."""
+
+    def __init__(self, plan: PrunePlan) -> None:
+        lines = [
+            Content.assemble((label.ljust(_LABEL), FAINT), (clean_line(text), _PRUNE_STYLES.get(label, "")))
+            for label, text in prune_rows(plan)
+        ]
+        super().__init__(
+            "Delete checkpoints? They do not come back.",
+            Content("\n").join(lines),
+            [button("Delete", "yes", "error"), button("Cancel", "no")],
+            {"yes": True},
+            keys="enter presses · y yes · n no · esc cancels",
+            is_danger=True,
+        )
+
+
+_PRUNE_STYLES = {"delete": "bold", "free": "bold"}
+
+
+def retentions(report: CheckpointReport) -> dict[str, tuple[Retention, str, str]]:
+    """What a person may want to keep: by id, with its words."""
+    always = "and the best, and what the config names"
+    choices = {
+        "3": (Retention(), "Keep the newest 3", always),
+        "1": (Retention(keep_last=1), "Keep only the newest", always),
+    }
+    complete = [each.step for each in report.complete]
+    if len(complete) > len(choices):
+        every = 10 * max(1, complete[1] - complete[0])
+        kept = Retention(keep_every=every)
+        choices["every"] = (kept, f"Keep the newest 3 and those of every {every} steps", always)
+    if report.archive_bytes:
+        freed = f"{size_text(report.archive_bytes)} in {report.archive}"
+        kept = Retention(keep=tuple(each.step for each in report.checkpoints), archive=True)
+        choices["aside"] = (kept, "Delete only what restarts have set aside", freed)
+    return choices
+
+
+class CheckpointScreen(ExperimentScreen):
+    """Lies on the overview. Made once: it stays when it is left."""
+
+    CSS_PATH: ClassVar = ["checkpoints.tcss"]
+    BINDINGS = bindings(Place.CHECKPOINTS)
+    place = Place.CHECKPOINTS
+
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
+        shared.watch("connection", self._update_title)
+        self._report: CheckpointReport | None = None
+        self._edits: list[JournalEntry] = []
+        self._problem = ""
+        self._title = Static(id="checkpoint-title", markup=False)
+        self._rows = RowList(self._make_rows, id="checkpoint-rows")
+        self._notes = Static(id="checkpoint-notes", markup=False)
+
+    def compose(self) -> ComposeResult:
+        """Title, rows, what the disk holds, keys."""
+        yield self._title
+        yield KeyBar()
+        yield self._rows
+        yield self._notes
+
+    def on_mount(self) -> None:
+        """The keys are the list's."""
+        self._rows.focus()
+
+    def on_screen_resume(self) -> None:
+        """Catch up."""
+        self.run_worker(self._follow(), name="follow", group="follow", exclusive=True)
+        self._show()
+
+    def left(self) -> None:
+        """The folder is not looked at any more."""
+        self.workers.cancel_group(self, "follow")
+
+    # values in
+
+    async def _follow(self) -> None:
+        """Ask again and again; an answer that takes long delays the next question."""
+        while True:
+            await self._look()
+            await asyncio.sleep(_INTERVAL_S)
+
+    async def _look(self) -> None:
+        try:
+            self._report = await self.experiment.checkpoints()
+            self._edits = [entry for entry in await self.experiment.journal() if entry.kind == "edit"]
+            self._problem = self._report.problem
+        except RltuiError as error:
+            self._problem = error.title
+        self._show()
+
+    def _show(self) -> None:
+        self._update_title()
+        self._rows.reload()
+        if self.aim and self.aim in self._rows.keys:
+            self._rows.go_to(self.aim)
+            self.aim = ""
+        texts = [] if self._report is None else checkpoint_summary(self._report)
+        self._notes.update(Content.styled(clean_line(" · ".join(texts)), FAINT))
+
+    def _update_title(self) -> None:
+        parts: list[tuple[str, str]] = [
+            (" rltui ", "bold $accent"),
+            (clean_line(self.experiment.name), "bold"),
+            (" · checkpoints", ""),
+        ]
+        if self._report is not None and self._report.step is not None:
+            parts.append((f" · step {self._report.step}", FAINT))
+        problems = filter(None, (self._problem, self.shared.connection_problem))
+        parts += [(f" · ⚠ {clean_line(problem)}", "bold $text-warning") for problem in problems]
+        self._title.update(Content.assemble(*parts))
+
+    def _make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
+        return checkpoint_rows(self._report, self._edits, width, selected, self.shared.clock())
+
+    @on(RowList.Moved)
+    def _look_at_row(self) -> None:
+        self.refresh_bindings()
+
+    # keys
+
+    @property
+    def _selected(self) -> Checkpoint | None:
+        """The one under the cursor."""
+        key = self._rows.key
+        return self._report.of(int(key)) if self._report is not None and key is not None else None
+
+    def action_cursor(self, rows: int) -> None:
+        """Up and down."""
+        self._rows.move(rows)
+
+    def action_page(self, pages: int) -> None:
+        """By what is visible."""
+        self._rows.move_pages(pages)
+
+    def action_cursor_to_end(self, last: bool) -> None:
+        """To the newest, or the oldest."""
+        self._rows.move_to_end(last=last)
+
+    def action_go_back_to(self) -> None:
+        """Plan it, and ask, default no; of one that is not complete, say why not."""
+        if (chosen := self._selected) is None:
+            return
+        if not chosen.complete:
+            self.notify(f"Checkpoint {chosen.step} is {checkpoint_note(chosen)}", markup=False)
+            return
+        request = Request(action="restart", resume_step=chosen.step)
+        heading = f"Go back to checkpoint {chosen.step}?"
+        self.carry_out(AskedRequest(request, heading, verb="Go back", danger=True))
+
+    def action_prune(self) -> None:
+        """What to keep, then what that deletes; asks, default no."""
+        if self._report is not None:
+            self.work(self._prune(self._report))
+
+    async def _prune(self, report: CheckpointReport) -> None:
+        choices = retentions(report)
+        words = {key: (label, meaning) for key, (_, label, meaning) in choices.items()}
+        choice = await self.app.push_screen_wait(ChoiceMenu("Delete old checkpoints", words))
+        if choice is None:
+            return
+        retention = choices[choice][0]
+        try:
+            plan = await self.experiment.plan_prune(retention)
+            if plan.is_empty:
+                self.notify("Nothing to delete", markup=False)
+            elif await self.app.push_screen_wait(PruneDialog(plan)):
+                done = await self.experiment.prune(retention, [each.step for each in plan.delete])
+                self.notify(f"Deleted; {size_text(done.frees_bytes)} are free again", markup=False)
+                await self._look()
+        except RltuiError as error:
+            await show_error(self.app, error)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only what there is something to do for."""
+        if action in ("go_back_to", "prune") and (self._report is None or not self._report.checkpoints):
+            return action == "prune" and self._report is not None and self._report.archive_bytes > 0
+        return super().check_action(action, parameters)

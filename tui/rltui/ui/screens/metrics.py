@@ -1,0 +1,331 @@
+"""The metrics screen: charts of the run, in a grid or one at a time. Binds and forwards. Imports numpy."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Container
+from textual.widgets import Input, Static
+
+from rltui.core.marks import marks
+from rltui.core.series import SeriesKey
+from rltui.errors import RltuiError
+from rltui.ui.actions import Place, bindings
+from rltui.ui.charts import export
+from rltui.ui.charts.board import Board, Run
+from rltui.ui.charts.catalog import Chart, charts
+from rltui.ui.charts.grid import ChartGrid
+from rltui.ui.charts.view import View
+from rltui.ui.charts.words import event_lines, line_below, reading_lines, title_line
+from rltui.ui.requests import ExperimentScreen
+from rltui.ui.shared import Shared
+from rltui.ui.text import clean, clean_line
+from rltui.ui.widgets.bars import KeyBar
+
+_INTERVAL_S = 2.0
+"""Between two looks at the files."""
+_PAUSE_PER_WORK = 40.0
+"""The next look waits so many times as long as the last one took: at most 2.5 % of a core."""
+_LONGEST_PAUSE_S = 15.0
+_OF_A_CHART = ("toggle_zoom", "cursor", "mark", "scale", "pan", "reset", "switch", "pin", "save")
+"""Actions that do something only where there is a chart."""
+_PAN = 0.25
+"""Of what is seen."""
+
+
+class MetricsScreen(ExperimentScreen):
+    """Lies on the overview. Made once: it stays when it is left, and reads nothing then."""
+
+    place = Place.METRICS
+
+    AUTO_FOCUS = ""
+    CSS_PATH: ClassVar = ["metrics.tcss"]
+    BINDINGS = bindings(Place.METRICS)
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012 - as Textual declares it
+
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
+        shared.watch("connection", self._show_words)
+        self._board: Board | None = None
+        self._view = View()
+        self._pins: tuple[str, ...] = ()
+        self._words = ""
+        self._problem = ""
+        self._go_to: float | None = None
+        """A moment that the cursor is to go to, once what was then is read."""
+        self._wake = asyncio.Event()
+        self._loaded: tuple[Chart, ...] = ()
+        self._found: tuple[tuple[SeriesKey, ...], tuple[str, ...], str] | None = None
+        """What the charts were last looked for in."""
+        self._title = Static(id="metrics-title", markup=False)
+        self._filter = Input(
+            placeholder="regular expression: titles and names", id="metrics-filter", compact=True
+        )
+        self._filter.cursor_blink = False
+        self._grid = ChartGrid()
+        self._readings = Static(id="metrics-readings", markup=False)
+        self._events = Static(id="metrics-events", markup=False)
+        self._line = Static(id="metrics-line", markup=False)
+
+    def compose(self) -> ComposeResult:
+        """Title, filter, charts and all readings beside them, marks, keys."""
+        yield self._title
+        yield KeyBar()
+        yield self._filter
+        with Container(id="metrics-body"):
+            yield self._grid
+            yield self._readings
+        yield self._events
+        yield self._line
+
+    def on_screen_resume(self) -> None:
+        """Catch up."""
+        self.run_worker(self._follow(), name="series", group="series", exclusive=True)
+
+    def left(self) -> None:
+        """Nothing is read any more."""
+        self.workers.cancel_group(self, "series")
+
+    def on_resize(self) -> None:
+        """Other plots."""
+        self.call_after_refresh(self._rearrange)
+
+    def go_to(self, at: float, component: str | None) -> None:
+        """Put the cursor on a moment."""
+        del component
+        self._go_to = at
+        self._wake.set()
+
+    def show_runs(self, runs: Sequence[Run]) -> None:
+        """Lay these runs over each other instead; the first is the one whose marks are shown."""
+        self._board = Board(runs)
+        self._loaded, self._found = (), None
+        self._wake.set()
+
+    # values in
+
+    async def _follow(self) -> None:
+        if self._board is None:
+            self._show_words()
+            try:
+                self._pins = await asyncio.to_thread(self.experiment.pins)
+                self.show_runs([Run("", await asyncio.to_thread(self.experiment.open_series))])
+            except RltuiError as error:
+                self._problem = clean_line(error.title)
+        while True:
+            self._wake.clear()
+            began = time.process_time()
+            if self._board is not None:
+                await self._catch_up(self._board)
+            work = (time.process_time() - began) * _PAUSE_PER_WORK
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(max(_INTERVAL_S, work), _LONGEST_PAUSE_S)):
+                    await self._wake.wait()
+
+    async def _catch_up(self, board: Board) -> None:
+        """Read what is new of what is seen, and draw it."""
+        is_new = await asyncio.to_thread(board.look)
+        is_new = self._find(board) or is_new
+        seen = self._grid.charts if self._grid.zoomed and self.has_class("-wide") else self._grid.shown
+        if is_new or seen != self._loaded:
+            await asyncio.to_thread(board.load, seen)
+            self._loaded = seen
+            is_new = True
+        with suppress(RltuiError):  # the charts are worth seeing without marks
+            found = marks(await self.experiment.journal())
+            is_new, board.marks = is_new or found != board.marks, found
+        if self._go_to is not None and (x := board.place_of(self._go_to, self._view)) is not None:
+            self._view, self._go_to = self._view.reading(x, board.whole(self._view)), None
+            is_new = True
+        if is_new:
+            self._draw()
+
+    def _find(self, board: Board) -> bool:
+        """Which charts there are. Returns whether that is another question than the last one."""
+        state = (board.keys, self._pins, self._words)
+        if state == self._found:
+            return False
+        self._found = state
+        try:
+            self._grid.take(charts(board.keys, pins=self._pins, words=self._words))
+            self._problem = ""
+        except re.error as error:
+            self._problem = f"no regular expression: {error}"
+        return True
+
+    def _rearrange(self) -> None:
+        self._grid.fit()
+        self._draw()
+        self._wake.set()
+
+    def _draw(self) -> None:
+        """Show what was read."""
+        if (board := self._board) is not None:
+            with self.app.batch_update():
+                self._grid.draw(lambda chart: board.picture(chart, self._view))
+        self._show_words()
+
+    def _show_words(self) -> None:
+        if not self.is_open:
+            return
+        board, view = self._board, self._view
+        problem = self._problem or self.shared.connection_problem or ""
+        name, count = clean_line(self.experiment.name), len(self._grid.charts)
+        series = len(board.keys) if board is not None else None
+        self._title.update(title_line(name, count, series, view, self._words, clean_line(problem)))
+        if board is None:
+            return
+        now, cells = self.shared.clock(), self._grid.cells
+        self._line.update(line_below(board, view, cells, now) if count else self._nothing())
+        if self._grid.zoomed:
+            self._events.update(event_lines(board, view, max(1, min(6, self.size.height // 6))))
+            self._readings.update(reading_lines(board, view, self._loaded, self._grid.chosen))
+
+    def _nothing(self) -> str:
+        """Why there is no chart."""
+        return "Nothing matches: esc shows all again." if self._words else "No value was measured yet."
+
+    def _look(self, view: View) -> None:
+        """Look otherwise."""
+        if view != self._view:
+            self._view = view
+            self._draw()
+
+    # keys
+
+    def action_move(self, columns: int, rows: int) -> None:
+        """Among the charts; zoomed, left and right move the cursor."""
+        if self._grid.zoomed and columns:
+            self.action_cursor(columns)
+            return
+        self._grid.move(columns, rows)
+        self._draw()
+        self._wake.set()
+
+    def action_toggle_zoom(self) -> None:
+        """One chart, or all."""
+        self._set_zoom(not self._grid.zoomed)
+
+    def _set_zoom(self, zoomed: bool) -> None:
+        self._grid.zoom(zoomed)
+        self.set_class(self._grid.zoomed, "-zoomed")
+        self.call_after_refresh(self._rearrange)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While a person types, only what ends that; and what there is something to do for."""
+        if self.focused is self._filter and action != "back":
+            return False
+        if action in _OF_A_CHART:
+            return self._grid.chosen is not None and super().check_action(action, parameters)
+        return super().check_action(action, parameters)
+
+    def action_back(self) -> None:
+        """First the filter ends, then the zoom, then the screen."""
+        if self._filter.has_class("-shown"):
+            self._filter.remove_class("-shown")
+            self._filter.value = ""
+            self.set_focus(None)
+        elif self._grid.zoomed:
+            self._set_zoom(False)
+        else:
+            self.action_show_overview()
+
+    def action_cursor(self, cells: int) -> None:
+        """Along the axis, a cell at a time, at least a step."""
+        if (board := self._board) is None:
+            return
+        whole = board.whole(self._view)
+        low, high = self._view.window or whole
+        per_cell = (high - low) / self._grid.cells
+        if not self._view.by_time:
+            per_cell = max(1.0, round(per_cell))
+        at = high if self._view.cursor is None else self._view.cursor + cells * per_cell
+        self._look(self._view.reading(at, whole))
+
+    def action_mark(self, direction: int) -> None:
+        """To the next or previous one."""
+        if (board := self._board) is None:
+            return
+        at = self._view.cursor
+        low, high = board.whole(self._view)
+        places = [each.x for each in board.placed_marks(self._view) if low <= each.x <= high]
+        if direction > 0:
+            found = [x for x in places if at is not None and x > at]
+        else:
+            found = [x for x in reversed(places) if at is None or x < at]
+        if found:
+            self._look(self._view.reading(found[0], (low, high)))
+
+    def action_pan(self, direction: int) -> None:
+        """A quarter of what is seen."""
+        if (board := self._board) is not None:
+            self._look(self._view.panned(direction * _PAN, board.whole(self._view)))
+
+    def action_scale(self, factor: float) -> None:
+        """See less or more of the axis, around the cursor or else its end."""
+        if (board := self._board) is not None:
+            self._look(self._view.scaled(factor, board.whole(self._view)))
+
+    def action_reset(self) -> None:
+        """All of the axis, nothing read."""
+        self._look(replace(self._view, window=None, cursor=None))
+
+    def action_switch(self, what: str) -> None:
+        """A way of looking, on or off."""
+        if (chart := self._grid.chosen) is not None:
+            self._look(self._view.switched(what, chart.id))
+
+    def action_search(self) -> None:
+        """Type what to look for."""
+        self._filter.add_class("-shown")
+        self._filter.focus()
+
+    @on(Input.Changed, "#metrics-filter")
+    def _searched(self, event: Input.Changed) -> None:
+        self._words = event.value
+        self._wake.set()
+
+    @on(Input.Submitted, "#metrics-filter")
+    def _found_it(self) -> None:
+        self.set_focus(None)
+
+    def action_pin(self) -> None:
+        """First in the grid, also the next time; or no more."""
+        if (chart := self._grid.chosen) is not None:
+            others = tuple(pin for pin in self._pins if pin != chart.id)
+            self._pins = others if chart.id in self._pins else (*others, chart.id)
+            self._wake.set()
+            self.work(self._keep_pins(), changes=False)
+
+    async def _keep_pins(self) -> None:
+        try:
+            await asyncio.to_thread(self.experiment.keep_pins, self._pins)
+        except RltuiError as error:
+            self.notify(clean(str(error)), severity="warning", markup=False)
+
+    def action_save(self) -> None:
+        """The chosen chart, as a picture and as a table."""
+        if self._board is not None and (chart := self._grid.chosen) is not None:
+            self.work(self._save(self._board, chart), changes=False)
+
+    async def _save(self, board: Board, chart: Chart) -> None:
+        documents = {
+            f"{chart.id}.svg": export.svg(board.picture(chart, self._view), self.experiment.name),
+            f"{chart.id}.csv": export.csv(board.lines_of(chart)),
+        }
+        try:
+            paths = [
+                await asyncio.to_thread(self.experiment.save, name, text) for name, text in documents.items()
+            ]
+        except RltuiError as error:
+            self.notify(clean(str(error)), severity="error", markup=False)
+            return
+        self.notify(clean("Saved\n" + "\n".join(paths)), timeout=15, markup=False)
