@@ -382,6 +382,9 @@ class LogSource(Protocol):
     def line_at(self, offset: int) -> str:
         """The line that begins at the byte `offset`, as `line` gives it, indexed or not."""
 
+    def label(self, number: int) -> str:
+        """Which of several logs a line is from; empty where there is one."""
+
     def poll(self, *, may_skip: bool) -> LogChange:
         """Look for news, in a few milliseconds at most. `may_skip` allows a reset that jumps to the end."""
 
@@ -390,6 +393,13 @@ class LogSource(Protocol):
 
     def close(self) -> None:
         """Give the file back. Whoever opened the source calls this when it is no longer shown."""
+
+
+class MergedSource(LogSource, Protocol):
+    """Several logs as one, by time."""
+
+    def number_near(self, at: float) -> int | None:
+        """The first line written at the moment `at` or later; `None` where that is further back."""
 
 
 class LogHit(NamedTuple):

@@ -22,10 +22,13 @@ class _Known(NamedTuple):
 
 
 class LogFolds:
-    """Looks at the lines around one to say what it stands for. `text` gives a line as it is shown."""
+    """Looks at the lines around one to say what it stands for.
 
-    def __init__(self, text: Callable[[int], str]) -> None:
-        self._text = text
+    `text` gives a line as it is shown, `label` which of several logs it is from.
+    """
+
+    def __init__(self, text: Callable[[int], str], label: Callable[[int], str]) -> None:
+        self._text, self._label = text, label
         self._known: dict[int, _Known] = {}
         self.start = self.stop = 0
         """The lines there are."""
@@ -63,7 +66,10 @@ class LogFolds:
                 self._known.clear()
             text = self._text(number)
             head = log_head(text)
-            known = self._known[number] = _Known(head, sameness(text, head), _TRACEBACK in text)
+            same = sameness(text, head)
+            if same.strip():
+                same = self._label(number) + same
+            known = self._known[number] = _Known(head, same, _TRACEBACK in text)
         return known
 
     def _is_same(self, one: int, other: int) -> bool:

@@ -29,7 +29,7 @@ _SIDEWAYS_CELLS = 8
 _CUT_MARK = "›"
 
 
-class ScrolledLog(Widget):
+class PaintedLog(Widget):
     """Follows the end of a log until someone scrolls up; going to the end follows again.
 
     The border title is the owner's, the subtitle says how far from the end the view is. Without lines the
@@ -37,7 +37,7 @@ class ScrolledLog(Widget):
     """
 
     DEFAULT_CSS = """
-    ScrolledLog {
+    PaintedLog {
         width: 1fr;
         height: 1fr;
         & > .log-pane--warning { color: $text-warning; }
@@ -76,7 +76,7 @@ class ScrolledLog(Widget):
         super().__init__(id=id, classes=classes)
         self._source: LogSource | None = None
         self._placeholder = ""
-        self._strips = LogStrips(self._read_line)
+        self._strips = LogStrips(self._read_line, self._read_label)
         self._viewport = LogViewport(lambda number: len(self._strips.rows(number)))
         self._painted: list[Strip] = []
         self._rows: list[ViewRow] = []
@@ -85,6 +85,8 @@ class ScrolledLog(Widget):
         self._seeking_start = False
         self._sought: int | None = None
         """Byte of the log whose line is to be shown, once it is indexed."""
+        self.note = ""
+        """What the subtitle says first: which other log than the newest this is."""
         self._paint_is_due = False
         self._base = self._quiet = Style()
         self._parts: dict[str, Style] = {}
@@ -108,29 +110,14 @@ class ScrolledLog(Widget):
         self._lay_out()
         self.refresh()
 
+    def _stay(self) -> None:
+        """Look for nothing any more."""
+        self._seeking_start, self._sought = False, None
+
     def show_title(self, title: Content) -> None:
         """Change the border title, a single line, and paint its row alone."""
         self._border_title = title  # the property's setter would paint all lines anew (Textual 8.2)
         self._refresh_border_row(-self.content_offset.y)
-
-    def poll(self) -> None:
-        """Take up what is new in the log. Does nothing where the pane cannot be seen."""
-        if self._source is None or not self._can_be_seen():
-            return
-        stop = self._source.stop
-        painted_stop = self._viewport.stop
-        match self._source.poll(may_skip=self.follow):
-            case LogChange.NONE if not self._paint_is_due:
-                return
-            case LogChange.GREW:
-                self._strips.forget(stop - 1)
-            case LogChange.RESET:
-                self._strips.clear()
-                painted_stop = self._source.start
-        flooded = self._source.stop - painted_stop > _FLOOD_LINES
-        self._paint_is_due = flooded and not self._paint_is_due
-        if not self._paint_is_due:
-            self._lay_out()
 
     def render_line(self, y: int) -> Strip:
         """Paint one row."""
@@ -156,7 +143,8 @@ class ScrolledLog(Widget):
 
     def _part_of(self, number: int) -> str | None:
         """What sets a line off from the others: `here`, `chosen` or `mark`."""
-        raise NotImplementedError
+        del number
+        return None
 
     def notify_style_update(self) -> None:
         """Paint anew in the colours of a changed theme."""
@@ -181,140 +169,15 @@ class ScrolledLog(Widget):
         """Show every line from now on, or not."""
         self._lay_out()
 
-    def action_toggle_heads(self) -> None:
-        """Whole times, levels and sources before messages, or a narrow column."""
-        self.heads = not self.heads
-
-    def action_toggle_raw(self) -> None:
-        """Every line as it was written, or only those that say something new."""
-        self.raw = not self.raw
-
-    def action_toggle_follow(self) -> None:
-        """Stick to the newest lines, or stay here and say at once what is below."""
-        self._stay()
-        self.follow = not self.follow
-        self.poll()
-        if self._paint_is_due:
-            self._lay_out()
-
-    def action_toggle_wrap(self) -> None:
-        """Break long lines into rows, or cut them."""
-        self.wrap = not self.wrap
-
-    def action_to_end(self) -> None:
-        """Go to the newest lines and follow."""
-        self._stay()
-        self.follow = True
-
-    def action_to_start(self) -> None:
-        """Go to the oldest line, indexing what is not indexed yet in slices."""
-        if self._source is not None:
-            self.set_reactive(ScrolledLog.follow, False)
-            self._stay()
-            self._seeking_start = True
-            self._seek_start()
-
-    def show_offset(self, offset: int) -> None:
-        """Go to the line that the byte `offset` of the log is in, indexing what is not indexed yet."""
-        self.set_reactive(ScrolledLog.follow, False)
-        self._stay()
-        self._sought = offset
-        self._seek_offset()
-
-    def _stay(self) -> None:
-        """Look for nothing any more."""
-        self._seeking_start, self._sought = False, None
-
-    def action_move_rows(self, rows: int) -> None:
-        """Move down, or up if negative."""
-        if self._source is None:
-            return
-        self._stay()
-        if self._paint_is_due:
-            self._lay_out()  # the line numbers of before a reset mean nothing now
-        if rows < 0 and self._viewport.top.line + rows - self._viewport.height < self._source.start:
-            self._load_older()
-        self._viewport.move(rows)
-        self.set_reactive(ScrolledLog.follow, self._viewport.at_end)
-        self._lay_out()
-
-    def action_move_pages(self, pages: float) -> None:
-        """Move by pages, one row less each to keep a line for the eye."""
-        self.action_move_rows(round(pages * max(1, self._viewport.height - 1)))
-
-    def action_move_sideways(self, direction: int) -> None:
-        """Show what lies right (1) or left (-1) of the view."""
-        widest = max((strip.cell_length for strip in self._painted), default=0)
-        left = self._left + direction * _SIDEWAYS_CELLS
-        self._left = max(0, min(left, widest - self.size.width))
-        self.refresh()
-
-    def on_mount(self) -> None:
-        """Start to poll."""
-        self._restyle()
-        self.set_interval(POLL_INTERVAL_S, self.poll, name="poll log")
-
     def on_resize(self) -> None:
         """Fill the new size."""
         self._lay_out()
 
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Move up with the wheel."""
-        event.stop()
-        self.action_move_rows(-_WHEEL_ROWS)
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Move down with the wheel."""
-        event.stop()
-        self.action_move_rows(_WHEEL_ROWS)
-
-    def _can_be_seen(self) -> bool:
-        """Whether the pane is on the top screen or behind a dialog; `is_current` counts a covered screen."""
-        top = self.app.screen
-        return bool(self.size) and (self.screen is top or (top.is_modal and self.screen.is_current))
-
     def _read_line(self, number: int) -> str:
         return self._source.line(number) if self._source else ""
 
-    def _load_older(self) -> bool:
-        """Index a slice of older lines. The oldest line known so far may have been cut at its start."""
-        if self._source is None:
-            return False
-        self._strips.forget(self._source.start)
-        return self._source.load_older()
-
-    def _seek_start(self) -> None:
-        if not (self._seeking_start and self._source):
-            return
-        self._seeking_start = all(self._load_older() for _ in range(_SEEK_SLICES))
-        self._viewport.top = ViewRow(self._source.start, 0)
-        self._lay_out()
-        if self._seeking_start:
-            self.set_timer(_SEEK_INTERVAL_S, self._seek_start, name="seek start of log")
-
-    def _seek_offset(self) -> None:
-        source, offset = self._source, self._sought
-        if source is None or offset is None:
-            return
-        number = source.number_at(offset)
-        if number is None and any(self._can_index_to(offset) for _ in range(_SEEK_SLICES)):
-            self._lay_out()
-            self.set_timer(_SEEK_INTERVAL_S, self._seek_offset, name="seek place in log")
-            return
-        self._sought = None
-        if number is not None:
-            self._viewport.top = ViewRow(max(source.start, number - self.size.height // 3), 0)
-        self._lay_out()
-
-    def _can_index_to(self, offset: int) -> bool:
-        """Index a slice more in its direction. `False` where there is no more, or it is indexed."""
-        source = self._source
-        if source is None or source.number_at(offset) is not None:
-            return False
-        if source.start < source.stop and offset < source.offset(source.start):
-            return self._load_older()
-        self._strips.forget(source.stop - 1)
-        return source.poll(may_skip=False) is LogChange.GREW
+    def _read_label(self, number: int) -> str:
+        return self._source.label(number) if self._source else ""
 
     def _lay_out(self) -> None:
         """Bring the view up to date with source, size and position, and repaint the rows that changed."""
@@ -393,3 +256,152 @@ class ScrolledLog(Widget):
         strip = Strip([Segment(text, self._quiet)]).crop(0, width)
         indent = self._blank((width - strip.cell_length) // 2)
         return Strip.join([indent, strip]).extend_cell_length(width, self._base)
+
+
+class ScrolledLog(PaintedLog):
+    """Moves, follows, and looks for places that are not indexed yet. It polls the source on a timer while it
+    can be seen.
+    """
+
+    def poll(self) -> None:
+        """Take up what is new in the log. Does nothing where the pane cannot be seen."""
+        if self._source is None or not self._can_be_seen():
+            return
+        stop = self._source.stop
+        painted_stop = self._viewport.stop
+        match self._source.poll(may_skip=self.follow):
+            case LogChange.NONE if not self._paint_is_due:
+                return
+            case LogChange.GREW:
+                self._strips.forget(stop - 1)
+            case LogChange.RESET:
+                self._strips.clear()
+                painted_stop = self._source.start
+        flooded = self._source.stop - painted_stop > _FLOOD_LINES
+        self._paint_is_due = flooded and not self._paint_is_due
+        if not self._paint_is_due:
+            self._lay_out()
+
+    def action_toggle_heads(self) -> None:
+        """Whole times, levels and sources before messages, or a narrow column."""
+        self.heads = not self.heads
+
+    def action_toggle_raw(self) -> None:
+        """Every line as it was written, or only those that say something new."""
+        self.raw = not self.raw
+
+    def action_toggle_follow(self) -> None:
+        """Stick to the newest lines, or stay here and say at once what is below."""
+        self._stay()
+        self.follow = not self.follow
+        self.poll()
+        if self._paint_is_due:
+            self._lay_out()
+
+    def action_toggle_wrap(self) -> None:
+        """Break long lines into rows, or cut them."""
+        self.wrap = not self.wrap
+
+    def action_to_end(self) -> None:
+        """Go to the newest lines and follow."""
+        self._stay()
+        self.follow = True
+
+    def action_to_start(self) -> None:
+        """Go to the oldest line, indexing what is not indexed yet in slices."""
+        if self._source is not None:
+            self.set_reactive(PaintedLog.follow, False)
+            self._stay()
+            self._seeking_start = True
+            self._seek_start()
+
+    def show_offset(self, offset: int) -> None:
+        """Go to the line that the byte `offset` of the log is in, indexing what is not indexed yet."""
+        self.set_reactive(PaintedLog.follow, False)
+        self._stay()
+        self._sought = offset
+        self._seek_offset()
+
+    def action_move_rows(self, rows: int) -> None:
+        """Move down, or up if negative."""
+        if self._source is None:
+            return
+        self._stay()
+        if self._paint_is_due:
+            self._lay_out()  # the line numbers of before a reset mean nothing now
+        if rows < 0 and self._viewport.top.line + rows - self._viewport.height < self._source.start:
+            self._load_older()
+        self._viewport.move(rows)
+        self.set_reactive(PaintedLog.follow, self._viewport.at_end)
+        self._lay_out()
+
+    def action_move_pages(self, pages: float) -> None:
+        """Move by pages, one row less each to keep a line for the eye."""
+        self.action_move_rows(round(pages * max(1, self._viewport.height - 1)))
+
+    def action_move_sideways(self, direction: int) -> None:
+        """Show what lies right (1) or left (-1) of the view."""
+        widest = max((strip.cell_length for strip in self._painted), default=0)
+        left = self._left + direction * _SIDEWAYS_CELLS
+        self._left = max(0, min(left, widest - self.size.width))
+        self.refresh()
+
+    def on_mount(self) -> None:
+        """Start to poll."""
+        self._restyle()
+        self.set_interval(POLL_INTERVAL_S, self.poll, name="poll log")
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Move up with the wheel."""
+        event.stop()
+        self.action_move_rows(-_WHEEL_ROWS)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Move down with the wheel."""
+        event.stop()
+        self.action_move_rows(_WHEEL_ROWS)
+
+    def _can_be_seen(self) -> bool:
+        """Whether the pane is on the top screen or behind a dialog; `is_current` counts a covered screen."""
+        top = self.app.screen
+        return bool(self.size) and (self.screen is top or (top.is_modal and self.screen.is_current))
+
+    def _load_older(self) -> bool:
+        """Index a slice of older lines. The oldest line known so far may have been cut at its start."""
+        if self._source is None:
+            return False
+        self._strips.forget(self._source.start)
+        return self._source.load_older()
+
+    def _seek_start(self) -> None:
+        if not (self._seeking_start and self._source):
+            return
+        self._seeking_start = all(self._load_older() for _ in range(_SEEK_SLICES))
+        self._viewport.top = ViewRow(self._source.start, 0)
+        self._lay_out()
+        if self._seeking_start:
+            self.set_timer(_SEEK_INTERVAL_S, self._seek_start, name="seek start of log")
+
+    def _seek_offset(self) -> None:
+        source, offset = self._source, self._sought
+        if source is None or offset is None:
+            return
+        number = source.number_at(offset)
+        if number is None and any(self._can_index_to(offset) for _ in range(_SEEK_SLICES)):
+            self._lay_out()
+            self.set_timer(_SEEK_INTERVAL_S, self._seek_offset, name="seek place in log")
+            return
+        self._sought = None
+        if number is not None:
+            self._viewport.top = ViewRow(max(source.start, number - self.size.height // 3), 0)
+        self._lay_out()
+
+    def _can_index_to(self, offset: int) -> bool:
+        """Index a slice more in its direction. `False` where there is no more, or it is indexed."""
+        source = self._source
+        if source is None or source.number_at(offset) is not None:
+            return False
+        if source.start < source.stop and offset < source.offset(source.start):
+            return self._load_older()
+        self._strips.forget(source.stop - 1)
+        return source.poll(may_skip=False) is LogChange.GREW

@@ -29,7 +29,8 @@ class ViewRow(NamedTuple):
 class LogViewport:
     """A window of `height` rows over the lines from `start` up to but not including `stop`.
 
-    `rows_of` tells how many rows a line takes, none where it is hidden; it is asked about lines in or near view only.
+    `rows_of` tells how many rows a line takes, none where it is hidden; it is asked about
+    lines in or near view only.
     """
 
     def __init__(self, rows_of: Callable[[int], int]) -> None:
@@ -101,11 +102,12 @@ class LogStrips:
     `read` supplies a raw line. The same strip object comes back until its line is forgotten.
     """
 
-    def __init__(self, read: Callable[[int], str]) -> None:
-        self._read = read
+    def __init__(self, read: Callable[[int], str], label: Callable[[int], str] = lambda _: "") -> None:
+        """`label`: which of several logs a line is from."""
+        self._read, self._label = read, label
         self._cache: LRUCache[int, list[Strip]] = LRUCache(_KEPT_LINES)
         self._lines: LRUCache[int, Line] = LRUCache(_KEPT_LINES)
-        self._folds = LogFolds(self.text)
+        self._folds = LogFolds(self.text, label)
         self._base = self._quiet = self._found = Style()
         self._level_styles: Mapping[Level, Style] = {}
         self._sgr_style: Callable[[SgrStyle], Style] = rich_style
@@ -186,9 +188,12 @@ class LogStrips:
         if not self._is_raw:
             count = self._folds.count(number)
             head = self._folds.head(number)
-            if not self._shows_heads and (column := folded_head(head)):
+            column = folded_head(head)
+            if not self._shows_heads and 0 < len(column) < head.length:
                 start = head.length
                 segments = self._column(column, head.level)
+            if label := self._label(number):
+                segments.append(Segment(label, self._quiet))
             if count > 1:
                 segments.append(Segment(f"×{count} ", self._quiet))
         segments += self._segments(line, start)

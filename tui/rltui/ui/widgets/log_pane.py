@@ -1,0 +1,179 @@
+"""A pane that shows a log: moved in, searched, marked, copied from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual.message import Message
+
+from rltui.core.lines import LogSource
+from rltui.ui.actions import Place, bindings
+from rltui.ui.widgets.log_finding import OpenSearch, SearchedLog
+from rltui.ui.widgets.log_view import ViewRow
+
+_MOST_COPIED = 20_000
+
+
+class LogPane(SearchedLog, can_focus=True):
+    """Adds marks, and lines that are selected, to be copied or saved."""
+
+    BINDINGS = bindings(Place.LOG)
+
+    @dataclass
+    class LinesTaken(Message):
+        """A person wants these lines in the clipboard, or in a file."""
+
+        name: str
+        """Of the log."""
+        lines: list[str]
+        to_file: bool
+
+    @dataclass
+    class AttemptWanted(Message):
+        """Of an earlier (-1) or later (1) attempt."""
+
+        step: int
+
+    @dataclass
+    class PagerWanted(Message):
+        """The file of the log, in a program of the person's own."""
+
+        path: str
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id, classes=classes)
+        self._marks: set[int] = set()
+        """Offsets of lines."""
+        self._chosen: tuple[int, int] | None = None
+        """Offsets of the line where selecting began, and of the one it goes to."""
+        self.log_name = ""
+        """What a file is called that lines of it are saved to."""
+        self.log_path: str | None = None
+        """The file that is shown, where it is one."""
+
+    def set_source(
+        self,
+        source: LogSource | None,
+        placeholder: str = "no output yet",
+        *,
+        search: OpenSearch | None = None,
+    ) -> None:
+        """Show another log from its end."""
+        if source is not self._whole:
+            self._marks, self._chosen = set(), None
+        super().set_source(source, placeholder, search=search)
+
+    def action_attempt(self, step: int) -> None:
+        """The owner knows which there are."""
+        self.post_message(self.AttemptWanted(step))
+
+    def action_pager(self) -> None:
+        """As a whole."""
+        if self.log_path is not None:
+            self.post_message(self.PagerWanted(self.log_path))
+
+    # marks
+
+    def line_meant(self) -> int | None:
+        """Offset of the selected line, the one gone to, or the newest in view."""
+        if self._chosen is not None:
+            return self._chosen[1]
+        if self._here is not None and self._is_in_view(self._here):
+            return self._here
+        return self._source.offset(self._rows[-1].line) if self._source is not None and self._rows else None
+
+    def action_mark(self) -> None:
+        """Set it off, or no longer."""
+        if (offset := self.line_meant()) is not None:
+            self._marks ^= {offset}
+            self.refresh()
+
+    def action_next_mark(self) -> None:
+        """The nearest above what is in view, else the last one."""
+        if not self._marks or self._source is None or not self._rows:
+            return
+        place = self._place_behind() if self._here in self._marks else self._source.offset(self._rows[0].line)
+        above = [mark for mark in self._marks if mark < place]
+        self.go_to_offset(max(above or self._marks))
+
+    # selecting
+
+    def action_select(self) -> None:
+        """Begin with the line that is meant; once more ends it."""
+        offset = self.line_meant()
+        self._chosen = None if self._chosen is not None or offset is None else (offset, offset)
+        self.set_reactive(LogPane.follow, False)
+        self._lay_out()
+        self.refresh()
+        self.refresh_bindings()
+
+    def action_move_rows(self, rows: int) -> None:
+        """Move, or take more or fewer lines."""
+        if self._chosen is None or self._source is None:
+            super().action_move_rows(rows)
+            return
+        first, last = self._chosen
+        number = self._source.number_at(last)
+        if number is None:
+            return
+        number = max(self._source.start, min(number + rows, self._source.stop - 1))
+        self._chosen = first, self._source.offset(number)
+        if self._rows and not self._rows[0].line <= number <= self._rows[-1].line:
+            self._viewport.top = ViewRow(self._viewport.top.line + rows, 0)
+        self._lay_out()
+        self.refresh()
+
+    def action_copy(self) -> None:
+        """To the clipboard."""
+        self._take(to_file=False)
+
+    def action_save(self) -> None:
+        """To a file."""
+        self._take(to_file=True)
+
+    def _take(self, *, to_file: bool) -> None:
+        if self._source is None or not self._rows:
+            return
+        first, last = self._rows[0].line, self._rows[-1].line
+        if self._chosen is not None:
+            known = [self._source.number_at(offset) for offset in self._chosen]
+            first, last = sorted(number for number in known if number is not None) or (first, last)
+        numbers = range(first, min(last + 1, first + _MOST_COPIED))
+        lines = [self._strips.text(number) for number in numbers]
+        self.post_message(self.LinesTaken(self.log_name, lines, to_file))
+        self._chosen = None
+        self._lay_out()
+        self.refresh()
+        self.refresh_bindings()
+
+    def action_leave(self) -> None:
+        """Select nothing any more, else as a search is left."""
+        if self._chosen is None:
+            super().action_leave()
+            return
+        self._chosen = None
+        self._lay_out()
+        self.refresh()
+        self.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only what makes sense now."""
+        if action == "leave" and self._chosen is not None:
+            return True
+        return super().check_action(action, parameters)
+
+    def _position(self, lines_below: int) -> str:
+        if self._chosen is None or self._source is None:
+            return super()._position(lines_below)
+        known = [number for offset in self._chosen if (number := self._source.number_at(offset)) is not None]
+        count = max(known, default=0) - min(known, default=0) + 1
+        return f"{count:,} {'line' if count == 1 else 'lines'} selected: y copies, W saves, esc"
+
+    def _part_of(self, number: int) -> str | None:
+        if (self._chosen or self._marks) and self._source is not None:
+            offset = self._source.offset(number)
+            if self._chosen is not None and min(self._chosen) <= offset <= max(self._chosen):
+                return "chosen"
+            if offset in self._marks:
+                return "mark"
+        return super()._part_of(number)
