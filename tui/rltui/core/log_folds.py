@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from rltui.core.log_head import LogHead, log_head, sameness
+from rltui.core.log_head import BAR, LogHead, log_head, sameness
 
 _LONGEST_RUN = 128
 """After so many lines of a run one is shown, so that looking for its end has an end."""
 _LONGEST_BLOCK = 100
 """Lines of a traceback that are compared with another rank's."""
+NEARBY = 12
+"""A state of a progress bar is shown no longer when so many lines below there is a newer one."""
+_COUNTED = 256
+"""Lines above that are looked through for older ones."""
 _TRACEBACK = "Traceback (most recent call last)"
 _KEPT = 4096
 
@@ -47,12 +51,17 @@ class LogFolds:
 
     def is_hidden(self, number: int) -> bool:
         """The next line says the same, or the rank before said it."""
-        if number % _LONGEST_RUN != _LONGEST_RUN - 1 and self._is_same(number, number + 1):
-            return True
+        if number % _LONGEST_RUN != _LONGEST_RUN - 1:
+            below = range(number + 1, number + NEARBY if self._at(number).same[:1] == BAR else number + 2)
+            if any(self._is_same(number, other) for other in below):
+                return True
         return bool(self._at(number).head.rank) and self._repeats_a_rank(number)
 
     def count(self, number: int) -> int:
         """How many lines it stands for, hidden ones above it and itself; of a traceback: how many ranks."""
+        if self._at(number).same[:1] == BAR:
+            above = range(max(self.start, number - _COUNTED), number)
+            return 1 + sum(self._is_same(other, number) for other in above)
         first = number
         while first > self.start and first % _LONGEST_RUN and self._is_same(first - 1, number):
             first -= 1
@@ -68,7 +77,7 @@ class LogFolds:
             head = log_head(text)
             same = sameness(text, head)
             if same.strip():
-                same = self._label(number) + same
+                same += self._label(number)
             known = self._known[number] = _Known(head, same, _TRACEBACK in text)
         return known
 
@@ -117,7 +126,7 @@ class LogFolds:
         return ranks
 
     def _are_alike(self, one: range, other: range) -> bool:
-        if len(one) != len(other) or self._at(one.start).head.rank == self._at(other.start).head.rank:
+        if not 1 < len(one) == len(other) or self._at(one.start).head.rank == self._at(other.start).head.rank:
             return False
         return all(
             _without_figures(self._at(first).same) == _without_figures(self._at(second).same)

@@ -91,6 +91,8 @@ LEVEL_LETTERS = {
     Level.CRITICAL: "C",
 }
 _CLOCK_CELLS = 8
+COLUMN_CELLS = _CLOCK_CELLS + 3
+"""Of the narrow column: time, level, and the blanks behind them."""
 
 
 def folded_head(head: LogHead) -> str:
@@ -105,6 +107,10 @@ _PROGRESS = re.compile(r"\d{1,3}%\||\d+/\d+ \[[\d:]+<|\d{1,3}% Completed|\d+/\d+
 _MOVING = re.compile(r"[\d.,:?%█▏▎▍▌▋▊▉#]+| +")
 
 
+BAR = "\0"
+"""`sameness` of a state of a progress bar begins with it."""
+
+
 def sameness(text: str, head: LogHead) -> str:
     """Equal for lines that say the same, whenever and by whichever rank, or are states of one progress bar.
 
@@ -112,5 +118,5 @@ def sameness(text: str, head: LogHead) -> str:
     """
     message = text[head.length :]
     if _PROGRESS.search(message[:_LONGEST]):
-        return "\0" + _MOVING.sub("", message[:_LONGEST]).partition("|")[0]
+        return BAR + _MOVING.sub("", message[:_LONGEST]).partition("|")[0]
     return message

@@ -190,6 +190,9 @@ class LogScreen(ExperimentScreen):
         else:
             self._pane.log_path, self._pane.log_name = None, self.experiment.name
             self._pane.set_source(source, "No log has a line yet." if shown == _MERGED else "Searching…")
+            self._pane.has_cursor = shown == _FOUND
+            if shown == _FOUND and self._found is not None:
+                self._pane.mark_matches(self._found.query)
         if before is not None and before is not source:
             before.close()
         self._update_title(self.size.width)

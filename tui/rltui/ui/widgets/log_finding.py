@@ -151,6 +151,12 @@ class SearchedLog(ScrolledLog):
         elif self._source is self._whole:
             super().set_source(source, placeholder)
 
+    def mark_matches(self, query: Query) -> None:
+        """Set off what it finds in the lines that are shown, which were found elsewhere."""
+        self._query = query
+        self._lay_out()
+        self.refresh()
+
     # what is looked for
 
     def action_search(self) -> None:

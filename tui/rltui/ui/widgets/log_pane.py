@@ -46,6 +46,8 @@ class LogPane(SearchedLog, can_focus=True):
         """Offsets of lines."""
         self._chosen: tuple[int, int] | None = None
         """Offsets of the line where selecting began, and of the one it goes to."""
+        self.has_cursor = False
+        """Up and down go from line to line."""
         self.log_name = ""
         """What a file is called that lines of it are saved to."""
         self.log_path: str | None = None
@@ -60,7 +62,7 @@ class LogPane(SearchedLog, can_focus=True):
     ) -> None:
         """Show another log from its end."""
         if source is not self._whole:
-            self._marks, self._chosen = set(), None
+            self._marks, self._chosen, self.has_cursor = set(), None, False
         super().set_source(source, placeholder, search=search)
 
     def action_attempt(self, step: int) -> None:
@@ -109,15 +111,19 @@ class LogPane(SearchedLog, can_focus=True):
 
     def action_move_rows(self, rows: int) -> None:
         """Move, or take more or fewer lines."""
-        if self._chosen is None or self._source is None:
+        if self._source is None or not (self._chosen or (self.has_cursor and self._rows)):
             super().action_move_rows(rows)
             return
-        first, last = self._chosen
-        number = self._source.number_at(last)
+        meant = self.line_meant()
+        number = None if meant is None else self._source.number_at(meant)
         if number is None:
             return
         number = max(self._source.start, min(number + rows, self._source.stop - 1))
-        self._chosen = first, self._source.offset(number)
+        if self._chosen is not None:
+            self._chosen = self._chosen[0], self._source.offset(number)
+        else:
+            self._here = self._source.offset(number)
+        self.set_reactive(LogPane.follow, False)
         if self._rows and not self._rows[0].line <= number <= self._rows[-1].line:
             self._viewport.top = ViewRow(self._viewport.top.line + rows, 0)
         self._lay_out()

@@ -14,8 +14,8 @@ from textual.cache import LRUCache
 from textual.strip import Strip
 
 from rltui.core.lines import Colour, Level, Line, SgrStyle, parse_line
-from rltui.core.log_folds import LogFolds
-from rltui.core.log_head import folded_head
+from rltui.core.log_folds import NEARBY, LogFolds
+from rltui.core.log_head import COLUMN_CELLS, folded_head
 from rltui.core.log_query import Query
 
 
@@ -93,6 +93,8 @@ class LogViewport:
 
 
 _KEPT_LINES = 512
+_WIDER = 1
+"""Cells that a column may be wider than the head, for the sake of straight columns."""
 
 
 class LogStrips:
@@ -142,7 +144,10 @@ class LogStrips:
             self._cache.clear()
 
     def set_range(self, start: int, stop: int) -> None:
-        """Which lines there are."""
+        """Which lines there are. What is new may make the newest ones of before old news."""
+        if stop > self._folds.stop:
+            for number in range(self._folds.stop - NEARBY, self._folds.stop):
+                self._cache.discard(number)
         self._folds.start, self._folds.stop = start, stop
 
     def set_look(self, *, heads: bool, raw: bool, query: Query | None) -> None:
@@ -188,11 +193,13 @@ class LogStrips:
         if not self._is_raw:
             count = self._folds.count(number)
             head = self._folds.head(number)
-            column = folded_head(head)
-            if not self._shows_heads and 0 < len(column) < head.length:
+            column, label = folded_head(head), self._label(number)
+            if not self._shows_heads and 0 < len(column) <= head.length + _WIDER:
                 start = head.length
                 segments = self._column(column, head.level)
-            if label := self._label(number):
+            elif label and not self._shows_heads:
+                segments = [Segment(" " * COLUMN_CELLS, self._base)]
+            if label:
                 segments.append(Segment(label, self._quiet))
             if count > 1:
                 segments.append(Segment(f"×{count} ", self._quiet))
