@@ -24,6 +24,9 @@ from tests import forked
 from tests.faults.report import pytest_terminal_summary  # noqa: F401 - a hook, for the controller of xdist too
 from tests.waiting import retry_until
 
+from rltui.client.wire import Wire
+from rltui.errors import RltuiError
+
 MOST_WORKERS = 16
 GARBAGE_THRESHOLD = 20_000
 
@@ -84,9 +87,20 @@ class Box:
         return json.loads(done.stdout)
 
     def component(self, name: str, *, experiment: str | None = None) -> dict[str, Any]:
-        """Status of one component."""
-        status = self.json("status", *([experiment] if experiment else []))
+        """Status of one component, by the way that costs least: it is asked for again and again."""
+        status = self._asked(experiment) or self.json("status", *([experiment] if experiment else []))
         return next(item for item in status["components"] if item["id"] == name)
+
+    def _asked(self, experiment: str | None) -> dict[str, Any] | None:
+        """What the command line would pass on. `None` where it would have to choose, or to do something."""
+        sockets = list((self.root / "run/rltui").glob(f"{experiment or '*'}-*.sock"))
+        if len(sockets) != 1:
+            return None
+        try:
+            with Wire(sockets[0]) as wire:
+                return wire.call("status", timeout_s=10.0)
+        except RltuiError:
+            return None
 
     def wait_for(self, name: str, state: str, *, timeout_s: float = 20.0) -> dict[str, Any]:
         """Until a component is in `state`."""

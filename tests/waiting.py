@@ -27,7 +27,7 @@ def retry_until(
             return value
         if (now := time.monotonic()) > deadline:
             raise TimeoutError(f"still {value!r} after {timeout_s} s")
-        time.sleep(max(interval_s, now - asked))
+        time.sleep(max(interval_s, 2 * (now - asked)))
 
 
 def remove_at_once(folder: Path) -> None:

@@ -36,6 +36,7 @@ LOADED_LATER = (
     "rltui.cli.running",
     "rltui.client.offline",
     "textual.drivers.linux_driver",
+    "rltui.ui.screens.metrics",
     "pynvml",
 )
 

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rltui.core.log_folds import LogFolds
-from rltui.core.log_head import folded_head, log_head
-from rltui.core.log_times import LogClock
+from rltui.core.log_head import LogClock, folded_head, log_head
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,8 @@ class Room:
             self.health.look(self.run)
             self.health.tell(self.run)
 
-    def edit(self, at: float, text: str, kind: str = "edit") -> None:
-        entry = JournalEntry(at=at, kind=kind, text=text)
+    def edit(self, at: float, text: str, kind: str = "edit", component: str | None = None) -> None:
+        entry = JournalEntry(at=at, kind=kind, text=text, component=component)
         with self.journal_file.open("a") as file:
             file.write(entry.model_dump_json() + "\n")
 
@@ -62,6 +62,7 @@ async def room(tmp_path: Path) -> Room:
 
 async def test_the_last_good_checkpoint_and_the_edits_since_it_are_named(room: Room) -> None:
     room.edit(10, "seed = 1")
+    room.edit(20, "trainer starting", kind="start", component="trainer")
     room.edit(41, "trainer.optim.lr 1e-6 → 0.01")
     room.steps(1, 42, 0.001)
     room.steps(43, 50, 3.0)
@@ -74,6 +75,27 @@ async def test_the_last_good_checkpoint_and_the_edits_since_it_are_named(room: R
         "The last good checkpoint is 40 (rltui restart --from 40). Edited since: trainer.optim.lr 1e-6 → 0.01"
         in text
     )
+
+
+async def test_an_edit_that_the_writer_of_the_checkpoint_did_not_know_counts(room: Room) -> None:
+    room.edit(10, "seed = 1")
+    room.edit(20, "trainer starting", kind="start", component="trainer")
+    room.edit(39, "trainer.optim.lr 1e-6 → 0.01")
+    room.edit(41, "trainer starting", kind="start", component="trainer")
+    room.steps(1, 42, 0.001)
+    room.steps(43, 50, 3.0)
+    assert room.health.concerns[0].edits == ("trainer.optim.lr 1e-6 → 0.01",)
+
+
+async def test_a_later_trouble_does_not_make_a_bad_checkpoint_good(room: Room) -> None:
+    room.steps(1, 35, 0.001)
+    room.steps(36, 42, 3.0)
+    for step in range(43, 56):
+        room.run.add({"step": step, "loss/mean": 0.1, "optim/grad_norm": 0.0}, float(step))
+    room.health.look(room.run)
+    assert [(each.id, each.since, each.last_good) for each in room.health.concerns] == [
+        ("kl", 36, 30), ("no-signal", 43, 30)
+    ]  # fmt: skip
 
 
 async def test_edits_of_an_earlier_run_in_the_same_folder_do_not_count(room: Room) -> None:
@@ -91,12 +113,12 @@ async def test_edits_of_an_earlier_run_in_the_same_folder_do_not_count(room: Roo
 async def test_a_trouble_is_told_once_and_when_it_is_over(room: Room) -> None:
     room.steps(1, 42, 0.001)
     room.steps(43, 60, 3.0)
-    room.steps(61, 64, 0.001)
+    room.steps(61, 80, 0.001)
     assert [kind for kind, _ in room.told] == ["alert"], "it may come back at once"
-    room.steps(65, 75, 0.001)
+    room.steps(81, 90, 0.001)
     assert room.health.concerns == ()
     assert [kind for kind, _ in room.told] == ["alert", "health"]
-    assert room.told[1][1] == "kl: over by step 67"
+    assert room.told[1][1] == "KL out of range: over by step 82"
 
 
 async def test_going_back_to_a_checkpoint_ends_it(room: Room) -> None:
@@ -108,13 +130,47 @@ async def test_going_back_to_a_checkpoint_ends_it(room: Room) -> None:
     assert [kind for kind, _ in room.told] == ["alert", "health"]
 
 
+async def test_what_one_trouble_brings_with_it_is_no_alert_of_its_own(room: Room) -> None:
+    reward = "train/agg/effective/agent/reward/mean"
+    for step in range(1, 60):
+        at_all = {"step": step, "loss/mean": 0.1, "mismatch_kl/all/mean": 3.0 if step > 42 else 0.001}
+        room.run.add({**at_all, "optim/grad_norm": 0.0 if step > 42 else 0.3}, float(step))
+        room.run.add({"step": step, reward: 0.0 if step > 44 else 0.9}, float(step))
+        room.health.look(room.run)
+        room.health.tell(room.run)
+    assert [(kind, text.partition(":")[0]) for kind, text in room.told] == [
+        ("alert", "KL out of range"), ("alert", "reward collapsed"), ("health", "no signal")
+    ]  # fmt: skip
+    room.health = room.supervisor()
+    room.health.look(room.run)
+    room.health.tell(room.run)
+    assert len(room.told) == 3, "the next supervisor knows"
+
+
+async def test_what_becomes_worse_is_told_again(room: Room) -> None:
+    reward = "train/agg/effective/agent/reward/mean"
+    for step in range(1, 80):
+        value = 0.9 if step < 40 else 0.4 if step < 60 else 0.0
+        room.run.add({"step": step, "loss/mean": 0.1, reward: value}, float(step))
+        room.health.look(room.run)
+        room.health.tell(room.run)
+    assert [text.partition(":")[0] for _, text in room.told] == ["reward fell", "reward collapsed"]
+
+
+async def test_a_damaged_journal_is_no_reason_to_say_nothing(room: Room) -> None:
+    room.journal_file.write_text('{"at": 1, "kind": "resume", "text": "x", "data": 7}\nnot json\n')
+    room.steps(1, 10, 3.0)
+    assert [kind for kind, _ in room.told] == ["alert"]
+
+
 async def test_the_next_supervisor_does_not_tell_it_again(room: Room) -> None:
     room.steps(1, 42, 0.001)
     room.steps(43, 50, 3.0)
     room.health = room.supervisor()
     room.steps(51, 55, 3.0)
     assert [kind for kind, _ in room.told] == ["alert"]
-    room.steps(56, 70, 0.001)
+    room.steps(56, 85, 0.001)
+    assert room.told[-1][1].startswith("KL out of range: over by step")
     assert [kind for kind, _ in room.told] == ["alert", "health"]
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from rltui.core.api import Orphan, Progress
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
-from rltui.daemon.processes import _done_alert, _keeper_alert, _stall_alert, unmet_precondition
+from rltui.core.layout import Layout
+from rltui.daemon.processes import Processes, _done_alert, _keeper_alert, _stall_alert, unmet_precondition
 from rltui.services.launch import Launch
 
 GIB = 1 << 30
@@ -122,3 +125,55 @@ def test_a_killed_shim_is_told_with_the_pid_that_goes_on() -> None:
 )
 def test_the_end_of_a_run_names_its_reward_if_there_is_one(reward: float | None, text: str) -> None:
     assert _done_alert(Progress(step=20, max_steps=20, reward=reward)).text == text
+
+
+class SlowRunner:
+    """Ends when the test lets it."""
+
+    def __init__(self, name: str, told: list[str]) -> None:
+        self.name = name
+        self.told = told
+        self.may_end = asyncio.Event()
+
+    async def stop(self, *, kill: bool = False) -> bool:
+        self.told.append(f"{self.name} asked")
+        await self.may_end.wait()
+        self.told.append(f"{self.name} ended")
+        return self.name != "trainer"
+
+
+async def test_who_needs_nobody_of_the_others_is_stopped_at_once() -> None:  # R5
+    layout = Layout.model_validate(
+        {
+            "title": "x",
+            "component": [
+                {"id": "inference", "command": ["x"]},
+                {"id": "env", "command": ["x"]},
+                {"id": "gateway", "command": ["x"], "after": ["inference"]},
+                {"id": "orchestrator", "command": ["x"], "after": ["gateway", "env"]},
+                {"id": "trainer", "command": ["x"], "after": ["inference"]},
+            ],
+        }
+    )
+    told: list[str] = []
+    runners = {spec.id: SlowRunner(spec.id, told) for spec in layout.component}
+    owner = SimpleNamespace(runners=runners, _setup=SimpleNamespace(layout=layout))
+    names = ("inference", "trainer", "orchestrator", "env")  # the gateway goes on, or is down already
+
+    stopping = asyncio.create_task(Processes.stop(cast(Processes, owner), names))
+
+    async def come_to(*expected: str) -> None:
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert set(told) == set(expected)
+        told.clear()
+
+    await come_to("trainer asked", "orchestrator asked")
+    runners["orchestrator"].may_end.set()
+    await come_to("orchestrator ended", "env asked")
+    runners["env"].may_end.set()
+    await come_to("env ended")
+    runners["trainer"].may_end.set()
+    await come_to("trainer ended", "inference asked")
+    runners["inference"].may_end.set()
+    assert await stopping == ["trainer"], "which cannot be ended; what it needs is asked all the same"

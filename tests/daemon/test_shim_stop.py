@@ -42,6 +42,20 @@ def test_graceful_stop_sends_the_chosen_signal(tmp_path: Path, name: str) -> Non
     assert run.log.read_text() == "ready\ngot it\n"
 
 
+ONLY_TWICE = "trap 'trap \"echo twice; exit 5\" INT; echo once' INT; echo ready; while :; do sleep 0.02; done"
+
+
+def test_who_takes_no_notice_is_asked_once_more(tmp_path: Path) -> None:
+    """Finding R1: an orchestrator that waited for weights let `down` wait for a minute."""
+    stop = {"signal": "SIGINT", "grace_s": 60.0, "again_s": 0.2}
+    with attempt(tmp_path, ["sh", "-c", ONLY_TWICE], stop=stop) as run:
+        run.start()
+        retry_until(lambda: "ready" in run.log.read_text() if run.log.exists() else False)
+        run.signal(signal.SIGTERM)
+        assert run.wait().exit_code == 5
+    assert run.log.read_text() == "ready\nonce\ntwice\n"
+
+
 def test_only_the_main_process_is_asked_first(tmp_path: Path) -> None:
     """A child of vLLM's must not get the signal: its parent ends it in order."""
     script = "sh -c 'trap \"echo child asked\" TERM; echo ready; while :; do sleep 0.02; done' & "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -62,6 +62,7 @@ class Box:
         events = SimpleNamespace(alert=self.alerts.append, journal=SimpleNamespace(add=lambda *_, **__: None))
         processes = SimpleNamespace(
             runners={"trainer": self.runner},
+            stop=self._stop,
             run_jobs=self._run_jobs,
             orphans=SimpleNamespace(free=self._free),
             changes=Signal(),
@@ -69,6 +70,9 @@ class Box:
         self.transactions = Transactions(
             cast(Any, processes), cast(Any, None), cast(Any, None), cast(Any, events), changed=lambda: None
         )
+
+    async def _stop(self, names: Sequence[str], *, kill: bool) -> list[str]:
+        return [name for name in names if not await self.runner.stop(kill=kill)]
 
     def _run_jobs(self) -> list[object]:
         """None; asked for where the run is prepared."""

@@ -417,8 +417,8 @@ class FakeExperiment:
         self.histories_read = 0
         self.checkpoint_report = CheckpointReport(experiment=self.name)
         self.pruned: list[PrunePlan] = []
-        self.rollouts: Path | None = None
-        """Folder of a run with some."""
+        self.rollouts = Path("/run/without/rollouts")
+        """Folder of a run."""
         self.entries: list[JournalEntry] = []
         """The journal."""
         self.pinned: tuple[str, ...] = ()
@@ -532,7 +532,6 @@ class FakeExperiment:
         return entry
 
     def open_rollouts(self) -> RolloutSource:
-        assert self.rollouts is not None, "a test says where they are"
         return open_rollouts(self.rollouts)
 
     def logs(self) -> tuple[LogEntry, ...]:

@@ -14,7 +14,7 @@ from tests.waiting import retry_until
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
 
-def test_killed_component_is_told_and_the_others_go_on(experiment: Experiment) -> None:
+def test_killed_component_is_told_and_a_killed_tmux_server_ends_nothing(experiment: Experiment) -> None:
     experiment.up()
     before = experiment.truth.mains()
     events.kill_main(experiment, "trainer")
@@ -23,11 +23,20 @@ def test_killed_component_is_told_and_the_others_go_on(experiment: Experiment) -
     experiment.request("start", "trainer")
     invariants.assert_all(experiment, before, may_end={"trainer"})
     assert set(experiment.truth.mains()) == set(COMPONENTS)
+
+    before = experiment.truth.mains()
+    events.kill_tmux_server(experiment)
+    invariants.assert_all(experiment, before)
+    experiment.request("restart", "trainer")
+    invariants.assert_all(experiment, before, may_end={"trainer"})
+    assert experiment.shown()["trainer"]["state"] == "ready"
     experiment.ask("shutdown")
     invariants.assert_nothing_left(experiment)
 
 
-def test_killed_supervisor_is_replaced_and_adopts_all(experiment: Experiment) -> None:
+def test_killed_supervisor_is_replaced_adopts_all_and_tells_what_ended_meanwhile(
+    experiment: Experiment,
+) -> None:
     experiment.up()
     before = experiment.truth.mains()
     shown = experiment.shown()
@@ -40,15 +49,29 @@ def test_killed_supervisor_is_replaced_and_adopts_all(experiment: Experiment) ->
     experiment.request("restart", "trainer")
     invariants.assert_all(experiment, before, may_end={"trainer"})
 
-
-def test_component_that_ends_while_no_supervisor_lives_is_told(experiment: Experiment) -> None:
-    experiment.up()
     before = experiment.truth.mains()
     events.kill_supervisor(experiment)
     os.kill(before["trainer"].pid, signal.SIGUSR1)
     retry_until(lambda: experiment.truth.main("trainer") is None)
     invariants.assert_ended(experiment, "trainer", code=1)
     invariants.assert_all(experiment, before, may_end={"trainer"})
+
+
+def test_plan_goes_on_without_its_client_and_without_its_supervisor(experiment: Experiment) -> None:
+    experiment.up()
+    before, shown = experiment.truth.mains(), experiment.shown()
+    request = {"action": "restart", "components": ["trainer"]}
+    events.client_killed_after_asking(experiment, json.dumps(request))
+    experiment.settle_plan({"stop": ["trainer"], "start": ["trainer"]}, shown)
+    assert experiment.shown()["trainer"]["state"] == "ready"
+    invariants.assert_all(experiment, before, may_end={"trainer"})
+
+    before, shown = experiment.truth.mains(), experiment.shown()
+    plan = experiment.execute("restart")
+    events.kill_supervisor(experiment)
+    experiment.settle_plan(plan, shown)
+    assert {item["state"] for item in experiment.shown().values()} == {"ready"}
+    invariants.assert_all(experiment, before, may_end=COMPONENTS)
 
 
 @pytest.mark.faults
@@ -73,18 +96,6 @@ def test_end_behind_a_killed_shim_is_seen_and_of_unknown_cause(experiment: Exper
     invariants.assert_all(experiment, before, may_end={"trainer"})
 
 
-def test_killed_tmux_server_ends_nothing_and_the_next_start_makes_another(experiment: Experiment) -> None:
-    experiment.up()
-    before = experiment.truth.mains()
-    events.kill_tmux_server(experiment)
-    invariants.assert_all(experiment, before)
-    experiment.request("restart", "trainer")
-    invariants.assert_all(experiment, before, may_end={"trainer"})
-    assert experiment.shown()["trainer"]["state"] == "ready"
-    experiment.ask("shutdown")
-    invariants.assert_nothing_left(experiment)
-
-
 @pytest.mark.faults
 def test_supervisor_and_tmux_server_killed_together(experiment: Experiment) -> None:
     experiment.up()
@@ -95,26 +106,6 @@ def test_supervisor_and_tmux_server_killed_together(experiment: Experiment) -> N
     experiment.request("restart", "trainer")
     assert experiment.shown()["trainer"]["state"] == "ready"
     invariants.assert_all(experiment, before, may_end={"trainer"})
-
-
-def test_plan_of_a_killed_client_runs_to_its_end(experiment: Experiment) -> None:
-    experiment.up()
-    before, shown = experiment.truth.mains(), experiment.shown()
-    request = {"action": "restart", "components": ["trainer"]}
-    events.client_killed_after_asking(experiment, json.dumps(request))
-    experiment.settle_plan({"stop": ["trainer"], "start": ["trainer"]}, shown)
-    assert experiment.shown()["trainer"]["state"] == "ready"
-    invariants.assert_all(experiment, before, may_end={"trainer"})
-
-
-def test_plan_goes_on_when_the_supervisor_is_killed_half_way(experiment: Experiment) -> None:
-    experiment.up()
-    before, shown = experiment.truth.mains(), experiment.shown()
-    plan = experiment.execute("restart")
-    events.kill_supervisor(experiment)
-    experiment.settle_plan(plan, shown)
-    assert {item["state"] for item in experiment.shown().values()} == {"ready"}
-    invariants.assert_all(experiment, before, may_end=COMPONENTS)
 
 
 @pytest.mark.faults

@@ -325,20 +325,23 @@ async def test_a_click_on_a_heading_does_nothing(experiment: FakeExperiment, ope
         assert rows.key == rows.keys[1]
 
 
-@pytest.mark.parametrize("size", [(59, 20), (40, 12), (120, 12), (20, 6), (3, 3), (1, 1)], ids=str)
 async def test_small_terminals_show_the_pane_with_the_focus(
-    size: tuple[int, int], experiment: FakeExperiment, open_app: Opener
+    experiment: FakeExperiment, open_app: Opener
 ) -> None:
-    async with open_app(experiment, size=size) as pilot:
-        for key in ("t", "i", "c", "shift+tab"):
-            await press(pilot, key)
-            pane = overview(pilot).current_pane
-            assert pane is not None
-            visible = pane.region.intersection(pilot.app.screen.region)
-            assert visible.height >= min(2, size[1] - 2)
-        for keys in (("c", "enter", "escape"), ("i", "r", "escape"), ("question_mark", "escape")):
-            await press(pilot, *keys)
-            assert isinstance(pilot.app.screen, Overview)
+    sizes = [(59, 20), (40, 12), (120, 12), (20, 6), (3, 3), (1, 1)]
+    async with open_app(experiment, size=sizes[0]) as pilot:
+        for size in sizes:
+            await pilot.resize_terminal(*size)
+            assert pilot.app.screen.size == size
+            for key in ("t", "i", "c", "shift+tab"):
+                await press(pilot, key)
+                pane = overview(pilot).current_pane
+                assert pane is not None
+                visible = pane.region.intersection(pilot.app.screen.region)
+                assert visible.height >= min(2, size[1] - 2), (size, key)
+            for keys in (("c", "enter", "escape"), ("i", "r", "escape"), ("question_mark", "escape")):
+                await press(pilot, *keys)
+                assert isinstance(pilot.app.screen, Overview), (size, keys)
 
 
 async def test_a_tiny_terminal_zooms_until_it_grows(experiment: FakeExperiment, open_app: Opener) -> None:

@@ -268,26 +268,23 @@ async def test_a_refusal_without_a_conflict_is_told(open_app: Opener) -> None:
         assert overview(pilot).shared.staged
 
 
-@pytest.mark.parametrize(
-    ("keys", "request_", "heading"),
-    [
+async def test_undo_and_redo_show_their_plan(open_app: Opener) -> None:
+    cases = (
         (("u", "enter"), Request(action="undo", base=BASE), "Take back: orchestrator.batch_size 128 → 64?"),
         (("U", "y"), Request(action="redo", base=BASE), "Make again: seq_len 2048 → 4096?"),
         (("ctrl+y", "ctrl+r"), Request(action="redo", base=BASE, restart=True), "Make again:"),
-    ],
-    ids=["undo", "redo", "redo and restart"],
-)
-async def test_undo_and_redo_show_their_plan(
-    keys: tuple[str, str], request_: Request, heading: str, open_app: Opener
-) -> None:
+    )
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
-        await press(pilot, keys[0])
-        await see(pilot, ConfigReview)
-        assert str(pilot.app.screen.query_one(".box").border_title).startswith(heading)
-        await press(pilot, keys[1])
-        await until(pilot, lambda: experiment.executed)
-        assert experiment.executed == [request_]
+        for keys, request, heading in cases:
+            await press(pilot, keys[0])
+            await see(pilot, ConfigReview)
+            assert str(pilot.app.screen.query_one(".box").border_title).startswith(heading)
+            await press(pilot, keys[1])
+            await until(pilot, lambda: experiment.executed)
+            assert experiment.executed == [request]
+            experiment.executed.clear()
+            await see(pilot, Overview)
 
 
 async def test_nothing_to_take_back_is_no_key(open_app: Opener) -> None:
@@ -324,6 +321,38 @@ async def test_a_rollback_does_not_catch_the_keys_of_a_dialog(open_app: Opener) 
         await until(pilot, lambda: toasts(pilot))
         assert "B takes it back" in toasts(pilot)[0]
         assert experiment.planned == []
+
+
+COLLAPSE = OFFER.model_copy(update={"reason": "reward collapsed: 0.97 to 0.01", "resume_step": 420})
+
+
+async def test_after_a_collapse_b_goes_back_and_takes_the_edit_back(open_app: Opener) -> None:
+    experiment = config_experiment()
+    async with open_app(experiment) as pilot:
+        experiment.push(experiment._first[0].model_copy(update={"rollback": COLLAPSE}))
+        await until(pilot, lambda: toasts(pilot))
+        assert "B goes back to checkpoint 420 and takes back" in toasts(pilot)[0]
+        assert experiment.planned == [], "the run goes on: nobody is asked unless they want"
+        await press(pilot, "B")
+        await see(pilot, ConfigReview)
+        assert "checkpoint 420 is the last good one before that edit" in shown(pilot)
+        await press(pilot, "y")
+        await until(pilot, lambda: experiment.executed)
+        assert experiment.executed == [Request(action="undo", base=BASE, restart=True, resume_step=420)]
+
+
+async def test_after_a_collapse_without_an_edit_to_blame_b_just_goes_back(open_app: Opener) -> None:
+    experiment = config_experiment()
+    async with open_app(experiment) as pilot:
+        experiment.push(
+            experiment._first[0].model_copy(update={"rollback": COLLAPSE.model_copy(update={"edit": ""})})
+        )
+        await until(pilot, lambda: toasts(pilot))
+        await press(pilot, "B")
+        await see(pilot, PlanDialog)
+        await press(pilot, "y")
+        await until(pilot, lambda: experiment.executed)
+        assert experiment.executed == [Request(action="restart", resume_step=420)]
 
 
 @pytest.mark.parametrize("leave", ["escape", "ctrl+n"])

@@ -14,11 +14,13 @@ from tests.fakes.experiment import (
     running_status,
 )
 from tests.ui.trouble import (
+    EDIT,
     GPU_REASON,
     SECOND_LEFTOVER,
     STALL_EVIDENCE,
     backoff_status,
     stalled_status,
+    unwell_status,
     waiting_status,
 )
 
@@ -114,6 +116,33 @@ def test_header_says_that_a_run_does_not_learn() -> None:  # B1
     line = header_line(status.model_copy(update={"progress": progress}), 100).plain
     assert "⚠ reward collapsed" in line
     assert "running" not in line
+
+
+def test_header_says_who_waits_for_whom_where_there_is_room() -> None:
+    assert "trainer waits for a batch 62 %" in header_line(unwell_status(), 200).plain
+    assert "waits for" not in header_line(unwell_status(), 80).plain
+    assert "⚠ reward collapsed" in header_line(unwell_status(), 80).plain
+    stopped = unwell_status().model_copy(update={"state": "stopped"})
+    assert "waits for" not in header_line(stopped, 200).plain, "nobody waits any more"
+
+
+def test_an_end_that_is_nothing_worth_is_told_beside_done() -> None:
+    line = header_line(unwell_status().model_copy(update={"done": True}), 100).plain
+    assert "✓ done" in line
+    assert "⚠ reward collapsed" in line
+
+
+def test_a_run_of_others_that_does_not_learn_says_so() -> None:
+    line = header_line(unwell_status().model_copy(update={"observed": True}), 100).plain
+    assert "◉ observed" in line
+    assert "⚠ reward collapsed" in line
+
+
+def test_the_command_line_tells_where_to_go_back_to_once() -> None:
+    lines = as_text(unwell_status().model_dump(mode="json"), NOW).splitlines()[2:6]
+    heads = ("  ⚠ reward collapsed: ", "  ⚠ KL out of range: ", "    last good ", "  ◌ trainer waits ")
+    assert all(line.startswith(head) for line, head in zip(lines, heads, strict=True))
+    assert lines[2] == f"    last good checkpoint 40: rltui restart --from 40 · edited since: {EDIT}"
 
 
 def test_one_failure_makes_the_experiment_failed() -> None:

@@ -11,8 +11,8 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from rltui.core.lines import LogEntry
+from rltui.ui.app import clipboard_sequence
 from rltui.ui.screens.logs import LogScreen
-from rltui.ui.terminal.clipboard import clipboard_sequence
 from rltui.ui.widgets.log_pane import LogPane
 
 

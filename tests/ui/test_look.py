@@ -23,6 +23,7 @@ from tests.ui.trouble import (
     orphans_status,
     plan_with_everything,
     stalled_status,
+    unwell_status,
     waiting_status,
 )
 from textual.pilot import Pilot
@@ -65,15 +66,12 @@ CASES: dict[str, tuple[tuple[int, int], FakeExperiment, tuple[str, ...]]] = {
     "overview-small": (SMALL, FakeExperiment(), ()),
     "overview-small-knobs": (SMALL, FakeExperiment(), ("c",)),
     "overview-small-gpus": (SMALL, FakeExperiment(), ("tab", "tab", "tab")),
-    "overview-no-gpu": (MIDDLE, FakeExperiment(running_status(), NO_GPU, knob_table()), ()),
     "overview-failed": (MIDDLE, FakeExperiment(failed_status(), NO_GPU, knob_table()), ()),
     "overview-done": (MIDDLE, FakeExperiment(done_status(), NO_GPU, knob_table()), ()),
     "overview-stopped": (SMALL, FakeExperiment(stopped_status(), NO_GPU, knob_table()), ()),
     "zoom": (SMALL, FakeExperiment(), ("t", "z")),
-    "plan-dialog": (MIDDLE, FakeExperiment(), ("o", "r")),
     "plan-dialog-small": (SMALL, FakeExperiment(), ("o", "r")),
     "kill-dialog": (MIDDLE, FakeExperiment(), ("X",)),
-    "knob-editor": (MIDDLE, FakeExperiment(), ("c", "j", "j", "enter")),
     "knob-editor-enum": (MIDDLE, FakeExperiment(), ("c", *"jjjjjjjj", "enter")),
     "knob-editor-small": (SMALL, FakeExperiment(), ("c", "j", "j", "enter")),
     "knob-editor-error": (MIDDLE, FakeExperiment(), ("c", "j", "j", "enter", *"100")),
@@ -86,7 +84,7 @@ TROUBLE: dict[str, tuple[Status, tuple[str, ...]]] = {
     "backoff": (backoff_status(), ("t",)),
     "waiting": (waiting_status(), ()),
     "stalled": (stalled_status(), ()),
-    "orphans": (orphans_status(), ()),
+    "unwell": (unwell_status(), ()),
     "orphans-of-two": (orphans_status(SECOND_LEFTOVER), ()),
     "free-dialog": (orphans_status(SECOND_LEFTOVER), ("K",)),
     "plan-of-everything": (orphans_status(), ("t", "r")),
@@ -110,6 +108,12 @@ def test_look_of_trouble(name: str, size: tuple[int, int], snap_compare: SnapCom
     assert snap_compare(app, terminal_size=size, run_before=prepare)
 
 
+def test_look_of_an_unwell_run_between_small_and_huge(snap_compare: SnapCompare) -> None:
+    app = make_app(FakeExperiment(unwell_status(), gpu_report(), knob_table()))
+    app.animation_level = "none"
+    assert snap_compare(app, terminal_size=(130, 40), run_before=settle)
+
+
 @pytest.mark.parametrize("name", list(CASES))
 def test_look(name: str, snap_compare: SnapCompare) -> None:
     size, experiment, keys = CASES[name]
@@ -121,5 +125,23 @@ def test_look(name: str, snap_compare: SnapCompare) -> None:
             await pilot.pause(0.3)
 
     app = make_app(experiment)
+    app.animation_level = "none"
+    assert snap_compare(app, terminal_size=size, run_before=prepare)
+
+
+def rising_then_fallen() -> Status:
+    curve = tuple((step, 0.98 * min(1.0, step / 150) if step < 420 else 0.03) for step in range(1, 501, 2))
+    progress = running_status().progress.model_copy(update={"step": 500, "max_steps": 1000, "curve": curve})
+    return running_status(progress=progress)
+
+
+@pytest.mark.parametrize("size", [(130, 40), HUGE], ids=["middle", "huge"])
+def test_look_of_curve(size: tuple[int, int], snap_compare: SnapCompare) -> None:
+    """A collapse is seen, however long it is ago."""
+
+    async def prepare(pilot: Pilot[None]) -> None:
+        await settle(pilot)
+
+    app = make_app(FakeExperiment(rising_then_fallen(), gpu_report(), knob_table()))
     app.animation_level = "none"
     assert snap_compare(app, terminal_size=size, run_before=prepare)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tests.fakes.experiment import FAILED, GIB, NOW, ORPHANS, RESTART_PLAN, component, running_status
 
-from rltui.core.api import ComponentState, Lost, Orphan, Plan, Request, Status
+from rltui.core.api import Bottleneck, ComponentState, Lost, Orphan, Plan, Request, Status
 from rltui.core.gpu.report import OutOfMemory, Remedy
+from rltui.core.health import Finding, concern_of
 
 GPU_REASON = (
     "waits for GPU 0: needs 71.9 GiB free, 12.1 GiB free, 58.0 GiB held by pid 4711 VLLM::EngineCore, "
@@ -46,6 +47,41 @@ REMEDIES = (
         edits={"trainer.model.ac.freq": 1},
     ),
 )
+
+
+EDIT = "trainer.optim.lr 1e-6 → 0.01"
+COLLAPSE = Finding(
+    "reward-collapse", "reward collapsed", "error", "orchestrator", 43,
+    "the reward held 0.96 around step 38 and has been at most 0.01 since step 43",
+    "go back to a checkpoint from before that, with a lower learning rate",
+)  # fmt: skip
+RUNAWAY = Finding(
+    "kl", "KL out of range", "warning", "trainer", 42,
+    "the KL of the trainer's policy to the one that draws the rollouts is 4.59 since step 42, and should"
+    " be at most 0.2", "lower the learning rate",
+)  # fmt: skip
+
+
+def unwell_status() -> Status:
+    """A run that goes on and has forgotten everything, after an edit."""
+    concerns = tuple(
+        concern_of(each, component=each.role, last_good=40, edits=(EDIT,)) for each in (COLLAPSE, RUNAWAY)
+    )
+    status = running_status()
+    parts = tuple(
+        part.model_copy(update={"concerns": tuple(each for each in concerns if each.component == part.id)})
+        for part in status.components
+    )
+    waits = Bottleneck(
+        waits="trainer", waits_for="a batch", share_frac=0.62, steps=10,
+        knob="orchestrator.max_inflight_rollouts",
+        text="trainer waits for a batch 62 % of the time, in the last 10 steps; rollouts are slower than the"
+        " training: have more rollouts in flight, or add inference GPUs (orchestrator.max_inflight_rollouts)",
+    )  # fmt: skip
+    progress = status.progress.model_copy(
+        update={"concerns": concerns, "bottleneck": waits, "reward": 0.01, "step": 12}
+    )
+    return status.model_copy(update={"components": parts, "progress": progress})
 
 
 def out_of_memory_status(*remedies: Remedy) -> Status:

@@ -21,7 +21,7 @@ from rltui.core.text import (
 )
 
 if TYPE_CHECKING:
-    from rltui.core.api import Lost, Orphan, Plan
+    from rltui.core.api import Concern, Lost, Orphan, Plan
     from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan
     from rltui.core.config_report import DerivedValue
 
@@ -53,6 +53,8 @@ LOG_SYMBOLS = {"growing": "●", "quiet": "○", "no file yet": "◌"}
 STALLED_SYMBOL = "⚠"
 _FULL_COMMAND_WIDTH = 200
 """As much as a question shows."""
+_MOST_EDITS = 3
+"""Named beside a trouble, the newest."""
 _LABEL_WIDTH = 11
 """Of the rows of a plan."""
 _EVIDENCE = {
@@ -76,6 +78,16 @@ def log_state(path: str | None, changed_at: float | None, now: float) -> tuple[s
         return "no file yet", ""
     quiet = quiet_s(changed_at, now)
     return ("growing", "") if quiet is None else ("quiet", duration(quiet))
+
+
+def concern_text(concern: Concern) -> str:
+    """In a line or two: what is wrong, where to go back to, what was edited since."""
+    parts = [f"{concern.word}: {concern.evidence}"]
+    if concern.last_good is not None:
+        parts.append(f"last good checkpoint {concern.last_good}")
+    if concern.edits:
+        parts.append(f"edited since: {'; '.join(concern.edits[-_MOST_EDITS:])}")
+    return " · ".join(parts)
 
 
 def waits_text(waits: str, waits_for: str, share_frac: float) -> str:

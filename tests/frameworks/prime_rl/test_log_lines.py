@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rltui.core.lines import decode_line
-from rltui.frameworks.prime_rl.log_lines import MARK, TOKENS_PER_ROLLOUT, log_row
+from rltui.frameworks.prime_rl.log_lines import EVALUATED_MARK, MARK, TOKENS_PER_ROLLOUT, log_row
 
 LOGS = Path(__file__).parents[2] / "data/prime_rl/logs"
 AGENT = "train/agg/effective/agent"
@@ -23,7 +23,9 @@ def rows(name: str) -> list[dict[str, Any]]:
 
 
 def test_split_lines() -> None:
-    orchestrator, validated, trainer, diverged = rows("split")
+    orchestrator, validated, trainer, diverged, evaluated = rows("split")
+    assert evaluated == {"eval/reverse-text/effective/agent/avg@4": 0.5}
+    assert validated["val_reward/mean"] == 0.3
     assert orchestrator == {
         "step": 3, "time/step": 12.35, REWARD: 0.1, TOKENS_PER_ROLLOUT: 99.9, "off_policy/max": 0,
     }  # fmt: skip
@@ -55,7 +57,9 @@ def test_merged_lines() -> None:
 
 
 def test_current_lines() -> None:
-    first, second, trainer, sft, validation, evaluation, as_json = rows("current")
+    first, second, below, trainer, sft, validation, evaluation, as_json = rows("current")
+    assert below == {"train/reverse-text/effective/agent/reward/mean": 0.9}
+    assert as_json["train/b/effective/agent/reward/mean"] == 0.9
     assert first == {
         "step": 1, "time/step": pytest.approx(12.3), REWARD: 0.1, f"{AGENT}/num_turns/mean": 1.0,
         f"{AGENT}/num_branches/mean": 1.0, "off_policy/max": 2, "train/agg/all/has_error/mean": 0.005,
@@ -128,7 +132,14 @@ def test_latest_lines() -> None:
     assert log_row("any", evaluated.replace("Policy v20 | ", "")) is None
 
 
+def test_the_first_lines_of_2025_told_another_figure() -> None:
+    row = read("23:34:20 SUCCESS Step 3 | Time: 3.21s | Loss: 0.1 | Entropy: 0.5 | Importance Ratio: 1.25")
+    assert row["importance_ratio/all/mean"] == 1.25
+
+
 def test_every_line_that_is_read_has_the_mark() -> None:
     for name in ("split", "merged", "current"):
         lines = (LOGS / f"{name}.log").read_text().splitlines()
-        assert all(MARK in line for line in lines if log_row("any", line) is not None)
+        assert all(
+            MARK in line or EVALUATED_MARK in line for line in lines if log_row("any", line) is not None
+        )

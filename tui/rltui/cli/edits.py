@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext, redirect_stdout
 from functools import partial
 from pathlib import Path
@@ -45,7 +45,7 @@ def set_knobs(arguments: argparse.Namespace) -> int:
         edits[key] = None
     if not edits:
         raise UsageError("nothing to set", hint="rltui set KEY=VALUE…, or --unset KEY")
-    request = Request(action="set", edits=edits, restart=arguments.restart, force=arguments.force)
+    request = _request("set", arguments, edits=edits, force=arguments.force)
     if not files:
         return _edit(launch.choose(arguments.name), request, arguments)
     if arguments.name is not None or arguments.restart:
@@ -56,12 +56,31 @@ def set_knobs(arguments: argparse.Namespace) -> int:
 
 def undo(arguments: argparse.Namespace) -> int:
     """Take back the newest edit."""
-    return _edit(launch.choose(arguments.name), Request(action="undo", restart=arguments.restart), arguments)
+    return _edit(launch.choose(arguments.name), _request("undo", arguments), arguments)
 
 
 def redo(arguments: argparse.Namespace) -> int:
     """Make the edit again that was undone last."""
-    return _edit(launch.choose(arguments.name), Request(action="redo", restart=arguments.restart), arguments)
+    return _edit(launch.choose(arguments.name), _request("redo", arguments), arguments)
+
+
+def _request(
+    action: Literal["set", "undo", "redo"],
+    arguments: argparse.Namespace,
+    *,
+    edits: Mapping[str, object] | None = None,
+    force: bool = False,
+) -> Request:
+    """What the options of every edit ask for."""
+    if arguments.from_step is not None and not arguments.restart:
+        raise UsageError("--from says where a restart goes on from", hint="add --restart, or leave it out")
+    return Request(
+        action=action,
+        edits=dict(edits or {}),
+        force=force,
+        restart=arguments.restart,
+        resume_step=arguments.from_step,
+    )
 
 
 def _edit(record: ExperimentRecord, request: Request, arguments: argparse.Namespace) -> int:
@@ -200,7 +219,7 @@ def convert(arguments: argparse.Namespace) -> int:
     found = _conversion(record, arguments.to, arguments.mean_tokens)
     if found.mean_tokens is None:
         found = _conversion(record, found.to, _asked_mean(found))
-    request = Request(action="set", edits=found.edits, restart=arguments.restart)
+    request = _request("set", arguments, edits=found.edits)
     as_json, arguments.json = arguments.json, False
     if not as_json:
         print("\n".join((_origin(found), *found.arithmetic)))

@@ -260,6 +260,13 @@ def _add_config(commands: _Commands[argparse.ArgumentParser]) -> None:
 
 def _add_edit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--restart", action="store_true", help="also restart what reads the knobs")
+    parser.add_argument(
+        "--from",
+        dest="from_step",
+        type=_step,
+        metavar="STEP",
+        help="with --restart: the run too, from the checkpoint of this step",
+    )
     parser.add_argument("--dry-run", action="store_true", help="change nothing")
     parser.add_argument("--yes", action="store_true", help="do not ask")
     _add_name(parser)

@@ -117,10 +117,7 @@ def as_text(status: dict[str, Any], now: float | None = None) -> str:
         f"  {status.get('run_dir') if status.get('observed') else status['output_dir']}",
     ]
     if status["state"] == "running":
-        concerns = status.get("progress", {}).get("concerns", ())
-        lines.extend(f"  ⚠ {concern['word']}: {concern['text']}" for concern in concerns)
-        if waits := status.get("progress", {}).get("bottleneck"):
-            lines.append(f"  ⧗ {waits['text']}")
+        lines.extend(_health_lines(status.get("progress", {})))
     if under_way := status.get("transaction"):
         lines.append(f"  under way: {under_way}")
     elif (down := status.get("down")) and status["state"] == "stopped":
@@ -135,6 +132,28 @@ def as_text(status: dict[str, Any], now: float | None = None) -> str:
         lines.append(f"  still running: {', '.join(still)}; end everything: rltui down")
     lines.extend(_orphan_lines(status.get("orphans", ())))
     return "\n".join(lines) + "\n"
+
+
+def _health_lines(progress: dict[str, Any]) -> list[str]:
+    """A line per concern; below those that began together, where to go back to; who waits for whom."""
+    groups: dict[str, list[str]] = {}
+    for concern in progress.get("concerns", ()):
+        text = f"{concern['evidence']}; {concern['advice']}" if concern.get("evidence") else concern["text"]
+        groups.setdefault(_way_back(concern), []).append(f"  ⚠ {concern['word']}: {text}")
+    lines = [line for back, told in groups.items() for line in (*told, back) if line]
+    if waits := progress.get("bottleneck"):
+        lines.append(f"  ◌ {waits['text']}")
+    return lines
+
+
+def _way_back(concern: dict[str, Any]) -> str:
+    """The last good checkpoint, how to go back to it, and the edits since; empty where nothing is known."""
+    parts = []
+    if (step := concern.get("last_good")) is not None:
+        parts.append(f"last good checkpoint {step}: rltui restart --from {step}")
+    if edits := concern.get("edits"):
+        parts.append(f"edited since: {'; '.join(edits)}")
+    return f"    {' · '.join(parts)}" if parts else ""
 
 
 def _progress(status: dict[str, Any]) -> str:

@@ -46,6 +46,30 @@ _URGENT = (ComponentState.FAILED, ComponentState.BACKOFF)
 _ON_THE_WAY = (ComponentState.STOPPING, ComponentState.STARTING, ComponentState.WAITING)
 
 
+class Concern(Value):
+    """A reason to look at a run that goes on: it may not learn any more."""
+
+    word: str
+    """Such as `reward collapsed`."""
+    text: str
+    """All of it in words: the figures, what to do, where to go back to, what was edited."""
+    id: str = ""
+    """Of the rule, as the settings name it."""
+    severity: Literal["error", "warning"] = "warning"
+    component: str | None = None
+    """Whose figures tell it."""
+    since: int | None = None
+    """The first step of which it holds, counted from 1."""
+    evidence: str = ""
+    """The figures alone."""
+    advice: str = ""
+    """What to do alone."""
+    last_good: int | None = None
+    """The newest complete checkpoint from before `since`; `None` where there is none."""
+    edits: tuple[str, ...] = ()
+    """Edits of the config since that checkpoint, in words, oldest first."""
+
+
 class ComponentStatus(Value):
     """One component, as the supervisor sees it now."""
 
@@ -83,8 +107,8 @@ class ComponentStatus(Value):
     """What would help against that, most advisable first."""
     facts: tuple[str, ...] = ()
     """Short texts for the pane title, most important first: `step 12`, `4.1 s/step`."""
-    concerns: tuple[str, ...] = ()
-    """What its figures say against the run, in words, the worst first: `reward collapsed: …`."""
+    concerns: tuple[Concern, ...] = ()
+    """Those of the run that its figures tell, while it lives; the worst first."""
 
 
 class FollowedLog(Value):
@@ -128,30 +152,6 @@ class Orphan(Value):
     """TCP ports it listens on."""
 
 
-class Concern(Value):
-    """A reason to look at a run that goes on: it may not learn any more."""
-
-    word: str
-    """Such as `reward collapsed`."""
-    text: str
-    """All of it in words: the figures, what to do, where to go back to, what was edited."""
-    id: str = ""
-    """Of the rule, as the settings name it."""
-    severity: Literal["error", "warning"] = "warning"
-    component: str | None = None
-    """Whose figures tell it."""
-    since: int | None = None
-    """The first step of which it holds, counted from 1."""
-    evidence: str = ""
-    """The figures alone."""
-    advice: str = ""
-    """What to do alone."""
-    last_good: int | None = None
-    """The newest complete checkpoint from before `since`; `None` where there is none."""
-    edits: tuple[str, ...] = ()
-    """Edits of the config since that checkpoint, in words, oldest first."""
-
-
 class Bottleneck(Value):
     """Who waits for whom in a run, over its last steps."""
 
@@ -193,13 +193,18 @@ class Progress(Value):
 
 
 class RollbackOffer(Value):
-    """An edit after which a component died within its start window. `undo` with `restart` takes it back."""
+    """What to take back: an edit after which a component died within its start window, or the run went bad.
+
+    `undo` with `restart` does it, with this `resume_step`; a plain `restart` where no edit is to blame.
+    """
 
     edit: str
-    """The edit in words."""
+    """The edit in words; empty where none is to blame."""
     component: str
     reason: str
-    """Why that ended."""
+    """Why that ended, or what is wrong with the run."""
+    resume_step: int | None = None
+    """The last good checkpoint, from before the edit; `None`: the newest will do, as the run is well."""
 
 
 class Down(Value):

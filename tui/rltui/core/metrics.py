@@ -75,11 +75,18 @@ class Measured:
 
 def numbers(row: Mapping[str, Any]) -> dict[str, float]:
     """The metrics in a row: its numbers, finite or not, without step and time."""
-    return {
-        key: _number(value)
+    found = {
+        key: value if type(value) is float else _number(value)
         for key, value in row.items()
-        if key not in ("step", "time") and isinstance(value, (int, float)) and not isinstance(value, bool)
+        if type(value) in _NUMBERS
     }
+    found.pop("step", None)
+    found.pop("time", None)
+    return found
+
+
+_NUMBERS = frozenset({float, int})
+"""True and false are none."""
 
 
 def _number(value: float) -> float:

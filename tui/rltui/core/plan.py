@@ -44,9 +44,14 @@ def estimate(
 ) -> float | None:
     """Seconds from the first stop to the last component ready; `None` where one was never timed.
 
-    Stops follow each other; starts run at once, each after what it waits for.
+    Stops run at once, each after those that need it; then the starts, each after what it waits for.
     """
-    stop_times = [times.get(name, Times()).stop_s for name in stop]
+    ended_at: dict[str, float] = {}
+    for name in stop:
+        if (took := times.get(name, Times()).stop_s) is None:
+            return None
+        users = [ended_at[other] for other in ended_at if name in layout.needs(other)]
+        ended_at[name] = max(users, default=0.0) + took
     ready_at: dict[str, float] = {}
     for name in start:
         took = times.get(name, Times()).start_s
@@ -54,10 +59,9 @@ def estimate(
             return None
         needed = [ready_at[other] for other in layout[name].after if other in ready_at]
         ready_at[name] = max(needed, default=0.0) + took
-    known = [took for took in stop_times if took is not None]
-    if len(known) < len(stop_times) or not (stop or start):
+    if not (stop or start):
         return None
-    return sum(known) + max(ready_at.values(), default=0.0)
+    return max(ended_at.values(), default=0.0) + max(ready_at.values(), default=0.0)
 
 
 def _median(values: Sequence[float]) -> float | None:

@@ -148,20 +148,23 @@ def episode_transcript(record: Mapping[str, Any], sample: Sample) -> Transcript:
 
 
 def index_sample(row: Mapping[str, Any], where: int) -> Sample:
-    """Of a row of `stream.index.jsonl`. It does not tell the prompt."""
+    """Of a row of `stream.index.jsonl`. It does not tell the prompt. There are many: this one is quick."""
+    told = row.get
+    reward, advantage, at = told("reward"), told("advantage"), told("arrival")
     return Sample(
-        where=where,
-        group=_word(row.get("group")),
-        env=_word(row.get("env")),
-        reward=_number(row.get("reward")),
-        advantage=_number(row.get("advantage")),
-        input_tokens=bounded(_number(row.get("input_tokens"))),
-        output_tokens=bounded(_number(row.get("output_tokens"))),
-        turns=bounded(_number(row.get("turns"))),
-        stop=_word(row.get("stop_condition")),
-        truncated=row.get("truncated") is True,
-        failed=row.get("ok") is False or _number(row.get("num_errors")) > 0,
-        at=_number(row.get("arrival")),
+        where,
+        _word(told("group")),
+        "",
+        _word(told("env")),
+        reward if type(reward) is float else _number(reward),
+        advantage if type(advantage) is float else _number(advantage),
+        _count(told("input_tokens")),
+        _count(told("output_tokens")),
+        _count(told("turns")),
+        _word(told("stop_condition")),
+        told("truncated") is True,
+        told("ok") is False or _count(told("num_errors")) > 0,
+        at if type(at) is float else _number(at),
     )
 
 
@@ -306,7 +309,7 @@ def _reward(trace: Mapping[str, Any]) -> float:
 
 
 def _is_truncated(trace: Mapping[str, Any]) -> bool:
-    if trace.get("stop_condition") in _TRUNCATING:
+    if _word(trace.get("stop_condition")) in _TRUNCATING:
         return True
     good = (call for call in reversed(_list(trace, "calls")) if not _table(call).get("error"))
     return _table(next(good, None)).get("finish_reason") == "length"
@@ -420,8 +423,14 @@ def _number(value: object) -> float:
         return math.nan
 
 
+def _count(value: object) -> int:
+    return value if type(value) is int and 0 <= value < 1 << 31 else bounded(_number(value))
+
+
 def _word(value: object) -> str:
     """A name or an id, cut where it is no such thing."""
+    if type(value) is str:
+        return value if len(value) <= _LONGEST_WORD else value[:_LONGEST_WORD]
     if isinstance(value, bool) or not isinstance(value, str | int):
         return ""
     return str(value)[:_LONGEST_WORD]

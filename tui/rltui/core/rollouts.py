@@ -88,22 +88,31 @@ class SampleTable:
         self.columns |= {name: array("i") for name in _TEXTS}
         self._texts: list[str] = []
         self._numbers: dict[str, int] = {}
-        appends = {name: column.append for name, column in self.columns.items()}
-        self._appends = tuple((appends[name], name in _TEXTS) for name in Sample._fields)
+        self._appends = tuple(self.columns[name].append for name in Sample._fields)
         for sample in samples:
             self.append(sample)
 
     def append(self, sample: Sample) -> None:
         """One more."""
-        for (put, is_text), value in zip(self._appends, sample, strict=True):
-            put(self._number(value) if is_text else value)  # type: ignore[arg-type]
-
-    def _number(self, text: str) -> int:
-        number = self._numbers.get(text)
-        if number is None:
-            number = self._numbers[text] = len(self._texts)
-            self._texts.append(text)
-        return number
+        numbers = self._numbers
+        for text in (sample.group, sample.task, sample.env, sample.stop):
+            if text not in numbers:
+                self._texts.append(text)  # before its number is known: another thread may read
+                numbers[text] = len(self._texts) - 1
+        put = self._appends
+        put[0](sample.where)
+        put[1](numbers[sample.group])
+        put[2](numbers[sample.task])
+        put[3](numbers[sample.env])
+        put[4](sample.reward)
+        put[5](sample.advantage)
+        put[6](sample.input_tokens)
+        put[7](sample.output_tokens)
+        put[8](sample.turns)
+        put[9](numbers[sample.stop])
+        put[10](sample.truncated)
+        put[11](sample.failed)
+        put[12](sample.at)
 
     def text(self, name: str, at: int) -> str:
         """Column `name`, one of the texts, of the sample at `at`."""
@@ -388,4 +397,11 @@ class RolloutSource(Protocol):
 
         Raises:
             RltuiError: if it exists, or cannot be written.
+        """
+
+    def keep(self, transcripts: Sequence[Transcript], ending: str) -> Path:
+        """As `export`, into a file of its own in the working folder: its path.
+
+        Raises:
+            RltuiError: if it cannot be written.
         """

@@ -140,12 +140,13 @@ class RunFigures:
         self._trainer_step, self._shift = trainer_step, 1 - first_step
         self._completed = 0
         self._tracks: dict[str, Track] = {}
-        self._meanings: dict[SeriesKey, tuple[str, ...]] = {}
+        self._meanings: dict[str, dict[str, tuple[str, ...]]] = {}
+        """Source → name → the concepts that it says."""
         self.evals: dict[SeriesKey, Track] = {}
         """Each environment has its own."""
         self.levels = {"reward": _Levels(), "tokens_per_s": _Levels()}
         self.trained = Track()
-        """When each step of the trainer was done, in seconds since the epoch."""
+        """When each step of the trainer was done, in seconds since the epoch; NaN where that is not known."""
         self.collected = Track()
         """When each step of the orchestrator was done."""
 
@@ -159,18 +160,20 @@ class RunFigures:
         return self._tracks.get(concept) or Track()
 
     def add(self, row: Mapping[str, Any], at: float) -> None:
-        """Take in one row, which came `at` where it has no time of its own. Without a step it tells nothing.
+        """Take in one row, which came `at` where it has no time of its own, NaN where nobody knows.
 
-        A step that is completed once more means that the run went back.
+        One without a step tells nothing. A step that is completed once more means that the run went back.
         """
         number = row.get("step")
         if not isinstance(number, int) or abs(number) > LARGEST_STEP:
             return
         step, source = number + self._shift, writer_of(row)
-        found = {SeriesKey(source, name): value for name, value in numbers(row).items()}
-        if not found.keys() <= self._meanings.keys():
-            self._learn(found)
-        said = {concept for key in found for concept in self._meanings[key]}
+        known = self._meanings.setdefault(source, {})
+        if not row.keys() <= known.keys():
+            self._learn(source, row)
+        meant = {name: known[name] for name in row if known[name]}
+        found = numbers({name: row[name] for name in meant})
+        said = {concept for name in found for concept in meant[name]}
         is_completed = self._trainer_step in row
         if is_completed and step <= self._completed:
             self._cut(step - 1, ahead=1)
@@ -182,9 +185,9 @@ class RunFigures:
             self.trained.put(step, at)
         if said & _OF_ORCHESTRATOR:
             self.collected.put(step, at)
-        for key, value in found.items():
-            for concept in self._meanings[key]:
-                self._put(concept, key, step, value)
+        for name, value in found.items():
+            for concept in meant[name]:
+                self._put(concept, SeriesKey(source, name), step, value)
 
     def rewind(self, step: int) -> None:
         """The run goes on behind `step`, counted from 1."""
@@ -210,12 +213,17 @@ class RunFigures:
         for concept, levels in self.levels.items():
             levels.cut(step + (ahead if concept in _OF_ORCHESTRATOR else 0))
 
-    def _learn(self, new: Collection[SeriesKey]) -> None:
-        """Keys that were never seen: the one that says best what a concept means may be another now."""
-        keys = [*self._meanings, *(key for key in new if key not in self._meanings)]
+    def _learn(self, source: str, new: Collection[str]) -> None:
+        """Names that were never seen: the series that says best what a concept means may be another now."""
+        unknown = [SeriesKey(source, name) for name in new if name not in self._meanings[source]]
+        self._meanings[source].update((key.name, ()) for key in unknown)
+        if not any(find_all(id_, unknown) for id_ in _CONCEPTS):
+            return
+        keys = [SeriesKey(each, name) for each, names in self._meanings.items() for name in names]
         chosen: dict[SeriesKey, list[str]] = {key: [] for key in keys}
         for id_ in _CONCEPTS:
             concept, best = concept_of(id_), find_all(id_, keys)
             for key in best if concept is not None and concept.many else best[:1]:
                 chosen[key].append(id_)
-        self._meanings = {key: tuple(ids) for key, ids in chosen.items()}
+        for key, ids in chosen.items():
+            self._meanings[key.source][key.name] = tuple(ids)

@@ -23,8 +23,10 @@ _PHASES = tuple(
         (r"Loading (?:safetensors|pt) checkpoint shards: +(?P<percent>\d{1,3})% Completed", "loads weights"),
         (r"Loading weights took [\d.]+ seconds", "weights loaded"),
         (r"Model loading took -?[\d.]+ GiB", "model loaded"),
-        (r"Dynamo bytecode transform time: |Warming up model for the compilation", "compiles"),
-        (r"torch\.compile (?:takes|took) [\d.]+ s in total|Warming up done\.", "compiled"),
+        (r"Warming up model for the compilation", "warms up"),  # CPU builds, eager ones too
+        (r"Warming up done\.", "warmed up"),
+        (r"Dynamo bytecode transform time: ", "compiles"),
+        (r"torch\.compile (?:takes|took) [\d.]+ s in total", "compiled"),
         (r"Available KV cache memory: |Profiling CUDA graph memory: ", "measures its memory"),
         (r"[A-Z]{3} KV cache size: [\d,]+ tokens", "KV cache made"),
         (

@@ -86,7 +86,7 @@ class Attempt:
             "env": dict(launch.env),
             "shell": read_shell(self._control),
             "log": str(self.log),
-            "stop": self.spec.stop.model_dump(include={"signal", "grace_s", "leftovers"}),
+            "stop": self.spec.stop.model_dump(include={"signal", "grace_s", "again_s", "leftovers"}),
             "created_at": time.time(),
             "ready": launch.ready.model_dump(exclude_none=True) if launch.ready else None,
             "port": launch.port,

@@ -122,7 +122,8 @@ class Planner:
 
     def _planned_now(self, request: Request, *, automatic: bool) -> Planned:
         refuse_observed(self._setup.record)
-        if request.action == "restart" and request.resume_step is not None and not request.components:
+        restarts = request.action == "restart" or (request.action in EDITS and request.restart)
+        if restarts and request.resume_step is not None and not request.components:
             request = request.model_copy(update={"components": self._run_jobs()})
         for name in request.components:
             if name not in self._processes.runners:
@@ -254,14 +255,18 @@ class _Draft:
     def resume_problem(self) -> Problem | None:
         """Why it cannot go on from where somebody asks for."""
         request, problem = self.request, self.point.problem
-        if request.resume_step is not None and not self.begins:
+        acts = self.edit is None or request.restart
+        if request.resume_step is not None and acts and not self.begins:
             message = f"nothing that this {request.action}s resumes from checkpoint {request.resume_step}"
             return Problem(message=f"{message}: restart the components that write the run")
         if problem is None:
             return None
         edited = (self.edit.wanted if self.edit is not None else None) or {}
-        acts = self.begins and (self.edit is None or request.restart)
-        return problem if acts or any(problem.key in keys for keys in edited.values()) else None
+        return (
+            problem
+            if (acts and self.begins) or any(problem.key in keys for keys in edited.values())
+            else None
+        )
 
 
 def _unseen(what: str) -> str:

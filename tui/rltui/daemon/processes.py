@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -79,6 +79,23 @@ class Processes:
             RltuiError: if tmux refuses.
         """
         await self._terminal.close()
+
+    async def stop(self, names: Collection[str], *, kill: bool = False) -> list[str]:
+        """End these at once, but each only after those of them that need it. Returns what cannot be ended."""
+        layout = self._setup.layout
+        order = [name for name in reversed(layout.start_order()) if name in names]
+        ends: dict[str, asyncio.Task[bool]] = {}
+
+        async def end(name: str, users: Sequence[asyncio.Task[bool]]) -> bool:
+            if users:
+                await asyncio.wait(users)
+            return await self.runners[name].stop(kill=kill)
+
+        for name in order:
+            users = [ends[other] for other in ends if name in layout.needs(other)]
+            ends[name] = asyncio.create_task(end(name, users), name=f"stop {name}")
+        ended = await asyncio.gather(*ends.values())
+        return [name for name, is_ended in zip(order, ended, strict=True) if not is_ended]
 
     # --- how it stands ------------------------------------------------------------------------------------
 

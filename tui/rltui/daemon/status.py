@@ -88,7 +88,7 @@ class StatusBuilder:
             gpus=self._gpus(name),
             facts=self._facts(runner),
             concerns=tuple(
-                f"{concern.word}: {concern.text}"
+                concern
                 for concern in self.observation.health.concerns
                 if concern.component == name and life.alive
             ),

@@ -140,8 +140,7 @@ class Supervisor:
     async def _take_down(self, down: Down) -> None:
         unseen = self.processes.remote(self.processes.alive())
         await self._transactions.close(f"{self.setup.record.name} is being taken down by {down.by}")
-        for name in reversed(self.setup.layout.start_order()):
-            await self.processes.runners[name].stop()
+        await self.processes.stop(self.processes.runners)
         await self._transactions.wait()  # a stop that was asked for meanwhile
         orphans = self.processes.orphans
         await orphans.search()
@@ -183,7 +182,7 @@ class Supervisor:
             if down is not None and is_ending
             else self._transactions.under_way,
             down=down,
-            rollback=self._rollback.offer,
+            rollback=self._rollback.offer or self.checkpoints.offer(self.observation.health.concerns),
         )
 
     def knobs(self) -> KnobTable:

@@ -155,7 +155,7 @@ class Transactions:
 
     async def _stop_and_start(self, pending: Pending) -> None:
         plan, request = pending.plan, pending.request
-        left = [name for name in plan.stop if not await self._runners[name].stop(kill=request.kill)]
+        left = await self._processes.stop(plan.stop, kill=request.kill)
         if plan.free and not pending.automatic:
             left += [f"pid {orphan.pid}" for orphan in await self._processes.orphans.free(plan.free)]
         if plan.start:

@@ -26,6 +26,7 @@ class Scope(StrEnum):
     METRICS = "On the metrics screen"
     EVENTS = "On the events screen"
     LOG_SCREEN = "On the log screen"
+    ROLLOUTS = "On the rollout screen"
     EDITOR = "In the knob editor"
     CONVERTER = "In the batch converter"
     DIALOG = "In dialogs"
@@ -44,6 +45,7 @@ class Place(Enum):
     EVENTS = "events screen"
     LOGS = "log screen"
     NOTE = "field for a note or a search"
+    ROLLOUTS = "rollout screen"
     BOX = "every dialog"
     DIALOG = "dialog with buttons"
     REVIEW = "review of edits"
@@ -79,6 +81,7 @@ _SCREENS = (
     Place.METRICS,
     Place.EVENTS,
     Place.CHECKPOINTS,
+    Place.ROLLOUTS,
 )
 """The main screens, which the number keys go to and work on."""
 _PLACES = {
@@ -93,6 +96,7 @@ _PLACES = {
     Scope.METRICS: (Place.METRICS,),
     Scope.EVENTS: (Place.EVENTS,),
     Scope.LOG_SCREEN: (Place.LOGS,),
+    Scope.ROLLOUTS: (Place.ROLLOUTS,),
     Scope.EDITOR: (Place.FIELD,),
     Scope.CONVERTER: (Place.CONVERTER,),
     Scope.DIALOG: (Place.DIALOG,),
@@ -139,6 +143,7 @@ _G, _C, _K, _L = Scope.GLOBAL, Scope.COMPONENTS, Scope.KNOBS, Scope.LOGS
 _T, _P, _E, _D = Scope.KNOB_TABLE, Scope.GPUS, Scope.EDITOR, Scope.DIALOG
 _R = Scope.CHECKPOINTS
 _S, _B, _M, _V = Scope.CONFIG, Scope.CONVERTER, Scope.METRICS, Scope.EVENTS
+_W = Scope.ROLLOUTS
 _YES, _NO, _KEPT, _SPARE = Footer.YES, Footer.NO, Footer.LAST_TO_GO, Footer.FIRST_TO_GO
 _STEPPED = (Place.NUMBER, Place.CHOICE, Place.LIST)
 _LIST = (Place.LIST,)
@@ -185,7 +190,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("knob.redo", "U,ctrl+y", "redo_edit", "redo", "Make the edit again that was taken back",
            _K, changes=True),
     Action("knob.roll-back", "B", "roll_back", "roll back",
-           "Take back the edit that a component did not survive, and restart", _K, _YES, changes=True),
+           "Take back the edit that a component or the run did not survive, and restart: after a collapse "
+           "from the last good checkpoint", _K, _YES, changes=True),
     Action("knob.editor", "dollar_sign", "edit_outside", "editor",
            "Edit a config file in $VISUAL or $EDITOR; what comes back is checked first", _K, changes=True),
     Action("knob.focus", "c", "focus_knobs", "knobs", "Go to the knobs", _K, only_in=(Place.OVERVIEW,)),
@@ -203,6 +209,9 @@ ACTIONS: tuple[Action, ...] = (
            "Open the GPU screen: figures, processes, memory over time", _G, only_in=_SCREENS),
     Action("screen.metrics", "4", "show_screen('metrics')", "metrics",
            "Open the metrics screen: charts of the whole run", _G, only_in=_SCREENS),
+    Action("screen.rollouts", "5", "show_screen('rollouts')", "rollouts",
+           "Open the rollout screen: what the model wrote at each step, and its rewards",
+           _G, only_in=_SCREENS),
     Action("screen.config", "6", "show_screen('config')", "config",
            "Open the config screen: every key with its meaning, default and running value",
            _G, only_in=_SCREENS),
@@ -398,6 +407,46 @@ ACTIONS: tuple[Action, ...] = (
     Action("events-screen.last", "end,G", "cursor_to_end(True)", "newest", "Newest event, and those to come",
            _V, palette=False),
     Action("note.cancel", "escape", "cancel", "cancel", "", _V, palette=False, only_in=(Place.NOTE,)),
+    Action("rollouts.read", "enter", "read", "read",
+           "Read the sample under the cursor on the whole screen; of a group, list its samples", _W, _YES),
+    Action("rollouts.back", "escape", "back", "back",
+           "End the search, the comparison, the reading; back to the overview", _W, _YES, palette=False),
+    Action("rollouts.down", "down,j", "cursor(1)", "down", "Next step, sample or line", _W, palette=False),
+    Action("rollouts.up", "up,k", "cursor(-1)", "up", "Previous step, sample or line", _W, palette=False),
+    Action("rollouts.page-down", "pagedown,ctrl+d,space", "page(1)", "page down",
+           "A page down", _W, palette=False),
+    Action("rollouts.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up", _W, palette=False),
+    Action("rollouts.first", "home,g", "to_end(False)", "first", "First line", _W, palette=False),
+    Action("rollouts.last", "end,G", "to_end(True)", "last", "Last line", _W, palette=False),
+    Action("rollouts.next-list", "tab", "focus_beside(1)", "next list",
+           "To the list beside", _W, palette=False),
+    Action("rollouts.previous-list", "shift+tab", "focus_beside(-1)", "previous list",
+           "To the list on the other side", _W, palette=False),
+    Action("rollouts.later", "right_square_bracket", "go_to_step(-1)", "later step",
+           "The same list at the next later step", _W),
+    Action("rollouts.earlier", "left_square_bracket", "go_to_step(1)", "earlier step",
+           "The same list at the next earlier step; in a comparison, the prompt at the next step beyond", _W),
+    Action("rollouts.next", "right,n", "next_sample(1)", "next", "The next sample, also while reading", _W),
+    Action("rollouts.previous", "left,N", "next_sample(-1)", "previous", "The previous sample", _W),
+    Action("rollouts.sort", "s", "sort", "sort",
+           "Sort by arrival, worst or best reward, advantage, length, or group", _W, _YES),
+    Action("rollouts.filter", "f", "narrow", "filter",
+           "Only truncated ones, only failed ones, only those of groups without spread, and all again",
+           _W, _YES),
+    Action("rollouts.search", "slash", "search", "search",
+           "Only samples whose text matches a regular expression", _W, _YES),
+    Action("rollouts.groups", "b", "toggle_groups", "groups",
+           "List the groups, each with the mean and spread of its rewards, or the samples", _W, _YES),
+    Action("rollouts.all", "a", "toggle_all", "all",
+           "Also the samples that no batch took, and only the batch again", _W),
+    Action("rollouts.raw", "v", "toggle_raw", "raw", "The record as it was written, or the conversation", _W),
+    Action("rollouts.tools", "t", "toggle_tools", "tools",
+           "Unfold what tools got and answered, and fold it", _W),
+    Action("rollouts.mark", "m", "mark", "mark", "Mark the sample, to compare or to write it", _W),
+    Action("rollouts.compare", "c", "compare", "compare",
+           "Read it side by side with the marked one, else with the same prompt at another step", _W, _YES),
+    Action("rollouts.write", "w", "write", "write",
+           "Write the marked samples, or this one, into a new file: JSONL or Markdown", _W, _YES),
     Action("editor.write", "enter", "answer('write')", "write", "Write the file, restart nothing", _E),
     Action("editor.write-restart", "ctrl+r", "answer('restart')", "write + restart",
            "Write the file and restart what reads the knob", _E),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -24,7 +25,6 @@ from rltui.errors import RltuiError
 from rltui.ui.palette import ActionCommands, Palette
 from rltui.ui.screens.dialogs import LeaveDialog
 from rltui.ui.screens.overview import Overview
-from rltui.ui.terminal.clipboard import clipboard_sequence
 from rltui.ui.terminal.driver import TerminalDriver
 from rltui.ui.text import clean, clean_line
 from rltui.ui.widgets.knob_table import unwritten
@@ -252,3 +252,23 @@ def desktop_notification(text: str, *, inside_tmux: bool) -> str:
         return sequence
     doubled = sequence.replace("\x1b", "\x1b\x1b")
     return f"\x1bPtmux;{doubled}\x1b\\"
+
+
+_MOST_COPIED_BYTES = 74_000
+"""Terminals ignore more than 100,000 characters of base64."""
+
+
+def clipboard_sequence(text: str, *, inside_tmux: bool) -> str | None:
+    """What puts `text` into the clipboard of the computer that one sits at (OSC 52); `None`: it is too much.
+
+    Inside tmux both forms are sent: tmux takes the one where its option `set-clipboard` is on, and passes
+    the other on where `allow-passthrough` is. Which of them it is cannot be learnt.
+    """
+    data = text.encode(errors="replace")
+    if len(data) > _MOST_COPIED_BYTES:
+        return None
+    sequence = f"\x1b]52;c;{base64.b64encode(data).decode()}\x07"
+    if not inside_tmux:
+        return sequence
+    doubled = sequence.replace("\x1b", "\x1b\x1b")
+    return f"{sequence}\x1bPtmux;{doubled}\x1b\\"

@@ -11,7 +11,7 @@ from rltui.core.config_report import KnobInfo
 from rltui.errors import ConflictError, RltuiError
 from rltui.ui.requests import done_text, show_error
 from rltui.ui.screens.config_dialogs import ConfigReview, ConflictDialog, ConverterDialog, Question
-from rltui.ui.screens.dialogs import ChoiceMenu, EditAgain, PendingDialog
+from rltui.ui.screens.dialogs import ChoiceMenu, EditAgain, PendingDialog, PlanDialog
 from rltui.ui.screens.knob_editor import KnobEditor
 from rltui.ui.shared import Shared, TextDraft
 from rltui.ui.text import clean, clean_line
@@ -74,7 +74,10 @@ class ConfigWork:
         await self._review(Request(action="redo"), question)
 
     async def roll_back(self, offer: RollbackOffer) -> None:
-        """Take back the edit that a component did not survive, and restart."""
+        """Take back the edit that a component or the run did not survive, and restart."""
+        if offer.resume_step is not None:
+            await self._go_back(offer, offer.resume_step)
+            return
         question = Question(
             f"Take back: {offer.edit}?",
             reason=f"{offer.component} ended right after it: {offer.reason}",
@@ -82,6 +85,26 @@ class ConfigWork:
             danger=True,
         )
         await self._review(Request(action="undo"), question)
+
+    async def _go_back(self, offer: RollbackOffer, step: int) -> None:
+        """To the last good checkpoint, without the edit that is to blame, if one is."""
+        if not offer.edit:
+            request = Request(action="restart", resume_step=step)
+            try:
+                plan = await self._experiment.plan(request)
+                dialog = PlanDialog(plan, f"Go back to checkpoint {step}?", verb="Go back", danger=True)
+                if await self._app.push_screen_wait(dialog):
+                    self._notify(done_text(await self._experiment.execute(request)))
+            except RltuiError as error:
+                await show_error(self._app, error)
+            return
+        question = Question(
+            f"Go back to checkpoint {step}, and take back: {offer.edit}?",
+            reason=f"{offer.reason}; checkpoint {step} is the last good one before that edit",
+            prefers_restart=True,
+            danger=True,
+        )
+        await self._review(Request(action="undo", resume_step=step), question)
 
     async def convert(self) -> None:
         """The batch counted the other way, reviewed like every edit."""

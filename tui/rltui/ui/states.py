@@ -10,7 +10,7 @@ from rltui.core.api import ComponentState, ComponentStatus, Status
 from rltui.core.gpu.out_of_memory import verdict
 from rltui.core.text import duration
 from rltui.ui.text import age, clean_line
-from rltui.wording import STALLED_SYMBOL, STATE_SYMBOLS
+from rltui.wording import STALLED_SYMBOL, STATE_SYMBOLS, concern_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,7 @@ MEANINGS = {
 }
 STALLED = Badge(STALLED_SYMBOL, "stalled", "$text-warning")
 SEPARATOR = (" · ", "$foreground 60%")
+_SEVERITY_STYLES = {"error": "$text-error", "warning": STALLED.style}
 _MOST_CONCERNS = 1
 """Told below a log: one trouble mostly brings others with it; `rltui status` has all."""
 _WAITS = ("waits for ", "waiting for ")
@@ -136,7 +137,9 @@ def told_below(status: ComponentStatus, *, reason_is_told: bool) -> Content:
     if status.stalled and status.evidence:
         lines.append(Content.styled(f"{STALLED.symbol} {clean_line(status.evidence)}", STALLED.style))
     lines.extend(
-        Content.styled(f"{STALLED.symbol} {clean_line(concern)}", STALLED.style)
+        Content.styled(
+            f"{STALLED.symbol} {clean_line(concern_text(concern))}", _SEVERITY_STYLES[concern.severity]
+        )
         for concern in status.concerns[:_MOST_CONCERNS]
     )
     return Content("\n").join(lines)

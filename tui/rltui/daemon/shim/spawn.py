@@ -77,6 +77,9 @@ class Spec:
         stop = values["stop"]
         self.stop_signal = signal.Signals[stop["signal"]]
         self.stop_grace_s = float(stop["grace_s"])
+        again = stop.get("again_s")
+        self.stop_again_s: float | None = None if again is None else float(again)
+        """After which the signal is sent once more."""
         leftovers = stop.get("leftovers", "end")
         if leftovers not in ("end", "keep"):
             raise ValueError(f"stop.leftovers is {leftovers!r}, not 'end' or 'keep'")

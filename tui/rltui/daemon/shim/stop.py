@@ -1,4 +1,4 @@
-"""How a component ends: asked, then SIGTERM for all that is left, then SIGKILL until nothing is."""
+"""How a component ends: asked, perhaps twice, then SIGTERM for all that is left, SIGKILL until nothing is."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ class StopSequence:
         self._stage_end = self._next_step = math.inf
         """When the stage gives way to the next, and when it has something to do again (monotonic clock)."""
         self._kill_interval_s = _KILL_INTERVALS_S[0]
+        self._main: int | None = None
+        """The main process, while it is asked to stop."""
         self._asked: set[tuple[int, int]] = set()
         """Who got SIGTERM in the sweep, by pid and start."""
 
@@ -53,7 +55,10 @@ class StopSequence:
         self.stage = stage
         if stage == ASKED:
             self._stage_end = now + self._spec.stop_grace_s
-            self._ask(main)
+            if self._spec.stop_again_s is not None:
+                self._next_step = now + self._spec.stop_again_s
+            self._main = main
+            self._ask()
             return
         self._stage_end = now + _SWEEP_GRACE_S if stage == ENDING else math.inf
         self._next_step = now
@@ -64,16 +69,20 @@ class StopSequence:
         if now >= self._next_step:
             self._step(now)
 
-    def _ask(self, main: int | None) -> None:
+    def _ask(self) -> None:
         """The main process alone is told to stop: it knows best in which order its own children may end."""
-        if main is None:
+        if self._main is None:
             return
         with contextlib.suppress(PermissionError, ProcessLookupError):  # setuid
-            os.kill(main, self._spec.stop_signal)
+            os.kill(self._main, self._spec.stop_signal)
         self._tree.refresh()
         self._tree.wake()
 
     def _step(self, now: float) -> None:
+        if self.stage == ASKED:
+            self._next_step = math.inf
+            self._ask()
+            return
         self._tree.refresh()
         if self.stage == ENDING:
             self._next_step = now + _SWEEP_INTERVAL_S

@@ -44,6 +44,7 @@ class PrimeRl(PrimeRlLaunch):
     free, foreign, switches = configs.FREE, configs.FOREIGN, configs.SWITCHES
     checkout = detection.CHECKOUT
     log_mark, facts, failures = log_lines.MARK, log_lines.FACTS, log_lines.FAILURES
+    further_marks = (log_lines.EVALUATED_MARK,)
 
     def __init__(self, g: Generation, schemas: Mapping[str, ConfigSchema] = MappingProxyType({})) -> None:
         super().__init__(g)

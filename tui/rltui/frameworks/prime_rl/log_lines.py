@@ -27,7 +27,9 @@ _TIME = r"(?:\d+(?:\.\d+)?(?:ms|[dhms]) ?){1,2}"
 """A duration for people: `850ms`, `12.3s`, `2m 5s`, `1h 3m`, `2d 4h`."""
 
 MARK = " | "
-"""Is in every line that is read."""
+"""Is in every line that tells of a step."""
+EVALUATED_MARK = "Evaluated "
+"""In 2025 the lines that tell of evaluations had no other."""
 
 _JSON = re.compile(r"(?:\[[A-Za-z_]+\d+\]:\s?)?(?=\{)")
 """The beginning of a JSON line; torchrun puts the rank before it."""
@@ -43,6 +45,9 @@ _VALIDATION = re.compile(rf"Validation \| Step ({_COUNT}) \| Loss:? ({_N})$")
 _EVALUATION = re.compile(
     rf"Evaluated (\S+) (?:\(Step ({_COUNT})\) )?\| (?:Policy v({_COUNT}) \| )?\s*{_TIME} \| Reward ({_N})"
 )
+_EVALUATION_OF_2025 = re.compile(rf"Evaluated (\S+) in {_N}s \(Avg@({_COUNT})=({_N})")
+_ENVIRONMENT = re.compile(r"\s*╰─ (?P<name>[^\s|]{1,200})\s*\|(?P<fields>.*)")
+"""Beneath a step of several environments: one of them, in a line without time and level."""
 _TRAINABLE = re.compile(rf"Trainable \d+/\d+ \(({_N})%\)")
 _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
@@ -51,6 +56,7 @@ _TRAINER = {
     "Loss": "loss/mean",
     "Entropy": "entropy/all/mean",
     "Mismatch KL": "mismatch_kl/all/mean",
+    "Importance Ratio": "importance_ratio/all/mean",
     "Grad. Norm": "optim/grad_norm",
     "LR": "optim/lr",
     "Throughput": "perf/throughput",
@@ -64,6 +70,7 @@ _ORCHESTRATOR = {
     "Seq. Length": TOKENS_PER_ROLLOUT,
     "Turns": f"{_AGENT}/num_turns/mean",
     "Branches": f"{_AGENT}/num_branches/mean",
+    "Val. Reward": "val_reward/mean",
     "Max. Off-Policy Level": "off_policy/max",
     "Max Off-Policy": "off_policy/max",
 }
@@ -89,34 +96,35 @@ FACTS = (
 def log_row(component: str, line: str) -> Mapping[str, Any] | None:
     """The metrics in one line of output, with `step` as this generation counts it; `None` for other lines.
 
-    `line` may have colours, torchrun's rank, and where it was printed; or be JSON (`log.json_logging`). What
-    wrote it is told by its words: `component` may be the `rl` launcher, which repeats its children.
+    Without `step`: of the step that the same program told of last. `line` may have colours, torchrun's rank,
+    and where it was printed; or be JSON (`log.json_logging`). What wrote it is told by its words: `component`
+    may be the `rl` launcher, which repeats its children.
     """
     del component
-    if MARK not in line:
+    if MARK not in line and EVALUATED_MARK not in line:
         return None
-    message = _message(line)
+    text, *beneath = plain_text(line).split(LINE_BREAK)
+    if json_line := _JSON.match(text):
+        message, *beneath = _json_message(text[json_line.end() :])
+    elif head := _HEAD.search(text):
+        message = _SOURCE.sub("", text[head.end() :].rstrip())
+    else:
+        return _environment_row(text)
     for read in (_step_row, _validation_row, _evaluation_row):
         if (row := read(message)) is not None:
+            for environment in beneath:
+                row.update(_environment_row(environment) or {})
             return row
     return None
 
 
-def _message(line: str) -> str:
-    text = plain_text(line).partition(LINE_BREAK)[0]
-    if json_line := _JSON.match(text):
-        return _json_message(text[json_line.end() :])
-    head = _HEAD.search(text)
-    return _SOURCE.sub("", text[head.end() :].rstrip()) if head else ""
-
-
-def _json_message(text: str) -> str:
-    """Its first line: a step of several environments has one more for each."""
+def _json_message(text: str) -> list[str]:
+    """Its lines, at least one: a step of several environments has one more for each."""
     try:
         said = json.loads(text).get("message")
     except (ValueError, RecursionError):
-        return ""
-    return said.partition("\n")[0] if isinstance(said, str) else ""
+        return [""]
+    return said.split("\n") if isinstance(said, str) else [""]
 
 
 def _step_row(message: str) -> dict[str, Any] | None:
@@ -155,10 +163,22 @@ def _validation_row(message: str) -> dict[str, Any] | None:
     return {"step": int(match[1]), "val/loss": float(match[2])} if match else None
 
 
+def _environment_row(text: str) -> dict[str, Any] | None:
+    match = _ENVIRONMENT.match(text)
+    reward = dict(_fields(match["fields"].strip())).get("Reward") if match else None
+    return (
+        {f"train/{match['name']}/effective/agent/reward/mean": reward}
+        if match and reward is not None
+        else None
+    )
+
+
 def _evaluation_row(message: str) -> dict[str, Any] | None:
-    """The earliest generations do not say at which step they evaluated, the latest tell the policy instead:
-    vN is what step N made.
+    """Those of 2025 do not say at which step they evaluated, the latest tell the policy instead: vN is what
+    step N made.
     """
+    if early := _EVALUATION_OF_2025.match(message):
+        return {f"eval/{early[1]}/effective/agent/avg@{early[2]}": float(early[3])}
     match = _EVALUATION.match(message)
     if match is None or not (match[2] or match[3]):
         return None

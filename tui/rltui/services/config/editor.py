@@ -48,6 +48,11 @@ class ConfigEditor:
         """
         self._intent.settle()
 
+    @property
+    def undoable(self) -> EditRecord | None:
+        """The edit that the next undo takes back."""
+        return self._history.now().undoable
+
     def knob_table(self, running: Running) -> KnobTable:
         """As `ConfigStore.knob_table`, with what can be undone and redone."""
         table, log = self._store.knob_table(running), self._history.now()

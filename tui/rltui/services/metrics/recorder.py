@@ -356,10 +356,11 @@ class RunRecorder:
 
     def _marked_lines(self, lines: AppendedLines, *, whole: bool = True) -> Iterator[tuple[int, bytes]]:
         """Those that may say something, each with the place behind it."""
-        mark = (self._framework.log_mark or "").encode()
+        texts = (self._framework.log_mark or "", *self._framework.further_marks)
+        marks = (*(text.encode() for text in texts), _DROPPED_MARK)
         while data := lines.read():
             start = lines.position - len(data)
-            for end, line in _with_marks(data, (mark, _DROPPED_MARK)):
+            for end, line in _with_marks(data, marks):
                 yield start + end, line
             if not whole:
                 return
@@ -391,7 +392,7 @@ class RunRecorder:
         self, component: str, row: Mapping[str, Any], at: float, origin: str, position: int
     ) -> None:
         source = writer_of(row) or component
-        step = _step(row)
+        step = _step(row) if "step" in row else self._steps.get(source)
         owner = self._owners.setdefault(source, component)
         if owner != component:
             if step is None or step <= self._steps.get(source, -1):

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import os
 import struct
 import sys
@@ -38,7 +37,8 @@ _MARK = b"RLSERIE1" if sys.byteorder == "little" else b"RLSERIE2"
 _FIXED = 4
 """Numbers before the values of a record: sequence, cursor, step, time."""
 _ABSENT_BITS = 0x7FF4_0072_6C74_7569
-_ABSENT: float = struct.unpack("=d", struct.pack("=q", _ABSENT_BITS))[0]
+_ABSENT_BYTES = struct.pack("=q", _ABSENT_BITS)
+_ABSENT: float = struct.unpack("=d", _ABSENT_BYTES)[0]
 """A NaN that no program computes: this record says nothing of that name."""
 _READ_BYTES = 1 << 20
 """Read of a segment at a time."""
@@ -285,20 +285,23 @@ def _chunks(descriptor: int, segment: _Segment, first: int, count: int) -> Itera
 
 def _take(data: bytes, width: int, column: int, numbers: array[int], series: Series) -> None:
     """Append the points of one column."""
-    whole, real = array("q", data), array("d", data)
-    bits = whole[column::width]
-    sequence, steps = whole[0::width], whole[2::width]
-    times, values = real[3::width], real[column::width]
-    if _ABSENT_BITS in bits:
-        there = [index for index, value in enumerate(bits) if value != _ABSENT_BITS]
-        sequence = array("q", [sequence[index] for index in there])
-        steps = array("q", [steps[index] for index in there])
-        times = array("d", [times[index] for index in there])
-        values = array("d", [values[index] for index in there])
-    numbers.extend(sequence)
-    series.steps.extend(steps)
-    series.times.extend(times)
-    series.values.extend(values)
+    whole = memoryview(data).cast("q")
+
+    def taken(place: int) -> bytes:
+        return whole[place::width].tobytes()
+
+    values = taken(column)
+    if _ABSENT_BYTES not in values:
+        numbers.frombytes(taken(0))
+        series.steps.frombytes(taken(2))
+        series.times.frombytes(taken(3))
+        series.values.frombytes(values)
+        return
+    said = array("q", values)
+    there = [index for index, bits in enumerate(said) if bits != _ABSENT_BITS]
+    for place, target in ((0, numbers), (2, series.steps), (3, series.times), (column, series.values)):
+        every = array(target.typecode, taken(place))
+        target.extend(array(target.typecode, [every[index] for index in there]))
 
 
 @dataclass(slots=True)
@@ -329,7 +332,8 @@ class SeriesWriter:
         self._added: dict[str, int] = {}
         """By origin, of what is pending."""
         self._rewinds: list[Rewind] = []
-        self._names: set[SeriesKey] = set()
+        self._names: dict[str, set[str]] = {}
+        """By source, those that it has."""
         self._is_rewound = False
         """There are such that are not written."""
         self._next_file = 1
@@ -405,7 +409,7 @@ class SeriesWriter:
         layout = segment.layout
         entry = _Open(segment, frozenset(layout.names), size)
         self._open.setdefault(f"{layout.source}\n{layout.origin}", []).append(entry)
-        self._names.update(SeriesKey(layout.source, name) for name in layout.names)
+        self._names.setdefault(layout.source, set()).update(layout.names)
         return entry
 
     def cursor(self, origin: str) -> int:
@@ -445,24 +449,23 @@ class SeriesWriter:
         while left:
             entry = self._best(source, origin, left)
             names = entry.segment.layout.names
-            record = (left.get(name, _ABSENT) for name in names)
+            record = [left.get(name, _ABSENT) for name in names]
             entry.pending += struct.pack(f"=qqqd{len(names)}d", self._next, cursor, number, at, *record)
             self._next += 1
+            if left.keys() <= entry.columns:
+                break
             left = {name: value for name, value in left.items() if name not in entry.columns}
         if origin:
             self._added[origin] = cursor
 
-    def _known(self, source: str, values: Mapping[str, float]) -> dict[str, float]:
+    def _known(self, source: str, values: Mapping[str, float]) -> Mapping[str, float]:
         """Without the names that are too many."""
-        known = {}
-        for name, value in values.items():
-            key = SeriesKey(source, name)
-            if key not in self._names:
-                if len(self._names) >= _MOST_NAMES:
-                    continue
-                self._names.add(key)
-            known[name] = math.nan if math.isnan(value) else value  # one NaN, whatever its bits
-        return known
+        names = self._names.setdefault(source, set())
+        if values.keys() <= names:
+            return values
+        room = _MOST_NAMES - sum(map(len, self._names.values()))
+        names.update([name for name in values if name not in names][: max(0, room)])
+        return {name: value for name, value in values.items() if name in names}
 
     def _best(self, source: str, origin: str, values: Mapping[str, float]) -> _Open:
         """The segment that has the most of these names and little else, or a new one."""
@@ -566,7 +569,7 @@ class SeriesWriter:
         if self._folder.is_dir():
             aside.parent.mkdir(parents=True, exist_ok=True)
             self._folder.rename(aside)
-        self._open, self._cursors, self._added, self._rewinds, self._names = {}, {}, {}, [], set()
+        self._open, self._cursors, self._added, self._rewinds, self._names = {}, {}, {}, [], {}
         self._next_file, self._next, self.problem, self._is_rewound = 1, 0, None, False
         self._head = _Head(_MARK, uuid.uuid4().bytes, 0, 0, 0)
 

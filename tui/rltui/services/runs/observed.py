@@ -68,6 +68,7 @@ class _Observed(Generic):
         self.id, self.title = framework.id, framework.title
         self.log_mark, self.metrics, self.facts = framework.log_mark, framework.metrics, framework.facts
         self.files, self.failures = framework.files, framework.failures
+        self.further_marks = framework.further_marks
 
     def max_steps(self, files: ConfigFiles) -> int | None:
         """As the framework wrote it down."""

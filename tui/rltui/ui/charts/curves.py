@@ -125,5 +125,7 @@ def widened(span: tuple[float, float]) -> tuple[float, float]:
     low, high = span
     if high > low and math.isfinite(high - low):
         return span
-    margin = abs(low) * 0.05 or 0.5
+    if not low:
+        return 0.0, 1.0
+    margin = abs(low) * 0.05
     return low - margin, high + margin

@@ -33,6 +33,8 @@ MARK_SIGNS = {
 """A mark on a chart."""
 _LEFT = 7
 """Cells of the labels at the left and the axis."""
+_CELLS_PER_CHECKPOINT = 5
+"""Where they would be closer, none is marked: they would hide the axis and tell nothing."""
 _LEAST = (16, 3)
 """Cells and rows below which nothing is drawn."""
 _BLANK = 0x2800
@@ -182,9 +184,10 @@ class Plot(Canvas):
             if x >= free:
                 self._text(x, rows, label, "tick")
                 free = x + len(label) + 1
-        for at, placed in _one_per_column(picture, cells).items():
-            if not is_loud(placed.mark) and self.get_pixel(_LEFT + at, rows)[0] == " ":
-                self.set_pixel(_LEFT + at, rows, MARK_SIGNS[placed.mark.kind], self._style("mark"))
+        quiet = [at for at, placed in _one_per_column(picture, cells).items() if not is_loud(placed.mark)]
+        for at in quiet if len(quiet) <= cells // _CELLS_PER_CHECKPOINT else ():
+            if self.get_pixel(_LEFT + at, rows)[0] == " ":
+                self.set_pixel(_LEFT + at, rows, MARK_SIGNS[MarkKind.CHECKPOINT], self._style("mark"))
 
 
 def _column(x: float, span: Span, cells: int) -> int | None:

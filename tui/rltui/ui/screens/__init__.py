@@ -9,5 +9,6 @@ SCREENS = {
     "checkpoints": "rltui.ui.screens.checkpoints:CheckpointScreen",
     "metrics": "rltui.ui.screens.metrics:MetricsScreen",
     "events": "rltui.ui.screens.events:EventScreen",
+    "rollouts": "rltui.ui.screens.rollouts:RolloutScreen",
     "config": "rltui.ui.screens.config:ConfigScreen",
 }

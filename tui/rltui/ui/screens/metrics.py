@@ -32,8 +32,8 @@ from rltui.ui.widgets.bars import KeyBar
 
 _INTERVAL_S = 2.0
 """Between two looks at the files."""
-_PAUSE_PER_WORK = 40.0
-"""The next look waits so many times as long as the last one took: at most 2.5 % of a core."""
+_PAUSE_PER_WORK = 60.0
+"""The next look waits so many times as long as the last one took, so that all takes 2 % of a core at most."""
 _LONGEST_PAUSE_S = 15.0
 _OF_A_CHART = ("toggle_zoom", "cursor", "mark", "scale", "pan", "reset", "switch", "pin", "save")
 """Actions that do something only where there is a chart."""

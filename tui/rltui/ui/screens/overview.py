@@ -22,7 +22,7 @@ from rltui.ui.requests import AskedRequest, ComponentActions
 from rltui.ui.screens.dialogs import MessageDialog, alert_mark
 from rltui.ui.shared import Shared
 from rltui.ui.text import clean, clean_line
-from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar
+from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, RewardCurve
 from rltui.ui.widgets.body import Body, PaneActions
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.gpu_words import claims
@@ -36,6 +36,8 @@ _ALERTS_STAY_S = {"error": 15.0, "warning": 8.0, "information": 5.0}
 
 _LOW_ROWS = 16
 """Below this, only the pane with the focus shows more than its title."""
+_CURVE_FROM_ROWS = 36
+"""From here on the rewards of the whole run have three rows below the header."""
 _TINY_ROWS = 9
 """Below this, a pane is zoomed from the start."""
 
@@ -85,6 +87,7 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
     def compose(self) -> ComposeResult:
         """Header, banner, leftovers, panes, keys."""
         yield HeaderBar(readonly=self._readonly)
+        yield RewardCurve()
         yield KeyBar()
         yield Static(id="banner", markup=False)
         yield OrphanBar(hint="" if self._readonly else " · K ends them", clock=self._clock)
@@ -101,10 +104,16 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
     def on_resize(self, event: Resize) -> None:
         """A low screen is a short one as well, which breakpoints cannot say."""
         self.set_class(event.size.height < _LOW_ROWS, "-low")
+        self.query_one(RewardCurve).wanted = event.size.height >= _CURVE_FROM_ROWS
+        self._share_header()
         is_tiny = event.size.height < _TINY_ROWS
         if is_tiny != self._is_tiny and self.body.panes:
             self._is_tiny = is_tiny
             self.body.zoom((self.current_pane or self.body.panes[0]) if is_tiny else None)
+
+    def _share_header(self) -> None:
+        """The rewards are drawn once."""
+        self.query_one(HeaderBar).graph = not self.query_one(RewardCurve).is_shown
 
     # values in
 
@@ -173,6 +182,8 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
             return
         self.shared.status = status
         self.query_one(HeaderBar).status = status
+        self.query_one(RewardCurve).curve = status.progress.curve
+        self._share_header()
         self.query_one(OrphanBar).orphans = status.orphans
         for component in status.components:
             pane = self.body.reader(component.id)
@@ -193,7 +204,11 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
         offer = status.rollback
         if self._readonly or offer is None or (before is not None and before.rollback == offer):
             return
-        if isinstance(self.app.screen, ConfigActions):
+        if offer.resume_step is not None:
+            back = f" and takes back: {clean_line(offer.edit)}" if offer.edit else ""
+            text = f"{clean_line(offer.reason)}. B goes back to checkpoint {offer.resume_step}{back}"
+            self.notify(text, severity="warning", markup=False, timeout=_ALERTS_STAY_S["warning"])
+        elif isinstance(self.app.screen, ConfigActions):
             self.action_roll_back()
         else:
             text = (

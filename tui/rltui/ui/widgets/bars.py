@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,9 +14,10 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from rltui.core.api import Orphan, Status
-from rltui.core.text import duration, gib, listed, shortened
+from rltui.core.curve import curve_rows
+from rltui.core.text import duration, figure, gib, listed, shortened
 from rltui.ui.actions import ACTIONS, key_text
-from rltui.ui.states import SEPARATOR, TROUBLES, experiment_badge
+from rltui.ui.states import SEPARATOR, STALLED, TROUBLES, experiment_badge
 from rltui.ui.text import clean_line, progress_bar, rate, sparkline
 from rltui.wording import brief_orphan, by_attempt, orphan_count, owner_text, ports_text, waits_text
 
@@ -36,7 +38,9 @@ class HeaderPart:
         return 3 + sum(len(text) for text, _ in self.spans)
 
 
-def _header_parts(status: Status, *, bar_width: int, readonly: bool = False) -> list[HeaderPart]:
+def _header_parts(
+    status: Status, *, bar_width: int, readonly: bool = False, graph: bool = True
+) -> list[HeaderPart]:
     """All that could be said, in the order of the line."""
     badge = experiment_badge(status)
     progress = status.progress
@@ -48,6 +52,7 @@ def _header_parts(status: Status, *, bar_width: int, readonly: bool = False) -> 
         HeaderPart(7, ((clean_line(status.title or status.framework), ""),)),
         HeaderPart(1, ((f"{badge.symbol} {badge.word}", f"bold {badge.style}"),)),
     ]
+    parts.extend(_trouble_beside(status))
     if readonly and not status.observed:
         parts.insert(1, HeaderPart(0, (("read-only", "bold $text-warning"),)))
     if step is not None:
@@ -61,21 +66,30 @@ def _header_parts(status: Status, *, bar_width: int, readonly: bool = False) -> 
         parts.append(HeaderPart(3, (("ETA ", "$foreground 60%"), (duration(progress.eta_s), ""))))
     if reward is not None:
         parts.append(HeaderPart(2, (("reward ", "$foreground 60%"), (f"{reward:.2f}", "bold"))))
-        if not status.done and (graph := sparkline(progress.rewards, 12)):
-            parts.append(HeaderPart(5, ((graph, "$text-success"),)))
+        if graph and not status.done and (sparks := sparkline(progress.rewards, 12)):
+            parts.append(HeaderPart(6, ((sparks, "$text-success"),)))
     if progress.tokens_per_s is not None and moves:
         parts.append(HeaderPart(4, ((f"{rate(progress.tokens_per_s)} tok/s", ""),)))
     if progress.bottleneck is not None and moves:
         waits = progress.bottleneck
         text = waits_text(clean_line(waits.waits), waits.waits_for, waits.share_frac)
-        parts.append(HeaderPart(6, ((f"⧗ {text}", "$foreground 60%"),)))
+        parts.append(HeaderPart(5, ((text, "$foreground 60%"),)))
     return parts
 
 
-def header_line(status: Status, width: int, *, readonly: bool = False) -> Content:
-    """As much of the header as fits `width` cells."""
+def _trouble_beside(status: Status) -> list[HeaderPart]:
+    """The worst of what is wrong, where the state's word is another: of an end, and of a run of others."""
+    worst = next(iter(status.progress.concerns), None)
+    if worst is None or not (status.observed or (status.done and worst.severity == "error")):
+        return []
+    style = "$text-error" if worst.severity == "error" else STALLED.style
+    return [HeaderPart(1, ((f"{STALLED.symbol} {clean_line(worst.word)}", f"bold {style}"),))]
+
+
+def header_line(status: Status, width: int, *, readonly: bool = False, graph: bool = True) -> Content:
+    """As much of the header as fits `width` cells, with a `graph` of the newest rewards or without."""
     name = " rltui "
-    parts = _header_parts(status, bar_width=max(8, min(24, width // 8)), readonly=readonly)
+    parts = _header_parts(status, bar_width=max(8, min(24, width // 8)), readonly=readonly, graph=graph)
     while len(parts) > 1 and len(name) + sum(part.width for part in parts) > width:
         parts.remove(max(parts, key=lambda part: part.rank))
     spans: list[tuple[str, str]] = [(name, "bold $accent")]
@@ -89,6 +103,8 @@ class HeaderBar(Widget):
     """Shows the newest `status`, and whether this client may only look."""
 
     status: reactive[Status | None] = reactive(None)
+    graph: reactive[bool] = reactive(True)
+    """The newest rewards are drawn in it."""
 
     def __init__(self, *, readonly: bool = False) -> None:
         super().__init__()
@@ -98,7 +114,49 @@ class HeaderBar(Widget):
         """One line, whatever the width."""
         if self.status is None:
             return Content.assemble((" rltui ", "bold $accent"), (" connecting…", "$foreground 60%"))
-        return header_line(self.status, self.size.width, readonly=self._readonly)
+        return header_line(self.status, self.size.width, readonly=self._readonly, graph=self.graph)
+
+
+_CURVE_ROWS = 3
+
+
+def curve_lines(curve: Sequence[tuple[int, float]], width: int) -> list[Content]:
+    """The rewards of the whole run in three rows, on a scale that holds 0 and 1, whatever they are."""
+    steps, rewards = [step for step, _ in curve], [reward for _, reward in curve]
+    finite = [reward for reward in rewards if math.isfinite(reward)]
+    low, high = min([0.0, *finite]), max([1.0, *finite])
+    labels = (f" reward {figure(high)} ┤", "│", f"{figure(low)} ┤")
+    cells = max(1, width - len(labels[0]) - 1)
+    x_span = (float(steps[0]), float(max(steps[-1], steps[0] + 1)))
+    rows = curve_rows(steps, rewards, cells, _CURVE_ROWS, x_span=x_span, y_span=(low, high))
+    return [
+        Content.assemble((label.rjust(len(labels[0])), "$foreground 60%"), (row, "$text-success"))
+        for label, row in zip(labels, rows, strict=True)
+    ]
+
+
+class RewardCurve(Widget):
+    """The whole run's `curve`; takes no room where it is not `wanted`, or has no two points."""
+
+    curve: reactive[tuple[tuple[int, float], ...]] = reactive(())
+    wanted: reactive[bool] = reactive(False)
+
+    @property
+    def is_shown(self) -> bool:
+        """There is a curve and room for it."""
+        return self.wanted and len(self.curve) > 1
+
+    def watch_curve(self) -> None:
+        """It may be the first."""
+        self.set_class(self.is_shown, "-shown")
+
+    def watch_wanted(self) -> None:
+        """There may be room now."""
+        self.set_class(self.is_shown, "-shown")
+
+    def render(self) -> Content:
+        """As wide as the screen."""
+        return Content("\n").join(curve_lines(self.curve, self.size.width)) if self.curve else Content("")
 
 
 _ROWS_ON_TALL_SCREENS = 3

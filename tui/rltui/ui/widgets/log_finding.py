@@ -31,7 +31,7 @@ _TEXT_WIDTH = 24
 
 
 @dataclass
-class Finding:
+class LogMatches:
     """What was found so far of one thing that is looked for."""
 
     query: Query | None
@@ -59,11 +59,29 @@ class Finding:
             parts.append("errors" if self.level is Level.ERROR else f"{self.level}s")
         return " in ".join(parts)
 
+    def told(self, here: int | None, *, picked: bool) -> str:
+        """How far it is, and which one was gone to; `picked`: they are shown alone."""
+        count = len(self.offsets)
+        if self.problem:
+            return f"⚠ {self.problem}"
+        if (searching := self.searching) is not None and self.is_first:
+            percent = f"{100 * searching.progress:.0f} %"
+            return f"searching {self.words}: {percent}, {count:,} found, esc ends it"
+        if not count:
+            return f"no {self.words}" if self.query is None else f"{self.words} is not in it"
+        more = "+" if self.is_full else ""
+        if picked:
+            return f"only {self.words}: {count:,}{more}"
+        at = bisect_left(self.offsets, here) if here is not None else -1
+        if 0 <= at < count and self.offsets[at] == here:
+            return f"{self.words} {at + 1:,} of {count:,}{more}"
+        return f"{self.words}: {count:,}{more}"
+
 
 class PickedLines:
     """The lines of a log that were found, as a log of their own."""
 
-    def __init__(self, whole: LogSource, finding: Finding) -> None:
+    def __init__(self, whole: LogSource, finding: LogMatches) -> None:
         self._whole = whole
         self._finding = finding
         self._told = len(finding.offsets)
@@ -116,7 +134,7 @@ class SearchedLog(ScrolledLog):
     class Searched(Message):
         """A thread has gone through the log."""
 
-        finding: Finding
+        finding: LogMatches
         before: int
         """How many were known when it began."""
 
@@ -127,7 +145,7 @@ class SearchedLog(ScrolledLog):
         super().__init__(id=id, classes=classes)
         self._open_search: OpenSearch | None = None
         self._whole: LogSource | None = None
-        self._finding: Finding | None = None
+        self._finding: LogMatches | None = None
         self._only = False
         self._level: Level | None = None
         self._here: int | None = None
@@ -215,11 +233,11 @@ class SearchedLog(ScrolledLog):
         if query is None and level is None:
             self._show_picked()
             return
-        finding = self._finding = Finding(query, level)
+        finding = self._finding = LogMatches(query, level)
         self._go_through(finding, 0)
         self._show_picked()
 
-    def _go_through(self, finding: Finding, start: int) -> None:
+    def _go_through(self, finding: LogMatches, start: int) -> None:
         whole = self._whole
         if self._open_search is None or whole is None:
             return
@@ -236,7 +254,7 @@ class SearchedLog(ScrolledLog):
         if self._progress_timer is None:
             self._progress_timer = self.set_interval(_PROGRESS_INTERVAL_S, self._show_progress)
 
-    def _search(self, finding: Finding, searching: LogSearching, before: int) -> None:
+    def _search(self, finding: LogMatches, searching: LogSearching, before: int) -> None:
         """In a thread."""
         try:
             for hits in searching.batches():
@@ -267,7 +285,7 @@ class SearchedLog(ScrolledLog):
         self._lay_out()
         self.refresh_bindings()
 
-    def _go_to_first(self, finding: Finding) -> None:
+    def _go_to_first(self, finding: LogMatches) -> None:
         """From the end the newest; from elsewhere the next one below."""
         at = bisect_left(finding.offsets, self._place_before())
         if self.follow or finding.level is Level.ERROR or at == len(finding.offsets):
@@ -391,28 +409,11 @@ class SearchedLog(ScrolledLog):
     def _position(self, lines_below: int) -> str:
         told = [self.note] if self.note else []
         if self._finding is not None:
-            told.append(self._finding_words(self._finding))
+            told.append(self._finding.told(self._here, picked=self._is_picked))
         if self.heads or self.raw:
             told.append("raw" if self.raw else "whole heads")
         below = super()._position(lines_below)
         return " · ".join([*told, below] if below else told)
-
-    def _finding_words(self, finding: Finding) -> str:
-        count = len(finding.offsets)
-        if finding.problem:
-            return f"⚠ {finding.problem}"
-        if finding.searching is not None and finding.is_first:
-            percent = f"{100 * finding.searching.progress:.0f} %"
-            return f"searching {finding.words}: {percent}, {count:,} found, esc ends it"
-        if not count:
-            return f"no {finding.words}" if finding.query is None else f"{finding.words} is not in it"
-        more = "+" if finding.is_full else ""
-        if self._is_picked:
-            return f"only {finding.words}: {count:,}{more}"
-        at = bisect_left(finding.offsets, self._here) if self._here is not None else -1
-        if 0 <= at < count and finding.offsets[at] == self._here:
-            return f"{finding.words} {at + 1:,} of {count:,}{more}"
-        return f"{finding.words}: {count:,}{more}"
 
     def _part_of(self, number: int) -> str | None:
         if self._here is None or self._source is None:

@@ -118,6 +118,12 @@ class _Rollouts:
         except OSError as error:
             raise RltuiError(f"cannot write {path}: {error.strerror}") from error
 
+    def keep(self, transcripts: Sequence[Transcript], ending: str) -> Path:
+        """As `export`, into a file of its own in the working folder: its path."""
+        path = Path.cwd() / f"rollouts-{time.strftime('%Y%m%d-%H%M%S')}.{ending}"
+        self.export(transcripts, path)
+        return path
+
 
 _RANKS = {"live": 0, "train": 1, "eval": 2}
 
@@ -142,7 +148,8 @@ def _as_markdown(transcript: Transcript) -> str:
     parts = [f"## {' '.join(part for part in (sample.env, sample.group) if part) or 'sample'}", head]
     if sample.stop or sample.truncated:
         parts.append(f"ended: {sample.stop or 'not told'}{', truncated' if sample.truncated else ''}")
-    parts += [f"- {name}: {value}" for name, value in transcript.facts]
+    if transcript.facts:
+        parts.append("\n".join(f"- {name}: {value}" for name, value in transcript.facts))
     parts += [_fenced("error", error) for error in transcript.errors]
     for conversation in transcript.conversations:
         if conversation.title:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import time
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -47,8 +48,8 @@ _GROWING_STEPS = 3
 class RolloutFile:
     """The samples of one file: flat rows or episodes, as each line says itself."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, size_bytes: int) -> None:
+        self.path, self.size_bytes = path, size_bytes
         self.table = SampleTable()
         self.is_read = False
         self._lines = NewestFirst(path, forward=True)
@@ -66,10 +67,19 @@ class RolloutFile:
 
     def open(self, sample: Sample) -> Transcript:
         """The sample in full."""
-        return transcript_at(self.path, sample)
+        return _transcript_at(self.path, sample)
 
 
-def transcript_at(path: Path, sample: Sample) -> Transcript:
+def _found_file(path: Path) -> RolloutFile | None:
+    """The file there; `None` where there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return RolloutFile(path, status.st_size) if stat.S_ISREG(status.st_mode) else None
+
+
+def _transcript_at(path: Path, sample: Sample) -> Transcript:
     """The sample that stands at its offset in the file.
 
     Raises:
@@ -81,10 +91,10 @@ def transcript_at(path: Path, sample: Sample) -> Transcript:
         raise RltuiError(
             f"{path} has no rollout any more where there was one", hint="it was moved aside or written anew"
         )
-    return transcript_of(row, sample)
+    return _transcript_of(row, sample)
 
 
-def transcript_of(row: Mapping[str, Any], sample: Sample) -> Transcript:
+def _transcript_of(row: Mapping[str, Any], sample: Sample) -> Transcript:
     """Of a record of either shape."""
     if "traces" in row:
         return rollout_rows.episode_transcript(row, sample)
@@ -122,8 +132,8 @@ class StepFiles:
         keys = self._steps.setdefault(path, set())
         for place, kind, part in _PLACES:
             key, file = BatchKey(kind, step, part), path / place
-            if key not in self._files and file.is_file():
-                self._files[key] = RolloutFile(file)
+            if key not in self._files and (found := _found_file(file)) is not None:
+                self._files[key] = found
                 keys.add(key)
 
     def _step_folders(self) -> Iterator[tuple[Path, int]]:
@@ -164,8 +174,8 @@ class Evaluations:
             self._next_look = time.monotonic() + _LOOK_AGAIN_S
             for path in islice(self._places(), _MOST_EVALUATIONS):
                 key = BatchKey("eval", part=self._name(path))
-                if key not in self._files and path.is_file():
-                    self._files[key] = RolloutFile(path)
+                if key not in self._files and (found := _found_file(path)) is not None:
+                    self._files[key] = found
         file = None if shown is None else self._files.get(shown)
         return file is not None and file.read()
 
@@ -198,10 +208,4 @@ class Evaluations:
 
 def _batches(files: Mapping[BatchKey, RolloutFile]) -> Iterator[Batch]:
     for key, file in files.items():
-        if file.is_read:
-            yield Batch(key, len(file.table))
-            continue
-        try:
-            yield Batch(key, None, file.path.stat().st_size)
-        except OSError:  # moved aside a moment ago: the next look finds out
-            continue
+        yield Batch(key, len(file.table) if file.is_read else None, 0 if file.is_read else file.size_bytes)

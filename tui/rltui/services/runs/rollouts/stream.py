@@ -23,10 +23,12 @@ _OFFSET_BITS = 40
 """Of `Sample.where` in a stream: the rest is the chunk's number."""
 _SAME_SHIP_S = 60.0
 """A step that ships again later than this was trained again, after a resume."""
-_MOST_WAITING = 20_000
+_MOST_WAITING = 8000
 """Of the samples that came last, any may still get into a batch."""
 _MOST_LIVE = 2000
 _DERIVED_AT_A_TIME = 200
+_BLOCK_BYTES = 1 << 20
+"""Some 3,000 rows: read and shown in a few hundredths of a second."""
 
 
 @dataclass(slots=True)
@@ -36,7 +38,8 @@ class _Ship:
     step: int
     at: float
     shipped: SampleTable = field(default_factory=SampleTable)
-    collected: SampleTable = field(default_factory=SampleTable)
+    left: SampleTable = field(default_factory=SampleTable)
+    """Came in before it, behind the one before, and no batch took them."""
     evaluated: SampleTable = field(default_factory=SampleTable)
     """Asked for before it, behind the one before: with the policy of that step."""
 
@@ -56,15 +59,18 @@ class TraceStream:
         self._begin()
 
     def _begin(self) -> None:
-        self._index = NewestFirst(self._folder / "stream.index.jsonl")
-        self._annotations = NewestFirst(self._folder / "annotations" / "orch.index.jsonl")
+        self._index = NewestFirst(self._folder / "stream.index.jsonl", block_bytes=_BLOCK_BYTES)
+        self._annotations = NewestFirst(
+            self._folder / "annotations" / "orch.index.jsonl", block_bytes=_BLOCK_BYTES
+        )
         self._ships: list[_Ship] = []
         """By time."""
+        self._of_step: dict[int, list[_Ship]] = {}
         self._to_come = _Ship(NO_STEP, math.inf)
         self._shipped: dict[str, tuple[_Ship, float]] = {}
         """Trace → its batch and advantage, of rows that were not read yet."""
         self._waiting: OrderedDict[str, Sample] = OrderedDict()
-        """Rows that no batch has taken yet, by trace."""
+        """The newest rows that no batch has taken yet, by trace."""
         self._derived: Iterator[tuple[dict[str, Any], int]] | None = None
         self._tasks: dict[tuple[BatchKey, str], str] = {}
 
@@ -114,13 +120,15 @@ class TraceStream:
             self._shipped[trace] = (batch, known)
 
     def _ship(self, step: int, at: float) -> _Ship:
-        for ship in reversed(self._ships):
-            if ship.step == step and abs(ship.at - at) < _SAME_SHIP_S:
+        ships = self._of_step.setdefault(step, [])
+        for ship in ships:
+            if abs(ship.at - at) < _SAME_SHIP_S:
                 return ship
         ship = _Ship(step, at)
         if not self._ships or at >= self._ships[-1].at:  # what was to come has come
-            ship.collected, self._to_come.collected = self._to_come.collected, SampleTable()
+            ship.left, self._to_come.left = self._to_come.left, SampleTable()
             ship.evaluated, self._to_come.evaluated = self._to_come.evaluated, SampleTable()
+        ships.append(ship)
         bisect.insort(self._ships, ship, key=lambda each: each.at)
         return ship
 
@@ -137,11 +145,13 @@ class TraceStream:
             batch, advantage = found[0]
             sample = _with_advantage(sample, advantage)
             batch.shipped.append(sample)
-        elif names:
+        elif not names or (len(self._waiting) >= _MOST_WAITING and self._index.is_behind):
+            self._next_ship(sample.at).left.append(sample)
+        else:
             self._waiting[names[0]] = sample
             if len(self._waiting) > _MOST_WAITING:
-                self._waiting.popitem(last=False)
-        self._next_ship(sample.at).collected.append(sample)
+                _, lost = self._waiting.popitem(last=False)
+                self._next_ship(lost.at).left.append(lost)
 
     def _next_ship(self, at: float) -> _Ship:
         """The first batch that left after that."""
@@ -185,14 +195,44 @@ class TraceStream:
 
     def batches(self) -> Iterator[Batch]:
         """All that there are."""
-        for key, table in self._tables().items():
-            yield Batch(key, len(table))
+        for key, count in self._counts().items():
+            yield Batch(key, count)
         if (count := self._live.count()) > 0:
             yield Batch(BatchKey("live"), count)
 
-    def _tables(self) -> dict[BatchKey, SampleTable]:
-        """By key; where two have the same, the later one counts. Empty ones are left out."""
-        found: dict[BatchKey, SampleTable] = {}
+    def table(self, key: BatchKey) -> SampleTable | None:
+        """What was read of it."""
+        if key.kind == "live":
+            return self._live.table
+        ship = self._named().get(key)
+        if ship is None:
+            return None
+        if key.kind == "eval":
+            return ship.evaluated
+        if key.part != ALL:
+            return ship.shipped
+        late = [sample for sample in self._waiting.values() if self._next_ship(sample.at) is ship]
+        return SampleTable(
+            sorted([*ship.shipped, *ship.left, *late], key=lambda sample: (not sample.at > 0, sample.at))
+        )
+
+    def _counts(self) -> dict[BatchKey, int]:
+        late: dict[int, int] = {}
+        for sample in self._waiting.values():
+            name = id(self._next_ship(sample.at))
+            late[name] = late.get(name, 0) + 1
+        counts = {}
+        for key, ship in self._named().items():
+            if key.kind == "eval":
+                counts[key] = len(ship.evaluated)
+            else:
+                more = len(ship.left) + late.get(id(ship), 0) if key.part == ALL else 0
+                counts[key] = len(ship.shipped) + more
+        return {key: count for key, count in counts.items() if count}
+
+    def _named(self) -> dict[BatchKey, _Ship]:
+        """By key; where two have the same, the later one counts."""
+        found: dict[BatchKey, _Ship] = {}
         lowest, abandoned = math.inf, set[int]()
         for ship in reversed(self._ships):
             if ship.step >= lowest:
@@ -201,18 +241,14 @@ class TraceStream:
         before = NO_STEP
         for ship in self._ships:
             part = ABANDONED if id(ship) in abandoned else ""
-            found[BatchKey("train", ship.step, part)] = ship.shipped
+            found[BatchKey("train", ship.step, part)] = ship
             if not part:
-                found[BatchKey("train", ship.step, ALL)] = ship.collected
-            found[BatchKey("eval", ship.step - 1 if before == NO_STEP else before, part)] = ship.evaluated
+                found[BatchKey("train", ship.step, ALL)] = ship
+            found[BatchKey("eval", ship.step - 1 if before == NO_STEP else before, part)] = ship
             before = ship.step
-        found[BatchKey("train", before + 1 if self._ships else NO_STEP, ALL)] = self._to_come.collected
-        found[BatchKey("eval", before)] = self._to_come.evaluated
-        return {key: table for key, table in found.items() if len(table)}
-
-    def table(self, key: BatchKey) -> SampleTable | None:
-        """What was read of it."""
-        return self._live.table if key.kind == "live" else self._tables().get(key)
+        found[BatchKey("train", before + 1 if self._ships else NO_STEP, ALL)] = self._to_come
+        found[BatchKey("eval", before)] = self._to_come
+        return found
 
     def open(self, key: BatchKey, sample: Sample) -> Transcript:
         """The sample in full, with what the annotations say."""

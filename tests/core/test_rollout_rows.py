@@ -1,0 +1,109 @@
+"""Whatever a record holds, reading it neither fails nor lets anything unexpected through."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.fakes import rollouts as fakes
+
+from rltui.core import rollout_rows
+from rltui.core.rollouts import Sample, SampleTable, Transcript, completion_text, histogram, ordered
+
+_LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+_JSON = st.recursive(
+    _LEAVES,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+def places(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+    """Of everything inside a document."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, each in inside for place in places(each, (*path, key)))]
+
+
+def swapped(document: Any, path: tuple[Any, ...], value: object) -> Any:
+    """A copy with something else at a place."""
+    if not path:
+        return value
+    copy = json.loads(json.dumps(document))
+    holder = copy
+    for key in path[:-1]:
+        holder = holder[key]
+    holder[path[-1]] = value
+    return copy
+
+
+Reader = Callable[[Mapping[str, Any], Sample], Transcript]
+SHAPES: dict[str, tuple[dict[str, Any], Callable[[Mapping[str, Any], int], Sample], Reader]] = {
+    "flat": (fakes.flat_row(1, 2, 0.5), rollout_rows.flat_sample, rollout_rows.flat_transcript),
+    "episode": (fakes.tool_episode(), rollout_rows.episode_sample, rollout_rows.episode_transcript),
+    "live": (
+        fakes.tool_episode()["traces"][0] | {"dispatch": {"group": "g", "started": 1.0}},
+        rollout_rows.live_sample,
+        rollout_rows.live_transcript,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(SHAPES))
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_any_value_anywhere(name: str, data: st.DataObject) -> None:
+    document, sample_of, transcript_of = SHAPES[name]
+    row = swapped(document, data.draw(st.sampled_from(places(document))), data.draw(_JSON))
+    if not isinstance(row, dict):
+        return
+    sample = sample_of(row, 7)
+    table = SampleTable([sample])
+    assert next(iter(table)).where == 7
+    assert isinstance(transcript_of(row, sample).text, str)
+
+
+@given(row=st.dictionaries(st.sampled_from([*fakes.index_row(1, fakes.tool_episode(), 0, 0, 1.0)]), _JSON))
+@settings(max_examples=100, deadline=None)
+def test_any_row_of_the_index(row: dict[str, Any]) -> None:
+    table = SampleTable([rollout_rows.index_sample(row, 1)])
+    assert len(ordered(table, "worst")) == 1
+
+
+@given(
+    deltas=st.lists(
+        st.dictionaries(st.sampled_from(["open", "set", "nodes", "calls", "pending", "discard", "x"]), _JSON)
+    )
+)
+@settings(max_examples=60, deadline=None)
+def test_any_delta(deltas: list[dict[str, Any]]) -> None:
+    trace: dict[str, Any] = {}
+    for delta in deltas:
+        rollout_rows.fold_delta(trace, delta)
+    rollout_rows.live_transcript(trace, rollout_rows.live_sample(trace, 0))
+
+
+def test_tinyrl_rows(data_rows: list[dict[str, Any]]) -> None:
+    table = SampleTable(rollout_rows.flat_sample(row, at) for at, row in enumerate(data_rows))
+    assert [group.name for group in table.groups()] == ["16", "17", "18"]
+    assert table[0].reward == pytest.approx(2 / 3)
+    assert table[0].output_tokens == 3
+    assert completion_text(rollout_rows.flat_transcript(data_rows[0], table[0])) == "jc"
+
+
+@pytest.fixture
+def data_rows(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
+    path = request.config.rootpath / "tests/data/rollouts/tinyrl.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_orders_put_the_unknown_last() -> None:
+    rewards = [0.5, math.nan, 0.1, 0.9]
+    table = SampleTable(Sample(at, reward=reward) for at, reward in enumerate(rewards))
+    assert ordered(table, "worst") == [2, 0, 3, 1]
+    assert ordered(table, "best") == [3, 0, 2, 1]
+    assert histogram(rewards, 2, 0.0, 1.0) == [1, 2]

@@ -1,0 +1,336 @@
+"""The lists of the rollout screen: steps, samples, groups. They grow while the run goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from textual import on
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from rltui.core.rollouts import (
+    ALL,
+    NO_STEP,
+    ONLY,
+    ORDERS,
+    Batch,
+    BatchKey,
+    BatchSummary,
+    Only,
+    Order,
+    Sample,
+    SampleGroup,
+    SampleTable,
+    histogram,
+    narrowed,
+    ordered,
+)
+from rltui.ui.requests import ExperimentScreen
+from rltui.ui.shared import Shared
+from rltui.ui.text import clean_line
+from rltui.ui.widgets import rollout_lines
+from rltui.ui.widgets.gpu_words import FAINT
+from rltui.ui.widgets.virtual_list import VirtualList
+
+_LOOK_S = 1.0
+"""Between two looks, once all is read."""
+_BUDGET_S = 0.08
+_READ_AHEAD_BYTES = 8 << 20
+"""A file up to this size is read for its line in the list of steps; a larger one when it is chosen."""
+_TALL_BINS, _TALL_ROWS = 9, 4
+_ORDER_WORDS: dict[Order, str] = {
+    "arrival": "by arrival",
+    "worst": "worst first",
+    "best": "best first",
+    "advantage": "largest advantage first",
+    "longest": "longest first",
+    "group": "by group",
+}
+_ONLY_WORDS: dict[Only, str] = {
+    "": "",
+    "truncated": "only truncated",
+    "failed": "only failed",
+    "flat": "only groups without spread",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    """What is known of a batch that was read."""
+
+    count: int
+    summary: BatchSummary
+    table: SampleTable
+
+
+@dataclass(frozen=True, slots=True)
+class _News:
+    """What a look found."""
+
+    is_behind: bool
+    batches: list[Batch]
+    table: SampleTable
+    """Of the batch under the cursor."""
+
+
+class RolloutLists(ExperimentScreen):
+    """The lists of steps and samples, which grow while the run goes on."""
+
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
+        self._source = shared.experiment.open_rollouts()
+        self._batches: list[Batch] = []
+        self._figures: dict[BatchKey, _Figures] = {}
+        self._key: BatchKey | None = None
+        """Of the batch under the cursor."""
+        self._table = SampleTable()
+        self._laid_out = 0
+        """Samples of it that the list knows."""
+        self._places: list[int] = []
+        """In the table, of what the list shows."""
+        self._groups: list[SampleGroup] | None = None
+        """What the list shows instead, where it shows groups."""
+        self._flat: set[str] = set()
+        self._order: Order = "arrival"
+        self._only: Only = ""
+        self._group = ""
+        """Only samples of this one."""
+        self._wants_all = False
+        self._found: list[int] | None = None
+        """Places that matched a search."""
+        self._follows_newest = True
+        """Until a person moves."""
+        self._marked: dict[tuple[BatchKey, int], Sample] = {}
+        self._steps = VirtualList(self._batch_line, id="rollout-steps")
+        self._samples = VirtualList(self._sample_line, id="rollout-samples")
+        self._heading = VirtualList(self._heading_line, id="rollout-heading", count=1, has_cursor=False)
+        self._summary = Static(id="rollout-summary", markup=False)
+        self._histogram = Static(id="rollout-histogram", markup=False)
+        self._steps_box = Vertical(id="rollout-steps-box")
+        self._samples_box = Vertical(id="rollout-samples-box")
+
+    # news
+
+    def on_screen_resume(self) -> None:
+        """Catch up, and follow."""
+        self.run_worker(self._follow(), name="rollouts", group="rollouts", exclusive=True)
+
+    def left(self) -> None:
+        """Nothing is read any more."""
+        self.workers.cancel_group(self, "rollouts")
+        self.workers.cancel_group(self, "search")
+
+    async def _follow(self) -> None:
+        """Read what there is in small pieces, the newest first; then look now and then."""
+        while True:
+            key, top = self._key, self._steps.scroll_offset.y
+            in_view = self._batches[top : top + max(1, self._steps.size.height)]
+            news = await asyncio.to_thread(self._look, key, in_view)
+            if key == self._key:
+                self._show_news(news)
+            if not news.is_behind:
+                await asyncio.sleep(_LOOK_S)
+
+    def _look(self, key: BatchKey | None, in_view: Sequence[Batch]) -> _News:
+        """In a thread: read some, of a batch in view whose figures are not known where all else is read."""
+        source = self._source
+        is_behind = source.look(key, _BUDGET_S)
+        unread = [
+            each.key for each in in_view if each.samples is None and each.size_bytes <= _READ_AHEAD_BYTES
+        ]
+        if not is_behind and unread:
+            source.look(unread[0], _BUDGET_S)
+            is_behind = True
+        batches = source.batches()
+        seen = {each.key for each in in_view} | {key, *(batch.key for batch in batches[:1])}
+        for batch in batches:
+            known = self._figures.get(batch.key)
+            if batch.key in seen and batch.samples and (known is None or known.count != batch.samples):
+                table = source.table(batch.key)
+                self._figures[batch.key] = _Figures(batch.samples, BatchSummary.of(table), table)
+        return _News(is_behind, batches, SampleTable() if key is None else source.table(key))
+
+    def _show_news(self, news: _News) -> None:
+        keys = {batch.key for batch in news.batches}
+        shown = [batch for batch in news.batches if self._is_wanted(batch.key, keys)]
+        if shown != self._batches:
+            shown_keys = [batch.key for batch in shown]
+            is_there = self._key in shown_keys and not self._follows_newest
+            at = shown_keys.index(self._key) if self._key and is_there else _newest(shown)
+            self._batches = shown
+            self._steps.show(len(shown), at)
+            if shown and shown[at].key != self._key:
+                self._choose(shown[at].key)
+                return
+        if news.table is not self._table or len(news.table) != self._laid_out:
+            self._table = news.table
+            self._lay_out()
+        self._steps.refresh()
+        self._update_words()
+
+    def _is_wanted(self, key: BatchKey, keys: Collection[BatchKey]) -> bool:
+        """Of a step's parts, one: all that came in, or what the batch took."""
+        if key.kind == "live" or key.step == NO_STEP or key.part not in ("", ALL):
+            return True
+        other = key._replace(part="" if key.part == ALL else ALL)
+        return (key.part == ALL) is self._wants_all or other not in keys
+
+    @property
+    def _scale(self) -> tuple[float, float]:
+        """Of all histograms: 0 to 1, and further where a reward is."""
+        known = [figures.summary for figures in self._figures.values()]
+        lows = [each.low for each in known if math.isfinite(each.low)]
+        highs = [each.high for each in known if math.isfinite(each.high)]
+        return min([0.0, *lows]), max([1.0, *highs])
+
+    # lists
+
+    @on(VirtualList.CursorMoved, "#rollout-steps")
+    def _chose_step(self) -> None:
+        self._follows_newest = False
+        self._choose(self._batches[self._steps.at].key)
+
+    def _choose(self, key: BatchKey) -> None:
+        """Show its samples, as soon as they are read."""
+        self._key, self._found, self._group = key, None, ""
+        known = self._figures.get(key)
+        self._table = SampleTable() if known is None else known.table
+        self._lay_out(0)
+        self.run_worker(self._follow(), name="rollouts", group="rollouts", exclusive=True)
+
+    def _lay_out(self, at: int | None = None) -> None:
+        """The list anew, with the cursor on the same sample, or at `at`."""
+        before, self._laid_out = self._sample, len(self._table)
+        groups = self._table.groups()
+        self._flat = {group.name for group in groups if group.is_flat}
+        if self._groups is not None:
+            self._groups = sorted(groups, key=lambda group: (not group.is_flat, group.mean))
+            self._samples.show(len(self._groups), at)
+        else:
+            self._places = ordered(self._table, self._order, self._wanted_places())
+            if at is None and before is not None:
+                where = self._table.columns["where"]
+                at = next((at for at, each in enumerate(self._places) if where[each] == before.where), None)
+            self._samples.show(len(self._places), at)
+        self._update_words()
+        self.look_at_sample()
+
+    def _wanted_places(self) -> list[int]:
+        places = narrowed(self._table, self._only)
+        if self._found is not None:
+            allowed = set(places)
+            places = [each for each in self._found if each in allowed]
+        if self._group:
+            places = [each for each in places if self._table.text("group", each) == self._group]
+        return places
+
+    @on(VirtualList.CursorMoved, "#rollout-samples")
+    def _moved(self) -> None:
+        self._follows_newest = False
+        self.look_at_sample()
+
+    def look_at_sample(self) -> None:
+        """Show what is under the cursor in full."""
+        raise NotImplementedError
+
+    @property
+    def _sample(self) -> Sample | None:
+        """Under the cursor; of a group, its first."""
+        at = self._samples.at
+        if self._groups is not None:
+            place = self._groups[at].places[0] if at < len(self._groups) else len(self._table)
+        else:
+            place = self._places[at] if at < len(self._places) else len(self._table)
+        return self._table[place] if place < len(self._table) else None
+
+    def _batch_line(self, at: int, width: int) -> Content:
+        del width
+        batch = self._batches[at]
+        known = self._figures.get(batch.key)
+        if known is None:
+            return rollout_lines.batch_line(batch, None, ())
+        counts = histogram(known.table.columns["reward"], rollout_lines.BINS, *self._scale)
+        return rollout_lines.batch_line(batch, known.summary, counts)
+
+    def _sample_line(self, at: int, width: int) -> Content:
+        if self._groups is not None:
+            return rollout_lines.group_line(self._groups[at])
+        sample = self._table[self._places[at]]
+        is_marked = self._key is not None and (self._key, sample.where) in self._marked
+        is_flat = sample.group in self._flat
+        return rollout_lines.sample_line(sample, width, is_flat=is_flat, is_marked=is_marked)
+
+    def _heading_line(self, at: int, width: int) -> Content:
+        del at
+        is_grouped = self._groups is not None
+        return (rollout_lines.group_heading if is_grouped else rollout_lines.sample_heading)(width)
+
+    def _update_words(self) -> None:
+        """Title, headings, figures of the batch."""
+        self._heading.refresh()
+        label = "" if self._key is None else clean_line(self._key.label)
+        words = [_ONLY_WORDS[self._only], f"group {clean_line(self._group)}" if self._group else ""]
+        words += [f"{len(self._found)} match" if self._found is not None else "", _ORDER_WORDS[self._order]]
+        shown = "Samples" if self._groups is None else "Groups"
+        more = "" if self._groups is not None else "".join(f" · {word}" for word in words if word)
+        step = "" if not label else f" of step {label}" if label[:1].isdigit() else f" of {label}"
+        self._samples_box.border_title = Content.assemble((f"{shown}{step}", "bold"), (more, FAINT))
+        low, high = self._scale
+        self._steps_box.border_title = Content.assemble(
+            ("Steps", "bold"), (f" · reward {low:g} … {high:g}", FAINT)
+        )
+        known = None if self._key is None else self._figures.get(self._key)
+        text = " · ".join(rollout_lines.summary_parts(known.summary)) if known else self._nothing_text()
+        self._summary.update(Content(text))
+        counts = histogram(self._table.columns["reward"], _TALL_BINS, low, high)
+        rows = rollout_lines.histogram_rows(counts, _TALL_ROWS, low, high) if known else []
+        self._histogram.update(Content("\n").join(rows))
+
+    def _nothing_text(self) -> str:
+        if self._source.problem:
+            return f"⚠ {clean_line(self._source.problem)}"
+        if self._key is not None:
+            return "reading…"
+        return "No rollouts yet: they appear here with the first step."
+
+    # keys
+
+    def action_sort(self) -> None:
+        """In the next order."""
+        self._follows_newest = False
+        self._order = ORDERS[(ORDERS.index(self._order) + 1) % len(ORDERS)]
+        self._groups = None
+        self._lay_out(0)
+
+    def action_narrow(self) -> None:
+        """To the next kind of samples."""
+        self._follows_newest = False
+        self._only = ONLY[(ONLY.index(self._only) + 1) % len(ONLY)]
+        self._groups = None
+        self._lay_out(0)
+
+    def action_toggle_groups(self) -> None:
+        """Groups, or samples."""
+        self._follows_newest = False
+        self._groups = [] if self._groups is None else None
+        self._group = ""
+        self._lay_out(0)
+
+    def action_toggle_all(self) -> None:
+        """Of each step, all that came in, or what its batch took."""
+        self._follows_newest = False
+        self._wants_all = not self._wants_all
+        if self._key is not None and self._key.step != NO_STEP and self._key.part in ("", ALL):
+            self._key = self._key._replace(part=ALL if self._wants_all else "")
+        self.notify("All that came in" if self._wants_all else "What the batches took", markup=False)
+        self.run_worker(self._follow(), name="rollouts", group="rollouts", exclusive=True)
+
+
+def _newest(batches: Sequence[Batch]) -> int:
+    """Place of the newest one that is whole; else of the first."""
+    whole = (at for at, batch in enumerate(batches) if batch.key.kind == "train" and not batch.key.part)
+    return next(whole, 0)

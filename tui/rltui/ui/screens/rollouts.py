@@ -1,0 +1,378 @@
+"""The rollout screen: reads, searches, compares and writes samples. Binds and forwards."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from rltui.core.rollouts import BatchKey, Sample, Transcript
+from rltui.errors import RltuiError
+from rltui.ui.actions import Place, bindings
+from rltui.ui.requests import show_error
+from rltui.ui.screens.dialogs import ChoiceMenu
+from rltui.ui.screens.rollout_lists import RolloutLists
+from rltui.ui.shared import Shared
+from rltui.ui.text import clean_line
+from rltui.ui.widgets.bars import KeyBar
+from rltui.ui.widgets.gpu_words import FAINT
+from rltui.ui.widgets.rollout_lines import figure
+from rltui.ui.widgets.transcript_view import TranscriptView
+from rltui.ui.widgets.virtual_list import VirtualList
+
+_SEARCH_SLICE = 16
+"""Samples read in one go: a key that ends the search waits for no more."""
+_ON_LISTS = frozenset(("read", "sort", "narrow", "search", "toggle_groups", "toggle_all"))
+_FORMATS = {
+    "jsonl": ("JSONL", "The records as they were written, a line each"),
+    "md": ("Markdown", "The conversations, to read or to send around"),
+}
+
+
+class RolloutReading(RolloutLists):
+    """One sample in full, or two side by side."""
+
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
+        self._reading = TranscriptView()
+        self._other = TranscriptView()
+        self._reading_box = Vertical(id="rollout-reading", classes="rollout-reading")
+        self._other_box = Vertical(id="rollout-other", classes="rollout-reading")
+        self._elsewhere: Iterator[tuple[BatchKey, Sample | None]] | None = None
+        """The prompt at other steps, as far as it is not looked up yet."""
+        self._compared: list[tuple[BatchKey, Sample]] = []
+        self._compared_at = 0
+
+    def look_at_sample(self) -> None:
+        """Where it is seen at all."""
+        if self.has_class("-comparing"):
+            return
+        if self._sample is None:
+            self._reading.show(None)
+            self._reading_box.border_title = None
+        elif self.has_class("-reading") or not self.has_class("-narrow"):
+            self.run_worker(self._load(), name="sample", group="sample", exclusive=True)
+
+    async def _load(self) -> None:
+        key, sample = self._key, self._sample
+        if key is None or sample is None:
+            return
+        try:
+            transcript = await asyncio.to_thread(self._source.open, key, sample)
+        except RltuiError as error:
+            self._reading.show(None, note=clean_line(str(error).replace("\n", " ")))
+            return
+        self._reading.show(transcript)
+        place = f" {self._samples.at + 1} of {self._samples.count}"
+        self._reading_box.border_title = _title(f"Sample{place}", key)
+
+    def action_toggle_raw(self) -> None:
+        """In both."""
+        for view in (self._reading, self._other):
+            view.is_raw = not view.is_raw
+            view.lay_out()
+
+    def action_toggle_tools(self) -> None:
+        """In both."""
+        for view in (self._reading, self._other):
+            view.is_folded = not view.is_folded
+            view.lay_out()
+
+    # two side by side
+
+    def action_compare(self) -> None:
+        """With the one that is marked, or with the prompt at another step."""
+        transcript, key = self._reading.transcript, self._key
+        if transcript is None or key is None or self._sample is None:
+            self.notify("Read a sample first, then compare it", markup=False)
+            return
+        here = (key, transcript.sample.where)
+        marked = [(each[0], sample) for each, sample in self._marked.items() if each != here]
+        self._compared, self._compared_at = marked, 0
+        self._elsewhere = None if marked else self._source.same_prompt(key, transcript)
+        self.run_worker(self._compare(0), name="compare", group="compare", exclusive=True)
+
+    async def _compare(self, batches: int) -> None:
+        """Show the other one, so many further on."""
+        wanted = max(0, self._compared_at + batches)
+        while wanted >= len(self._compared) and self._elsewhere is not None:
+            found = await asyncio.to_thread(next, self._elsewhere, None)
+            if found is None:
+                self._elsewhere = None
+                break
+            key, sample = found
+            self.say(f"looking for the prompt at {key.label}: esc ends it")
+            if sample is not None:
+                self._compared.append((key, sample))
+        self.say("")
+        if not self._compared or wanted >= len(self._compared):
+            self.notify(
+                "No further step has this prompt. Mark a sample with m to compare with that", markup=False
+            )
+            return
+        self._compared_at = wanted
+        key, sample = self._compared[wanted]
+        try:
+            transcript = await asyncio.to_thread(self._source.open, key, sample)
+        except RltuiError as error:
+            await show_error(self.app, error)
+            return
+        self._show_beside(key, transcript)
+
+    def _show_beside(self, key: BatchKey, transcript: Transcript) -> None:
+        mine = self._reading.transcript
+        if mine is None or self._key is None:
+            return
+        self.add_class("-reading", "-comparing")
+        self._reading.focus()
+        self._other.show(transcript)
+        self._reading_box.border_title = _title("This one", self._key, mine.sample)
+        self._other_box.border_title = _title("The other one", key, transcript.sample)
+
+    def say(self, progress: str) -> None:
+        """What goes on, in the title."""
+        raise NotImplementedError
+
+
+def _title(words: str, key: BatchKey, sample: Sample | None = None) -> Content:
+    reward = "" if sample is None else f" · reward {figure(sample.reward)}"
+    label = clean_line(key.label)
+    step = f"step {label}" if label[:1].isdigit() else label
+    return Content.assemble((words, "bold"), (f" · {step}{reward}", FAINT))
+
+
+class RolloutScreen(RolloutReading):
+    """Reads, searches, compares and writes samples. Made once: it stays when it is left."""
+
+    CSS_PATH: ClassVar = ["rollouts.tcss"]
+    BINDINGS = bindings(Place.ROLLOUTS)
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide"), (170, "-huge")]  # noqa: RUF012 - as Textual declares it
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012
+    place = Place.ROLLOUTS
+
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
+        self._title = Static(id="rollout-title", markup=False)
+        self._search = Input(placeholder="regular expression", id="rollout-search", compact=True)
+        self._search.cursor_blink = False
+        self._progress = ""
+
+    def compose(self) -> ComposeResult:
+        """Title, search, steps, samples, the sample, keys."""
+        yield self._title
+        yield KeyBar()
+        yield self._search
+        yield self._summary
+        with Horizontal(id="rollout-body"):
+            with self._steps_box:
+                yield self._histogram
+                yield self._steps
+            with self._samples_box:
+                yield self._heading
+                yield self._samples
+            with self._reading_box:
+                yield self._reading
+            with self._other_box:
+                yield self._other
+
+    def on_mount(self) -> None:
+        """The keys go to the list of samples."""
+        self._samples.focus()
+        self._update_title()
+
+    def say(self, progress: str) -> None:
+        """What goes on, in the title."""
+        self._progress = progress
+        self._update_title()
+
+    def _update_title(self) -> None:
+        marked = f"{len(self._marked)} marked" if self._marked else ""
+        parts = ["rollouts", marked, clean_line(self._progress)]
+        words = "".join(f" · {part}" for part in parts if part)
+        name = clean_line(self.experiment.name)
+        self._title.update(Content.assemble((" rltui ", "bold $accent"), (name, "bold"), words))
+
+    # reading
+
+    def action_read(self) -> None:
+        """On the whole screen; a group's samples; from the steps, to the samples."""
+        if self._steps.has_focus:
+            self._samples.focus()
+        elif self._groups is not None and self._groups:
+            self._group, self._groups = self._groups[self._samples.at].name, None
+            self._lay_out(0)
+        elif self._sample is not None:
+            self._follows_newest = False
+            self.add_class("-reading")
+            self._reading.focus()
+            self.refresh_bindings()
+            self.look_at_sample()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """What changes the lists only where they are seen."""
+        if action in _ON_LISTS and self.has_class("-reading"):
+            return False
+        return super().check_action(action, parameters)
+
+    def action_back(self) -> None:
+        """One thing after the other."""
+        if self._search.has_class("-shown"):
+            self._search.remove_class("-shown")
+            self._samples.focus()
+        elif self._progress:
+            for group in ("search", "compare"):
+                self.workers.cancel_group(self, group)
+            self.say("")
+        elif self.has_class("-comparing"):
+            self.remove_class("-comparing")
+            self.look_at_sample()
+        elif self.has_class("-reading"):
+            self.remove_class("-reading")
+            self._samples.focus()
+            self.refresh_bindings()
+        elif self._found is not None or self._group:
+            self._found, self._group = None, ""
+            self._lay_out()
+        else:
+            self.action_show_overview()
+
+    # moving
+
+    @property
+    def _lines(self) -> VirtualList | TranscriptView:
+        focused = self.focused
+        return focused if isinstance(focused, VirtualList | TranscriptView) else self._samples
+
+    def action_cursor(self, lines: int) -> None:
+        """In what has the keys."""
+        here = self._lines
+        if isinstance(here, TranscriptView):
+            here.move(lines)
+        else:
+            here.go_to(here.at + lines)
+
+    def action_page(self, pages: int) -> None:
+        """In what has the keys."""
+        self._lines.move_pages(pages)
+
+    def action_to_end(self, last: bool) -> None:
+        """In what has the keys."""
+        here = self._lines
+        if isinstance(here, TranscriptView):
+            here.scroll_to(y=here.max_scroll_y if last else 0, animate=False)
+        else:
+            here.go_to(here.count - 1 if last else 0)
+
+    def action_focus_beside(self, direction: int) -> None:
+        """Among what is seen."""
+        seen = [each for each in (self._steps, self._samples, self._reading, self._other) if each.size.width]
+        if seen:
+            at = seen.index(self._lines) if self._lines in seen else 0
+            seen[(at + direction) % len(seen)].focus()
+
+    def action_go_to_step(self, batches: int) -> None:
+        """Up or down the list of steps; in a comparison, on to another step."""
+        if self.has_class("-comparing"):
+            self.run_worker(self._compare(batches), name="compare", group="compare", exclusive=True)
+        else:
+            self._steps.go_to(self._steps.at + batches)
+
+    def action_next_sample(self, samples: int) -> None:
+        """Also while one is read."""
+        self._samples.go_to(self._samples.at + samples)
+
+    # search
+
+    def action_search(self) -> None:
+        """Ask for the pattern."""
+        self._search.add_class("-shown")
+        self._search.focus()
+
+    @on(Input.Submitted, "#rollout-search")
+    def _begin_search(self, event: Input.Submitted) -> None:
+        self._search.remove_class("-shown")
+        self._samples.focus()
+        if not event.value:
+            self._found = None
+            self._lay_out()
+            return
+        flags = re.IGNORECASE if event.value.islower() else re.NOFLAG
+        try:
+            pattern = re.compile(event.value, flags)
+        except re.error as error:
+            self.notify(f"{event.value!r} is no regular expression: {error}", severity="error", markup=False)
+            return
+        self.run_worker(self._find(pattern), name="search", group="search", exclusive=True)
+
+    async def _find(self, pattern: re.Pattern[str]) -> None:
+        """Show what matches as it is found."""
+        key, count = self._key, len(self._table)
+        if key is None:
+            return
+        self._found, self._groups = [], None
+        self._lay_out(0)
+        looked = 0
+        found = self._source.search(key, range(count), pattern)
+        try:
+            while results := await asyncio.to_thread(lambda: list(islice(found, _SEARCH_SLICE))):
+                if key != self._key or self._found is None:
+                    break
+                looked += len(results)
+                self.say(f"searched {looked} of {count}: esc ends it")
+                if more := [at for at, matches in results if matches]:
+                    self._found = [*self._found, *more]
+                    self._lay_out()
+        except RltuiError as error:
+            await show_error(self.app, error)
+        self.say("")
+
+    # marks, and what becomes of them
+
+    def action_mark(self) -> None:
+        """Mark it, or take the mark away, and go on to the next."""
+        if self._key is None or (sample := self._sample) is None:
+            return
+        name = (self._key, sample.where)
+        if name in self._marked:
+            del self._marked[name]
+        else:
+            self._marked[name] = sample
+        self._samples.refresh()
+        self._update_title()
+        if not self.has_class("-reading"):
+            self._samples.go_to(self._samples.at + 1)
+
+    def action_write(self) -> None:
+        """Ask for the format, then write."""
+        self.work(self._write(), changes=False)
+
+    async def _write(self) -> None:
+        chosen = [(key, sample) for (key, _), sample in self._marked.items()]
+        if not chosen and self._key is not None and self._sample is not None:
+            chosen = [(self._key, self._sample)]
+        if not chosen:
+            self.notify("There is no sample under the cursor, and none is marked", markup=False)
+            return
+        count = "1 sample" if len(chosen) == 1 else f"{len(chosen)} samples"
+        ending = await self.app.push_screen_wait(ChoiceMenu(f"Write {count} as", _FORMATS))
+        if ending is None:
+            return
+        try:
+            path = await asyncio.to_thread(self._exported, chosen, ending)
+        except RltuiError as error:
+            await show_error(self.app, error)
+            return
+        self.notify(f"Written: {path}", timeout=15, markup=False)
+
+    def _exported(self, chosen: list[tuple[BatchKey, Sample]], ending: str) -> Path:
+        transcripts = [self._source.open(key, sample) for key, sample in chosen]
+        return self._source.keep(transcripts, ending)

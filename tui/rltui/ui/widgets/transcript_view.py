@@ -1,0 +1,215 @@
+"""A sample in full: as a conversation, or as its record. What it holds is untrusted text."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len
+from textual.content import Content
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.visual import Visual
+
+from rltui.core.rollouts import Conversation, Message, Transcript
+from rltui.ui.text import clean, clean_line
+from rltui.ui.widgets.gpu_words import FAINT
+from rltui.ui.widgets.rollout_lines import figure
+
+_LONGEST = 200_000
+"""Characters of a text that are shown; an export has all."""
+_FOLDED_LINES = 1
+"""Of a tool's answer, where tools are folded."""
+_ROLES = {
+    "system": "bold $text-secondary",
+    "user": "bold $text-primary",
+    "assistant": "bold $text-success",
+    "tool": "bold $text-warning",
+}
+_INDENT = 2
+
+
+def transcript_lines(
+    transcript: Transcript, width: int, *, is_raw: bool, is_folded: bool, heading: str = ""
+) -> list[Content]:
+    """All of it, wrapped. `is_folded`: of tools only their names and the beginning of what they said."""
+    lines = [Content.styled(clean_line(heading), "bold")] if heading else []
+    if is_raw:
+        shown = json.dumps(transcript.raw, indent=1, ensure_ascii=False, default=str)
+        return [*lines, *_wrapped(shown, width)]
+    lines += _figures(transcript, width)
+    for error in transcript.errors:
+        lines += _wrapped(f"✗ {error}", width, "$text-error")
+    for conversation in transcript.conversations:
+        lines += _conversation_lines(conversation, width, is_folded=is_folded)
+    return lines
+
+
+def _figures(transcript: Transcript, width: int) -> Iterator[Content]:
+    sample = transcript.sample
+    parts = [f"reward {figure(sample.reward)}"]
+    if math.isfinite(sample.advantage):
+        parts.append(f"advantage {figure(sample.advantage)}")
+    if sample.output_tokens >= 0:
+        parts.append(f"{max(0, sample.input_tokens)} → {sample.output_tokens} tokens")
+    if sample.turns > 1:
+        parts.append(f"{sample.turns} turns")
+    parts += [part for part in (sample.stop, "truncated ✂" if sample.truncated else "") if part]
+    yield from _wrapped(" · ".join(parts), width, "bold")
+    about = [f"group {sample.group}"] if sample.group else []
+    about += [sample.env] if sample.env else []
+    about += [f"{name} {value}" for name, value in transcript.facts if name != "advantage"]
+    if about:
+        yield from _wrapped(" · ".join(clean_line(part) for part in about), width, FAINT)
+
+
+def _conversation_lines(conversation: Conversation, width: int, *, is_folded: bool) -> Iterator[Content]:
+    if conversation.title:
+        yield Content("")
+        yield Content.styled(f"━━ {clean_line(conversation.title)} ".ljust(width, "━")[:width], FAINT)
+    for message in conversation.messages:
+        yield Content("")
+        yield _role_line(message, width)
+        if message.reasoning:
+            yield from _indented(message.reasoning, width, f"italic {FAINT}")
+        if message.text and is_folded and message.role == "tool":
+            yield from _folded(message.text, width)
+        else:
+            yield from _indented(message.text, width, "")
+        for call in message.calls:
+            yield from _indented(f"⚒ {clean_line(call.name)}", width, "$text-warning")
+            if not is_folded:
+                yield from _indented(call.arguments, width - _INDENT, FAINT, indent=2 * _INDENT)
+
+
+def _role_line(message: Message, width: int) -> Content:
+    role = clean_line(message.role)
+    return Content.assemble(
+        (role, _ROLES.get(message.role, "bold")),
+        (" ◂ sampled" if message.sampled and message.role != "assistant" else "", FAINT),
+    )[:width]
+
+
+def _folded(text: str, width: int) -> Iterator[Content]:
+    lines = list(_indented(text, width, FAINT))
+    yield from lines[:_FOLDED_LINES]
+    if len(lines) > _FOLDED_LINES:
+        yield Content.styled(f"{'':{_INDENT}}… {len(lines) - _FOLDED_LINES} more lines", f"italic {FAINT}")
+
+
+def _indented(text: str, width: int, style: str, *, indent: int = _INDENT) -> Iterator[Content]:
+    if text:
+        for line in _wrapped(text, width - indent, style):
+            yield Content(" " * indent) + line
+
+
+def _wrapped(text: str, width: int, style: str = "") -> Iterator[Content]:
+    shown = clean(text[:_LONGEST])
+    for line in shown.split("\n"):
+        for piece in _pieces(line, max(8, width)):
+            yield Content.styled(piece, style) if style else Content(piece)
+    if len(text) > _LONGEST:
+        yield Content.styled(
+            f"… {len(text) - _LONGEST:,} more characters: w writes them all", "$text-warning"
+        )
+
+
+def _pieces(line: str, width: int) -> Iterator[str]:
+    """Of at most `width` cells, broken at spaces where that leaves more than half of it."""
+    at = 0
+    while True:
+        window = line[at : at + width + 1]
+        cut = min(width, len(window)) if window.isascii() else _cells_that_fit(window, width)
+        if at + cut >= len(line):
+            yield line[at:]
+            return
+        space = window.rfind(" ", 0, cut + 1)
+        if space > cut // 2:
+            yield window[:space]
+            at += space + 1
+        else:
+            yield window[:cut]
+            at += cut
+
+
+def _cells_that_fit(line: str, width: int) -> int:
+    cells = 0
+    for at, sign in enumerate(line):
+        cells += cell_len(sign)
+        if cells > width:
+            return max(1, at)
+    return len(line)
+
+
+class TranscriptView(ScrollView, can_focus=True):
+    """Scrolls over the lines of one sample."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+        super().__init__(id=id)
+        self._transcript: Transcript | None = None
+        self._heading = ""
+        self._note = ""
+        self._lines: Sequence[Content] = ()
+        self._width = 0
+        self.is_raw = False
+        self.is_folded = True
+
+    @property
+    def transcript(self) -> Transcript | None:
+        """What is shown."""
+        return self._transcript
+
+    def show(self, transcript: Transcript | None, *, heading: str = "", note: str = "") -> None:
+        """Show another one from its start; `note` stands where there is none."""
+        is_same = (
+            transcript is not None
+            and self._transcript is not None
+            and (transcript.sample == self._transcript.sample and heading == self._heading)
+        )
+        self._transcript, self._heading, self._note = transcript, heading, note
+        self.lay_out()
+        if not is_same:
+            self.scroll_to(0, 0, animate=False, force=True)
+
+    def lay_out(self) -> None:
+        """Make the lines anew."""
+        self._width = self.scrollable_content_region.width
+        if self._width <= 0:  # not laid out yet: the resize to come does it
+            return
+        if self._transcript is None:
+            self._lines = [*_wrapped(self._note, self._width, FAINT)] if self._note else []
+        else:
+            self._lines = transcript_lines(
+                self._transcript,
+                self._width,
+                is_raw=self.is_raw,
+                is_folded=self.is_folded,
+                heading=self._heading,
+            )
+        self.virtual_size = Size(0, len(self._lines))
+        self.refresh()
+
+    def on_resize(self) -> None:
+        """Another width wraps in another way."""
+        if self.scrollable_content_region.width != self._width:
+            self.lay_out()
+
+    def move(self, lines: int) -> None:
+        """Scroll."""
+        self.scroll_relative(y=lines, animate=False)
+
+    def move_pages(self, pages: int) -> None:
+        """By what is visible."""
+        self.move(pages * max(1, self.size.height - 1))
+
+    def render_line(self, y: int) -> Strip:
+        """Line `y` of what is visible."""
+        at = y + self.scroll_offset.y
+        width = self.scrollable_content_region.width
+        if at >= len(self._lines):
+            return Strip.blank(width, self.rich_style)
+        line = self._lines[at]
+        line = line.pad_right(max(0, width - line.cell_length))
+        return Visual.to_strips(self, line, line.cell_length, 1, self.visual_style)[0].crop(0, width)

@@ -1,0 +1,111 @@
+"""A list of any number of lines, of which only those in view are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from textual import events
+from textual.content import Content
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.visual import Visual
+
+MakeLine = Callable[[int, int], Content]
+"""The line at a place, for a width in cells."""
+
+
+class VirtualList(ScrollView, can_focus=True):
+    """Asks `make_line` for what is in view; the cursor is on a place."""
+
+    COMPONENT_CLASSES = {"row-list--cursor", "row-list--cursor-unfocused"}  # noqa: RUF012 - as Textual declares it
+
+    @dataclass
+    class CursorMoved(Message):
+        """The cursor is at another place."""
+
+        list: VirtualList
+
+        @property
+        def control(self) -> VirtualList:
+            """For selectors."""
+            return self.list
+
+    def __init__(
+        self,
+        make_line: MakeLine,
+        *,
+        id: str | None = None,  # noqa: A002 - Textual's name
+        count: int = 0,
+        has_cursor: bool = True,
+    ) -> None:
+        """Without a cursor it takes no keys: lines that are made anew for each width."""
+        super().__init__(id=id)
+        self._make_line = make_line
+        self.can_focus = self._has_cursor = has_cursor
+        self.count = count
+        self.at = 0
+        """Of the cursor; meaningless where there are no lines."""
+
+    def show(self, count: int, at: int | None = None) -> None:
+        """There are so many lines now, all may be different; the cursor goes to `at`, or keeps its place.
+
+        Says nothing of the cursor: who calls this knows.
+        """
+        self.count = count
+        self.at = max(0, min(count - 1, self.at if at is None else at))
+        if self.virtual_size.height != count:
+            self.virtual_size = Size(0, count)
+        self.refresh()
+        self._scroll_to_cursor()
+
+    def go_to(self, at: int) -> None:
+        """Put the cursor there, as far as there are lines."""
+        at = max(0, min(self.count - 1, at))
+        if at == self.at or not self.count:
+            return
+        before, self.at = self.at, at
+        self.post_message(self.CursorMoved(self))
+        for line in (before, at):
+            self.refresh_line(line)
+        self._scroll_to_cursor()
+
+    def move_pages(self, pages: int) -> None:
+        """By what is visible."""
+        self.go_to(self.at + pages * max(1, self.size.height - 1))
+
+    def _scroll_to_cursor(self) -> None:
+        if self.size.height:
+            self.scroll_to_region(Region(0, self.at, 1, 1), animate=False, force=True)
+
+    def on_resize(self) -> None:
+        """Another width."""
+        self.refresh()
+        self._scroll_to_cursor()
+
+    def watch_has_focus(self, _has_focus: bool) -> None:
+        """The cursor looks different."""
+        super().watch_has_focus(_has_focus)
+        self.refresh()
+
+    def on_click(self, event: events.Click) -> None:
+        """Select."""
+        at = event.y + self.scroll_offset.y
+        if at < self.count:
+            self.go_to(at)
+
+    def render_line(self, y: int) -> Strip:
+        """Line `y` of what is visible."""
+        at = y + self.scroll_offset.y
+        width = self.scrollable_content_region.width
+        if at >= self.count:
+            return Strip.blank(width, self.rich_style)
+        line = self._make_line(at, width)
+        line = line.pad_right(max(0, width - line.cell_length))
+        style = self.visual_style
+        if at == self.at and self._has_cursor:
+            name = "row-list--cursor" if self.has_focus else "row-list--cursor-unfocused"
+            style = self.get_visual_style(name)
+        return Visual.to_strips(self, line, line.cell_length, 1, style)[0].crop(0, width)
