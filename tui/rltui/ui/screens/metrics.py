@@ -159,6 +159,7 @@ class MetricsScreen(ExperimentScreen):
             self._problem = ""
         except re.error as error:
             self._problem = f"no regular expression: {error}"
+        self.refresh_bindings()  # some keys need a chart
         return True
 
     def _rearrange(self) -> None:
