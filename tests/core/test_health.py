@@ -18,7 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rltui.core.health import Finding, RuleId, Thresholds, concern_of, findings
+from rltui.core.lines import plain_text
 from rltui.core.run_figures import RunFigures
+from rltui.frameworks.prime_rl.log_lines import log_row
 
 RUNS = Path(__file__).parents[1] / "data/health"
 USUAL = Thresholds()
@@ -51,6 +53,19 @@ def replayed(name: str) -> dict[str, int]:
 @pytest.mark.parametrize("name", [path.stem for path in sorted(RUNS.glob("good-*.txt"))])
 def test_a_good_run_of_the_demo_is_never_said_to_be_unwell(name: str) -> None:
     assert replayed(name) == {}
+
+
+@pytest.mark.parametrize(
+    "log", sorted((RUNS.parent / "prime_rl/logs").glob("*.log")), ids=lambda log: log.stem
+)
+def test_the_recorded_lines_of_prime_rl_say_what_they_say(log: Path) -> None:
+    run = RunFigures(first_step=0)
+    text = log.read_text()
+    for line in text.splitlines():
+        if (row := log_row("rl", plain_text(line))) is not None:
+            run.add(row, 0.0)
+    assert run.newest_step > 0
+    assert [found.rule for found in findings(run, USUAL)] == ["non-finite"] * ("Loss: nan" in text)
 
 
 def test_there_are_eight_good_ones() -> None:
@@ -228,6 +243,25 @@ def test_a_step_that_stays_out() -> None:
     assert found.evidence == "no step for 4m10s after step 10, usually there is one every 20s"
     assert words(run, now=last + 250, started=last + 200) == [], "it was restarted just now"
     assert words(run) == [], "nobody expects one"
+
+
+def test_steps_whose_time_nobody_knows_tell_nothing_of_time() -> None:
+    run = RunFigures()
+    for step, value in enumerate([9000.0] * 10 + [2000.0] * 6, 1):
+        run.add({"step": step, LOSS: 0.1, "perf/throughput": value}, math.nan)
+    assert words(run, now=1e9) == []
+    for step in range(17, 27):
+        run.add({"step": step, LOSS: 0.1}, 1e9 + 20 * step)
+    assert words(run, now=1e9 + 20 * 26 + 100) == []
+    assert words(run, now=1e9 + 20 * 26 + 300) == ["no step"]
+
+
+def test_the_name_of_a_metric_cannot_write_to_the_terminal() -> None:
+    run = figures(REWARD=CLIMB)
+    for step, score in ((10, 0.3), (20, 0.6), (30, 0.5), (40, 0.45)):
+        run.add({"step": step, "eval/\x1b[2Jx/effective/agent/reward/mean": score}, 0.0)
+    (found,) = findings(run, USUAL)
+    assert "\x1b" not in found.evidence
 
 
 def test_rules_are_silenced_and_changed_by_the_settings() -> None:

@@ -130,6 +130,39 @@ async def test_going_back_to_a_checkpoint_ends_it(room: Room) -> None:
     assert [kind for kind, _ in room.told] == ["alert", "health"]
 
 
+async def test_what_one_trouble_brings_with_it_is_no_alert_of_its_own(room: Room) -> None:
+    reward = "train/agg/effective/agent/reward/mean"
+    for step in range(1, 60):
+        at_all = {"step": step, "loss/mean": 0.1, "mismatch_kl/all/mean": 3.0 if step > 42 else 0.001}
+        room.run.add({**at_all, "optim/grad_norm": 0.0 if step > 42 else 0.3}, float(step))
+        room.run.add({"step": step, reward: 0.0 if step > 44 else 0.9}, float(step))
+        room.health.look(room.run)
+        room.health.tell(room.run)
+    assert [(kind, text.partition(":")[0]) for kind, text in room.told] == [
+        ("alert", "KL out of range"), ("alert", "reward collapsed"), ("health", "no signal")
+    ]  # fmt: skip
+    room.health = room.supervisor()
+    room.health.look(room.run)
+    room.health.tell(room.run)
+    assert len(room.told) == 3, "the next supervisor knows"
+
+
+async def test_what_becomes_worse_is_told_again(room: Room) -> None:
+    reward = "train/agg/effective/agent/reward/mean"
+    for step in range(1, 80):
+        value = 0.9 if step < 40 else 0.4 if step < 60 else 0.0
+        room.run.add({"step": step, "loss/mean": 0.1, reward: value}, float(step))
+        room.health.look(room.run)
+        room.health.tell(room.run)
+    assert [text.partition(":")[0] for _, text in room.told] == ["reward fell", "reward collapsed"]
+
+
+async def test_a_damaged_journal_is_no_reason_to_say_nothing(room: Room) -> None:
+    room.journal_file.write_text('{"at": 1, "kind": "resume", "text": "x", "data": 7}\nnot json\n')
+    room.steps(1, 10, 3.0)
+    assert [kind for kind, _ in room.told] == ["alert"]
+
+
 async def test_the_next_supervisor_does_not_tell_it_again(room: Room) -> None:
     room.steps(1, 42, 0.001)
     room.steps(43, 50, 3.0)

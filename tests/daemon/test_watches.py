@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,14 +10,72 @@ from typing import cast
 
 import pytest
 
+from rltui.core.api import ComponentState
 from rltui.core.text import GIB
 from rltui.daemon import watches
 from rltui.daemon.checkpoints import LOOKS_PER_READING, DiskWatch
+from rltui.daemon.events import EventBus
+from rltui.daemon.health import RunHealth
+from rltui.daemon.observation import ProgressTracker
 from rltui.daemon.supervisor import Supervisor
+from rltui.daemon.watches import follow_metrics
 from rltui.frameworks.base import RunFiles
+from rltui.frameworks.tinyrl import TINYRL
+from rltui.services.metrics.sources import RunMetrics
 from rltui.services.runs.disk import Checkpoints, DiskMeter, DiskReading
 from rltui.services.runs.journal import Journal, read_journal
 from rltui.services.runs.run_folder import RunFolder
+
+
+class Jobs:
+    """The parts of a supervisor that health is told by; its only job is at work since `started_at`."""
+
+    def __init__(self, folder: Path, started_at: float) -> None:
+        runner = SimpleNamespace(
+            life=SimpleNamespace(state=ComponentState.READY), record=SimpleNamespace(started_at=started_at)
+        )
+        self.runners = [runner]
+        self.processes = SimpleNamespace(run_jobs=lambda: self.runners, alive=lambda: ["trainer"])
+        self.events = EventBus(folder / "journal.jsonl")
+        metrics = RunMetrics((folder / "metrics.jsonl",), TINYRL)
+        health = RunHealth(
+            RunFolder(folder, TINYRL.files), folder / "journal.jsonl", self.events, {"trainer": "trainer"}
+        )
+        self.observation = SimpleNamespace(
+            progress=ProgressTracker(metrics, TINYRL), health=health, activities={}
+        )
+
+
+async def told(folder: Path, jobs: Jobs, count: int) -> list[str]:
+    """Titles of the first alerts that following the metrics makes."""
+    task = asyncio.create_task(follow_metrics(cast(Supervisor, jobs)))
+    try:
+        return [(await asyncio.wait_for(jobs.events.outbox.get(), 10)).title for _ in range(count)]
+    finally:
+        task.cancel()
+
+
+async def test_rows_that_say_that_a_run_is_unwell_are_an_alert(tmp_path: Path) -> None:
+    rows = [{"step": step, "loss/mean": 0.1, "mismatch_kl/all/mean": 3.0} for step in range(1, 9)]
+    (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert await told(tmp_path, Jobs(tmp_path, time.time()), 1) == ["KL out of range"]
+
+
+async def test_a_job_at_work_without_a_step_for_long_is_an_alert(tmp_path: Path) -> None:
+    began = time.time() - 1000
+    rows = [{"step": step, "time": began + step, "loss/mean": 0.1} for step in range(1, 9)]
+    (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert await told(tmp_path, Jobs(tmp_path, began), 1) == ["no step"]
+
+
+async def test_where_nothing_is_at_work_no_step_is_missed(tmp_path: Path) -> None:
+    jobs = Jobs(tmp_path, 0.0)
+    jobs.runners[0].life.state = ComponentState.STARTING
+    rows = [{"step": step, "time": step, "loss/mean": 0.1} for step in range(1, 9)]
+    rows += [{"step": step, "loss/mean": 0.1, "mismatch_kl/all/mean": 3.0} for step in range(9, 20)]
+    (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert await told(tmp_path, jobs, 1) == ["KL out of range"]
+    assert [concern.id for concern in jobs.observation.health.concerns] == ["kl"]
 
 
 class FakeMeter(DiskMeter):

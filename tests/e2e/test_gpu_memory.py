@@ -108,7 +108,9 @@ def until(probe: Callable[[], Any]) -> Any:
     return retry_until(probe, timeout_s=20.0, interval_s=0.1)
 
 
-def test_trainer_loads_after_the_engine_has_measured_the_device(gpu_box: GpuBox) -> None:
+def test_trainer_loads_second_and_memory_has_owners_budget_and_peaks_which_the_next_plan_knows(
+    gpu_box: GpuBox,
+) -> None:
     gpu_box.start()
     gpu_box.box.wait_for("inference", "starting")
     trainer = gpu_box.box.component("trainer")
@@ -117,12 +119,6 @@ def test_trainer_loads_after_the_engine_has_measured_the_device(gpu_box: GpuBox)
         "waits for inference to be ready, which measures the GPU they share while it starts"
     )
     gpu_box.load()
-    gpu_box.box.wait_for("trainer", "ready")
-
-
-def test_memory_has_owners_budget_and_peaks_which_the_next_plan_knows(gpu_box: GpuBox) -> None:
-    gpu_box.load()
-    gpu_box.start()
     gpu_box.box.wait_for("trainer", "ready")
     inference, trainer = gpu_box.pid("inference"), gpu_box.pid("trainer")
 

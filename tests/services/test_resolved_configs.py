@@ -220,3 +220,43 @@ def test_edit_that_is_refused_as_unknown_is_left_out_where_it_may(tmp_path: Path
         make(tmp_path, program(tmp_path, ATTEMPTS), resolution)
     allowed = replace(resolution, unless_unknown=frozenset({"env.base_port"}))
     assert "trainer" in make(tmp_path, program(tmp_path, ATTEMPTS), allowed).files
+
+
+RESUMES = """
+    import json, pathlib, sys, tomllib
+    count = pathlib.Path("count"); count.write_text((count.read_text() if count.exists() else "") + "x")
+    data = tomllib.loads(pathlib.Path(sys.argv[2]).read_text())
+    out = pathlib.Path(sys.argv[4]); out.mkdir(parents=True)
+    extra = {"other": {"step": data["resume"]["step"]}} if data.get("max_steps") == 4 else {}
+    (out / "trainer.json").write_text(json.dumps({"resume": data["resume"], "lr": 60, **extra}))
+    (out / "inference.json").write_text(json.dumps({"port": 8000}))
+"""
+
+
+@pytest.mark.parametrize(("max_steps", "runs"), [(3, "x"), (4, "xx")], ids=["plain", "elsewhere too"])
+def test_another_step_to_resume_from_needs_no_second_dry_run(
+    tmp_path: Path, max_steps: int, runs: str
+) -> None:
+    """Finding R6: the trainer writes a checkpoint while it is stopped, and all was resolved once more."""
+    run = program(tmp_path, RESUMES)
+    resolver = Resolver(tmp_path / "resolved", workspace=tmp_path)
+    files: ConfigFiles = {"rl": ConfigFile("rl", "/c/rl.toml", {"max_steps": max_steps})}
+
+    def resumed(step: int) -> dict[str, object]:
+        resolution = replace(
+            RESOLUTION,
+            edits={"rl": {"resume.step": step}},
+            outputs={"trainer": ("out/trainer.json",), "inference": ("out/inference.json",)},
+            moves="resume.step",
+        )
+        into = tmp_path / f"attempt-{step}"
+        made = asyncio.run(resolver.make(resolution, files, run=run, into=into))
+        assert json.loads(Path(made.files["inference"]).read_text()) == {"port": 8000}
+        assert Path(made.files["trainer"]).stat().st_mode & 0o777 == 0o600
+        found: dict[str, object] = json.loads(Path(made.files["trainer"]).read_text())
+        return found
+
+    assert resumed(60)["resume"] == {"step": 60}
+    assert resumed(75)["resume"] == {"step": 75}
+    assert resumed(75)["lr"] == 60
+    assert (tmp_path / "count").read_text() == runs

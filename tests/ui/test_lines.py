@@ -132,6 +132,12 @@ def test_an_end_that_is_nothing_worth_is_told_beside_done() -> None:
     assert "⚠ reward collapsed" in line
 
 
+def test_a_run_of_others_that_does_not_learn_says_so() -> None:
+    line = header_line(unwell_status().model_copy(update={"observed": True}), 100).plain
+    assert "◉ observed" in line
+    assert "⚠ reward collapsed" in line
+
+
 def test_the_command_line_tells_where_to_go_back_to_once() -> None:
     lines = as_text(unwell_status().model_dump(mode="json"), NOW).splitlines()[2:6]
     heads = ("  ⚠ reward collapsed: ", "  ⚠ KL out of range: ", "    last good ", "  ◌ trainer waits ")

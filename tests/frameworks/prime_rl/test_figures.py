@@ -130,3 +130,18 @@ def test_batches_are_counted_by_the_keys_of_the_file() -> None:
     assert found is not None
     assert (found.group_size, found.token_batch_size) == ("orchestrator.train.group_size", "")
     assert knobs(CURRENT, "sft", "era_c/sft") is None
+
+
+def test_what_moves_a_bottleneck_is_called_as_in_the_file() -> None:
+    def of_file(generation: str, role: str, name: str) -> tuple[str | None, ...]:
+        found = framework(generation).bottleneck_knobs(of(role, real(name)))
+        return found.in_flight, found.kv_memory, found.sequences, found.lead
+
+    assert of_file(MERGED, "rl", "era_b/rl") == (
+        "orchestrator.max_inflight_rollouts", "inference.gpu_memory_utilization", None, "max_async_level"
+    )  # fmt: skip
+    assert of_file(CURRENT, "rl", "era_d/rl") == (
+        "orchestrator.concurrency.max_inflight", "inference.vllm.gpu_memory_utilization", None,
+        "orchestrator.max_off_policy_steps",
+    )  # fmt: skip
+    assert of_file(CURRENT, "sft", "era_c/sft") == (None, None, None, None)

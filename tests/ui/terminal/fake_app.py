@@ -1,4 +1,4 @@
-"""The app on a fake experiment, as a program: `python -m tests.ui.terminal.fake_app`."""
+"""The app on a fake experiment, as a program: `python -m tests.ui.terminal.fake_app [hostile]`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from tests.fakes.experiment import FakeExperiment
 from tests.ui.conftest import make_app
 
 if __name__ == "__main__":
-    app = make_app(FakeExperiment())
+    if sys.argv[1:] == ["hostile"]:
+        from tests.ui.terminal.test_hostile import evil_experiment
+
+        app = make_app(evil_experiment(), bell=False)
+    else:
+        app = make_app(FakeExperiment())
     app.run()
     sys.exit(app.return_code)

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import os
+import re
+import sys
+import unicodedata
+from pathlib import Path
+
 import pytest
 from rich.color import ColorSystem
+from tests.bench.terminal import Terminal
 from tests.fakes.experiment import (
     FAILED,
+    NOW,
     SET_PLAN,
     FakeExperiment,
     component,
@@ -15,13 +24,17 @@ from tests.fakes.experiment import (
     knob_table,
     running_status,
 )
+from tests.fakes.series import FakeSeries, by_step
 from tests.screen_model import ScreenModel
-from tests.ui.conftest import make_app, press
+from tests.ui.conftest import make_app, press, until
+from textual.screen import Screen
 from textual.strip import Strip
 
-from rltui.core.api import Alert
+from rltui.core.api import Alert, JournalEntry
+from rltui.core.checkpoints import Checkpoint, CheckpointReport
 from rltui.core.config_report import Problem
 from rltui.core.gpu.report import GpuReport
+from rltui.core.series import SeriesKey
 from rltui.errors import RltuiError
 from rltui.ui.terminal.cells import Cells
 
@@ -34,10 +47,25 @@ SCREENS: dict[str, list[str]] = {
     "gpus": ["3", "down", "down"],
     "config": ["6"],
     "config-problems": ["6", "p"],
+    "events": ["8", "k"],
+    "events-of": ["8", "o"],
+    "events-search": ["8", "slash", "a"],
+    "metrics": ["4"],
+    "metrics-chart": ["4", "enter", "left_square_bracket"],
+    "checkpoints": ["C"],
+    "note": ["number_sign", "a"],
     "knob-editor": ["c", "g", "e"],
     "plan": ["t", "r"],
     "help": ["question_mark"],
 }
+
+
+OWN_WORDS = ("help",)
+"""Nothing from outside is shown there; everywhere else it is seen that it is, made harmless."""
+
+
+def text_of(screen: Screen[object]) -> str:
+    return "".join(strip.text for strip in screen._compositor.render_strips())
 
 
 def evil_experiment() -> FakeExperiment:
@@ -62,6 +90,24 @@ def evil_experiment() -> FakeExperiment:
         update={"action": "restart", "diff": diff, "reasons": (EVIL,), "stop": ("trainer",)}
     )
     experiment.planner = lambda _: plan
+    told = {"diff": diff, "stacks": f"{EVIL}\n{EVIL}", "severity": EVIL, "alert": EVIL}
+    experiment.entries = [
+        JournalEntry(at=NOW - 60 + at, kind=kind, text=f"{EVIL}\n{EVIL}", component=EVIL, step=at, data=told)
+        for at, kind in enumerate((EVIL, "exit", "stall", "edit", "alert", "note"))
+    ]
+    keys = [SeriesKey(EVIL, f"{name}{EVIL}") for name in ("reward/mean", "loss/mean", "odd")]
+    known = [SeriesKey("trainer", "loss/mean"), SeriesKey("orch", "reward/all/mean")]
+    experiment.series = FakeSeries({key: by_step([0.1, 0.2, math.nan, 0.4]) for key in (*keys, *known)})
+    experiment.pinned = (EVIL,)
+    experiment.checkpoint_report = CheckpointReport(
+        experiment=EVIL,
+        checkpoints=(
+            Checkpoint(
+                step=20, complete=True, parts=(EVIL,), path=f"/run/{EVIL}", evals={EVIL: 0.5}, notes=(EVIL,)
+            ),
+            Checkpoint(step=30, parts=(EVIL,), missing=(EVIL,)),
+        ),
+    )
     return experiment
 
 
@@ -80,6 +126,8 @@ async def test_nothing_from_outside_acts_on_the_terminal(name: str, size: tuple[
     async with app.run_test(size=size, notifications=True) as pilot:
         await pilot.pause()
         await press(pilot, *SCREENS[name])
+        if name not in OWN_WORDS:
+            await until(pilot, lambda: "[bold]" in text_of(app.screen))
         await pilot.pause()
         strips = app.screen._compositor.render_strips()
         shown = "".join(strip.text for strip in strips)
@@ -99,3 +147,36 @@ async def test_a_refusal_acts_on_nothing() -> None:
         await press(pilot, "t", "r")
         shown = "".join(strip.text for strip in app.screen._compositor.render_strips())
     assert [char for char in FORBIDDEN if char in shown] == []
+
+
+SEQUENCES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|P[^\x1b]*\x1b\\|[ -/]*[0-~])"
+)
+MAIN_SCREENS = {"8": "· Events", "4": "Metrics", "C": "1 incomplete", "3": "· GPUs", "6": "· Config"}
+"""By key, with words of their own."""
+OWN_CONTROLS = set("\r\n")
+
+
+@pytest.mark.tmux
+def test_what_a_terminal_is_sent_is_ours() -> None:
+    """Every screen, one after the other, as recorded at the terminal's end."""
+    env = {
+        key: value for key, value in os.environ.items() if not key.startswith(("TMUX", "COLUMNS", "LINES"))
+    }
+    env |= {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+    argv = [sys.executable, "-m", "tests.ui.terminal.fake_app", "hostile"]
+    terminal = Terminal(argv, cwd=Path(__file__).parents[3], env=env, columns=120, rows=36)
+    try:
+        terminal.wait_for("read by trainer")
+        for keys, seen in MAIN_SCREENS.items():
+            terminal.press(keys)
+            terminal.wait_for(seen)
+            terminal.painted_at()
+        sent = terminal.written.decode()
+    finally:
+        terminal.close()
+    assert "[bold]" in sent
+    sequences = SEQUENCES.findall(sent)
+    assert not [each for each in sequences if "owned" in each or each in ("\x1b[2J", "\x1b[31m")]
+    rest = SEQUENCES.sub("", sent)
+    assert {char for char in rest if unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp")} <= OWN_CONTROLS

@@ -12,6 +12,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from rltui.core.api import Concern
+from rltui.core.lines import plain_text
 from rltui.core.run_figures import RunFigures, Track
 from rltui.core.text import duration
 
@@ -88,11 +89,6 @@ class Finding:
     """The figures, in words."""
     advice: str
     """What to do, in words."""
-
-    @property
-    def spoils(self) -> bool:
-        """What was trained since then is worse than what was there before, not just slower."""
-        return self.rule not in ("throughput", "staleness", "no-step")
 
 
 _USUAL = 50
@@ -312,7 +308,7 @@ def _eval_falls(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
             "warning",
             "orchestrator",
             at + 1,
-            f"{key.name} was {best:.3g} at step {at} and is {newest[-1]:.3g} at step"
+            f"{plain_text(key.name)} was {best:.3g} at step {at} and is {newest[-1]:.3g} at step"
             f" {track.steps[-1]}, while the reward rose from {then:.3g} to {now:.3g}",
             "the policy may exploit the reward: read its rollouts; go back to a checkpoint of the best eval",
         )
@@ -346,7 +342,7 @@ def _throughput(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
         return
     since = track.since(lambda each: each < edge)
     began, ended = run.trained.at(since), run.trained.at(track.steps[-1])
-    if began is None or ended is None or ended - began < limits.throughput_s:
+    if began is None or ended is None or not ended - began >= limits.throughput_s:
         return
     yield Finding(
         "throughput",
@@ -365,7 +361,7 @@ def _no_step(run: RunFigures, limits: Thresholds, now: float, started: float) ->
     if len(periods) < limits.lasting_steps:
         return
     usual, silence = statistics.median(periods), now - max(done[-1], started)
-    if silence <= max(limits.no_step_s, limits.no_step_factor * usual, 2 * max(periods)):
+    if not silence > max(limits.no_step_s, limits.no_step_factor * usual, 2 * max(periods)):
         return
     step = run.trained.steps[-1]
     yield Finding(
@@ -401,6 +397,11 @@ def findings(
         found += _no_step(run, limits, now, started)
     told = (finding for finding in found if finding.rule not in limits.silent)
     return tuple(sorted(told, key=lambda finding: finding.severity))  # `error` goes before `warning`
+
+
+def spoils(rule: str) -> bool:
+    """What was trained since then is worse than what was there before, not just slower."""
+    return rule not in ("throughput", "staleness", "no-step")
 
 
 def concern_of(

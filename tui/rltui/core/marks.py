@@ -39,7 +39,7 @@ class Mark:
     """Whom it is about; `None`: the run."""
 
 
-_TOLD_OTHERWISE = frozenset({"crash", "recovered", "finished"})
+_TOLD_OTHERWISE = ("crash", "recovered", "finished")
 """Alerts whose matter has an entry of its own, or is none."""
 
 

@@ -146,7 +146,7 @@ class RunFigures:
         """Each environment has its own."""
         self.levels = {"reward": _Levels(), "tokens_per_s": _Levels()}
         self.trained = Track()
-        """When each step of the trainer was done, in seconds since the epoch."""
+        """When each step of the trainer was done, in seconds since the epoch; NaN where that is not known."""
         self.collected = Track()
         """When each step of the orchestrator was done."""
 
@@ -160,9 +160,9 @@ class RunFigures:
         return self._tracks.get(concept) or Track()
 
     def add(self, row: Mapping[str, Any], at: float) -> None:
-        """Take in one row, which came `at` where it has no time of its own. Without a step it tells nothing.
+        """Take in one row, which came `at` where it has no time of its own, NaN where nobody knows.
 
-        A step that is completed once more means that the run went back.
+        One without a step tells nothing. A step that is completed once more means that the run went back.
         """
         number = row.get("step")
         if not isinstance(number, int) or abs(number) > LARGEST_STEP:

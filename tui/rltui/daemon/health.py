@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rltui.core.api import Alert, Bottleneck, Concern
 from rltui.core.bottleneck import BottleneckKnobs, bottleneck
-from rltui.core.health import Finding, Thresholds, concern_of, findings
+from rltui.core.health import Finding, Thresholds, concern_of, findings, spoils
 from rltui.core.run_figures import RunFigures
 from rltui.core.stalls import InferenceActivity
 from rltui.daemon.events import EventBus
@@ -22,6 +24,16 @@ _GOOD_FRAC = 0.8
 """Of the best reward that a checkpoint had: with less, the fall had begun."""
 _CALM_STEPS = 20
 """So many steps a rule must have nothing to say until its trouble is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownTrouble:
+    """A trouble that people know of."""
+
+    word: str
+    severity: str
+    step: int
+    """The last one that had it."""
 
 
 class RunHealth:
@@ -38,8 +50,8 @@ class RunHealth:
         self._thresholds, self._knobs = Thresholds(), BottleneckKnobs()
         self._activities: deque[InferenceActivity] = deque(maxlen=_LOOKS)
         self._edits: dict[tuple[str, int | None], tuple[str, ...]] = {}
-        self._told: dict[str, tuple[str, int]] = {}
-        """Rules whose trouble was told and is not over: its word, and the last step of it."""
+        self._told: dict[str, _KnownTrouble] = {}
+        """By rule, what was told and is not over."""
         self._is_read = False
 
     def set_thresholds(self, thresholds: Thresholds) -> None:
@@ -72,7 +84,7 @@ class RunHealth:
         good = self._folder.checkpoints() if found else []
         rewards = run.track("reward")
         levels = {step: rewards.around(step) for step in good}
-        unwell = min((each.since for each in found if each.spoils), default=math.inf)
+        unwell = min((each.since for each in found if spoils(each.rule)), default=math.inf)
         self.concerns = tuple(self._concern(each, levels, min(unwell, each.since)) for each in found)
         self.bottleneck = bottleneck(run, self._activities, self._knobs, self._names)
         return (self.concerns, self.bottleneck) != before
@@ -82,16 +94,26 @@ class RunHealth:
         if not self._is_read:
             self._is_read = True
             self._told = _told_before(self._journal_file)
-        step = max(run.newest_step, 0)
+        step = run.newest_step
         for concern in self.concerns:
-            if concern.id not in self._told:
-                self._events.alert(_alert(concern))
-            self._told[concern.id] = (concern.word, step)
-        for rule, (word, last) in list(self._told.items()):
-            is_calm = not last <= step < last + _CALM_STEPS
+            known = self._told.get(concern.id)
+            if known is None or (known.severity == "warning" and concern.severity == "error"):
+                self._tell(concern)
+            self._told[concern.id] = _KnownTrouble(concern.word, concern.severity, step)
+        for rule, told in list(self._told.items()):
+            is_calm = not told.step <= step < told.step + _CALM_STEPS
             if is_calm and all(concern.id != rule for concern in self.concerns):
                 del self._told[rule]
-                self._events.journal.add("health", f"{word}: over by step {step}", rule=rule)
+                self._events.journal.add("health", f"{told.word}: over by step {step}", rule=rule, over=True)
+
+    def _tell(self, concern: Concern) -> None:
+        """By an alert, unless one of its kind was told that is as bad: a trouble brings others with it."""
+        others = [told for rule, told in self._told.items() if spoils(rule) == spoils(concern.id)]
+        if all(told.severity == "warning" and concern.severity == "error" for told in others):
+            self._events.alert(_alert(concern))
+            return
+        text = f"{concern.word}: {concern.text}"
+        self._events.journal.add("health", text, component=concern.component, rule=concern.id)
 
     def _concern(self, finding: Finding, checkpoints: Mapping[int, float | None], unwell: float) -> Concern:
         """`unwell`: the first step that is not good any more, by whatever rule."""
@@ -115,7 +137,7 @@ class RunHealth:
         until = folder.stat().st_mtime if folder is not None else 0.0
         edits: list[str] = []
         for entry in read_entries(self._journal_file):
-            is_anew = entry["kind"] == "resume" and entry.get("data", {}).get("step") is None
+            is_anew = entry["kind"] == "resume" and _data(entry).get("step") is None
             is_start = entry["kind"] == "start" and entry.get("component") in self._names.values()
             if is_anew or (is_start and entry["at"] <= until):
                 edits.clear()
@@ -146,16 +168,22 @@ def _alert(concern: Concern) -> Alert:
     )
 
 
-def _told_before(journal_file: Path) -> dict[str, tuple[str, int]]:
-    """Rules that an earlier supervisor told of and that were not over."""
-    told: dict[str, tuple[str, int]] = {}
+def _data(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    data = entry.get("data")
+    return data if isinstance(data, dict) else {}
+
+
+def _told_before(journal_file: Path) -> dict[str, _KnownTrouble]:
+    """What an earlier supervisor told and was not over."""
+    told: dict[str, _KnownTrouble] = {}
     for entry in read_entries(journal_file):
-        data = entry.get("data")
-        rule = data.get("rule") if isinstance(data, dict) else None
-        if not isinstance(rule, str) or not rule:
+        data = _data(entry)
+        rule = data.get("rule")
+        if not isinstance(rule, str):
             continue
-        if entry["kind"] == "alert":
-            told[rule] = (entry["text"].partition(":")[0], 0)
-        else:
+        if data.get("over"):
             told.pop(rule, None)
+        else:
+            severity = "error" if data.get("severity") == "error" else "warning"
+            told[rule] = _KnownTrouble(entry["text"].partition(":")[0], severity, 0)
     return told

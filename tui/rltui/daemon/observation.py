@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import uuid
 from collections.abc import Collection, Mapping
@@ -180,7 +181,7 @@ class ProgressTracker:
         self._non_finite = NonFiniteWatch(self._writer)
         for row in metrics.earlier():
             self.series.add(row)
-            self.figures.add(row, 0.0)
+            self.figures.add(row, math.nan)
 
     @property
     def progress(self) -> Progress:

@@ -139,6 +139,10 @@ class Resolution:
     """Absolute paths of folders that its programs expect to be there."""
     replaced: Mapping[str, str] = field(default_factory=dict)
     """Text → text, replaced in every string of the outputs, longest first: `{scratch}` → the real folder."""
+    moves: str = ""
+    """Dotted key of an edit to a whole number that may be another one by the start, such as the step to go on
+    from, and that the outputs hold at the same key. Where only it has changed, it is put into what was made.
+    """
     notes: tuple[str, ...] = ()
     """What the edits change that a person may not expect, in words, for the journal."""
     unsupported: str = ""

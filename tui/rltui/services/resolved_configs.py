@@ -6,6 +6,7 @@ import asyncio
 import glob
 import hashlib
 import json
+import os
 import re
 import shutil
 import tempfile
@@ -16,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rltui.core.config_data import edited, replaced
+from rltui.core.config_data import deep_leaves, edited, replaced, value_at
 from rltui.core.lines import decode_line, plain_text
 from rltui.core.template import Missing
 from rltui.core.text import duration
@@ -58,6 +59,8 @@ class Resolver:
         self._folder = folder
         self._workspace = workspace
         self._lock = asyncio.Lock()
+        self._made: dict[str, tuple[Path, int]] = {}
+        """By what they have in common but for `Resolution.moves`: the newest result, and its number there."""
 
     async def make(
         self, resolution: Resolution, files: ConfigFiles, *, run: tuple[str, ...] | Missing, into: Path
@@ -89,11 +92,40 @@ class Resolver:
         async with self._lock:
             try:
                 was_kept = _is_fresh(kept)
-                if not was_kept:
+                number = _moved(resolution)
+                alike = _digest(resolution, _texts(_unmoved(resolution), files), run)
+                if not was_kept and (number is None or not self._move(resolution, alike, number, kept)):
                     await self._make_known(resolution, files, run, kept)
+                if number is not None:
+                    self._made[alike] = kept, number
             except OSError as error:
                 raise _disk_error(kept, error) from error
             return kept, was_kept
+
+    def _move(self, resolution: Resolution, alike: str, number: int, kept: Path) -> bool:
+        """Put `number` into the newest result that differs only in it; false where there is none, or it is
+        not clear where the number stands there.
+        """
+        before, old = self._made.get(alike, (kept, number))
+        if not _is_fresh(before):
+            return False
+        moved = {path.name: _with_number(path, resolution.moves, old, number) for path in before.iterdir()}
+        texts = {name: text for name, text in moved.items() if text is not None}
+        if len(texts) < len(moved) or all(
+            (before / name).read_text() == text for name, text in texts.items()
+        ):
+            return False
+        scratch = Path(tempfile.mkdtemp(prefix="scratch-", dir=self._folder))
+        try:
+            for name, text in texts.items():
+                (scratch / name).touch(mode=0o600)
+                (scratch / name).write_text(text, encoding="utf-8")
+            made_at = before.stat().st_mtime_ns
+            os.utime(scratch, ns=(made_at, made_at))  # as old as what the framework itself has made
+            scratch.rename(kept)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+        return True
 
     async def _make_known(
         self, resolution: Resolution, files: ConfigFiles, run: tuple[str, ...] | Missing, kept: Path
@@ -167,6 +199,37 @@ class Resolver:
                 details=_last_words(done.output),
             )
         return done.code, done.output
+
+
+def _moved(resolution: Resolution) -> int | None:
+    """The number at `Resolution.moves`, where its outputs are made by a command."""
+    found = [edits.get(resolution.moves) for edits in resolution.edits.values() if resolution.commands]
+    return next((each for each in found if isinstance(each, int) and not isinstance(each, bool)), None)
+
+
+def _unmoved(resolution: Resolution) -> Resolution:
+    edits = {
+        role: {key: value for key, value in each.items() if key != resolution.moves}
+        for role, each in resolution.edits.items()
+    }
+    return replace(resolution, edits=edits)
+
+
+def _with_number(path: Path, key: str, old: int, new: int) -> str | None:
+    """The file with `new` in place of `old` at `key`; as it is where it has no such key. `None` where the
+    number stands at another key of that name as well.
+    """
+    text, data = path.read_text(encoding="utf-8"), read_made(path)
+    if not isinstance(data, dict):
+        return text
+    is_there = value_at(data, key) == old
+    after = edited(data, {key: new}) if is_there else data
+    name = key.rpartition(".")[2]
+    if any(other.rpartition(".")[2] == name and value == old for other, value in deep_leaves(after).items()):
+        return None
+    if not is_there:
+        return text
+    return json.dumps(after, indent=2) if path.suffix == ".json" else _toml(after)
 
 
 def _texts(resolution: Resolution, files: ConfigFiles) -> dict[str, str]:

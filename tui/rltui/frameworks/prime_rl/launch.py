@@ -369,6 +369,7 @@ def _parts(
         optional=frozenset(missing),
         unless_unknown=frozenset({g.env_port} & edits.keys()),
         replaced=replaced,
+        moves=g.resume_step,
         shared={name: f"{configs}/{path}" for name, path in names.items()} if g.run_folders else {},
         folders=(ports.attempt_logs(context),) if g.run_folders else (),
         notes=(_BROADCAST_NOTE,) if through_files else (),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from dataclasses import replace
 from typing import ClassVar
@@ -97,15 +98,16 @@ class EventScreen(ExperimentScreen):
                 self._problem = clean_line(error.title)
             else:
                 self._problem = ""
-                self._take(entries)
+                await self._take(entries)
             self._show()
 
-    def _take(self, entries: tuple[JournalEntry, ...]) -> None:
-        """Wrap what is new; all of it where the journal is another one."""
+    async def _take(self, entries: tuple[JournalEntry, ...]) -> None:
+        """Wrap what is new; all of it where the journal is another one. In a thread: it may be long."""
         known = len(self._entries)
         if known > len(entries) or (known and entries[known - 1] is not self._entries[-1]):
-            self._items.clear()
-        self._items += map(EventItem.of, entries[len(self._items) :])
+            known = 0
+        new = await asyncio.to_thread(lambda: [EventItem.of(entry) for entry in entries[known:]])
+        self._items = [*self._items[:known], *new]
         self._entries = entries
 
     def _show(self) -> None:

@@ -52,9 +52,7 @@ def _header_parts(
         HeaderPart(7, ((clean_line(status.title or status.framework), ""),)),
         HeaderPart(1, ((f"{badge.symbol} {badge.word}", f"bold {badge.style}"),)),
     ]
-    if status.done and any(concern.severity == "error" for concern in progress.concerns):
-        word = clean_line(progress.concerns[0].word)
-        parts.append(HeaderPart(1, ((f"{STALLED.symbol} {word}", "bold $text-error"),)))
+    parts.extend(_trouble_beside(status))
     if readonly and not status.observed:
         parts.insert(1, HeaderPart(0, (("read-only", "bold $text-warning"),)))
     if step is not None:
@@ -77,6 +75,15 @@ def _header_parts(
         text = waits_text(clean_line(waits.waits), waits.waits_for, waits.share_frac)
         parts.append(HeaderPart(5, ((text, "$foreground 60%"),)))
     return parts
+
+
+def _trouble_beside(status: Status) -> list[HeaderPart]:
+    """The worst of what is wrong, where the state's word is another: of an end, and of a run of others."""
+    worst = next(iter(status.progress.concerns), None)
+    if worst is None or not (status.observed or (status.done and worst.severity == "error")):
+        return []
+    style = "$text-error" if worst.severity == "error" else STALLED.style
+    return [HeaderPart(1, ((f"{STALLED.symbol} {clean_line(worst.word)}", f"bold {style}"),))]
 
 
 def header_line(status: Status, width: int, *, readonly: bool = False, graph: bool = True) -> Content:

@@ -43,6 +43,8 @@ _STEP_FROM = 72
 _MOST_BELOW = 12
 """Lines of a diff that an entry shows unless the cursor is on it."""
 _KEPT_LINES = 400
+_LONGEST_S = 1e10
+"""More was never measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class EventItem:
     entry: JournalEntry
     kind: str
     """The word for it."""
+    day: str
+    """As the clock on the wall has it."""
     below: tuple[Content, ...]
 
     @property
@@ -70,12 +74,21 @@ class EventItem:
             below = [*map(Content, map(clean, more)), *diff_lines(diff)]
         else:
             below = [Content(clean(line)) for line in unfolded(entry.text, data)]
-        return cls(entry, kind, tuple(below))
+        return cls(entry, kind, time.strftime("%Y-%m-%d %A", time.localtime(entry.at)), tuple(below))
 
-    @property
-    def day(self) -> str:
-        """As the clock on the wall has it."""
-        return time.strftime("%Y-%m-%d %A", time.localtime(self.entry.at))
+    def facts(self, *, has_step: bool) -> list[str]:
+        """What is known besides; the step only where it has no column."""
+        entry, data = self.entry, self.entry.data
+        found = [] if entry.step is None or has_step else [f"step {entry.step}"]
+        if entry.component:
+            attempt = "" if entry.attempt is None else f" attempt {entry.attempt}"
+            found.append(f"{clean_line(entry.component)}{attempt}")
+        for name, words in (("took_s", "took"), ("plan_s", "took"), ("retry_in_s", "again in")):
+            if isinstance(seconds := data.get(name), int | float) and 0 <= seconds < _LONGEST_S:
+                found.append(f"{words} {duration(seconds)}")
+        if isinstance(suppressed := data.get("suppressed"), int) and suppressed:
+            found.append(f"{suppressed} like it were not told")
+        return found
 
 
 class EventList(ScrollView, can_focus=True, inherit_bindings=False):
@@ -192,7 +205,9 @@ class EventList(ScrollView, can_focus=True, inherit_bindings=False):
         lines.append(self._head(item, wrapped[0] if wrapped else "", is_cursor=is_cursor, has_step=has_step))
         lines += [Content(" " * indent + line) for line in wrapped[1:]]
         if is_cursor:
-            lines.append(Content.styled(" " * indent + self._facts(item.entry, has_step=has_step), _FAINT))
+            ago = f"{age(max(0.0, self._clock() - item.entry.at))} ago"
+            facts = " · ".join([*item.facts(has_step=has_step), ago])
+            lines.append(Content.styled(" " * indent + facts, _FAINT))
             return lines + [Content("    ") + line for line in item.below]
         if self.is_folded:
             return lines
@@ -213,19 +228,6 @@ class EventList(ScrollView, can_focus=True, inherit_bindings=False):
             (word.ljust(_KIND), style),
             (text, style if item.kind in ("crash", "alert", "note", "edit") else ""),
         )
-
-    def _facts(self, entry: JournalEntry, *, has_step: bool) -> str:
-        """What is known besides, on one line."""
-        facts = [] if entry.step is None or has_step else [f"step {entry.step}"]
-        if entry.component:
-            attempt = "" if entry.attempt is None else f" attempt {entry.attempt}"
-            facts.append(f"{clean_line(entry.component)}{attempt}")
-        for name, words in (("took_s", "took"), ("plan_s", "took"), ("retry_in_s", "again in")):
-            if isinstance(seconds := entry.data.get(name), int | float):
-                facts.append(f"{words} {duration(seconds)}")
-        if suppressed := entry.data.get("suppressed"):
-            facts.append(f"{suppressed} like it were not told")
-        return " · ".join([*facts, f"{age(max(0.0, self._clock() - entry.at))} ago"])
 
     def _item_at(self, line: int) -> int:
         return max(0, min(len(self._items) - 1, bisect_right(self._tops, line) - 1))

@@ -1,0 +1,102 @@
+"""Entries of the journal as people look for them; whatever stands in them."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rltui.core.api import JournalEntry
+from rltui.core.events import LONGEST_NOTE, EventFilter, note_text, shown_kind, unfolded
+from rltui.core.marks import MarkKind, marks
+from rltui.errors import UsageError
+from rltui.ui.widgets.event_list import EventItem
+
+texts = st.text(
+    st.one_of(st.characters(), st.sampled_from("\x1b\x9b\x07\x00\r\n\t\u202e\u2066\x85[]+-@ ")), max_size=40
+)
+kinds = st.one_of(st.sampled_from(["edit", "exit", "plan", "resume", "alert", "note", "stall"]), texts)
+values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), texts),
+    lambda some: st.lists(some, max_size=3) | st.dictionaries(texts, some, max_size=3),
+    max_leaves=6,
+)
+data = st.dictionaries(
+    st.one_of(
+        st.sampled_from(["diff", "stacks", "start", "stop", "severity", "alert", "failed", "took_s"]),
+        texts,
+    ),
+    values,
+    max_size=6,
+)
+entries = st.builds(
+    JournalEntry,
+    at=st.floats(0, 1e11),
+    kind=kinds,
+    text=texts,
+    component=st.none() | texts,
+    step=st.none() | st.integers(),
+    data=data,
+)
+
+
+def is_harmless(text: str) -> bool:
+    return not any(unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp") for char in text)
+
+
+@given(entry=entries)
+def test_no_entry_puts_a_control_character_on_the_screen(entry: JournalEntry) -> None:
+    item = EventItem.of(entry)
+    assert is_harmless(item.kind)
+    assert all(is_harmless(line.plain) for line in item.below)
+    assert all(is_harmless(fact) for fact in item.facts(has_step=False))
+    sign, style = item.look
+    assert is_harmless(sign + style)
+
+
+@given(journal=st.lists(entries, max_size=8), words=texts)
+def test_any_journal_has_marks_and_can_be_filtered(journal: list[JournalEntry], words: str) -> None:
+    found = marks(journal)
+    assert len(found) <= len(journal)
+    wanted = EventFilter(words=words)
+    for entry in journal:
+        wanted.admits(entry.at, entry.kind, entry.component, entry.text, entry.data)
+        assert EventFilter().admits(entry.at, entry.kind, entry.component, entry.text, entry.data)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "shown"),
+    [
+        ("exit", {"failed": True}, "crash"),
+        ("exit", {"exit_code": 0}, "exit"),
+        ("plan", {"start": ["a"], "stop": ["a"]}, "restart"),
+        ("plan", {"start": ["a"], "stop": []}, "plan"),
+        ("plan", {"plan_s": 4.0}, "plan"),
+        ("prune", {}, "prune"),
+    ],
+)
+def test_the_word_for_what_happened(kind: str, fields: dict[str, Any], shown: str) -> None:
+    assert shown_kind(kind, fields) == shown
+
+
+def test_what_stands_below_an_entry() -> None:
+    assert unfolded("one\ntwo\n", {"diff": "-a\n+b\n", "stacks": "main"}) == ["two", "-a", "+b", "main"]
+    assert unfolded("one", {"diff": 7}) == []
+
+
+def test_good_news_and_what_has_an_entry_of_its_own_are_no_marks() -> None:
+    told = [
+        JournalEntry(at=1, kind="alert", text="x", data={"severity": severity, "alert": alert})
+        for severity, alert in (("information", "notice"), ("error", "crash"), ("warning", "disk"))
+    ]
+    assert [mark.kind for mark in marks(told)] == [MarkKind.ALERT]
+
+
+def test_a_note_has_words_and_not_too_many() -> None:
+    assert note_text(" a\nb \n") == "a\nb"
+    for wrong in ("", " \n\t", "x" * (LONGEST_NOTE + 1)):
+        with pytest.raises(UsageError):
+            note_text(wrong)
