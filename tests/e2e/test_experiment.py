@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import Box
+from tests.fakes import rollouts
 from tests.waiting import retry_until
 
 from rltui.services.processes import ProcessId, is_alive
@@ -45,6 +46,9 @@ def test_up_status_logs_down(counters: Box) -> None:
     lines = retry_until(lambda: counters.run("logs", "trainer", "--lines", "5").stdout.splitlines())
     assert lines[-1].startswith("count ")
     assert "serving on" in counters.run("logs", "inference", "--grep", "serv").stdout
+    rollouts.write_flat_run(counters.work / "out")
+    best = counters.json("rollouts", "--step", "2", "--best", "1")
+    assert best["samples"][0]["reward"] == 1.0
 
     done = counters.run("down")
     assert done.returncode == 0, done.stderr

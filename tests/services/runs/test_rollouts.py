@@ -269,7 +269,8 @@ def test_search_and_export(tmp_path: Path) -> None:
     fakes.write_flat_run(tmp_path)
     key = BatchKey("train", 1)
     source = read(tmp_path, key)
-    found = [at for at, matches in source.search(key, range(16), re.compile("answer 2 of [13]")) if matches]
+    matches = source.search(key, source.table(key), re.compile("answer 2 of [13]"))
+    found = [at for at, matching in enumerate(matches) if matching]
     assert found == [6, 14]
     opened = [source.open(key, source.table(key)[at]) for at in found]
     source.export(opened, tmp_path / "out.jsonl")
@@ -281,6 +282,16 @@ def test_search_and_export(tmp_path: Path) -> None:
         source.export(opened, tmp_path / "out.md")
     with pytest.raises(RltuiError, match="cannot write"):
         source.export(opened, tmp_path / "no/such/out.md")
+
+
+def test_prompts_that_are_plain_text(tmp_path: Path) -> None:
+    error = {"error": "X", "error_chain_str": "Y"}
+    row = fakes.flat_row(1, 1, 0.5, prompt="Say", completion="said", error=error)
+    fakes.write_lines(tmp_path / "run_default/rollouts/step_0/eval_rollouts.jsonl", [row])
+    key = BatchKey("eval", 0)
+    source = read(tmp_path, key)
+    opened = source.open(key, source.table(key)[0])
+    assert (prompt_text(opened), completion_text(opened), opened.errors) == ("Say", "said", ("X: Y",))
 
 
 def test_no_rollouts(tmp_path: Path) -> None:

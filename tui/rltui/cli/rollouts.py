@@ -14,6 +14,7 @@ from typing import Any
 from rltui import wording
 from rltui.cli.terminal import columns
 from rltui.client import launch
+from rltui.core.log_query import compiled
 from rltui.core.rollouts import (
     ALL,
     NO_STEP,
@@ -78,8 +79,8 @@ def _folder(arguments: argparse.Namespace) -> Path:
 
 def _pattern(text: str | None) -> re.Pattern[str] | None:
     try:
-        return None if text is None else re.compile(text)
-    except re.error as error:
+        return None if text is None else compiled(text)
+    except ValueError as error:
         raise UsageError(f"--grep {text!r} is no regular expression: {error}") from None
 
 
@@ -139,7 +140,8 @@ def _places(
         if not places:
             raise UsageError(f"{key.label} has no group {arguments.group!r}")
     if pattern is not None:
-        places = [at for at, matches in source.search(key, places, pattern) if matches]
+        matches = source.search(key, (table[at] for at in places), pattern)
+        places = [at for at, matching in zip(places, matches, strict=True) if matching]
     if arguments.worst is not None:
         return ordered(table, "worst", places)[: arguments.worst]
     if arguments.best is not None:

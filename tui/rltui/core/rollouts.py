@@ -384,13 +384,14 @@ class RolloutSource(Protocol):
             RltuiError: if it cannot be read, or is gone.
         """
 
-    def search(
-        self, key: BatchKey, places: Iterable[int], pattern: Pattern[str]
-    ) -> Iterator[tuple[int, bool]]:
-        """Go through the samples at these places of the table: each with whether its text matches."""
+    def search(self, key: BatchKey, samples: Iterable[Sample], pattern: Pattern[str]) -> Iterator[bool]:
+        """For each of the samples, whether its text matches."""
 
     def same_prompt(self, key: BatchKey, transcript: Transcript) -> Iterator[tuple[BatchKey, Sample | None]]:
-        """The prompt in other batches, the nearest step first: a sample of it, or `None` where it is not."""
+        """The prompt in other batches, the nearest step first: a sample of it, or `None` where it is not.
+
+        A batch that takes long comes several times, with `None`.
+        """
 
     def export(self, transcripts: Sequence[Transcript], path: Path) -> None:
         """Write them into a new file: as Markdown where its name ends in `.md`, else as JSONL.

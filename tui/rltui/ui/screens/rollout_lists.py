@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from textual import on
@@ -75,6 +75,8 @@ class _News:
     batches: list[Batch]
     table: SampleTable
     """Of the batch under the cursor."""
+    figures: dict[BatchKey, _Figures]
+    """Those that are new."""
 
 
 class RolloutLists(ExperimentScreen):
@@ -129,13 +131,14 @@ class RolloutLists(ExperimentScreen):
         while True:
             key, top = self._key, self._steps.scroll_offset.y
             in_view = self._batches[top : top + max(1, self._steps.size.height)]
-            news = await asyncio.to_thread(self._look, key, in_view)
+            known = {each: figures.count for each, figures in self._figures.items()}
+            news = await asyncio.to_thread(self._look, key, in_view, known)
             if key == self._key:
                 self._show_news(news)
             if not news.is_behind:
                 await asyncio.sleep(_LOOK_S)
 
-    def _look(self, key: BatchKey | None, in_view: Sequence[Batch]) -> _News:
+    def _look(self, key: BatchKey | None, in_view: Sequence[Batch], known: Mapping[BatchKey, int]) -> _News:
         """In a thread: read some, of a batch in view whose figures are not known where all else is read."""
         source = self._source
         is_behind = source.look(key, _BUDGET_S)
@@ -146,15 +149,17 @@ class RolloutLists(ExperimentScreen):
             source.look(unread[0], _BUDGET_S)
             is_behind = True
         batches = source.batches()
-        seen = {each.key for each in in_view} | {key, *(batch.key for batch in batches[:1])}
+        seen = {each.key for each in in_view} | {key}
+        figures = {}
         for batch in batches:
-            known = self._figures.get(batch.key)
-            if batch.key in seen and batch.samples and (known is None or known.count != batch.samples):
+            if batch.key in seen and batch.samples and known.get(batch.key) != batch.samples:
                 table = source.table(batch.key)
-                self._figures[batch.key] = _Figures(batch.samples, BatchSummary.of(table), table)
-        return _News(is_behind, batches, SampleTable() if key is None else source.table(key))
+                figures[batch.key] = _Figures(batch.samples, BatchSummary.of(table), table)
+        return _News(is_behind, batches, SampleTable() if key is None else source.table(key), figures)
 
     def _show_news(self, news: _News) -> None:
+        has_changed = bool(news.figures)
+        self._figures.update(news.figures)
         keys = {batch.key for batch in news.batches}
         shown = [batch for batch in news.batches if self._is_wanted(batch.key, keys)]
         if shown != self._batches:
@@ -166,11 +171,12 @@ class RolloutLists(ExperimentScreen):
             if shown and shown[at].key != self._key:
                 self._choose(shown[at].key)
                 return
-        if news.table is not self._table or len(news.table) != self._laid_out:
-            self._table = news.table
+        if len(news.table) != self._laid_out or _differ(news.table, self._table):
+            self._table, has_changed = news.table, True
             self._lay_out()
-        self._steps.refresh()
-        self._update_words()
+        if has_changed or self._source.problem:
+            self._steps.refresh()
+            self._update_words()
 
     def _is_wanted(self, key: BatchKey, keys: Collection[BatchKey]) -> bool:
         """Of a step's parts, one: all that came in, or what the batch took."""
@@ -328,6 +334,14 @@ class RolloutLists(ExperimentScreen):
             self._key = self._key._replace(part=ALL if self._wants_all else "")
         self.notify("All that came in" if self._wants_all else "What the batches took", markup=False)
         self.run_worker(self._follow(), name="rollouts", group="rollouts", exclusive=True)
+
+
+def _differ(one: SampleTable, other: SampleTable) -> bool:
+    """In what may change without the number of samples: a file written anew, rollouts under way."""
+    return one is not other and any(one.columns[name] != other.columns[name] for name in _TELLING)
+
+
+_TELLING = ("where", "turns", "output_tokens")
 
 
 def _newest(batches: Sequence[Batch]) -> int:

@@ -15,6 +15,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from rltui.core.log_query import Query
 from rltui.core.rollouts import BatchKey, Sample, Transcript
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
@@ -162,7 +163,9 @@ class RolloutScreen(RolloutReading):
     def __init__(self, shared: Shared) -> None:
         super().__init__(shared)
         self._title = Static(id="rollout-title", markup=False)
-        self._search = Input(placeholder="regular expression", id="rollout-search", compact=True)
+        self._search = Input(
+            placeholder="words or a regular expression that the text has", id="rollout-search", compact=True
+        )
         self._search.cursor_blink = False
         self._progress = ""
 
@@ -305,32 +308,31 @@ class RolloutScreen(RolloutReading):
             self._found = None
             self._lay_out()
             return
-        flags = re.IGNORECASE if event.value.islower() else re.NOFLAG
         try:
-            pattern = re.compile(event.value, flags)
-        except re.error as error:
-            self.notify(f"{event.value!r} is no regular expression: {error}", severity="error", markup=False)
+            pattern = Query.typed(event.value).pattern
+        except RltuiError as error:
+            self.notify(clean_line(error.title), severity="error", markup=False)
             return
         self.run_worker(self._find(pattern), name="search", group="search", exclusive=True)
 
     async def _find(self, pattern: re.Pattern[str]) -> None:
         """Show what matches as it is found."""
-        key, count = self._key, len(self._table)
+        key, samples = self._key, list(self._table)
         if key is None:
             return
         self._found, self._groups = [], None
         self._lay_out(0)
-        looked = 0
-        found = self._source.search(key, range(count), pattern)
+        looked, count = 0, len(samples)
+        found = self._source.search(key, samples, pattern)
         try:
             while results := await asyncio.to_thread(lambda: list(islice(found, _SEARCH_SLICE))):
                 if key != self._key or self._found is None:
                     break
-                looked += len(results)
-                self.say(f"searched {looked} of {count}: esc ends it")
-                if more := [at for at, matches in results if matches]:
+                if more := [at for at, matches in enumerate(results, start=looked) if matches]:
                     self._found = [*self._found, *more]
                     self._lay_out()
+                looked += len(results)
+                self.say(f"searched {looked} of {count}: esc ends it")
         except RltuiError as error:
             await show_error(self.app, error)
         self.say("")
@@ -371,7 +373,7 @@ class RolloutScreen(RolloutReading):
         except RltuiError as error:
             await show_error(self.app, error)
             return
-        self.notify(f"Written: {path}", timeout=15, markup=False)
+        self.notify(f"Written: {clean_line(str(path))}", timeout=15, markup=False)
 
     def _exported(self, chosen: list[tuple[BatchKey, Sample]], ending: str) -> Path:
         transcripts = [self._source.open(key, sample) for key, sample in chosen]

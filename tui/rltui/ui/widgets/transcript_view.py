@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 
 from rich.cells import cell_len
 from textual.content import Content
@@ -20,6 +21,7 @@ from rltui.ui.widgets.rollout_lines import figure
 
 _LONGEST = 200_000
 """Characters of a text that are shown; an export has all."""
+_MOST_LINES = 20_000
 _FOLDED_LINES = 1
 """Of a tool's answer, where tools are folded."""
 _ROLES = {
@@ -42,8 +44,13 @@ def transcript_lines(
     lines += _figures(transcript, width)
     for error in transcript.errors:
         lines += _wrapped(f"✗ {error}", width, "$text-error")
-    for conversation in transcript.conversations:
-        lines += _conversation_lines(conversation, width, is_folded=is_folded)
+    said = chain.from_iterable(
+        _conversation_lines(conversation, width, is_folded=is_folded)
+        for conversation in transcript.conversations
+    )
+    lines += islice(said, _MOST_LINES)
+    if next(said, None) is not None:
+        lines += _wrapped(f"… more than {_MOST_LINES:,} lines: w writes them all", width, "$text-warning")
     return lines
 
 
@@ -143,6 +150,11 @@ def _cells_that_fit(line: str, width: int) -> int:
     return len(line)
 
 
+def _place(transcript: Transcript | None) -> tuple[int, str] | None:
+    """What stays when a rollout under way goes on."""
+    return None if transcript is None else (transcript.sample.where, transcript.sample.group)
+
+
 class TranscriptView(ScrollView, can_focus=True):
     """Scrolls over the lines of one sample."""
 
@@ -163,11 +175,7 @@ class TranscriptView(ScrollView, can_focus=True):
 
     def show(self, transcript: Transcript | None, *, heading: str = "", note: str = "") -> None:
         """Show another one from its start; `note` stands where there is none."""
-        is_same = (
-            transcript is not None
-            and self._transcript is not None
-            and (transcript.sample == self._transcript.sample and heading == self._heading)
-        )
+        is_same = _place(transcript) == _place(self._transcript) is not None
         self._transcript, self._heading, self._note = transcript, heading, note
         self.lay_out()
         if not is_same:

@@ -21,7 +21,7 @@ from rltui.core.rollouts import (
     Transcript,
 )
 from rltui.errors import ConflictError, RltuiError
-from rltui.services.runs.rollouts.files import Evaluations, StepFiles
+from rltui.services.runs.rollouts.files import BatchFiles, Evaluations, StepFiles
 from rltui.services.runs.rollouts.stream import TraceStream
 
 
@@ -36,11 +36,8 @@ class _Rollouts:
     def __init__(self, folder: Path) -> None:
         self._lock = threading.Lock()
         self._stream = TraceStream(folder)
-        self._readers: tuple[StepFiles | Evaluations | TraceStream, ...] = (
-            StepFiles(folder),
-            self._stream,
-            Evaluations(folder),
-        )
+        self._files = (StepFiles(folder), Evaluations(folder))
+        self._readers: tuple[BatchFiles | TraceStream, ...] = (*self._files, self._stream)
         self.problem = ""
 
     def look(self, shown: BatchKey | None = None, budget_s: float = 0.05) -> bool:
@@ -76,32 +73,41 @@ class _Rollouts:
                     return reader.open(key, sample)
         raise RltuiError(f"there are no rollouts of {key.label} any more", hint="they were moved aside")
 
-    def search(
-        self, key: BatchKey, places: Iterable[int], pattern: Pattern[str]
-    ) -> Iterator[tuple[int, bool]]:
-        """Go through the samples at these places: each with whether its text matches."""
-        table = self.table(key)
-        for at in places:
-            yield at, pattern.search(self.open(key, table[at]).text) is not None
+    def search(self, key: BatchKey, samples: Iterable[Sample], pattern: Pattern[str]) -> Iterator[bool]:
+        """For each of the samples, whether its text matches."""
+        for sample in samples:
+            yield pattern.search(self._as_written(key, sample).text) is not None
+
+    def _as_written(self, key: BatchKey, sample: Sample) -> Transcript:
+        """Without what the annotations say, which takes a look through all of them."""
+        with self._lock:
+            if key.kind != "live" and self._stream.table(key) is not None:
+                return self._stream.as_written(sample)
+        return self.open(key, sample)
 
     def same_prompt(self, key: BatchKey, transcript: Transcript) -> Iterator[tuple[BatchKey, Sample | None]]:
         """The prompt in other batches, the nearest step first."""
         task = transcript.sample.task or self._task(key, transcript.sample)
         others = [batch.key for batch in self.batches() if batch.key != key and batch.key.kind == key.kind]
         others = [other for other in others if other.part == key.part or other.step == NO_STEP]
-        for other in sorted(others, key=lambda other: abs(other.step - key.step)):
-            while self.look(other):
-                pass
-            seen: set[str] = set()
+        for other in sorted(others, key=lambda other: abs(other.step - key.step)) if task else ():
+            while self._reads_on(other):
+                yield other, None
+            groups = set()
             found = None
-            for sample in self.table(other) if task else ():
-                if sample.group in seen and not sample.task:
+            for sample in self.table(other):
+                if not sample.task and sample.group in groups:
                     continue
-                seen.add(sample.group)
+                groups.add(sample.group)
                 if (sample.task or self._task(other, sample)) == task:
                     found = sample
                     break
             yield other, found
+
+    def _reads_on(self, key: BatchKey) -> bool:
+        """In the file of that batch, where it has one. False: all is read."""
+        with self._lock:
+            return any(reader.look(key) for reader in self._files if reader.table(key) is not None)
 
     def _task(self, key: BatchKey, sample: Sample) -> str:
         with self._lock:

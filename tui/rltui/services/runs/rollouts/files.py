@@ -107,16 +107,51 @@ def _sample(row: Mapping[str, Any], where: int) -> Sample:
     return rollout_rows.flat_sample(row, where)
 
 
-class StepFiles:
-    """Batches in `rollouts/step_<N>/` of a run's folder. Only names are read until one is asked for."""
+class BatchFiles:
+    """Batches in a file each. Only names are read until one is asked for."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._files: dict[BatchKey, RolloutFile] = {}
-        self._steps: dict[Path, set[BatchKey]] = {}
 
     def look(self, shown: BatchKey | None) -> bool:
-        """Look for steps that came or went, and read on in `shown`."""
+        """Look for files that came or went, and read on in `shown`. True: there is more of it."""
+        self._find()
+        file = None if shown is None else self._files.get(shown)
+        return file is not None and file.read()
+
+    def _find(self) -> None:
+        raise NotImplementedError
+
+    def _add(self, key: BatchKey, path: Path) -> bool:
+        """Unless it is known, or there is no file."""
+        if key in self._files or (found := _found_file(path)) is None:
+            return False
+        self._files[key] = found
+        return True
+
+    def batches(self) -> Iterator[Batch]:
+        """All that there are."""
+        for key, file in self._files.items():
+            yield Batch(key, len(file.table)) if file.is_read else Batch(key, None, file.size_bytes)
+
+    def table(self, key: BatchKey) -> SampleTable | None:
+        """What was read of it."""
+        return self._files[key].table if key in self._files else None
+
+    def open(self, key: BatchKey, sample: Sample) -> Transcript:
+        """The sample in full."""
+        return self._files[key].open(sample)
+
+
+class StepFiles(BatchFiles):
+    """In `rollouts/step_<N>/` of a run's folder."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._steps: dict[Path, set[BatchKey]] = {}
+
+    def _find(self) -> None:
         found = dict(self._step_folders())
         for path in [path for path in self._steps if path not in found]:
             for key in self._steps.pop(path):
@@ -124,17 +159,9 @@ class StepFiles:
         newest = sorted(found.values())[-_GROWING_STEPS:]
         for path, step in found.items():
             if path not in self._steps or not self._steps[path] or step in newest:
-                self._look_into(path, step)
-        file = None if shown is None else self._files.get(shown)
-        return file is not None and file.read()
-
-    def _look_into(self, path: Path, step: int) -> None:
-        keys = self._steps.setdefault(path, set())
-        for place, kind, part in _PLACES:
-            key, file = BatchKey(kind, step, part), path / place
-            if key not in self._files and (found := _found_file(file)) is not None:
-                self._files[key] = found
-                keys.add(key)
+                keys = self._steps.setdefault(path, set())
+                places = ((BatchKey(kind, step, part), path / place) for place, kind, part in _PLACES)
+                keys.update(key for key, place in places if self._add(key, place))
 
     def _step_folders(self) -> Iterator[tuple[Path, int]]:
         for root in _ROOTS:
@@ -147,37 +174,24 @@ class StepFiles:
                 if (match := _STEP.fullmatch(name)) and int(match[1]) <= LARGEST_STEP:
                     yield folder / name, int(match[1])
 
-    def batches(self) -> Iterator[Batch]:
-        """All that there are."""
-        return _batches(self._files)
 
-    def table(self, key: BatchKey) -> SampleTable | None:
-        """What was read of it."""
-        return self._files[key].table if key in self._files else None
-
-    def open(self, key: BatchKey, sample: Sample) -> Transcript:
-        """The sample in full."""
-        return self._files[key].open(sample)
-
-
-class Evaluations:
-    """Batches that `vf-eval` saved, a folder each, or one file that somebody named."""
+class Evaluations(BatchFiles):
+    """That `vf-eval` saved, a folder each, or one file that somebody named."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._files: dict[BatchKey, RolloutFile] = {}
+        super().__init__(folder)
         self._next_look = 0.0
+        self._known: set[Path] = set()
 
-    def look(self, shown: BatchKey | None) -> bool:
-        """Look for new ones now and then, and read on in `shown`."""
-        if time.monotonic() >= self._next_look:
-            self._next_look = time.monotonic() + _LOOK_AGAIN_S
-            for path in islice(self._places(), _MOST_EVALUATIONS):
-                key = BatchKey("eval", part=self._name(path))
-                if key not in self._files and (found := _found_file(path)) is not None:
-                    self._files[key] = found
-        file = None if shown is None else self._files.get(shown)
-        return file is not None and file.read()
+    def _find(self) -> None:
+        if time.monotonic() < self._next_look:
+            return
+        self._next_look = time.monotonic() + _LOOK_AGAIN_S
+        for path in islice(self._places(), _MOST_EVALUATIONS):
+            if path not in self._known:
+                self._known.add(path)
+                name = BatchKey("eval", part=self._name(path))
+                self._add(name if name not in self._files else name._replace(part=str(path)), path)
 
     def _places(self) -> Iterator[Path]:
         if self._folder.is_file():
@@ -192,20 +206,3 @@ class Evaluations:
             return path.name
         parts = path.relative_to(self._folder).parts[:-1] or (self._folder.name,)
         return "/".join(parts[parts.index("evals") + 1 :] if "evals" in parts else parts)
-
-    def batches(self) -> Iterator[Batch]:
-        """All that there are."""
-        return _batches(self._files)
-
-    def table(self, key: BatchKey) -> SampleTable | None:
-        """What was read of it."""
-        return self._files[key].table if key in self._files else None
-
-    def open(self, key: BatchKey, sample: Sample) -> Transcript:
-        """The sample in full."""
-        return self._files[key].open(sample)
-
-
-def _batches(files: Mapping[BatchKey, RolloutFile]) -> Iterator[Batch]:
-    for key, file in files.items():
-        yield Batch(key, len(file.table) if file.is_read else None, 0 if file.is_read else file.size_bytes)

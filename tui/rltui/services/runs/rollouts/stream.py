@@ -73,6 +73,8 @@ class TraceStream:
         """The newest rows that no batch has taken yet, by trace."""
         self._derived: Iterator[tuple[dict[str, Any], int]] | None = None
         self._tasks: dict[tuple[BatchKey, str], str] = {}
+        self._counted: dict[BatchKey, int] | None = None
+        """As of the last row."""
 
     def look(self, shown: BatchKey | None) -> bool:
         """Read some of the index, or what came since; without an index, of the stream itself."""
@@ -112,6 +114,7 @@ class TraceStream:
         step, at, advantage = ship.get("step"), ship.get("time"), info.get("advantage")
         if not isinstance(step, int) or not 0 <= step <= LARGEST_STEP:
             return
+        self._counted = None
         batch = self._ship(step, float(at) if isinstance(at, int | float) else 0.0)
         known = float(advantage) if isinstance(advantage, int | float) else math.nan
         if (sample := self._waiting.pop(trace, None)) is not None:
@@ -134,6 +137,7 @@ class TraceStream:
 
     def _take(self, row: Mapping[str, Any], where: int) -> None:
         sample = rollout_rows.index_sample(row, where)
+        self._counted = None
         if row.get("kind") != "train":
             asked = row.get("dispatch")
             at = float(asked) if isinstance(asked, int | float) else sample.at
@@ -195,7 +199,9 @@ class TraceStream:
 
     def batches(self) -> Iterator[Batch]:
         """All that there are."""
-        for key, count in self._counts().items():
+        if self._counted is None:
+            self._counted = self._counts()
+        for key, count in self._counted.items():
             yield Batch(key, count)
         if (count := self._live.count()) > 0:
             yield Batch(BatchKey("live"), count)
@@ -254,6 +260,18 @@ class TraceStream:
         """The sample in full, with what the annotations say."""
         if key.kind == "live":
             return self._live.open(sample)
+        row = self._record(sample)
+        for trace in row["traces"] if isinstance(row["traces"], list) else ():
+            if isinstance(trace, dict) and isinstance(trace.get("id"), str):
+                for info in self._annotated(trace["id"]):
+                    trace["info"] = rollout_rows.merged(trace.get("info") or {}, info)
+        return rollout_rows.episode_transcript(row, sample)
+
+    def as_written(self, sample: Sample) -> Transcript:
+        """The sample as it arrived."""
+        return rollout_rows.episode_transcript(self._record(sample), sample)
+
+    def _record(self, sample: Sample) -> dict[str, Any]:
         chunk, offset = sample.where >> _OFFSET_BITS, sample.where & ((1 << _OFFSET_BITS) - 1)
         line = self._chunks.line(chunk, offset)
         row = None if line is None else record(line)
@@ -262,11 +280,7 @@ class TraceStream:
                 f"chunk {chunk} of {self._folder / 'stream'} has no episode at byte {offset}",
                 hint="its index does not fit: delete stream.index.jsonl to have it derived from the stream",
             )
-        for trace in row["traces"] if isinstance(row["traces"], list) else ():
-            if isinstance(trace, dict) and isinstance(trace.get("id"), str):
-                for info in self._annotated(trace["id"]):
-                    trace["info"] = rollout_rows.merged(trace.get("info") or {}, info)
-        return rollout_rows.episode_transcript(row, sample)
+        return row
 
     def _annotated(self, trace: str) -> Iterator[Mapping[str, Any]]:
         """What all producers say of a trace, in the order in which each wrote it."""
@@ -288,7 +302,7 @@ class TraceStream:
         """What tells its prompt again. Of a group, one sample is read."""
         name = (key, sample.group or str(sample.where))
         if name not in self._tasks:
-            self._tasks[name] = rollout_rows.episode_sample(self.open(key, sample).raw, 0).task
+            self._tasks[name] = rollout_rows.episode_sample(self._record(sample), 0).task
         return self._tasks[name]
 
 
