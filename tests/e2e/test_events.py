@@ -1,0 +1,52 @@
+"""What happens to an experiment becomes events, marks and notes, alive or not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from tests.conftest import Box
+
+from rltui.core.api import JournalEntry
+from rltui.core.marks import MarkKind, marks
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+
+AS_THE_SCREEN = """\
+import asyncio, json, sys
+from rltui.client import launch
+from rltui.client.connection import SupervisedExperiment
+experiment = SupervisedExperiment(launch.choose("one"))
+noted = asyncio.run(experiment.note(sys.argv[1]))
+notes = [entry.text for entry in asyncio.run(experiment.journal()) if entry.kind == "note"]
+print(json.dumps([noted.text, notes]))
+"""
+
+
+def as_the_screen(box: Box, text: str) -> tuple[str, list[str]]:
+    """Note something as the TUI does: what was noted, and all notes that it reads then."""
+    argv = [sys.executable, "-c", AS_THE_SCREEN, text]
+    done = subprocess.run(argv, env=box.env, cwd=box.work, capture_output=True, text=True, check=True)
+    noted, notes = json.loads(done.stdout)
+    return noted, notes
+
+
+def test_a_restart_is_a_mark_and_so_is_a_note(counters: Box) -> None:
+    counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
+    assert counters.run("note", "before", "the restart").stdout.startswith("noted")
+    counters.json("restart", "trainer", "--yes", "--wait")
+    assert as_the_screen(counters, "seen on the screen") == (
+        "seen on the screen",
+        ["before the restart", "seen on the screen"],
+    )
+    found = marks(map(JournalEntry.model_validate, counters.json("events")))
+    kinds = [mark.kind for mark in found if mark.kind in (MarkKind.NOTE, MarkKind.RESTART)]
+    assert kinds == [MarkKind.NOTE, MarkKind.RESTART, MarkKind.NOTE]
+    restart = next(mark for mark in found if mark.kind is MarkKind.RESTART)
+    assert "trainer" in restart.text
+    assert [entry["kind"] for entry in counters.json("events", "--kind", "restart")] == ["plan"]
+    counters.run("down")
+    assert as_the_screen(counters, "after the end")[1][-1] == "after the end"
+    assert counters.json("ls")[0]["state"] == "stopped", "a note starts nothing"
