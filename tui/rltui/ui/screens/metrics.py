@@ -160,6 +160,7 @@ class MetricsScreen(ExperimentScreen):
             self._problem = ""
         except re.error as error:
             self._problem = f"no regular expression: {error}"
+        self.refresh_bindings()
         return True
 
     def _rearrange(self) -> None:
