@@ -10,7 +10,7 @@ from rltui.cli.parser import options_by_command, parse
 from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan
 from rltui.core.text import GIB
 from rltui.errors import UsageError
-from rltui.wording import checkpoint_cells, checkpoint_summary, prune_rows
+from rltui.wording import checkpoint_cells, checkpoint_summary, checkpoint_words, prune_rows
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,7 @@ def test_a_line_per_checkpoint() -> None:
     assert checkpoint_cells(whole, 1720.0) == (
         "420", "12m", "0.91 → 0.03", "0.50 +1", "trainer orchestrator", "2.0 GiB", "#2", "best reward"
     )  # fmt: skip
+    assert checkpoint_words(whole, 1720.0) == "12m ago · reward 0.91 → 0.03 · eval 0.50 +1 · best reward"
     half = Checkpoint(step=5, missing=("trainer/.metadata", "orchestrator"))
     assert checkpoint_cells(half, 0.0)[-1] == "incomplete: no trainer/.metadata or orchestrator"
 

@@ -21,19 +21,8 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_steps_with_histograms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fakes.write_stream_run(tmp_path)
     lines = run(capsys, str(tmp_path)).splitlines()
-    assert lines[0].split() == [
-        "step",
-        "samples",
-        "reward",
-        "spread",
-        "0",
-        "…",
-        "1",
-        "groups",
-        "flat",
-        "cut",
-        "failed",
-    ]
+    assert lines[0].split("  ")[0] == "step"
+    assert "no spread" in lines[0]
     assert [line.split()[0] for line in lines[1:]] == ["3", "2", "1", "eval"]
     assert "█" in lines[1]
     found = json.loads(run(capsys, str(tmp_path), "--json"))
@@ -50,7 +39,7 @@ def test_samples_of_a_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     lines = run(capsys, str(tmp_path), "--step", "2").splitlines()
     assert len(lines) == 18
     assert lines[-2].split()[-3:] == ["3", "=", "reverse-text"]
-    assert "max_output_tokens cut" in lines[4]
+    assert "max_output_tokens truncated" in lines[4]
     found = json.loads(run(capsys, str(tmp_path), "--step", "2", "--group", "1", "--json"))
     assert [sample["number"] for sample in found["samples"]] == [4, 5, 6, 7]
     assert found["batch"]["flat_groups"] == 1

@@ -113,9 +113,9 @@ def test_trainer_loads_second_and_memory_has_owners_budget_and_peaks_which_the_n
 ) -> None:
     gpu_box.start()
     gpu_box.box.wait_for("inference", "starting")
-    trainer = gpu_box.box.component("trainer")
-    assert trainer["state"] == "waiting"
-    assert trainer["reason"] == (
+    held_back = gpu_box.box.component("trainer")
+    assert held_back["state"] == "waiting"
+    assert held_back["reason"] == (
         "waits for inference to be ready, which measures the GPU they share while it starts"
     )
     gpu_box.load()

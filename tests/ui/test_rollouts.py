@@ -12,8 +12,14 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from rltui.core.rollouts import BatchKey
+from rltui.ui.screens import rollout_lists
 from rltui.ui.screens.rollouts import RolloutScreen
 from rltui.ui.widgets.transcript_view import TranscriptView, transcript_lines
+
+
+@pytest.fixture(autouse=True)
+def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rollout_lists, "_LOOK_S", 0.05)
 
 
 async def opened(pilot: Pilot[None]) -> RolloutScreen:
@@ -103,6 +109,26 @@ async def test_search_mark_compare_write(
         await until(pilot, lambda: "answer 2000" in text_of(screen._other))
         await press(pilot, "left_square_bracket")
         await until(pilot, lambda: "answer 1000" in text_of(screen._other))
+
+
+async def test_live_ones_and_those_that_no_batch_took(
+    experiment: FakeExperiment, open_app: Opener, tmp_path: Path
+) -> None:
+    writer = fakes.write_stream_run(tmp_path)
+    dispatch = {"id": "d1", "kind": "train", "env": "e", "group": "g", "started": fakes.T0}
+    writer.delta(
+        "t1", {"open": {"id": "t1"}, "dispatch": dispatch, "nodes": [fakes.node("user", "Say", None)]}
+    )
+    experiment.rollouts = tmp_path
+    async with open_app(experiment, size=(130, 40)) as pilot:
+        screen = await opened(pilot)
+        await until(pilot, lambda: len(screen._places) == 7)
+        await press(pilot, "a")
+        await until(pilot, lambda: len(screen._places) == 8)
+        await press(pilot, "shift+tab", "home")
+        await until(pilot, lambda: screen._key == BatchKey("live") and "Say" in text_of(screen._reading))
+        writer.delta("t1", {"nodes": [fakes.node("assistant", "on its way", 0)]})
+        await until(pilot, lambda: "on its way" in text_of(screen._reading))
 
 
 async def test_nothing_there(experiment: FakeExperiment, open_app: Opener, tmp_path: Path) -> None:

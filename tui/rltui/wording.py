@@ -231,6 +231,18 @@ def checkpoint_cells(checkpoint: Checkpoint, now: float) -> tuple[str, ...]:
     )
 
 
+def checkpoint_words(checkpoint: Checkpoint, now: float) -> str:
+    """`12m ago · reward 0.91 → 0.03 · best reward`, as far as it is known."""
+    _, age, reward, score, *_ = checkpoint_cells(checkpoint, now)
+    facts = (
+        f"{age} ago" if age else "",
+        f"reward {reward}" if reward else "",
+        f"eval {score}" if score else "",
+        checkpoint_note(checkpoint),
+    )
+    return " · ".join(filter(None, facts))
+
+
 def checkpoint_note(checkpoint: Checkpoint) -> str:
     """`incomplete: no orchestrator`, `being written: no orchestrator yet`, `a plain resume takes it`."""
     if not checkpoint.missing:

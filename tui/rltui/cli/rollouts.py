@@ -166,7 +166,19 @@ def _list_batches(source: RolloutSource, keys: Sequence[BatchKey], arguments: ar
     lows = [each.low for _, each in summaries if math.isfinite(each.low)]
     highs = [each.high for _, each in summaries if math.isfinite(each.high)]
     low, high = min([0.0, *lows]), max([1.0, *highs])
-    rows = [("step", "samples", "reward", "spread", f"{low:g} … {high:g}", "groups", "flat", "cut", "failed")]
+    rows = [
+        (
+            "step",
+            "samples",
+            "reward",
+            "spread",
+            f"{low:g} … {high:g}",
+            "groups",
+            "no spread",
+            "truncated",
+            "failed",
+        )
+    ]
     rows += [
         (
             key.label,
@@ -200,7 +212,7 @@ def _print_samples(key: BatchKey, table: SampleTable, places: Sequence[int]) -> 
             word
             for word in (
                 sample.stop,
-                "cut" if sample.truncated and sample.stop != "cut" else "",
+                "truncated" if sample.truncated else "",
                 "failed" if sample.failed else "",
             )
             if word

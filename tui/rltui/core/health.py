@@ -249,21 +249,38 @@ def _no_signal(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
         return
 
 
-def _truncation(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
-    track = run.track("truncation")
-    newest = track.last(limits.lasting_steps)
-    if len(newest) < limits.lasting_steps or not min(newest) > limits.truncated_frac:
-        return
-    since = track.since(lambda each: each > limits.truncated_frac)
-    yield Finding(
-        "truncation",
-        "rollouts are cut off",
-        "warning",
-        "orchestrator",
-        since,
-        f"{100 * newest[-1]:.0f} % of the rollouts reach their longest length since step {since}",
-        "their rewards mean little: allow more tokens, or look whether the policy still ends its answers",
-    )
+def _too_high(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
+    """What the orchestrator says of its rollouts, and must stay below a limit."""
+    cut, stale = run.track("truncation"), run.track("staleness")
+    lasting = limits.lasting_steps
+    if (since := _above(cut, limits.truncated_frac, lasting)) is not None:
+        yield Finding(
+            "truncation",
+            "rollouts are cut off",
+            "warning",
+            "orchestrator",
+            since,
+            f"{100 * cut.values[-1]:.0f} % of the rollouts reach their longest length since step {since}",
+            "their rewards mean little: allow more tokens, or look whether the policy still ends its answers",
+        )
+    if (since := _above(stale, limits.staleness_steps, lasting)) is not None:
+        yield Finding(
+            "staleness",
+            "rollouts are stale",
+            "warning",
+            "orchestrator",
+            since,
+            f"rollouts are drawn with weights {stale.values[-1]:.3g} updates old since step {since}",
+            "have fewer rollouts in flight, or lower max_off_policy_steps",
+        )
+
+
+def _above(track: Track, edge: float, lasting: int) -> int | None:
+    """Since which step all are above `edge`; `None` where the newest are not."""
+    newest = track.last(lasting)
+    if len(newest) < lasting or not min(newest) > edge:
+        return None
+    return track.since(lambda each: each > edge)
 
 
 def _grad_norm(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
@@ -315,23 +332,6 @@ def _eval_falls(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
         return
 
 
-def _staleness(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
-    track = run.track("staleness")
-    newest = track.last(limits.lasting_steps)
-    if len(newest) < limits.lasting_steps or not min(newest) > limits.staleness_steps:
-        return
-    since = track.since(lambda each: each > limits.staleness_steps)
-    yield Finding(
-        "staleness",
-        "rollouts are stale",
-        "warning",
-        "orchestrator",
-        since,
-        f"rollouts are drawn with weights {newest[-1]:.3g} updates old since step {since}",
-        "have fewer rollouts in flight, or lower max_off_policy_steps",
-    )
-
-
 def _throughput(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
     track, best = run.track("tokens_per_s"), run.levels["tokens_per_s"].best
     newest = track.last(limits.lasting_steps)
@@ -380,8 +380,8 @@ def _seconds(seconds: float) -> str:
 
 
 _RULES = (
-    _non_finite, _reward, _entropy, _out_of_range, _no_signal, _truncation, _grad_norm, _eval_falls,
-    _staleness, _throughput,
+    _non_finite, _reward, _entropy, _out_of_range, _no_signal, _too_high, _grad_norm, _eval_falls,
+    _throughput,
 )  # fmt: skip
 
 

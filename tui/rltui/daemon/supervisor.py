@@ -176,14 +176,13 @@ class Supervisor:
     def status(self) -> Status:
         """Everything about processes and progress, as of the last look at the metrics."""
         down = self._down
-        is_ending = down is not None and not down.complete
-        return self._status.build(
-            transaction=f"stop everything, asked for by {down.by}"
-            if down is not None and is_ending
-            else self._transactions.under_way,
-            down=down,
-            rollback=self._rollback.offer or self.checkpoints.offer(self.observation.health.concerns),
-        )
+        under_way = self._transactions.under_way
+        if down is not None and not down.complete:
+            under_way = f"stop everything, asked for by {down.by}"
+        offer = self._rollback.offer
+        if offer is None and under_way is None:
+            offer = self.checkpoints.offer(self.observation.health.concerns)
+        return self._status.build(transaction=under_way, down=down, rollback=offer)
 
     def knobs(self) -> KnobTable:
         """The knob table, from the files as they are now.

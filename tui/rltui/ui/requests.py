@@ -21,6 +21,7 @@ from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, NoteDialog, PlanDialog
 from rltui.ui.shared import Shared
 from rltui.ui.text import clean_line
+from rltui.wording import checkpoint_words
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 READONLY_TEXT = "Read-only: nothing can be changed from here. Open it without --readonly to do so."
 OBSERVED_TEXT = "Observed: rltui did not start this run. There is nothing to start, stop or edit here."
 _GROUP = "request"
+SEARCH_AIM = "/"
+"""Has the log screen ask what to search for."""
 _STOPPABLE = ALIVE_STATES | {ComponentState.WAITING, ComponentState.BACKOFF}
 """States in which there is something to stop, be it a start to come."""
 _RESTARTABLE = ALIVE_STATES | {ComponentState.FAILED, ComponentState.BACKOFF, ComponentState.EXITED}
@@ -39,7 +42,7 @@ _RESTARTS = {
     "all": ("Restart everything", "Trainers resume from the newest complete checkpoint"),
     "set-checkpoint": (
         "Restart set of {} from a checkpoint…",
-        "Choose which; later checkpoints and rollouts are moved aside",
+        "Choose which; later checkpoints and rollouts are set aside (9 shows more of each)",
     ),
     "set-scratch": (
         "Restart set of {} from scratch",
@@ -243,6 +246,10 @@ class ExperimentScreen(Screen[None]):
     def left(self) -> None:
         """Another screen is to be shown: what only this one needs is not asked for any more."""
 
+    def action_search_all(self) -> None:
+        """In the logs of all components and attempts."""
+        self.show_screen("logs", aim=SEARCH_AIM)
+
     def action_show_screen(self, name: str) -> None:
         """In place of this one, unless it is this one."""
         self.show_screen(name)
@@ -321,16 +328,17 @@ class ComponentActions(ExperimentScreen):
         """One of those that `request` could continue from, newest first."""
         try:
             steps = (await self.experiment.plan(request)).checkpoints
+            report = await self.experiment.checkpoints() if steps else None
         except RltuiError as error:
             await show_error(self.app, error)
             return None
         if not steps:
             self.notify("No checkpoint to continue from: none is complete yet, or no job of the run restarts")
             return None
-        newest, later = "the newest", "what came later is moved aside"
+        now = self.shared.clock()
+        known = {} if report is None else {each.step: checkpoint_words(each, now) for each in report.complete}
         choices = {
-            str(step): (f"Checkpoint {step}", newest if step == steps[-1] else later)
-            for step in reversed(steps)
+            str(step): (f"Checkpoint {step}", clean_line(known.get(step, ""))) for step in reversed(steps)
         }
         choice = await self.app.push_screen_wait(ChoiceMenu("Continue from", choices))
         if choice is None:

@@ -201,10 +201,12 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
 
     def _offer_rollback(self, before: Status | None, status: Status) -> None:
         """At once, unless that would catch the keys of somebody who is busy with a dialog or the GPUs."""
-        offer = status.rollback
-        if self._readonly or offer is None or (before is not None and before.rollback == offer):
+        offer, known = status.rollback, before.rollback if before is not None else None
+        if self._readonly or offer is None or offer == known:
             return
         if offer.resume_step is not None:
+            if known is not None and (known.edit, known.resume_step) == (offer.edit, offer.resume_step):
+                return  # its figures go on
             back = f" and takes back: {clean_line(offer.edit)}" if offer.edit else ""
             text = f"{clean_line(offer.reason)}. B goes back to checkpoint {offer.resume_step}{back}"
             self.notify(text, severity="warning", markup=False, timeout=_ALERTS_STAY_S["warning"])
@@ -283,6 +285,11 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
     def _look_at_knob(self) -> None:
         if self.shared.staged:  # else no key depends on it
             self.refresh_bindings()
+
+    def action_show_full_log(self) -> None:
+        """Of the selected component or log file."""
+        if self.selected is not None:
+            self.show_screen("logs", aim=self.selected)
 
     def action_attach_component(self) -> None:
         """Hand the terminal to tmux, and take it back."""

@@ -1,0 +1,103 @@
+"""A run that goes wrong, seen from everywhere: it learns, an edit ruins it, it is told, and it goes back."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import Box
+from tests.terminal import Terminal
+from tests.waiting import retry_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.slow, pytest.mark.timeout(300)]
+
+SCREENS = {
+    "4": "demo · Metrics",
+    "5": "demo · rollouts",
+    "2": "demo · logs",
+    "8": "demo · Events",
+    "9": "demo · checkpoints",
+    "1": "trainer ●",
+}
+"""By key: what the heading says."""
+EXAMPLE = Path(__file__).parents[2] / "examples" / "reverse_text"
+
+
+@pytest.fixture
+def learning(box: Box, free_port: int) -> Box:
+    """The embedded engine, warmed up as in the demo, with more steps than the test waits for."""
+    pytest.importorskip("torch")
+    rl = (EXAMPLE / "rl.toml").read_text()
+    for old, new in (
+        ("max_steps = 200", "max_steps = 5000"),
+        ("interval = 10", "interval = 5"),
+        ("port = 8000", f"port = {free_port}"),
+    ):
+        assert old in rl
+        rl = rl.replace(old, new)
+    (box.work / "rl.toml").write_text(rl)
+    (box.work / "sft.toml").write_text((EXAMPLE / "sft.toml").read_text())
+    assert box.run("up", "rl.toml", "-n", "demo", "-o", "out", timeout_s=120).returncode == 0
+    return box
+
+
+def status(box: Box) -> dict[str, Any]:
+    return dict(box.json("status"))
+
+
+def words(box: Box) -> list[str]:
+    return [concern["word"] for concern in status(box)["progress"]["concerns"]]
+
+
+def rewards(box: Box) -> dict[int, float]:
+    """Step → reward, of the line that counts."""
+    lines = box.run("metrics", "reward", "--csv").stdout.splitlines()
+    assert lines[0] == "step,time,reward"
+    cells = (line.split(",") for line in lines[1:])
+    return {int(step): float(reward) for step, _, reward in cells}
+
+
+def test_collapse_is_told_and_taken_back(learning: Box) -> None:
+    retry_until(lambda: status(learning)["step"] >= 30, timeout_s=120)
+    first = rewards(learning)
+    assert max(first.values()) > first[min(first)] + 0.2, "the curve rises"
+    assert words(learning) == []
+    assert learning.run("note", "what if it were faster").returncode == 0
+
+    edited = learning.run("set", "optim.lr=2.5", "--restart", "--yes")
+    assert edited.returncode == 0, edited.stderr
+    began = max(rewards(learning))
+    retry_until(lambda: "reward collapsed" in words(learning), timeout_s=90)
+    assert status(learning)["step"] <= began + 25
+    told = next(item for item in status(learning)["progress"]["concerns"] if "collapsed" in item["word"])
+    good = int(re.search(r"restart --from (\d+)", told["text"])[1])  # type: ignore[index]  # it says so
+    assert good <= began
+    assert "lr 0.00025 → 2.5" in told["text"]
+
+    terminal = Terminal([sys.executable, "-m", "rltui", "demo"], cwd=learning.work, env=learning.env)
+    try:
+        terminal.wait_for("reward collapsed")
+        terminal.press("B")
+        asked = terminal.wait_for("y writes + restarts")
+        assert f"Go back to checkpoint {good}, and take back: trainer.optim.lr 0.00025 → 2.5?" in asked
+        terminal.press("y")
+        retry_until(lambda: words(learning) == [], timeout_s=60)
+        retry_until(lambda: status(learning)["step"] >= good + 10, timeout_s=90)
+        again = rewards(learning)
+        assert min(value for step, value in again.items() if step > good + 3) > 0.5
+        for key, sign in SCREENS.items():
+            terminal.press(key)
+            terminal.wait_for(sign)
+    finally:
+        terminal.close()
+
+    kinds = [entry["kind"] for entry in learning.json("events")]
+    assert {"note", "edit", "restart", "resume", "alert", "checkpoint"} <= set(kinds)
+    worst = learning.json("rollouts", "--step", str(good), "--worst", "3")
+    assert len(worst["samples"]) == 3
+    found = learning.run("logs", "--all", "--grep", rf"Step {good} \|").stdout
+    assert "trainer#1" in found
+    assert "orchestrator#1" in found
