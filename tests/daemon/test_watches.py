@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from rltui.core.api import ComponentState
+from rltui.core.api import Alert, ComponentState
 from rltui.core.text import GIB
 from rltui.daemon import watches
 from rltui.daemon.checkpoints import LOOKS_PER_READING, DiskWatch
@@ -164,3 +164,27 @@ async def test_a_folder_that_is_gone_does_not_end_the_watch(tmp_path: Path) -> N
     assert await watch.look(100) is None
     (tmp_path / "gone").mkdir()
     assert await watch.look(100) is None
+
+
+async def test_a_disk_without_room_for_metrics_is_told_once() -> None:
+    """The run goes on; when there is room again, the next lack of it is told anew."""
+    full = "No space left on device"
+    problems = [full, None, None, full, full]
+    alerts: list[Alert] = []
+
+    class Recorder:
+        problem: str | None = None
+
+        def poll(self) -> bool:
+            if not problems:
+                raise asyncio.CancelledError
+            self.problem = problems.pop()
+            return True
+
+    supervisor = SimpleNamespace(
+        observation=SimpleNamespace(recorder=Recorder()), events=SimpleNamespace(alert=alerts.append)
+    )
+    with pytest.raises(asyncio.CancelledError):
+        await watches.record_metrics(cast(Supervisor, supervisor))
+    assert [alert.title for alert in alerts] == ["metrics cannot be kept"] * 2
+    assert alerts[0].text.startswith("No space left on device: the curves wait for room")

@@ -80,6 +80,18 @@ class FakeLog:
     def line(self, number: int) -> str:
         return self.lines[number]
 
+    def offset(self, number: int) -> int:
+        return sum(len(line.encode()) + 1 for line in self.lines[:number])
+
+    def number_at(self, offset: int) -> int | None:
+        return next((n for n in reversed(range(self.stop)) if self.offset(n) <= offset), None)
+
+    def line_at(self, offset: int) -> str:
+        return self.lines[self.number_at(offset) or 0]
+
+    def label(self, number: int) -> str:
+        return ""
+
     def poll(self, *, may_skip: bool) -> LogChange:
         return LogChange.NONE
 
@@ -88,6 +100,26 @@ class FakeLog:
 
     def close(self) -> None:
         self.closed = True
+
+
+class FakeMergedLog(FakeLog):
+    """Lines of several logs, as they come."""
+
+    def __init__(self, lines: list[tuple[str, str]]) -> None:
+        super().__init__([line for _, line in lines])
+        self.names = [name for name, _ in lines]
+
+    def label(self, number: int) -> str:
+        return f"{self.names[number]:<12} "
+
+    def offset(self, number: int) -> int:
+        return number
+
+    def number_at(self, offset: int) -> int | None:
+        return offset
+
+    def number_near(self, at: float) -> int | None:
+        return 0
 
 
 class FakeSearch:
@@ -505,8 +537,17 @@ class FakeExperiment:
     def logs(self) -> tuple[LogEntry, ...]:
         return tuple(LogEntry(name, 1, f"/run/{name}.log", NOW - 2470) for name in LOGS)
 
+    def open_merged(self, logs: Sequence[LogEntry]) -> FakeMergedLog:
+        return FakeMergedLog([(log.component, line) for log in logs for line in LOGS[log.component]])
+
+    def log_offset_at(self, log: LogEntry, at: float) -> int | None:
+        return 0
+
     def search_log(self, path: str, query: Query | None, level: Level | None, start: int) -> FakeSearch:
         return FakeSearch(LOGS[path.removeprefix("/run/").removesuffix(".log")], query, level, start)
+
+    def pager_command(self, path: str) -> list[str]:
+        return ["less", path]
 
     def attach_command(self, component: str) -> list[str]:
         return ["tmux", "-L", "rltui", "attach", "-t", f"{self.name}:{component}"]

@@ -29,13 +29,19 @@ def make_app(experiment: FakeExperiment, **options: object) -> RltuiApp:
 
 
 async def come_to_rest(*_: object) -> None:
-    """Until the event loop has nothing to do at once: no message is on its way, no callback is due."""
+    """Until there is nothing to do at once: no message on its way, no callback due, no thread at work."""
     loop = asyncio.get_running_loop()
     last = loop.time() + REST_S
     is_busy = True
     while is_busy and loop.time() < last:
-        await asyncio.sleep(0)
-        is_busy = bool(loop._ready)  # type: ignore[attr-defined]
+        await asyncio.sleep(0.001 if threads_work(loop) else 0)
+        is_busy = bool(loop._ready) or threads_work(loop)  # type: ignore[attr-defined]
+
+
+def threads_work(loop: asyncio.AbstractEventLoop) -> bool:
+    """For `asyncio.to_thread`; one that is done has told so."""
+    executor = loop._default_executor  # type: ignore[attr-defined]
+    return executor is not None and executor._idle_semaphore._value < len(executor._threads)
 
 
 @pytest.fixture(autouse=True)

@@ -19,6 +19,7 @@ from tests.fakes.experiment import (
     running_status,
     stopped_status,
 )
+from tests.ui.checkpoint_cases import REPORT as CHECKPOINTS
 from tests.ui.conftest import Opener, make_app, press, until
 from tests.ui.trouble import REMEDIES, out_of_memory_status
 from textual import events
@@ -39,7 +40,25 @@ NAMED = [
     *("ctrl+a", "ctrl+c", "ctrl+d", "ctrl+k", "ctrl+l", "ctrl+p", "ctrl+t", "ctrl+u", "ctrl+w", "ctrl+y"),
 ]
 CHARACTERS = [chr(code) for code in range(33, 127) if chr(code) != "q"]
-OFTEN = ["enter", "escape", "tab", "j", "k", "e", "6", "3", "1", ":", "?", "r", "pagedown", "slash", "1", "z"]
+OFTEN = [
+    "enter",
+    "escape",
+    "tab",
+    "j",
+    "k",
+    "e",
+    "6",
+    "3",
+    "9",
+    "1",
+    ":",
+    "?",
+    "r",
+    "pagedown",
+    "slash",
+    "1",
+    "z",
+]
 RUN_KEYS = 1000
 DEFAULT_KEYS = 150
 
@@ -70,6 +89,7 @@ MAKERS: list[Callable[[random.Random], Event]] = [
 def make_experiment(rng: random.Random) -> FakeExperiment:
     experiment = FakeExperiment(any_status(rng), gpu_report(), knob_table(), readonly=rng.random() < 0.1)
     experiment.histories = gpu_histories(gpu_report())
+    experiment.checkpoint_report = rng.choice([experiment.checkpoint_report, CHECKPOINTS])
     experiment.texts = {"/work/rl.toml": "max_steps = 20\n"}
     return experiment
 

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import shlex
+import shutil
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Collection, Sequence
@@ -24,7 +25,7 @@ from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.config_report import Conversion
 from rltui.core.gpu.report import GpuHistories
 from rltui.core.layout import Screen
-from rltui.core.lines import Level, LogEntry, LogSearching, LogSource
+from rltui.core.lines import Level, LogEntry, LogSearching, LogSource, MergedSource
 from rltui.core.log_query import Query
 from rltui.core.rollouts import RolloutSource
 from rltui.core.series import SeriesSource
@@ -33,6 +34,7 @@ from rltui.services import layout_files, outside
 from rltui.services.config.files import content_of
 from rltui.services.logs.index import LogFile
 from rltui.services.logs.listing import all_logs
+from rltui.services.logs.merged import MergedLog, offset_at
 from rltui.services.logs.search import LogSearch
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.outside import in_terminal
@@ -41,6 +43,7 @@ from rltui.services.runs.experiments import find_socket
 from rltui.services.runs.journal import Journal, JournalFeed
 
 _FALLBACK = "vi"
+_PAGER = "less"
 
 
 def read_config(path: str) -> ConfigText:
@@ -84,6 +87,22 @@ def edit_text(path: str, text: str) -> str:
             raise RltuiError(
                 f"cannot edit a copy of {path}: {error.strerror}", hint="nothing was written"
             ) from error
+
+
+def pager_command(path: str) -> list[str]:
+    """The pager of `$PAGER`, or less, for a file.
+
+    Raises:
+        UsageError: if there is no such program.
+    """
+    wanted = os.environ.get("PAGER") or _PAGER
+    try:
+        words = shlex.split(wanted)
+    except ValueError as error:
+        raise UsageError(f"$PAGER {wanted!r}: {error}") from None
+    if not words or shutil.which(words[0]) is None:
+        raise UsageError(f"there is no pager {wanted!r}", hint="set PAGER to one that is installed")
+    return [*words, path]
 
 
 _START_TIMEOUT_S = 60.0
@@ -184,6 +203,14 @@ class SupervisedExperiment:
         """Every log there is now."""
         return all_logs(self._record)
 
+    def open_merged(self, logs: Sequence[LogEntry]) -> MergedSource:
+        """Several of them as one."""
+        return MergedLog(logs)
+
+    def log_offset_at(self, log: LogEntry, at: float) -> int | None:
+        """The place of a moment in one of them."""
+        return offset_at(Path(log.path), at, log.started_at)
+
     def search_log(self, path: str, query: Query | None, level: Level | None, start: int) -> LogSearching:
         """A search through one of them."""
         return LogSearch(Path(path), query, level=level, start=start)
@@ -223,6 +250,10 @@ class SupervisedExperiment:
         from rltui.services.runs.rollouts import open_rollouts  # the first frame need not wait for it
 
         return open_rollouts(Path(self._record.run_dir))
+
+    def pager_command(self, path: str) -> list[str]:
+        """`$PAGER`, or less."""
+        return pager_command(path)
 
     def attach_command(self, component: str) -> list[str]:
         """Another rltui, which becomes the tmux client that shows the component's pane."""

@@ -11,7 +11,7 @@ from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.layout import Screen
-from rltui.core.lines import Level, LogEntry, LogSearching, LogSource
+from rltui.core.lines import Level, LogEntry, LogSearching, LogSource, MergedSource
 from rltui.core.log_query import Query
 from rltui.core.rollouts import RolloutSource
 from rltui.core.series import SeriesSource
@@ -106,6 +106,14 @@ class Experiment(Protocol):
         """Every attempt's log and the files of the layout, in the order in which they began."""
         ...
 
+    def open_merged(self, logs: Sequence[LogEntry]) -> MergedSource:
+        """Several logs as one, by time."""
+        ...
+
+    def log_offset_at(self, log: LogEntry, at: float) -> int | None:
+        """Where the first line of a log begins that was written at the moment `at` or later. Blocking."""
+        ...
+
     def search_log(self, path: str, query: Query | None, level: Level | None, start: int) -> LogSearching:
         """A search from the byte `start` of a log on, for a thread to go through."""
         ...
@@ -139,6 +147,14 @@ class Experiment(Protocol):
 
     def open_rollouts(self) -> RolloutSource:
         """The rollouts of the run, whatever generation wrote them. Nothing is read yet."""
+        ...
+
+    def pager_command(self, path: str) -> list[str]:
+        """Argument list of the person's pager for a file.
+
+        Raises:
+            UsageError: if there is no such program.
+        """
         ...
 
     def attach_command(self, component: str) -> list[str]:

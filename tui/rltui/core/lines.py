@@ -369,6 +369,22 @@ class LogSource(Protocol):
     def line(self, number: int) -> str:
         """Return a line, decoded, with colours and other escape sequences still in it."""
 
+    def offset(self, number: int) -> int:
+        """Where a line begins in its file, in bytes; of a log that is no file, the number.
+
+        Raises:
+            IndexError: The line is not known.
+        """
+
+    def number_at(self, offset: int) -> int | None:
+        """The line that the byte `offset` is in; `None` while that part of the log is not indexed."""
+
+    def line_at(self, offset: int) -> str:
+        """The line that begins at the byte `offset`, as `line` gives it, indexed or not."""
+
+    def label(self, number: int) -> str:
+        """Which of several logs a line is from; empty where there is one."""
+
     def poll(self, *, may_skip: bool) -> LogChange:
         """Look for news, in a few milliseconds at most. `may_skip` allows a reset that jumps to the end."""
 
@@ -377,6 +393,13 @@ class LogSource(Protocol):
 
     def close(self) -> None:
         """Give the file back. Whoever opened the source calls this when it is no longer shown."""
+
+
+class MergedSource(LogSource, Protocol):
+    """Several logs as one, by time."""
+
+    def number_near(self, at: float) -> int | None:
+        """The first line written at the moment `at` or later; `None` where that is further back."""
 
 
 class LogHit(NamedTuple):

@@ -92,18 +92,17 @@ class Candidates:
 _UNSEEN = b"\x1b\\[[0-9;]*m|[\x01-\x08\x0b-\x1f\x7f]"
 """Colours, and control characters but for NUL, which no argument of a program can have."""
 _COLOURS = b"(" + _UNSEEN + b")*"
-_BLANKS = b"([ \t]|" + _UNSEEN + b")+"
-_ANYTHING = b".*"
-_SOMETHING = b".+"
+_BLANKS = b"([ \t]|" + _UNSEEN + b")*"
 _BEYOND_ASCII = b"\x80-\xff"
 _COUNTED = 16
 """More repetitions than this are not counted."""
 _SPECIAL = frozenset(rb".[]\()*+?{}|^$")
 
+_ANYTHING = b".*"
+"""Also for a single character: a tab is shown as several."""
 _CATEGORIES = {
     sre.CATEGORY_DIGIT: b"0-9" + _BEYOND_ASCII,
     sre.CATEGORY_WORD: b"0-9A-Z_a-z" + _BEYOND_ASCII,
-    sre.CATEGORY_SPACE: b"\t-\r\x1c-\x20" + _BEYOND_ASCII,
 }
 _Tree = Iterable[tuple[Any, Any]]
 
@@ -117,7 +116,9 @@ class _Translation:
     def __init__(self, pattern: re.Pattern[str]) -> None:
         self._folds = bool(pattern.flags & re.IGNORECASE)
         try:
-            tree = sre_parser.parse(pattern.pattern, pattern.flags & ~re.UNICODE)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FutureWarning)
+                tree = sre_parser.parse(pattern.pattern, pattern.flags & ~re.UNICODE)
         except (re.error, RecursionError):
             self.candidates = Candidates(b"", self._folds, ())
             return
@@ -146,7 +147,7 @@ class _Translation:
         if op is sre.IN:
             return self._class(value)
         if op in (sre.ANY, sre.NOT_LITERAL):
-            return _SOMETHING
+            return _ANYTHING
         if op is sre.SUBPATTERN:
             self._folds |= bool(value[1] & re.IGNORECASE)
             return b"(" + self._sequence(value[3]) + b")"
@@ -162,20 +163,20 @@ class _Translation:
     def _literal(self, code: int) -> bytes:
         letter = chr(code)
         if not letter.isascii():
-            return _SOMETHING if self._folds else _escaped(letter.encode(errors="replace"))
+            return _ANYTHING if self._folds else _escaped(letter.encode(errors="replace"))
         return _escaped(letter.encode()) if code >= 0x20 else _ANYTHING
 
     def _class(self, members: list[tuple[Any, Any]]) -> bytes:
         parts: list[bytes] = []
         for op, value in members:
-            if op is sre.LITERAL and 0x20 <= value < 0x7F:
+            if op is sre.LITERAL and 0x20 < value < 0x7F:
                 parts.append(bytes([value]))
-            elif op is sre.RANGE and 0x20 <= value[0] <= value[1] < 0x7F:
+            elif op is sre.RANGE and 0x20 < value[0] <= value[1] < 0x7F:
                 parts.extend(bytes([code]) for code in range(value[0], value[1] + 1))
             elif op is sre.CATEGORY and value in _CATEGORIES:
                 parts.append(_CATEGORIES[value])
             else:
-                return _SOMETHING
+                return _ANYTHING
         ranges = b"".join(part for part in parts if len(part) > 1)
         single = {part for part in parts if len(part) == 1}
         ends = (b"^" if b"^" in single else b"") + (b"-" if b"-" in single else b"")

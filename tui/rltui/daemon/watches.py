@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 _METRICS_INTERVAL_S = 0.5
 _HEALTH_INTERVAL_S = 5.0
 """Between two looks at the health of a run whose metrics do not grow: a step may stay out."""
+_RECORD_INTERVAL_S = 1.0
 _CATCH_UP_PAUSE_S = 0.02
 """Between two pieces of a long file, so that nothing else waits."""
 _CONFIG_INTERVAL_S = 1.0
@@ -81,7 +82,7 @@ async def record_metrics(supervisor: Supervisor) -> None:
                 Alert(kind="disk", severity="warning", title="metrics cannot be kept", text=text)
             )
         told = recorder.problem
-        await asyncio.sleep(_CATCH_UP_PAUSE_S if is_behind else _METRICS_INTERVAL_S)
+        await asyncio.sleep(_CATCH_UP_PAUSE_S if is_behind else _RECORD_INTERVAL_S)
 
 
 async def follow_logs(supervisor: Supervisor) -> None:

@@ -25,6 +25,7 @@ class Scope(StrEnum):
     CHECKPOINTS = "On the checkpoint screen"
     METRICS = "On the metrics screen"
     EVENTS = "On the events screen"
+    LOG_SCREEN = "On the log screen"
     ROLLOUTS = "On the rollout screen"
     EDITOR = "In the knob editor"
     CONVERTER = "In the batch converter"
@@ -42,7 +43,8 @@ class Place(Enum):
     CHECKPOINTS = "checkpoint screen"
     METRICS = "metrics screen"
     EVENTS = "events screen"
-    NOTE = "field for a note"
+    LOGS = "log screen"
+    NOTE = "field for a note or a search"
     ROLLOUTS = "rollout screen"
     BOX = "every dialog"
     DIALOG = "dialog with buttons"
@@ -73,6 +75,7 @@ class Footer(Enum):
 
 _SCREENS = (
     Place.OVERVIEW,
+    Place.LOGS,
     Place.CONFIG,
     Place.GPUS,
     Place.METRICS,
@@ -92,6 +95,7 @@ _PLACES = {
     Scope.CHECKPOINTS: (Place.CHECKPOINTS,),
     Scope.METRICS: (Place.METRICS,),
     Scope.EVENTS: (Place.EVENTS,),
+    Scope.LOG_SCREEN: (Place.LOGS,),
     Scope.ROLLOUTS: (Place.ROLLOUTS,),
     Scope.EDITOR: (Place.FIELD,),
     Scope.CONVERTER: (Place.CONVERTER,),
@@ -173,6 +177,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("component.orchestrator", "o", "focus_component('orchestrator')", "orchestrator",
            "Go to orchestrator", _C),
     Action("component.trainer", "t", "focus_component('trainer')", "trainer", "Go to trainer", _C),
+    Action("component.full-log", "L", "show_full_log", "full log",
+           "Open the log of the selected component in full width", _C),
     Action("component.attach", "a", "attach_component", "attach",
            "Attach to the raw terminal of the component", _C),
     Action("knob.edit", "e", "edit_knob", "edit", "Edit the knob under the cursor", _K, _YES, changes=True),
@@ -195,6 +201,10 @@ ACTIONS: tuple[Action, ...] = (
            "Open the checkpoint screen: what the run can go back to, and what may go", _G, only_in=_SCREENS),
     Action("screen.overview", "1", "show_overview", "overview", "Go to the overview, all panes",
            _G, only_in=_SCREENS),
+    Action("screen.logs", "2", "show_screen('logs')", "logs",
+           "Open the log screen: all components merged by time, or one in full width", _G, only_in=_SCREENS),
+    Action("logs.search-all", "ctrl+f", "search_all", "search all",
+           "Search the logs of all components and attempts", _G, only_in=_SCREENS),
     Action("screen.gpus", "3", "show_screen('gpus')", "GPUs",
            "Open the GPU screen: figures, processes, memory over time", _G, only_in=_SCREENS),
     Action("screen.metrics", "4", "show_screen('metrics')", "metrics",
@@ -222,6 +232,47 @@ ACTIONS: tuple[Action, ...] = (
     Action("log.follow", "f", "toggle_follow", "follow", "Stick to the newest lines",
            _L, _SPARE, palette=False),
     Action("log.wrap", "w", "toggle_wrap", "wrap", "Break long lines or cut them", _L, _SPARE, palette=False),
+    Action("log.search", "slash", "search", "search",
+           "Search the log: text or a regular expression, in a thread; esc ends it", _L, _YES, palette=False),
+    Action("log.next-match", "n", "next_match(1)", "next", "To the next match below", _L, palette=False),
+    Action("log.previous-match", "N", "next_match(-1)", "before", "To the match above", _L, palette=False),
+    Action("log.only", "ampersand", "toggle_only", "only matches", "Only the lines that match, or all",
+           _L, palette=False),
+    Action("log.level", "l", "cycle_level", "level", "Only warnings and errors, only errors, or all lines",
+           _L, palette=False),
+    Action("log.errors", "E", "errors", "errors",
+           "To the newest error, again to the one before; n and N go on from there",
+           _L, _SPARE, palette=False),
+    Action("log.heads", "T", "toggle_heads", "times",
+           "Times, levels and sources as they were written, or in a narrow column", _L, palette=False),
+    Action("log.raw", "b", "toggle_raw", "raw",
+           "Every line, also repeated ones, states of progress bars, tracebacks of more ranks",
+           _L, palette=False),
+    Action("log.leave", "escape", "leave", "all lines", "End the search, show all lines, forget the matches",
+           _L, palette=False),
+    Action("log.mark", "m", "mark", "mark", "Mark the line, or take its mark away", _L, palette=False),
+    Action("log.next-mark", "apostrophe", "next_mark", "to mark", "To the mark above, round and round",
+           _L, palette=False),
+    Action("log.select", "v", "select", "select", "Select lines: up and down, then y", _L, palette=False),
+    Action("log.copy", "y", "copy", "copy", "Copy the selected lines, or all in view", _L, palette=False),
+    Action("log.save", "W", "save", "save", "Write the selected lines, or those in view, to a file",
+           _L, palette=False),
+    Action("log.pager", "P", "pager", "pager", "Open the log's file in $PAGER", _L, palette=False),
+    Action("log.earlier-attempt", "left_square_bracket", "attempt(-1)", "earlier attempt",
+           "The log of the attempt before", _L, palette=False),
+    Action("log.later-attempt", "right_square_bracket", "attempt(1)", "later attempt",
+           "The log of the attempt after", _L, palette=False),
+    Action("log-screen.merged", "0", "show_merged", "merged", "All components in one, by time",
+           Scope.LOG_SCREEN, _YES),
+    Action("log-screen.next", "tab", "show_beside(1)", "next log", "The next component's log",
+           Scope.LOG_SCREEN, _YES, palette=False),
+    Action("log-screen.previous", "shift+tab", "show_beside(-1)", "log before",
+           "The log of the component before", Scope.LOG_SCREEN, palette=False),
+    Action("log-screen.open", "enter", "open_found", "open", "Open the log where the line was found",
+           Scope.LOG_SCREEN, _YES, palette=False),
+    Action("log-screen.back", "escape", "leave", "back", "End the search, back to what was found, or"
+           " to the overview",
+           Scope.LOG_SCREEN, _YES, palette=False),
     Action("log.start", "g,home", "to_start", "top", "top", _L, palette=False),
     Action("log.end", "G,end", "to_end", "end", "end", _L, palette=False),
     Action("log.up", "up", "move_rows(-1)", "up", "up", _L, palette=False),

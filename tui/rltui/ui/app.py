@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -27,6 +28,7 @@ from rltui.ui.screens.overview import Overview
 from rltui.ui.terminal.driver import TerminalDriver
 from rltui.ui.text import clean, clean_line
 from rltui.ui.widgets.knob_table import unwritten
+from rltui.ui.widgets.log_pane import LogPane
 
 RECONNECT_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Pauses between attempts to reach the supervisor; the last one repeats."""
@@ -159,6 +161,38 @@ class RltuiApp(App[None], inherit_bindings=False):
         if not self._lend_terminal(command):
             self.notify(f"Run this in another terminal:\n{' '.join(command)}", timeout=20, markup=False)
 
+    @on(LogPane.PagerWanted)
+    def _open_pager(self, wanted: LogPane.PagerWanted) -> None:
+        """Hand the terminal to the person's pager."""
+        try:
+            command = self.experiment.pager_command(wanted.path)
+        except RltuiError as error:
+            self.notify(clean(str(error)), severity="error", markup=False)
+            return
+        if not self._lend_terminal(command):
+            self.notify(f"Run this in another terminal:\n{' '.join(command)}", timeout=20, markup=False)
+
+    @on(LogPane.LinesTaken)
+    def _take_lines(self, taken: LogPane.LinesTaken) -> None:
+        """To the clipboard; to a file as well where that may not have arrived, and says which."""
+        count = f"{len(taken.lines):,} {'line' if len(taken.lines) == 1 else 'lines'}"
+        inside_tmux = "TMUX" in os.environ
+        sequence = None
+        if not taken.to_file and self._driver is not None:
+            sequence = clipboard_sequence("\n".join(taken.lines), inside_tmux=inside_tmux)
+        if sequence is not None and self._driver is not None:
+            self._driver.write(sequence)
+            if not inside_tmux:
+                self.notify(f"Copied {count}; W writes them to a file", markup=False)
+                return
+        try:
+            path = clean_line(self.experiment.save(f"{taken.name}.log", "\n".join([*taken.lines, ""])))
+        except RltuiError as error:
+            self.notify(clean(str(error)), severity="error", markup=False)
+            return
+        copied = "Copied; in case tmux keeps it for itself, also" if sequence is not None else "Written"
+        self.notify(f"{copied} in {path} ({count})", timeout=10, markup=False)
+
     def _lend_terminal(self, command: Sequence[str]) -> bool:
         """Step aside while the command runs; false where this terminal cannot be lent."""
         if self._run_in_terminal is None:
@@ -218,3 +252,23 @@ def desktop_notification(text: str, *, inside_tmux: bool) -> str:
         return sequence
     doubled = sequence.replace("\x1b", "\x1b\x1b")
     return f"\x1bPtmux;{doubled}\x1b\\"
+
+
+_MOST_COPIED_BYTES = 74_000
+"""Terminals ignore more than 100,000 characters of base64."""
+
+
+def clipboard_sequence(text: str, *, inside_tmux: bool) -> str | None:
+    """What puts `text` into the clipboard of the computer that one sits at (OSC 52); `None`: it is too much.
+
+    Inside tmux both forms are sent: tmux takes the one where its option `set-clipboard` is on, and passes
+    the other on where `allow-passthrough` is. Which of them it is cannot be learnt.
+    """
+    data = text.encode(errors="replace")
+    if len(data) > _MOST_COPIED_BYTES:
+        return None
+    sequence = f"\x1b]52;c;{base64.b64encode(data).decode()}\x07"
+    if not inside_tmux:
+        return sequence
+    doubled = sequence.replace("\x1b", "\x1b\x1b")
+    return f"{sequence}\x1bPtmux;{doubled}\x1b\\"

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 READONLY_TEXT = "Read-only: nothing can be changed from here. Open it without --readonly to do so."
 OBSERVED_TEXT = "Observed: rltui did not start this run. There is nothing to start, stop or edit here."
 _GROUP = "request"
+SEARCH_AIM = "/"
+"""Has the log screen ask what to search for."""
 _STOPPABLE = ALIVE_STATES | {ComponentState.WAITING, ComponentState.BACKOFF}
 """States in which there is something to stop, be it a start to come."""
 _RESTARTABLE = ALIVE_STATES | {ComponentState.FAILED, ComponentState.BACKOFF, ComponentState.EXITED}
@@ -243,6 +245,10 @@ class ExperimentScreen(Screen[None]):
 
     def left(self) -> None:
         """Another screen is to be shown: what only this one needs is not asked for any more."""
+
+    def action_search_all(self) -> None:
+        """In the logs of all components and attempts."""
+        self.show_screen("logs", aim=SEARCH_AIM)
 
     def action_show_screen(self, name: str) -> None:
         """In place of this one, unless it is this one."""

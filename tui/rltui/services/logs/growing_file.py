@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -76,8 +78,12 @@ class GrowingFile:
 
     def _open(self) -> None:
         fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO must not hang us
-        self.close()
         status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):  # a device may have no end
+            os.close(fd)
+            is_folder = stat.S_ISDIR(status.st_mode)
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR) if is_folder else "it is no regular file")
+        self.close()
         self._fd, self._identity = fd, (status.st_dev, status.st_ino)
         self.problem = None
         self._remember(status.st_size)

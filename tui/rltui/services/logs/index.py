@@ -81,6 +81,12 @@ class NewlineIndex:
         block = bisect_left(self._behind, -newline)
         return self._positions(-block)[self._behind[block] + newline]
 
+    def count_before(self, offset: int) -> int:
+        """How many newlines lie from the anchor up to `offset`, negative before it. It must be looked at."""
+        block, rest = divmod(offset - self._anchor, BLOCK_BYTES)
+        before = self._ahead[block] if block >= 0 else -self._behind[-block]
+        return before + self._read(self._anchor + block * BLOCK_BYTES, rest).count(b"\n")
+
     def _positions(self, block: int) -> array[int]:
         """Find all newlines of a block, which is numbered from the anchor."""
         start = self._anchor + block * BLOCK_BYTES
@@ -159,6 +165,23 @@ class LogFile:
         except IndexError:
             return ""
         return self._text(start, end, complete=number < self.complete_stop)
+
+    def number_at(self, offset: int) -> int | None:
+        """The line that the byte `offset` is in; `None` while that part of the file is not indexed."""
+        if not self._index.base <= offset < self._index.end:
+            return None
+        return max(self.start, min(self._index.count_before(offset), self.stop - 1))
+
+    def line_at(self, offset: int) -> str:
+        """The line that begins there, as `line`, without looking at the index."""
+        data = self._file.read(offset, MAX_LINE_BYTES)
+        line, newline, _ = data.partition(b"\n")
+        return decode_line(line, complete=bool(newline) or len(data) < MAX_LINE_BYTES)
+
+    def label(self, number: int) -> str:
+        """It is one log."""
+        del number
+        return ""
 
     def poll(self, *, may_skip: bool = False) -> LogChange:
         """Look for growth, truncation and replacement. Indexes up to `SLICE_BYTES`, so it may lag."""

@@ -281,6 +281,37 @@ class NoteDialog(Box[str]):
         self.dismiss(None)
 
 
+class SearchPrompt(Box[str]):
+    """A line at the foot of the screen: what to look for. `None` where it is cancelled."""
+
+    BINDINGS = bindings(Place.NOTE)
+
+    def __init__(self, text: str = "", *, where: str = "this log") -> None:
+        super().__init__()
+        self._where = where
+        self._field = Input(text, placeholder="text, or a regular expression")
+        self._field.cursor_blink = False
+
+    def compose(self) -> ComposeResult:
+        """The line."""
+        with Vertical(classes="box") as box:
+            box.border_title = f"Search {self._where}"
+            box.border_subtitle = "upper case counts where it is typed · enter · esc cancels"
+            yield self._field
+
+    def on_mount(self) -> None:
+        """To be typed at once."""
+        self._field.focus()
+
+    @on(Input.Submitted)
+    def _search(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value)
+
+    def action_cancel(self) -> None:
+        """Look for nothing new."""
+        self.dismiss(None)
+
+
 class _Choices(OptionList):
     """Takes page keys once it is laid out, and not before, when Textual has no lines to go to."""
 

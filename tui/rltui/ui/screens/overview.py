@@ -286,6 +286,11 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
         if self.shared.staged:  # else no key depends on it
             self.refresh_bindings()
 
+    def action_show_full_log(self) -> None:
+        """Of the selected component or log file."""
+        if self.selected is not None:
+            self.show_screen("logs", aim=self.selected)
+
     def action_attach_component(self) -> None:
         """Hand the terminal to tmux, and take it back."""
         if (item := self.component) is not None:

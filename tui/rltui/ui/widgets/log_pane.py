@@ -1,303 +1,185 @@
-"""A pane that shows a log: its newest lines as they come, or any older ones. Reads only what is in view."""
+"""A pane that shows a log: moved in, searched, marked, copied from."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import dataclass
 
-from rich.segment import Segment
-from rich.style import Style
-from textual import events
-from textual.content import Content
-from textual.geometry import Region
-from textual.reactive import reactive
-from textual.strip import Strip
-from textual.widget import Widget
+from textual.message import Message
 
-from rltui.core.lines import Level, LogChange, LogSource, plain_text
+from rltui.core.lines import LogSource
 from rltui.ui.actions import Place, bindings
-from rltui.ui.widgets.log_view import LogStrips, LogViewport, ViewRow, colourless_style, rich_style
+from rltui.ui.widgets.log_finding import OpenSearch, SearchedLog
+from rltui.ui.widgets.log_view import ViewRow
 
-POLL_INTERVAL_S = 0.3
-_FLOOD_LINES = 1000
-"""New lines in one poll that nobody can read: only every second poll is painted then, to spare the line.
-After a reset all lines are new, so a jump to the end counts as a flood and a fresh file does not."""
-_SEEK_INTERVAL_S = 0.01
-_SEEK_SLICES = 3
-"""Slices of a huge log indexed at a time while its start is looked for, and the pause between."""
-_WHEEL_ROWS = 3
-_SIDEWAYS_CELLS = 8
-_CUT_MARK = "›"
+_MOST_COPIED = 20_000
 
 
-class LogPane(Widget, can_focus=True):
-    """Follows the end of a log until someone scrolls up; going to the end follows again.
+class LogPane(SearchedLog, can_focus=True):
+    """Adds marks, and lines that are selected, to be copied or saved."""
 
-    The border title is the owner's, the subtitle says how far from the end the view is. Without lines the
-    pane shows the source's problem or a placeholder. It polls the source on a timer while it can be seen.
-    """
-
-    DEFAULT_CSS = """
-    LogPane {
-        width: 1fr;
-        height: 1fr;
-        & > .log-pane--warning { color: $text-warning; }
-        & > .log-pane--error { color: $text-error; }
-        & > .log-pane--debug { text-style: dim; }
-        & > .log-pane--quiet { text-style: dim; }
-        &:nocolor > .log-pane--warning, &:nocolor > .log-pane--error { color: $foreground; text-style: bold; }
-    }
-    """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "log-pane--warning",
-        "log-pane--error",
-        "log-pane--debug",
-        "log-pane--quiet",
-    }
     BINDINGS = bindings(Place.LOG)
 
-    follow = reactive(True, init=False)
-    """Whether the view sticks to the newest line."""
-    wrap = reactive(False, init=False)
-    """Whether long lines take several rows rather than being cut."""
+    @dataclass
+    class LinesTaken(Message):
+        """A person wants these lines in the clipboard, or in a file."""
+
+        name: str
+        """Of the log."""
+        lines: list[str]
+        to_file: bool
+
+    @dataclass
+    class AttemptWanted(Message):
+        """Of an earlier (-1) or later (1) attempt."""
+
+        step: int
+
+    @dataclass
+    class PagerWanted(Message):
+        """The file of the log, in a program of the person's own."""
+
+        path: str
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
-        self._source: LogSource | None = None
-        self._placeholder = ""
-        self._strips = LogStrips(self._read_line)
-        self._viewport = LogViewport(lambda number: len(self._strips.rows(number)))
-        self._painted: list[Strip] = []
-        self._left = 0
-        self._seeking_start = False
-        self._paint_is_due = False
-        self._base = self._quiet = Style()
+        self._marks: set[int] = set()
+        """Offsets of lines."""
+        self._chosen: tuple[int, int] | None = None
+        """Offsets of the line where selecting began, and of the one it goes to."""
+        self.has_cursor = False
+        """Up and down go from line to line."""
+        self.log_name = ""
+        """What a file is called that lines of it are saved to."""
+        self.log_path: str | None = None
+        """The file that is shown, where it is one."""
 
-    @property
-    def source(self) -> LogSource | None:
-        """The log that is shown."""
-        return self._source
+    def set_source(
+        self,
+        source: LogSource | None,
+        placeholder: str = "no output yet",
+        *,
+        search: OpenSearch | None = None,
+    ) -> None:
+        """Show another log from its end."""
+        if source is not self._whole:
+            self._marks, self._chosen, self.has_cursor = set(), None, False
+        super().set_source(source, placeholder, search=search)
 
-    def set_source(self, source: LogSource | None, placeholder: str = "no output yet") -> None:
-        """Show another log from its end, or `placeholder` while there is none or it has no lines."""
-        if source is self._source and placeholder == self._placeholder:
+    def action_attempt(self, step: int) -> None:
+        """The owner knows which there are."""
+        self.post_message(self.AttemptWanted(step))
+
+    def action_pager(self) -> None:
+        """As a whole."""
+        if self.log_path is not None:
+            self.post_message(self.PagerWanted(self.log_path))
+
+    # marks
+
+    def line_meant(self) -> int | None:
+        """Offset of the selected line, the one gone to, or the newest in view."""
+        if self._chosen is not None:
+            return self._chosen[1]
+        if self._here is not None and self._is_in_view(self._here):
+            return self._here
+        return self._source.offset(self._rows[-1].line) if self._source is not None and self._rows else None
+
+    def action_mark(self) -> None:
+        """Set it off, or no longer."""
+        if (offset := self.line_meant()) is not None:
+            self._marks ^= {offset}
+            self.refresh()
+
+    def action_next_mark(self) -> None:
+        """The nearest above what is in view, else the last one."""
+        if not self._marks or self._source is None or not self._rows:
             return
-        if source is not self._source:
-            self._source = source
-            self._strips.clear()
-            self._left = 0
-            self._seeking_start = False
-            self.follow = True
-        self._placeholder = placeholder
+        place = self._place_behind() if self._here in self._marks else self._source.offset(self._rows[0].line)
+        above = [mark for mark in self._marks if mark < place]
+        self.go_to_offset(max(above or self._marks))
+
+    # selecting
+
+    def action_select(self) -> None:
+        """Begin with the line that is meant; once more ends it."""
+        offset = self.line_meant()
+        self._chosen = None if self._chosen is not None or offset is None else (offset, offset)
+        self.set_reactive(LogPane.follow, False)
         self._lay_out()
         self.refresh()
-
-    def show_title(self, title: Content) -> None:
-        """Change the border title, a single line, and paint its row alone."""
-        self._border_title = title  # the property's setter would paint all lines anew (Textual 8.2)
-        self._refresh_border_row(-self.content_offset.y)
-
-    def poll(self) -> None:
-        """Take up what is new in the log. Does nothing where the pane cannot be seen."""
-        if self._source is None or not self._can_be_seen():
-            return
-        stop = self._source.stop
-        painted_stop = self._viewport.stop
-        match self._source.poll(may_skip=self.follow):
-            case LogChange.NONE if not self._paint_is_due:
-                return
-            case LogChange.GREW:
-                self._strips.forget(stop - 1)
-            case LogChange.RESET:
-                self._strips.clear()
-                painted_stop = self._source.start
-        flooded = self._source.stop - painted_stop > _FLOOD_LINES
-        self._paint_is_due = flooded and not self._paint_is_due
-        if not self._paint_is_due:
-            self._lay_out()
-
-    def render_line(self, y: int) -> Strip:
-        """Paint one row."""
-        width = self.size.width
-        if not self._painted:
-            return self._placeholder_strip(width) if y == (self.size.height - 1) // 2 else self._blank(width)
-        if y >= len(self._painted):
-            return self._blank(width)
-        strip = self._painted[y]
-        if strip.cell_length <= self._left + width:
-            return strip.crop_extend(self._left, self._left + width, self._base)
-        mark = Strip.blank(0) if width < 2 else Strip([Segment(_CUT_MARK, self._quiet)], 1)
-        return Strip.join([strip.crop(self._left, self._left + width - 1), mark])
-
-    def notify_style_update(self) -> None:
-        """Paint anew in the colours of a changed theme."""
-        super().notify_style_update()
-        if self.is_mounted:
-            self._restyle()
-
-    def watch_follow(self) -> None:
-        """Go to the end, or say that there is more."""
-        self._lay_out()
-
-    def watch_wrap(self) -> None:
-        """Break or cut long lines from now on."""
-        self._left = 0
-        self._lay_out()
-
-    def action_toggle_follow(self) -> None:
-        """Stick to the newest lines, or stay here and say at once what is below."""
-        self._seeking_start = False
-        self.follow = not self.follow
-        self.poll()
-        if self._paint_is_due:
-            self._lay_out()
-
-    def action_toggle_wrap(self) -> None:
-        """Break long lines into rows, or cut them."""
-        self.wrap = not self.wrap
-
-    def action_to_end(self) -> None:
-        """Go to the newest lines and follow."""
-        self._seeking_start = False
-        self.follow = True
-
-    def action_to_start(self) -> None:
-        """Go to the oldest line, indexing what is not indexed yet in slices."""
-        if self._source is not None:
-            self.set_reactive(LogPane.follow, False)
-            self._seeking_start = True
-            self._seek_start()
+        self.refresh_bindings()
 
     def action_move_rows(self, rows: int) -> None:
-        """Move down, or up if negative."""
-        if self._source is None:
+        """Move, or take more or fewer lines."""
+        if self._source is None or not (self._chosen or (self.has_cursor and self._rows)):
+            super().action_move_rows(rows)
             return
-        self._seeking_start = False
-        if self._paint_is_due:
-            self._lay_out()  # the line numbers of before a reset mean nothing now
-        if rows < 0 and self._viewport.top.line + rows - self._viewport.height < self._source.start:
-            self._load_older()
-        self._viewport.move(rows)
-        self.set_reactive(LogPane.follow, self._viewport.at_end)
+        meant = self.line_meant()
+        number = None if meant is None else self._source.number_at(meant)
+        if number is None:
+            return
+        number = max(self._source.start, min(number + rows, self._source.stop - 1))
+        if self._chosen is not None:
+            self._chosen = self._chosen[0], self._source.offset(number)
+        else:
+            self._here = self._source.offset(number)
+        self.set_reactive(LogPane.follow, False)
+        if self._rows and not self._rows[0].line <= number <= self._rows[-1].line:
+            self._viewport.top = ViewRow(self._viewport.top.line + rows, 0)
         self._lay_out()
-
-    def action_move_pages(self, pages: float) -> None:
-        """Move by pages, one row less each to keep a line for the eye."""
-        self.action_move_rows(round(pages * max(1, self._viewport.height - 1)))
-
-    def action_move_sideways(self, direction: int) -> None:
-        """Show what lies right (1) or left (-1) of the view."""
-        widest = max((strip.cell_length for strip in self._painted), default=0)
-        left = self._left + direction * _SIDEWAYS_CELLS
-        self._left = max(0, min(left, widest - self.size.width))
         self.refresh()
 
-    def on_mount(self) -> None:
-        """Start to poll."""
-        self._restyle()
-        self.set_interval(POLL_INTERVAL_S, self.poll, name="poll log")
+    def action_copy(self) -> None:
+        """To the clipboard."""
+        self._take(to_file=False)
 
-    def on_resize(self) -> None:
-        """Fill the new size."""
-        self._lay_out()
+    def action_save(self) -> None:
+        """To a file."""
+        self._take(to_file=True)
 
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Move up with the wheel."""
-        event.stop()
-        self.action_move_rows(-_WHEEL_ROWS)
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Move down with the wheel."""
-        event.stop()
-        self.action_move_rows(_WHEEL_ROWS)
-
-    def _can_be_seen(self) -> bool:
-        """Whether the pane is on the top screen or behind a dialog; `is_current` counts a covered screen."""
-        top = self.app.screen
-        return bool(self.size) and (self.screen is top or (top.is_modal and self.screen.is_current))
-
-    def _read_line(self, number: int) -> str:
-        return self._source.line(number) if self._source else ""
-
-    def _load_older(self) -> bool:
-        """Index a slice of older lines. The oldest line known so far may have been cut at its start."""
-        if self._source is None:
-            return False
-        self._strips.forget(self._source.start)
-        return self._source.load_older()
-
-    def _seek_start(self) -> None:
-        if not (self._seeking_start and self._source):
+    def _take(self, *, to_file: bool) -> None:
+        if self._source is None or not self._rows:
             return
-        self._seeking_start = all(self._load_older() for _ in range(_SEEK_SLICES))
-        self._viewport.top = ViewRow(self._source.start, 0)
+        first, last = self._rows[0].line, self._rows[-1].line
+        if self._chosen is not None:
+            known = [self._source.number_at(offset) for offset in self._chosen]
+            first, last = sorted(number for number in known if number is not None) or (first, last)
+        numbers = range(first, min(last + 1, first + _MOST_COPIED))
+        lines = [self._strips.text(number) for number in numbers]
+        self.post_message(self.LinesTaken(self.log_name, lines, to_file))
+        self._chosen = None
         self._lay_out()
-        if self._seeking_start:
-            self.set_timer(_SEEK_INTERVAL_S, self._seek_start, name="seek start of log")
+        self.refresh()
+        self.refresh_bindings()
 
-    def _lay_out(self) -> None:
-        """Bring the view up to date with source, size and position, and repaint the rows that changed."""
-        self._paint_is_due = False
-        self._strips.set_wrap(self.size.width if self.wrap and self.size.width else None)
-        view = self._viewport
-        view.start, view.stop = (self._source.start, self._source.stop) if self._source else (0, 0)
-        view.height = self.size.height
-        if self.follow:
-            view.move_to_end()
-        else:
-            view.clamp()
-        rows = list(view.rows())
-        painted, self._painted = self._painted, [self._strips.rows(row.line)[row.row] for row in rows]
-        self._show_position(self._position(view.stop - 1 - rows[-1].line if rows else 0))
-        self._repaint(painted)
-
-    def _repaint(self, before: list[Strip]) -> None:
-        now = self._painted
-        if not before or not now:
-            self.refresh()
+    def action_leave(self) -> None:
+        """Select nothing any more, else as a search is left."""
+        if self._chosen is None:
+            super().action_leave()
             return
-        rows = [y for y in range(max(len(before), len(now))) if before[y : y + 1] != now[y : y + 1]]
-        if len(rows) > len(now) // 2:
-            self.refresh()
-        elif rows:
-            self.refresh(*(Region(0, y, self.size.width, 1) for y in rows))
+        self._chosen = None
+        self._lay_out()
+        self.refresh()
+        self.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only what makes sense now."""
+        if action == "leave" and self._chosen is not None:
+            return True
+        return super().check_action(action, parameters)
 
     def _position(self, lines_below: int) -> str:
-        """How far from the end the view is, in words; empty while following or at the end."""
-        if self._seeking_start:
-            return "looking for the start"
-        if self.follow or self._source is None or self._viewport.at_end:
-            return ""
-        lines = max(1, lines_below)  # none where only the rest of the last line is below
-        return f"{lines:,} {'line' if lines == 1 else 'lines'} below, f follows"
+        if self._chosen is None or self._source is None:
+            return super()._position(lines_below)
+        known = [number for offset in self._chosen if (number := self._source.number_at(offset)) is not None]
+        count = max(known, default=0) - min(known, default=0) + 1
+        return f"{count:,} {'line' if count == 1 else 'lines'} selected: y copies, W saves, esc"
 
-    def _show_position(self, text: str) -> None:
-        position = Content(text)
-        if self._border_subtitle != position:
-            self._border_subtitle = position  # as in `show_title`
-            self._refresh_border_row(self.outer_size.height - 1 - self.content_offset.y)
-
-    def _refresh_border_row(self, y: int) -> None:
-        """Paint the row `y` of the border, counted from the first row of text."""
-        self.refresh(Region(-self.content_offset.x, y, self.outer_size.width, 1))
-
-    def _restyle(self) -> None:
-        debug, warning, error = (
-            self.get_component_rich_style(f"log-pane--{name}", partial=True)
-            for name in ("debug", "warning", "error")
-        )
-        levels = {Level.TRACE: debug, Level.DEBUG: debug, Level.WARNING: warning}
-        self._base = self.rich_style
-        levels |= {Level.ERROR: error, Level.CRITICAL: error}
-        self._strips.set_styles(self._base, levels, colourless_style if self.app.no_color else rich_style)
-        self._quiet = self._base + self.get_component_rich_style("log-pane--quiet", partial=True)
-        self._lay_out()
-
-    def _blank(self, width: int) -> Strip:
-        return Strip.blank(width, self._base)
-
-    def _placeholder_strip(self, width: int) -> Strip:
-        problem = self._source.problem if self._source else None
-        text = plain_text(problem or self._placeholder)
-        strip = Strip([Segment(text, self._quiet)]).crop(0, width)
-        indent = self._blank((width - strip.cell_length) // 2)
-        return Strip.join([indent, strip]).extend_cell_length(width, self._base)
+    def _part_of(self, number: int) -> str | None:
+        if (self._chosen or self._marks) and self._source is not None:
+            offset = self._source.offset(number)
+            if self._chosen is not None and min(self._chosen) <= offset <= max(self._chosen):
+                return "chosen"
+            if offset in self._marks:
+                return "mark"
+        return super()._part_of(number)

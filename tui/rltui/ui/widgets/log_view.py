@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -13,6 +14,9 @@ from textual.cache import LRUCache
 from textual.strip import Strip
 
 from rltui.core.lines import Colour, Level, Line, SgrStyle, parse_line
+from rltui.core.log_folds import NEARBY, LogFolds
+from rltui.core.log_head import COLUMN_CELLS, folded_head
+from rltui.core.log_query import Query
 
 
 class ViewRow(NamedTuple):
@@ -25,7 +29,8 @@ class ViewRow(NamedTuple):
 class LogViewport:
     """A window of `height` rows over the lines from `start` up to but not including `stop`.
 
-    `rows_of` tells how many rows a line takes, at least 1; it is asked about lines in or near view only.
+    `rows_of` tells how many rows a line takes, none where it is hidden; it is asked about
+    lines in or near view only.
     """
 
     def __init__(self, rows_of: Callable[[int], int]) -> None:
@@ -52,7 +57,7 @@ class LogViewport:
     def clamp(self) -> None:
         """Come back into the log after its lines or their heights have changed."""
         if self.start <= self.top.line < self.stop:
-            self.top = ViewRow(self.top.line, min(self.top.row, self._rows_of(self.top.line) - 1))
+            self.top = ViewRow(self.top.line, max(0, min(self.top.row, self._rows_of(self.top.line) - 1)))
         self.top = max(ViewRow(self.start, 0), min(self.top, self._end_top()))
 
     def rows(self) -> Iterator[ViewRow]:
@@ -88,78 +93,146 @@ class LogViewport:
 
 
 _KEPT_LINES = 512
+_WIDER = 1
+"""Cells that a column may be wider than the head, for the sake of straight columns."""
 
 
 class LogStrips:
-    """The strips of a log's lines, by line number. A line has one strip, or several when wrapped.
+    """The strips of a log's lines, by line number: one, several when wrapped, none where another line
+    stands for it.
 
     `read` supplies a raw line. The same strip object comes back until its line is forgotten.
     """
 
-    def __init__(self, read: Callable[[int], str]) -> None:
-        self._read = read
+    def __init__(self, read: Callable[[int], str], label: Callable[[int], str] = lambda _: "") -> None:
+        """`label`: which of several logs a line is from."""
+        self._read, self._label = read, label
         self._cache: LRUCache[int, list[Strip]] = LRUCache(_KEPT_LINES)
-        self._base = Style()
+        self._lines: LRUCache[int, Line] = LRUCache(_KEPT_LINES)
+        self._folds = LogFolds(self.text, label)
+        self._base = self._quiet = self._found = Style()
         self._level_styles: Mapping[Level, Style] = {}
         self._sgr_style: Callable[[SgrStyle], Style] = rich_style
         self._wrap_cells: int | None = None
+        self._is_raw = False
+        self._shows_heads = False
+        self._query: Query | None = None
 
     def set_styles(
         self,
         base: Style,
         level_styles: Mapping[Level, Style],
         sgr_style: Callable[[SgrStyle], Style] | None = None,
+        *,
+        quiet: Style | None = None,
+        found: Style | None = None,
     ) -> None:
         """Choose the style of plain text, of lines that have a level but no style of their own, and of those.
 
-        `sgr_style` translates a line's own styles: `rich_style` by default, or `colourless_style`.
+        `sgr_style` translates a line's own styles: `rich_style` by default, or `colourless_style`. `quiet`:
+        of the narrow column before messages; `found`: laid over what the query finds.
         """
         self._base, self._level_styles = base, level_styles
         self._sgr_style = sgr_style or rich_style
+        self._quiet, self._found = quiet or base, found or Style()
         self.clear()
 
     def set_wrap(self, cells: int | None) -> None:
         """Wrap after so many cells, or not at all."""
         if cells != self._wrap_cells:
             self._wrap_cells = cells
-            self.clear()
+            self._cache.clear()
+
+    def set_range(self, start: int, stop: int) -> None:
+        """Which lines there are. What is new may make the newest ones of before old news."""
+        if stop > self._folds.stop:
+            for number in range(self._folds.stop - NEARBY, self._folds.stop):
+                self._cache.discard(number)
+        self._folds.start, self._folds.stop = start, stop
+
+    def set_look(self, *, heads: bool, raw: bool, query: Query | None) -> None:
+        """`heads`: whole ones before messages; `raw`: every line, as it is; mark what `query` finds."""
+        if (heads, raw, query) != (self._shows_heads, self._is_raw, self._query):
+            self._shows_heads, self._is_raw, self._query = heads, raw, query
+            self._cache.clear()
 
     def clear(self) -> None:
         """Forget all lines."""
         self._cache.clear()
+        self._lines.clear()
+        self._folds.clear()
 
     def forget(self, number: int) -> None:
         """Forget a line whose text may have changed."""
         self._cache.discard(number)
+        self._lines.discard(number)
+        self._folds.forget(number)
+
+    def text(self, number: int) -> str:
+        """A line as it is shown, with its whole head."""
+        return self._line(number).text
 
     def rows(self, number: int) -> list[Strip]:
-        """Return the strips of a line, at least one, uncut to the right unless wrapped."""
+        """Return the strips of a line, uncut to the right unless wrapped; none where it is hidden."""
         rows = self._cache.get(number)
         if rows is None:
-            rows = self._cache[number] = self._paint(parse_line(self._read(number)))
+            hidden = not self._is_raw and self._folds.is_hidden(number)
+            rows = self._cache[number] = [] if hidden else self._paint(number)
         return rows
 
-    def _paint(self, line: Line) -> list[Strip]:
-        strip = Strip(self._segments(line), cell_len(line.text))
+    def _line(self, number: int) -> Line:
+        line = self._lines.get(number)
+        if line is None:
+            line = self._lines[number] = parse_line(self._read(number))
+        return line
+
+    def _paint(self, number: int) -> list[Strip]:
+        line = self._line(number)
+        segments: list[Segment] = []
+        start = 0
+        if not self._is_raw:
+            count = self._folds.count(number)
+            head = self._folds.head(number)
+            column, label = folded_head(head), self._label(number)
+            if not self._shows_heads and 0 < len(column) <= head.length + _WIDER:
+                start = head.length
+                segments = self._column(column, head.level)
+            elif label and not self._shows_heads:
+                segments = [Segment(" " * COLUMN_CELLS, self._base)]
+            if label:
+                segments.append(Segment(label, self._quiet))
+            if count > 1:
+                segments.append(Segment(f"×{count} ", self._quiet))
+        segments += self._segments(line, start)
+        text = "".join(segment.text for segment in segments)
+        strip = Strip(segments, cell_len(text))
         if self._wrap_cells is None or strip.cell_length <= self._wrap_cells:
             return [strip]
-        return list(strip.divide([*wrap_cuts(line.text, self._wrap_cells), strip.cell_length]))
+        return list(strip.divide([*wrap_cuts(text, self._wrap_cells), strip.cell_length]))
 
-    def _segments(self, line: Line) -> list[Segment]:
-        if not line.spans:
-            style = self._level_styles.get(line.level) if line.level else None
-            return [Segment(line.text, self._base + style if style else self._base)]
+    def _column(self, column: str, level: Level | None) -> list[Segment]:
+        """Time and level in few cells."""
+        style = self._level_styles.get(level) if level else None
+        letter = self._base + style if style else self._quiet
+        return [Segment(column[:-2], self._quiet), Segment(column[-2:], letter)]
+
+    def _segments(self, line: Line, start: int) -> list[Segment]:
+        """The text from `start` on: in the colours of the line or its level, with what was found marked."""
+        level_style = self._level_styles.get(line.level) if line.level and not line.spans else None
+        plain = self._base + level_style if level_style else self._base
+        found = list(self._query.spans(line.text)) if self._query is not None else []
+        stops = [start, len(line.text)]
+        stops += (stop for span in line.spans for stop in (span.start, span.stop) if stop > start)
+        stops += (stop for span in found for stop in span if stop > start)
+        edges = sorted(set(stops))
         segments = []
-        position = 0
-        for span in line.spans:
-            if span.start > position:
-                segments.append(Segment(line.text[position : span.start], self._base))
-            segments.append(
-                Segment(line.text[span.start : span.stop], self._base + self._sgr_style(span.style))
-            )
-            position = span.stop
-        segments.append(Segment(line.text[position:], self._base))
-        return segments
+        for first, last in pairwise(edges):
+            own = next((span for span in line.spans if span.start <= first < span.stop), None)
+            style = plain if own is None else self._base + self._sgr_style(own.style)
+            if any(begin <= first < end for begin, end in found):
+                style += self._found
+            segments.append(Segment(line.text[first:last], style))
+        return segments or [Segment("", plain)]
 
 
 def wrap_cuts(text: str, cells: int) -> list[int]:

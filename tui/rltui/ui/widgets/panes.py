@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
+
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
@@ -33,6 +37,10 @@ class ReaderPane(Vertical):
         self._shared = shared
         self._path: str | None = None
         self._source: LogSource | None = None
+        self._newest: tuple[str | None, str] = (None, "")
+        """Path and placeholder of the log that there is now."""
+        self._attempt: int | None = None
+        """An earlier one that is shown in place of it."""
         self._title = ""
         self.log_pane = LogPane()
         """Takes the focus."""
@@ -47,16 +55,49 @@ class ReaderPane(Vertical):
 
         That one is tried again the next time.
         """
+        self._newest = (path, placeholder)
+        if self._attempt is None:
+            self._open(path, placeholder)
+
+    @on(LogPane.AttemptWanted)
+    def _to_attempt(self, message: LogPane.AttemptWanted) -> None:
+        message.stop()
+        self.run_worker(self._show_attempt(message.step), group="attempt", exclusive=True)
+
+    async def _show_attempt(self, step: int) -> None:
+        """The log of an earlier one, or back to the newest, which is followed."""
+        try:
+            logs = await asyncio.to_thread(self._shared.experiment.logs)
+        except RltuiError as error:
+            self.notify(clean_line(error.title), severity="error", markup=False)
+            return
+        entries = [log for log in logs if log.component == self.reader_id and log.attempt is not None]
+        shown = next((at for at, log in enumerate(entries) if log.attempt == self._attempt), len(entries) - 1)
+        wanted = shown + step
+        if not 0 <= wanted < len(entries):
+            self.notify(f"{self.reader_id} has no {'earlier' if step < 0 else 'later'} attempt", markup=False)
+        elif wanted == len(entries) - 1:
+            self._attempt, self.log_pane.note = None, ""
+            self._open(*self._newest)
+        else:
+            self._attempt = entries[wanted].attempt
+            self.log_pane.note = f"attempt {self._attempt}, ] later"
+            self._open(entries[wanted].path, "It printed nothing.")
+
+    def _open(self, path: str | None, placeholder: str) -> None:
         if path is not None and path == self._path:
             self.log_pane.set_source(self._source, placeholder)
             return
         before, self._source, self._path = self._source, None, path
+        search = None
         if path is not None:
             try:
                 self._source = self._shared.experiment.open_log(path)
+                search = partial(self._shared.experiment.search_log, path)
             except RltuiError as error:
                 self._path, placeholder = None, clean_line(error.title)
-        self.log_pane.set_source(self._source, placeholder)
+        self.log_pane.log_path, self.log_pane.log_name = self._path, self.reader_id
+        self.log_pane.set_source(self._source, placeholder, search=search)
         if before is not None:
             before.close()
 

@@ -1,0 +1,194 @@
+"""Searching in a pane, over real files."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.ui.conftest import press, until
+from textual import on
+from textual.app import App, ComposeResult
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from rltui.services.logs.index import LogFile
+from rltui.services.logs.search import LogSearch
+from rltui.ui.widgets import log_scroll
+from rltui.ui.widgets.log_pane import LogPane
+
+ERROR = "12:00:03   ERROR CUDA out of memory\n  in worker 3"
+
+
+class SearchApp(App[None]):
+    CSS = "LogPane { border: solid $primary; }"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+        self.pane = LogPane()
+        self.taken: list[LogPane.LinesTaken] = []
+        self.show()
+
+    def show(self) -> None:
+        search = partial(_search, self.path)
+        self.pane.log_name = "trainer"
+        self.pane.set_source(LogFile(self.path), search=search)
+
+    def compose(self) -> ComposeResult:
+        yield self.pane
+
+    def on_mount(self) -> None:
+        self.pane.focus()
+
+    @on(LogPane.LinesTaken)
+    def _take(self, message: LogPane.LinesTaken) -> None:
+        self.taken.append(message)
+
+
+def _search(path: Path, query: object, level: object, start: int) -> LogSearch:
+    return LogSearch(path, query, level=level, start=start)  # type: ignore[arg-type]
+
+
+@pytest.fixture(autouse=True)
+def _no_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_scroll, "POLL_INTERVAL_S", 3600.0)
+
+
+@asynccontextmanager
+async def running(path: Path) -> AsyncIterator[tuple[LogPane, Pilot[None]]]:
+    app = SearchApp(path)
+    async with app.run_test(size=(60, 14)) as pilot:
+        await pilot.pause()
+        yield app.pane, pilot
+
+
+def shown(pane: LogPane) -> list[str]:
+    rows = [pane.render_line(y).text.rstrip() for y in range(pane.size.height)]
+    return [row for row in rows if row]
+
+
+def subtitle(pane: LogPane) -> str:
+    return str(pane.border_subtitle)
+
+
+async def search(pilot: Pilot[None], text: str, key: str = "slash") -> None:
+    await press(pilot, key)
+    pilot.app.screen.query_one(Input).value = text
+    await press(pilot, "enter")
+
+
+def write(path: Path, text: str) -> None:
+    path.write_text(text)
+
+
+def read(path: Path) -> str:
+    return path.read_text()
+
+
+def words(pane: LogPane, *texts: str) -> Callable[[], bool]:
+    return lambda: all(text in subtitle(pane) for text in texts)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "output.log"
+    lines = [f"12:00:{n % 60:02d}    INFO line {n}" for n in range(2000)]
+    lines[500] = ERROR
+    lines[1500] = ERROR.replace("worker 3", "worker 4")
+    file.write_text("\n".join([*lines, ""]))
+    return file
+
+
+async def test_matches_are_gone_to_counted_and_followed(path: Path) -> None:
+    async with running(path) as (pane, pilot):
+        await search(pilot, "line 19[0-9]7$")
+        await until(pilot, words(pane, "“line 19[0-9]7$” 10 of 10"))
+        assert "12:00:17 I line 1997" in shown(pane)
+        await press(pilot, "N")
+        assert "9 of 10" in subtitle(pane)
+        assert any("line 1987" in row for row in shown(pane))
+        await press(pilot, "n", "n")
+        assert "1 of 10" in subtitle(pane), "round and round"
+        write(path, f"{read(path)}12:00:00    INFO line 1997\n")
+        pane.poll()
+        await until(pilot, words(pane, "1 of 11"))
+        await press(pilot, "escape")
+        assert "line 19" not in subtitle(pane)
+        assert not pane.follow
+
+
+async def test_only_matches_then_all_lines_at_the_same_place(path: Path) -> None:
+    async with running(path) as (pane, pilot):
+        await search(pilot, "LINE 1[0-9]+3$")
+        await until(pilot, words(pane, "is not in it"))
+        await press(pilot, "escape")
+        await search(pilot, "line 1[0-9]+3$", key="ampersand")
+        await until(pilot, words(pane, "only “line 1[0-9]+3$”: 110"))
+        assert [row.split()[-1] for row in shown(pane)][-2:] == ["1983", "1993"]
+        await press(pilot, "up", "ampersand")
+        await until(pilot, lambda: "only" not in subtitle(pane))
+        assert len(shown(pane)) == 12
+        write(path, f"{read(path)}12:00:00    INFO line 12343\n")
+        await press(pilot, "ampersand", "G")
+        pane.poll()
+        await until(pilot, lambda: shown(pane)[-1].endswith("line 12343"))
+        write(path, "12:00:00    INFO line 1553\nother\n")
+        pane.poll()
+        await until(pilot, lambda: [row.split()[-1] for row in shown(pane)] == ["1553"])
+
+
+async def test_levels_and_errors(path: Path) -> None:
+    async with running(path) as (pane, pilot):
+        await press(pilot, "l")
+        await until(pilot, words(pane, "only warnings: 4"))
+        assert shown(pane)[-2:] == ["12:00:03 E CUDA out of memory", "  in worker 4"]
+        await press(pilot, "l")
+        await until(pilot, words(pane, "only errors: 4"))
+        await press(pilot, "escape")
+        assert len(shown(pane)) == 12
+        await press(pilot, "E")
+        await until(pilot, words(pane, "errors 4 of 4"))
+        await press(pilot, "E", "E")
+        assert "errors 2 of 4" in subtitle(pane)
+        assert "  in worker 3" in shown(pane)
+
+
+async def test_whole_heads_and_raw_lines_by_keys(path: Path) -> None:
+    write(path, "12:00:00    INFO a\n" * 3 + "12:00:01    INFO b\n")
+    async with running(path) as (pane, pilot):
+        assert shown(pane) == ["12:00:00 I ×3 a", "12:00:01 I b"]
+        await press(pilot, "T")
+        assert shown(pane) == ["×3 12:00:00    INFO a", "12:00:01    INFO b"]
+        await press(pilot, "b")
+        assert shown(pane) == [*["12:00:00    INFO a"] * 3, "12:00:01    INFO b"]
+
+
+async def test_marks_and_selected_lines(path: Path) -> None:
+    async with running(path) as (pane, pilot):
+        app = pilot.app
+        assert isinstance(app, SearchApp)
+        await press(pilot, "m", "g", "m", "G", "apostrophe")
+        await until(pilot, lambda: any(row.endswith("line 11") for row in shown(pane)))
+        await press(pilot, "G", "v", "up", "up", "y")
+        (taken,) = app.taken
+        assert taken.lines == [f"12:00:{n % 60:02d}    INFO line {n}" for n in (1997, 1998, 1999)]
+        assert (taken.name, taken.to_file) == ("trainer", False)
+        await press(pilot, "W")
+        assert len(app.taken[-1].lines) == 12
+        assert app.taken[-1].to_file
+        await press(pilot, "v", "escape", "up")
+        assert "selected" not in subtitle(pane)
+
+
+async def test_escape_ends_a_search_that_goes_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(path, "x\n" * 2_000_000)
+    async with running(path) as (pane, pilot):
+        await search(pilot, "x")
+        await until(pilot, words(pane, "esc ends it"))
+        await press(pilot, "escape")
+        await until(pilot, lambda: "esc ends it" not in subtitle(pane))
+        assert pane._finding is not None
+        assert len(pane._finding.offsets) < 1_000_000

@@ -1,0 +1,177 @@
+"""What stands before the message in each line of a log: time, level, process, rank, place in the source.
+
+All of it is known by its form, whichever program wrote it, so that a narrow column can stand for it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+
+from rltui.core.lines import Level, parse_level
+
+_LEVEL = r"TRACE|DEBUG|INFO|SUCCESS|WARN(?:ING)?|ERROR|EXCEPTION|CRITICAL|FATAL"
+_RANK = re.compile(r"(?:\[(?P<rank>[A-Za-z_]{1,40}\d{1,6})\]:\s?)")
+_PROCESS = re.compile(r"\((?P<process>[A-Za-z][^() ]{0,60})(?: \w+=\w+)* pid=\d+[^()]{0,40}\)\s?")
+_DAY = r"(?P<month>\d\d)-?(?P<day>\d\d)"
+_CLOCK = r"(?P<clock>\d\d:\d\d:\d\d)(?:[.,]\d+)?"
+_PLACE = r"[^\[\]\s]{1,120}\](?: |$)"
+_LOGURU = rf"{_CLOCK} +\[?(?P<level>{_LEVEL})\]?(?: |$)"
+"""`23:03:15    INFO `, in hosted copies `23:03:15 [INFO] `."""
+_VLLM = rf"(?P<level>{_LEVEL}) +{_DAY} {_CLOCK} \[{_PLACE}"
+"""`INFO 11-21 23:03:15 [server.py:1] `."""
+_LOGGING = (
+    rf"\[?(?P<year>\d{{4}})-{_DAY}[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d)?\]?[\s|-]*(?:[\w.]{{1,60}} - )?"
+    rf"\[?(?P<level>{_LEVEL})\]?(?: +\| [\w.<>:]{{1,120}} -)?(?:\s*[-:|])?(?: |$)"
+)
+"""`2026-11-21 23:03:15,123 - name - INFO - `, `2026-11-21 23:03:15.123 | INFO     | a:b:1 - `."""
+_GLOG = rf"\[?(?P<letter>[IWEF]){_DAY} {_CLOCK}(?: +\d+)? {_PLACE}"
+"""glog's and torch's `[W1120 23:33:07.367283046 utils.cpp:68] `."""
+_NO_CLOCK = rf"(?P<level>{_LEVEL}):(?:[\w.]{{1,60}}:| +)"
+"""uvicorn's `INFO:     `, logging's `INFO:root:`."""
+_FORMS = tuple(map(re.compile, (_LOGURU, _VLLM, _LOGGING, _GLOG, _NO_CLOCK, rf"{_CLOCK} ")))
+_LETTERS = {"I": Level.INFO, "W": Level.WARNING, "E": Level.ERROR, "F": Level.CRITICAL}
+_LONGEST = 400
+
+
+@dataclass(frozen=True, slots=True)
+class LogHead:
+    """The head of a line, as far as it has one."""
+
+    length: int = 0
+    """Letters before the message."""
+    clock: str = ""
+    """`23:03:15`."""
+    date: tuple[int | None, int, int] | None = None
+    """Year, month and day, where it tells."""
+    level: Level | None = None
+    rank: str = ""
+    """torchrun's `trainer0`, or the process that vLLM names."""
+
+
+_NONE = LogHead()
+
+
+def log_head(text: str) -> LogHead:
+    """The head of a line as it is shown."""
+    head = text[:_LONGEST]
+    rank, start = "", 0
+    while (found := _RANK.match(head, start) or _PROCESS.match(head, start)) is not None:
+        rank, start = found[1], found.end()
+    for form in _FORMS:
+        if (found := form.match(head, start)) is not None:
+            return _head(found, rank)
+    return LogHead(length=start, rank=rank) if start else _NONE
+
+
+def _head(found: re.Match[str], rank: str) -> LogHead:
+    groups = found.groupdict()
+    date = None
+    if month := groups.get("month"):
+        year = groups.get("year")
+        date = (int(year) if year else None, int(month), int(found["day"]))
+    level = groups.get("level")
+    letter = groups.get("letter")
+    return LogHead(
+        length=found.end(),
+        clock=groups.get("clock") or "",
+        date=date,
+        level=parse_level(level) if level else _LETTERS[letter] if letter else None,
+        rank=rank,
+    )
+
+
+LEVEL_LETTERS = {
+    Level.TRACE: "T",
+    Level.DEBUG: "D",
+    Level.INFO: "I",
+    Level.SUCCESS: "S",
+    Level.WARNING: "W",
+    Level.ERROR: "E",
+    Level.CRITICAL: "C",
+}
+_CLOCK_CELLS = 8
+COLUMN_CELLS = _CLOCK_CELLS + 3
+"""Of the narrow column: time, level, and the blanks behind them."""
+
+
+def folded_head(head: LogHead) -> str:
+    """`23:03:15 I `: what stands for a head in a narrow column; empty for a line that has none."""
+    if not head.clock and head.level is None:
+        return ""
+    letter = LEVEL_LETTERS[head.level] if head.level is not None else " "
+    return f"{head.clock:{_CLOCK_CELLS}} {letter} "
+
+
+_PROGRESS = re.compile(r"\d{1,3}%\||\d+/\d+ \[[\d:]+<|\d{1,3}% Completed|\d+/\d+ \(\d+(?:\.\d+)?%\)")
+_MOVING = re.compile(r"[\d.,:?%█▏▎▍▌▋▊▉#]+| +")
+
+
+BAR = "\0"
+"""`sameness` of a state of a progress bar begins with it."""
+
+
+def sameness(text: str, head: LogHead) -> str:
+    """Equal for lines that say the same, whenever and by whichever rank, or are states of one progress bar.
+
+    Empty where the line is like no other.
+    """
+    message = text[head.length :]
+    if _PROGRESS.search(message[:_LONGEST]):
+        return BAR + _MOVING.sub("", message[:_LONGEST]).partition("|")[0]
+    return message
+
+
+_DAY_S = 86_400.0
+_SLACK_S = 3_600.0
+"""Lines of one log are this far out of order at most."""
+
+
+class LogClock:
+    """Epoch seconds of the lines of one log, read one after the other in either direction.
+
+    `anchor`: about when the first line that is asked about was written, give or take half a day. Clocks are
+    taken to be of this machine's time zone.
+    """
+
+    def __init__(self, anchor: float) -> None:
+        self.now = anchor
+        """Of the line that was asked about last."""
+
+    def older(self, head: LogHead) -> float | None:
+        """Of a line above the one before; `None` where it has no clock."""
+        return self._at(head, self.now - _DAY_S / 2 + _SLACK_S)
+
+    def newer(self, head: LogHead) -> float | None:
+        """Of a line below the one before."""
+        return self._at(head, self.now + _DAY_S / 2 - _SLACK_S)
+
+    def _at(self, head: LogHead, middle: float) -> float | None:
+        """The moment nearest to `middle` that its clock shows."""
+        if not head.clock:
+            return None
+        hours, minutes, seconds = map(int, head.clock.split(":"))
+        if head.date is not None:
+            year, month, day = head.date
+            moment = _moment(year or time.localtime(self.now).tm_year, month, day, hours, minutes, seconds)
+            if moment is not None:
+                self.now = moment
+                return moment
+        if hours > 23 or minutes > 59 or seconds > 60:
+            return None
+        local = time.localtime(middle)
+        of_day = 3600 * hours + 60 * minutes + seconds
+        moment = middle - (3600 * local.tm_hour + 60 * local.tm_min + local.tm_sec) + of_day
+        if moment - middle > _DAY_S / 2:
+            moment -= _DAY_S
+        elif middle - moment > _DAY_S / 2:
+            moment += _DAY_S
+        self.now = moment
+        return moment
+
+
+def _moment(year: int, month: int, day: int, hours: int, minutes: int, seconds: int) -> float | None:
+    if not (1970 <= year < 3000 and 1 <= month <= 12 and 1 <= day <= 31):
+        return None
+    return time.mktime((year, month, day, hours, minutes, seconds, 0, 0, -1))
