@@ -5,13 +5,14 @@ import io
 import json
 import math
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from rltui.cli import metrics as command
 from rltui.cli.parser import parse
 from rltui.client import launch
-from rltui.errors import UsageError
+from rltui.errors import RltuiError, UsageError
 from rltui.services.metrics.store import SeriesWriter
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
@@ -144,3 +145,14 @@ def test_a_run_without_metrics(record: ExperimentRecord) -> None:
     (ControlFolder(Path(record.output_dir)).series / "head").unlink()
     with pytest.raises(UsageError, match="there are no metrics of demo yet"):
         command.metrics(parse(["metrics"]))
+
+
+@pytest.mark.usefixtures("record")
+def test_a_drawing_of_several_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "lines.svg"
+    assert said(capsys, "reward", "loss", "--last", "10", "--svg", str(target)) == ""
+    drawing = ElementTree.parse(target).getroot()
+    texts = [each.text or "" for each in drawing.iter("{http://www.w3.org/2000/svg}text")]
+    assert any(text.startswith("reward and loss · ") for text in texts)
+    with pytest.raises(RltuiError, match="cannot write"):
+        said(capsys, "reward", "--svg", str(tmp_path / "no" / "folder.svg"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 from tests.fakes.experiment import FakeExperiment
@@ -17,6 +18,7 @@ from textual.widgets import Input, Static
 from rltui.core.lines import LogChange
 from rltui.core.series import SeriesKey
 from rltui.errors import RltuiError
+from rltui.services.metrics.store import SeriesReader, SeriesWriter
 from rltui.ui.charts.board import Run
 from rltui.ui.charts.plot import Plot
 from rltui.ui.charts.view import View
@@ -70,6 +72,8 @@ async def test_a_grid_shows_the_curated_charts_and_moves_over_them(open_app: Ope
         await until(pilot, lambda: titles(pilot)[0].startswith("KL"))
         await press(pilot, "escape")
         await until(pilot, lambda: len(titles(pilot)) == 4)
+        await pilot.click([*screen.query(Plot)][1], offset=(20, 5))
+        assert screen._grid.chosen is screen._grid.shown[1]
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, Overview)
         assert not screen.workers._workers & {worker for worker in screen.workers if worker.group == "series"}
@@ -116,7 +120,7 @@ async def test_any_series_is_found_by_its_name(open_app: Opener) -> None:
         await press(pilot, "slash", *"4x.")
         assert screen.query_one(Input).value == "4x.", "keys are typed, not carried out"
         screen.query_one(Input).value = r"time/.red"
-        await until(pilot, lambda: len(titles(pilot)) == 1)
+        await until(pilot, lambda: len(titles(pilot)) == 1 and titles(pilot)[0].startswith("time/"))
         assert titles(pilot)[0].startswith("time/[red]x[/red]")
         assert "\x1b" not in titles(pilot)[0]
         screen.query_one(Input).value = "("
@@ -217,3 +221,27 @@ async def test_every_way_of_looking_is_told_and_undone(open_app: Opener) -> None
         await press(pilot, "s", "s", "s", "x", "o", "m")
         assert screen._view == before
         assert not math.isnan(screen._grid.cells)
+
+
+async def test_the_store_of_a_run_is_followed(open_app: Opener, tmp_path: Path) -> None:
+    """As its supervisor writes it, with a resume in between."""
+    writer = SeriesWriter(tmp_path / "metrics")
+    for step in range(1, 6):
+        writer.add("orch", {"reward/mean": step / 10}, at=STARTED + step, step=step)
+    writer.flush()
+    made = FakeExperiment()
+    made.open_series = lambda: SeriesReader(tmp_path / "metrics")  # type: ignore[method-assign, assignment, return-value]
+    async with open_app(made) as pilot:
+        screen = await open_metrics(pilot)
+        assert titles(pilot) == ["Reward 0.5"]
+        writer.rewind(3, STARTED + 10)
+        writer.add("orch", {"reward/mean": 0.9}, at=STARTED + 11, step=4)
+        writer.flush()
+        screen._wake.set()
+        await until(pilot, lambda: titles(pilot) == ["Reward 0.9"])
+        assert screen._board is not None
+        picture = screen._board.picture(screen._grid.charts[0], screen._view)
+        assert [(each.style, each.x.tolist()) for each in picture.strokes] == [
+            ("faint", [4, 5]),
+            ("line-0", [1, 2, 3, 4]),
+        ]

@@ -21,7 +21,7 @@ from rltui.core.curve import curve_rows
 from rltui.core.metric_names import CONCEPTS, MetricConcept, find_all, label_of
 from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
 from rltui.core.text import duration, figure, listed, shown_unit, steps_text, visible
-from rltui.errors import UsageError
+from rltui.errors import RltuiError, UsageError
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.own_files import FileLock
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
@@ -86,6 +86,8 @@ def metrics(arguments: argparse.Namespace) -> int:
         _print_csv(lines, arguments)
     elif arguments.plot:
         _print_plots(lines, arguments)
+    elif arguments.svg is not None:
+        _write_drawing(record, reader, lines, arguments)
     elif arguments.metric and (table := _table(lines, arguments)):
         print("\n".join(table))
     else:
@@ -328,6 +330,43 @@ def _print_plots(lines: Iterable[_Printed], arguments: argparse.Namespace) -> No
         if number:
             print()
         print("\n".join(_plot(line, places, max(10, width), braille=braille)))
+
+
+def _write_drawing(
+    record: ExperimentRecord, reader: SeriesSource, lines: Sequence[_Printed], arguments: argparse.Namespace
+) -> None:
+    """All lines in one chart, as the metrics screen saves one."""
+    from rltui.core.marks import marks
+    from rltui.services.runs.journal import JournalFeed
+    from rltui.ui.charts.board import Board, Run  # brings numpy
+    from rltui.ui.charts.catalog import Chart
+    from rltui.ui.charts.export import svg
+    from rltui.ui.charts.view import View
+
+    labels = tuple(line.label for line in lines) if len(lines) > 1 else ()
+    units = {line.unit for line in lines}
+    chart = Chart(
+        id="lines",
+        title=listed([line.label for line in lines[:4]]),
+        keys=tuple(line.key for line in lines),
+        labels=labels,
+        unit=units.pop() if len(units) == 1 else "",
+        log=all(line.log for line in lines),
+    )
+    board = Board([Run("", reader)])
+    board.load([chart])
+    board.marks = marks(JournalFeed(ControlFolder(Path(record.output_dir)).journal_file).read())
+    view = View(by_time=not any(line.has_steps for line in lines))
+    whole = board.whole(view)
+    if arguments.last is not None and not view.by_time:
+        view = View(window=(max(whole[0], whole[1] - max(1, arguments.last - 1)), whole[1]))
+    try:
+        Path(arguments.svg).write_text(svg(board.picture(chart, view), record.name))
+    except OSError as error:
+        raise RltuiError(
+            f"cannot write {arguments.svg}: {error.strerror}", hint="name a file in a folder of yours"
+        ) from error
+    print(f"Saved {arguments.svg}", file=sys.stderr)
 
 
 def _shows_braille() -> bool:

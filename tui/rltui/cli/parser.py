@@ -340,6 +340,7 @@ def _add_metrics(commands: _Commands[argparse.ArgumentParser]) -> None:
     shape = metrics.add_mutually_exclusive_group()
     shape.add_argument("--csv", action="store_true", help="a row for each step, a column for each series")
     shape.add_argument("--plot", action="store_true", help="draw them here, between the lines")
+    shape.add_argument("--svg", metavar="FILE", help="one drawing of them, with marks of what happened")
     shape.add_argument("--json", action="store_true", help="one JSON document on stdout")
     _add_name(metrics)
 

@@ -94,7 +94,7 @@ class ChartGrid(Container):
             self._plots += added
             self.mount(*added)
         for number, plot in enumerate(self._plots):
-            plot.set_class(number >= wanted, "-spare")
+            _set_spare(plot, number >= wanted)
         self._scroll()
 
     def draw(self, picture: Callable[[Chart], Picture]) -> None:
@@ -108,7 +108,7 @@ class ChartGrid(Container):
         columns, rows = self._shape
         plots = self._plots[: columns * rows]
         for number, plot in enumerate(plots):
-            plot.set_class(number >= len(self.shown), "-spare")
+            _set_spare(plot, number >= len(self.shown))
         return plots
 
     # moving
@@ -141,3 +141,10 @@ class ChartGrid(Container):
         row = self._at // columns
         last_row = max(0, math.ceil(len(self.charts) / columns) - rows)
         self._first_row = min(max(self._first_row, row - rows + 1, 0), row, last_row)
+
+
+def _set_spare(plot: Plot, is_spare: bool) -> None:
+    """A spare one is not seen, and shows nothing old when it is needed again."""
+    plot.set_class(is_spare, "-spare")
+    if is_spare:
+        plot.show(None)

@@ -6,10 +6,12 @@ longer to open and to draw than a whole screen of these.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from textual.content import Content
+from textual.message import Message
 from textual.reactive import reactive
 from textual_hires_canvas import Canvas
 
@@ -49,6 +51,12 @@ class Plot(Canvas):
     }  # fmt: skip
     is_chosen: reactive[bool] = reactive(False, init=False)
 
+    @dataclass
+    class Chosen(Message):
+        """A person points at it."""
+
+        plot: Plot
+
     def __init__(self) -> None:
         super().__init__(1, 1)
         self._picture: Picture | None = None
@@ -61,6 +69,10 @@ class Plot(Canvas):
         if picture is not self._picture:
             self._picture = picture
             self._draw()
+
+    def on_click(self) -> None:
+        """Choose it, as the arrow keys do."""
+        self.post_message(self.Chosen(self))
 
     def on_resize(self) -> None:
         """All anew."""

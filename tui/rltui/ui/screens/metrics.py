@@ -23,6 +23,7 @@ from rltui.ui.charts import export
 from rltui.ui.charts.board import Board, Run
 from rltui.ui.charts.catalog import Chart, charts
 from rltui.ui.charts.grid import ChartGrid
+from rltui.ui.charts.plot import Plot
 from rltui.ui.charts.view import View
 from rltui.ui.charts.words import event_lines, line_below, reading_lines, title_line
 from rltui.ui.requests import ExperimentScreen
@@ -159,7 +160,7 @@ class MetricsScreen(ExperimentScreen):
             self._problem = ""
         except re.error as error:
             self._problem = f"no regular expression: {error}"
-        self.refresh_bindings()  # some keys need a chart
+        self.refresh_bindings()
         return True
 
     def _rearrange(self) -> None:
@@ -210,6 +211,11 @@ class MetricsScreen(ExperimentScreen):
         self._grid.move(columns, rows)
         self._draw()
         self._wake.set()
+
+    @on(Plot.Chosen)
+    def _choose(self, event: Plot.Chosen) -> None:
+        self._grid.choose(event.plot)
+        self._draw()
 
     def action_toggle_zoom(self) -> None:
         """One chart, or all."""
