@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+
 import pytest
 from tests.fakes.experiment import FakeExperiment
 from tests.fakes.series import STARTED, STEP_S, usual_run
@@ -52,6 +55,16 @@ CASES: dict[str, tuple[tuple[int, int], tuple[str, ...]]] = {
     "zoom-huge": (HUGE, ("down", "right", "enter", "x", "y", "left_square_bracket")),
     "filter": (SMALL, ("slash", *"env|kl")),
 }
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The clock of the pictures."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
 
 
 @pytest.mark.parametrize("name", list(CASES))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from textual import on
@@ -85,6 +86,8 @@ class RolloutLists(ExperimentScreen):
     def __init__(self, shared: Shared) -> None:
         super().__init__(shared)
         self._source = shared.experiment.open_rollouts()
+        self._reader = ThreadPoolExecutor(1, "rollouts")
+        """One thread, whose memory is used again: each of several keeps some tens of megabytes."""
         self._batches: list[Batch] = []
         self._figures: dict[BatchKey, _Figures] = {}
         self._key: BatchKey | None = None
@@ -132,7 +135,9 @@ class RolloutLists(ExperimentScreen):
             key, top = self._key, self._steps.scroll_offset.y
             in_view = self._batches[top : top + max(1, self._steps.size.height)]
             known = {each: figures.count for each, figures in self._figures.items()}
-            news = await asyncio.to_thread(self._look, key, in_view, known)
+            news = await asyncio.get_running_loop().run_in_executor(
+                self._reader, self._look, key, in_view, known
+            )
             if key == self._key:
                 self._show_news(news)
             if not news.is_behind:
