@@ -45,7 +45,7 @@ def training(box: Box, free_port: int) -> Box:
 @contextmanager
 def watched(box: Box, line: Line = NEAR) -> Iterator[Terminal]:
     argv = [*RLTUI, "-n", "demo"]
-    with opened(argv, "trainer ● ready", "SUCCESS Step", cwd=box.work, env=box.env, line=line, **SIZE) as (
+    with opened(argv, "trainer ● ready", " S Step", cwd=box.work, env=box.env, line=line, **SIZE) as (
         terminal,
         _,
     ):

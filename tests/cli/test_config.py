@@ -213,7 +213,7 @@ def two(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         (["statsu"], 2, ["no command", "did you mean status?", "beta"]),
         (["statsu", "--json"], 2, ["did you mean status?"]),
         (["alhpa"], 2, ["did you mean alpha?"]),
-        (["metrics"], 2, ["no command", "rltui --help"]),
+        (["graphs"], 2, ["no command", "rltui --help"]),
         (["alpha"], 2, ["the TUI needs a terminal"]),
         (["nothing.toml"], 3, ["no such file"]),
         (["status", "alhpa"], 2, ["did you mean alpha?", "there are: beta, alpha"]),

@@ -76,7 +76,7 @@ def test_edit_and_restart_keep_inference_warm(learning: Box, terminal: Terminal)
     screen = terminal.wait_for("trainer ● ready")
     assert "inference ● ready" in screen
     assert "GPU" in screen
-    terminal.wait_for("SUCCESS Step")
+    terminal.wait_for(" S Step")
     retry_until(lambda: step(learning) >= 5, timeout_s=60)
     before = pids(learning)
     text = (learning.work / "rl.toml").read_text()

@@ -101,6 +101,9 @@ def test_killed_api_server_leaves_an_engine_that_is_ended_before_the_restart(ser
     parts = retry_until(lambda: len(engine_parts(serving)) >= 2 and engine_parts(serving), timeout_s=20)
     assert any("EngineCore" in title for title in parts.values())
     assert any("Worker" in title for title in parts.values())
+    retry_until(lambda: "running" in serving.run("metrics").stdout, timeout_s=30)
+    running = serving.json("metrics", "running")["series"][0]
+    assert (running["source"], running["name"]) == ("inference", "vllm:num_requests_running")
     os.kill(found["pid"], signal.SIGKILL)
     failed = serving.wait_for("inference", "failed", timeout_s=60)
     assert failed["signal"] == "SIGKILL"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tests.fakes.experiment import FakeExperiment
 from tests.ui.conftest import make_app
@@ -11,8 +13,10 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["hostile"]:
         from tests.ui.terminal.test_hostile import evil_experiment
 
-        app = make_app(evil_experiment(), bell=False)
+        with TemporaryDirectory() as folder:
+            app = make_app(evil_experiment(Path(folder)), bell=False)
+            app.run()
     else:
         app = make_app(FakeExperiment())
-    app.run()
+        app.run()
     sys.exit(app.return_code)

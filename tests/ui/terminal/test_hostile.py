@@ -8,6 +8,7 @@ import re
 import sys
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.color import ColorSystem
@@ -24,6 +25,7 @@ from tests.fakes.experiment import (
     knob_table,
     running_status,
 )
+from tests.fakes.rollouts import flat_row, write_lines
 from tests.fakes.series import FakeSeries, by_step
 from tests.screen_model import ScreenModel
 from tests.ui.conftest import make_app, press, until
@@ -53,6 +55,9 @@ SCREENS: dict[str, list[str]] = {
     "metrics": ["4"],
     "metrics-chart": ["4", "enter", "left_square_bracket"],
     "checkpoints": ["C"],
+    "rollouts": ["5"],
+    "rollout": ["5", "enter", "enter"],
+    "rollout-raw": ["5", "enter", "enter", "v"],
     "note": ["number_sign", "a"],
     "knob-editor": ["c", "g", "e"],
     "plan": ["t", "r"],
@@ -68,7 +73,8 @@ def text_of(screen: Screen[object]) -> str:
     return "".join(strip.text for strip in screen._compositor.render_strips())
 
 
-def evil_experiment() -> FakeExperiment:
+def evil_experiment(run: Path) -> FakeExperiment:
+    """`run`: an empty folder."""
     parts = (
         component("inference", kind="service", port=8000, facts=(EVIL,)),
         component("orchestrator", FAILED, reason=EVIL, exit_code=1),
@@ -99,6 +105,11 @@ def evil_experiment() -> FakeExperiment:
     known = [SeriesKey("trainer", "loss/mean"), SeriesKey("orch", "reward/all/mean")]
     experiment.series = FakeSeries({key: by_step([0.1, 0.2, math.nan, 0.4]) for key in (*keys, *known)})
     experiment.pinned = (EVIL,)
+    said: list[dict[str, Any]] = [{"role": role, "content": EVIL} for role in ("system", "user", EVIL)]
+    row = {"env_name": EVIL, "task": EVIL, "prompt": said, "completion": said, "answer": EVIL, "error": EVIL}
+    rows = [flat_row(1, at, 0.5, stop_condition=EVIL, metrics={EVIL: 1.0}, **row) for at in range(2)]
+    write_lines(run / "rollouts/step_1/train_rollouts.jsonl", rows)
+    experiment.rollouts = run
     experiment.checkpoint_report = CheckpointReport(
         experiment=EVIL,
         checkpoints=(
@@ -121,8 +132,10 @@ def written(strips: list[Strip], width: int) -> str:
 
 @pytest.mark.parametrize("name", SCREENS)
 @pytest.mark.parametrize("size", [(120, 36), (80, 24)], ids=["middle", "small"])
-async def test_nothing_from_outside_acts_on_the_terminal(name: str, size: tuple[int, int]) -> None:
-    app = make_app(evil_experiment())
+async def test_nothing_from_outside_acts_on_the_terminal(
+    name: str, size: tuple[int, int], tmp_path: Path
+) -> None:
+    app = make_app(evil_experiment(tmp_path))
     async with app.run_test(size=size, notifications=True) as pilot:
         await pilot.pause()
         await press(pilot, *SCREENS[name])
@@ -139,8 +152,8 @@ async def test_nothing_from_outside_acts_on_the_terminal(name: str, size: tuple[
     assert not model.unknown
 
 
-async def test_a_refusal_acts_on_nothing() -> None:
-    experiment = evil_experiment()
+async def test_a_refusal_acts_on_nothing(tmp_path: Path) -> None:
+    experiment = evil_experiment(tmp_path)
     experiment.error = RltuiError(EVIL, hint=EVIL)
     app = make_app(experiment)
     async with app.run_test(size=(120, 36)) as pilot:
@@ -152,7 +165,14 @@ async def test_a_refusal_acts_on_nothing() -> None:
 SEQUENCES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|P[^\x1b]*\x1b\\|[ -/]*[0-~])"
 )
-MAIN_SCREENS = {"8": "· Events", "4": "Metrics", "C": "1 incomplete", "3": "· GPUs", "6": "· Config"}
+MAIN_SCREENS = {
+    "8": "· Events",
+    "4": "Metrics",
+    "5": "b groups",
+    "C": "1 incomplete",
+    "3": "· GPUs",
+    "6": "· Config",
+}
 """By key, with words of their own."""
 OWN_CONTROLS = set("\r\n")
 
