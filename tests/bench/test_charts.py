@@ -32,10 +32,11 @@ def test_the_metrics_screen(box: Box, table: list[Row]) -> None:
         Row("… all charts drawn", 1000 * ours["draw_s"], "ms", beside, 1000 * peer["draw_s"], 100.0),
     ]
     table += rows
+    table.append(Row("… its CPU time, whatever else runs", ours["open_cpu_s"], "s", budget=0.5))
     table.append(Row("… idle CPU", ours["idle_percent"], "%", budget=3.0))
     table.append(Row("… CPU with a step a second", ours["growing_percent"], "%", budget=3.0))
     assert ours["charts"] == 16
     for row in rows:
         assert row.ratio is not None
-        assert row.ratio < 2, row.what
+        assert row.ratio < 3, row.what
     assert ours["idle_percent"] < 3
