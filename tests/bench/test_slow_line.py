@@ -26,6 +26,14 @@ SETTLE_S, STEADY_S, PAUSE_S = 6.0, 20.0, 0.7
 KEYS = 40
 AT = "120×36"
 HTOP = ["htop", "-d", "10"]
+SCREENS = {
+    "4": "demo · Metrics",
+    "5": "demo · Rollouts",
+    "2": "all merged",
+    "8": "demo · Events",
+    "9": "demo · Checkpoints",
+}
+"""Key → what its screen begins with."""
 
 
 @pytest.fixture
@@ -134,3 +142,18 @@ def test_while_the_demo_trains(training: Box, table: list[Row]) -> None:
     table.append(
         Row("key to paint, line of 150 ms, 50 kB/s, p95", quantiles(delays, n=20)[-1], "s", budget=1)
     )
+
+
+def test_screens_over_a_slow_line(training: Box, table: list[Row]) -> None:
+    with watched(training, SLOW) as terminal:
+        for key, heading in SCREENS.items():
+            first = delay(terminal, key, lambda screen, heading=heading: heading in screen)  # type: ignore[misc]
+            time.sleep(SETTLE_S)
+            name = heading.removeprefix("demo · ")
+            table.append(Row(f"{name}: key to heading, line of 150 ms, 50 kB/s", first, "s", budget=1.5))
+            table.append(
+                Row(f"{name}: bytes to the terminal, training", rate(terminal), "B/s", budget=10_000)
+            )
+            back = delay(terminal, "1", lambda screen: "trainer ●" in screen)
+            table.append(Row(f"{name}: back to the overview, the same line", back, "s", budget=1))
+            time.sleep(SETTLE_S)

@@ -16,10 +16,10 @@ pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.slow, pytest.mark.t
 
 SCREENS = {
     "4": "demo · Metrics",
-    "5": "demo · rollouts",
-    "2": "demo · logs",
+    "5": "demo · Rollouts",
+    "2": "all merged",
     "8": "demo · Events",
-    "9": "demo · checkpoints",
+    "9": "demo · Checkpoints",
     "1": "trainer ●",
 }
 """By key: what the heading says."""

@@ -19,7 +19,7 @@ def test_look_of_all_logs(snap_compare: Any, size: tuple[int, int]) -> None:
         experiment.push(running_status())
         await press(pilot, "2")
         await until(pilot, lambda: "trainer" in str(pilot.app.screen.query_one("#logs-title").render()))
-        await pilot.pause(0.3)
+        await until(pilot, lambda: "Peak" in pilot.app.export_screenshot())
 
     assert snap_compare(make_app(experiment), terminal_size=size, run_before=steps)
 
@@ -34,6 +34,7 @@ def test_look_of_what_was_found(snap_compare: Any) -> None:
         pilot.app.screen.query_one(Input).value = "step 1[0-2]|loss"
         await press(pilot, "enter")
         await until(pilot, lambda: "enter opens" in str(pilot.app.screen.query_one("#logs-title").render()))
+        await until(pilot, lambda: "orchestrator#1" in pilot.app.export_screenshot())
         await press(pilot, "up", "up")
 
     assert snap_compare(make_app(experiment), terminal_size=(100, 30), run_before=steps)

@@ -65,7 +65,7 @@ async def test_a_grid_shows_the_curated_charts_and_moves_over_them(open_app: Ope
         assert screen._grid.chosen.id == "grad_norm"
         await press(pilot, "enter")
         await until(pilot, lambda: len(titles(pilot)) == 1)
-        assert titles(pilot)[0].startswith("Gradient norm log")
+        assert titles(pilot)[0].startswith("Gradient norm 0.455 log")
         await press(pilot, "y")
         assert titles(pilot)[0].startswith("Gradient norm 0.")
         await press(pilot, "up")

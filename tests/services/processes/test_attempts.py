@@ -255,6 +255,7 @@ def test_only_a_living_shim_keeps_leftovers(start: Start, tmp_path: Path) -> Non
     retry_until(child.exists)
     below = read_process_id(int(child.read_text()))
     assert below is not None
+    retry_until(lambda: Path(f"/proc/{below.pid}/cmdline").read_bytes().startswith(b"sleep"))
     record = record_of(None, shim=shim, leftovers_kept=True)
     try:
         [leftover] = kept(record)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rltui.ui.charts.axes import LogAxis, StepAxis, TimeAxis, ValueAxis
@@ -96,6 +96,8 @@ def test_ticks_are_round_and_few() -> None:
 _numbers = st.floats(allow_nan=True, allow_infinity=True)
 
 
+@example([(0.0, 1.5297273018070884e24), (8.509390574739271e-285, 0.0)], 1, 1, False, False)  # too steep
+@example([(0.0, 1.5297273018070884e24), (8.509390574739271e-285, 0.0)], 1, 1, False, True)
 @given(
     st.lists(st.tuples(st.floats(-1e15, 1e15), _numbers), max_size=40),
     st.integers(1, 30),

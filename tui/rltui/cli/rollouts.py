@@ -236,7 +236,9 @@ def _print_transcript(transcript: Transcript) -> None:
             print(f"   ─ {conversation.title}")
         for message in conversation.messages:
             _print_words(f"{message.role}, thinking", message.reasoning)
-            _print_words(message.role, message.text)
+            _print_words(
+                message.role, message.text or ("" if message.reasoning or message.calls else "(nothing)")
+            )
             for call in message.calls:
                 _print_words(f"{message.role} calls {call.name}", call.arguments)
     print()

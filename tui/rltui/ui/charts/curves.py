@@ -44,17 +44,20 @@ def extents(x: Floats, y: Floats, x_span: tuple[float, float], columns: int) -> 
     """Of the line through these points within `x_span`. `x` ascends."""
     start, end = x_span
     low, high = np.full(columns, np.inf), np.full(columns, -np.inf)
-    if len(x) and end > start:
+    scale = columns / float(end - start) if end > start else math.inf
+    if len(x) and math.isfinite(scale):
         y = np.where(np.isfinite(y), y, np.nan)
         edges = np.linspace(start, end, columns + 1)
         first, last = np.searchsorted(x, (start, end))
         inside = slice(first, last + 1)
-        at = np.minimum(((x[inside] - start) * (columns / (end - start))).astype(int), columns - 1)
+        at = np.minimum(((x[inside] - start) * scale).astype(int), columns - 1)
         value = y[inside]
         there = (at >= 0) & ~np.isnan(value) & (x[inside] <= end)
         np.minimum.at(low, at[there], value[there])
         np.maximum.at(high, at[there], value[there])
-        crossing = np.interp(edges, x, y, left=np.nan, right=np.nan)
+        with np.errstate(over="ignore", invalid="ignore"):
+            crossing = np.interp(edges, x, y, left=np.nan, right=np.nan)
+        crossing[np.isinf(crossing)] = np.nan  # too steep for a float
         for side in (crossing[:-1], crossing[1:]):
             low, high = np.fmin(low, side), np.fmax(high, side)
     gap = low > high

@@ -222,19 +222,23 @@ def _one_per_column(picture: Picture, cells: int) -> dict[int, PlacedMark]:
 
 
 def _title(picture: Picture, width: int) -> Content:
-    """Name, unit and what is read, as far as there is room."""
+    """Name, what is read and its unit, as far as there is room."""
     chart = picture.chart
-    facts = " ".join(part for part in (shown_unit(chart.unit), "log" if picture.log else "") if part)
-    name = clean_line(chart.title)
-    title = Content.assemble(
-        (shortened(name, width - 4), "bold"), (f" {facts}" if facts else "", "$foreground 60%")
-    )
-    for reading in picture.readings:
-        label = f"{clean_line(reading.label)} " if reading.label else ""
-        text = f" {label}{figure(reading.value, chart.unit)}"
+    title = Content.styled(shortened(clean_line(chart.title), width - 4), "bold")
+    facts = [shown_unit(chart.unit), "log" if picture.log else ""]
+    parts = [
+        (
+            f" {clean_line(reading.label)} {figure(reading.value, chart.unit)}"
+            if reading.label
+            else f" {figure(reading.value, chart.unit)}",
+            LINE_COLOURS[reading.style] if reading.label else "bold $accent",
+        )
+        for reading in picture.readings
+    ]
+    for text, style in (*parts, *((f" {fact}", "$foreground 60%") for fact in facts if fact)):
         if title.cell_length + len(text) > width - 4:
             break
-        title += Content.assemble((text, LINE_COLOURS[reading.style] if reading.label else "bold $accent"))
+        title += Content.styled(text, style)
     return title
 
 

@@ -232,7 +232,7 @@ class CheckpointScreen(ExperimentScreen):
         parts: list[tuple[str, str]] = [
             (" rltui ", "bold $accent"),
             (clean_line(self.experiment.name), "bold"),
-            (" · checkpoints", ""),
+            (" · Checkpoints", ""),
         ]
         if self._report is not None and self._report.step is not None:
             parts.append((f" · step {self._report.step}", FAINT))
