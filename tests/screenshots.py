@@ -24,7 +24,11 @@ REPOSITORY = Path(__file__).parents[1]
 TARGET = REPOSITORY / ".github" / "screenshots"
 SIZE = (150, 42)
 STEP = 30
-"""Step of the run at which the pictures are taken."""
+"""Step of the run at which the pictures are taken …"""
+LATER_STEP = 150
+"""… and at which those are that look back."""
+LATER_SCREENS = (("4", "metrics", "Entropy"), ("5", "rollouts", "assistant"), ("2", "logs", "merged"))
+"""Key, name of the picture, and a word that the screen shows once it is ready."""
 
 
 GIB = 1 << 30
@@ -82,6 +86,11 @@ async def photograph() -> None:
         await pilot.press("escape", "6")
         await until(pilot, lambda: isinstance(app.screen, ConfigScreen))
         await save(pilot, "config")
+        await until(pilot, lambda: (current_step() or 0) >= LATER_STEP)
+        for key, name, sign in LATER_SCREENS:
+            await pilot.press(key)
+            await until(pilot, lambda sign=sign: sign in app.export_screenshot())  # type: ignore[misc]
+            await save(pilot, name)
 
 
 async def photograph_gpus(scenario: Path) -> None:

@@ -7,7 +7,6 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from statistics import quantiles
 
 import pytest
@@ -16,10 +15,10 @@ from tests.bench.table import Row
 from tests.bench.terminal import NEAR, Line, Terminal, opened
 from tests.bench.usage import middle
 from tests.conftest import Box
+from tests.engine import write_example
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(600)]
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "reverse_text"
 SIZE = {"columns": 120, "rows": 36}
 SLOW = Line(delay_s=0.15, bytes_per_s=50_000)
 SETTLE_S, STEADY_S, PAUSE_S = 6.0, 20.0, 0.7
@@ -40,12 +39,7 @@ SCREENS = {
 def training(box: Box, free_port: int) -> Box:
     """The demo, with more steps than anybody waits for."""
     pytest.importorskip("torch")
-    rl = (EXAMPLE / "rl.toml").read_text()
-    for old, new in (("max_steps = 200", "max_steps = 100000"), ("port = 8000", f"port = {free_port}")):
-        assert old in rl
-        rl = rl.replace(old, new)
-    (box.work / "rl.toml").write_text(rl)
-    shutil.copy(EXAMPLE / "sft.toml", box.work)
+    write_example(box.work, port=free_port, steps=100000)
     assert box.run("up", "rl.toml", "-n", "demo", "-o", "out", timeout_s=300).returncode == 0
     return box
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.conftest import Box
+from tests.engine import write_example
 from tests.terminal import Terminal
 from tests.waiting import retry_until
 
@@ -23,23 +23,13 @@ SCREENS = {
     "1": "trainer ●",
 }
 """By key: what the heading says."""
-EXAMPLE = Path(__file__).parents[2] / "examples" / "reverse_text"
 
 
 @pytest.fixture
 def learning(box: Box, free_port: int) -> Box:
     """The embedded engine, warmed up as in the demo, with more steps than the test waits for."""
     pytest.importorskip("torch")
-    rl = (EXAMPLE / "rl.toml").read_text()
-    for old, new in (
-        ("max_steps = 200", "max_steps = 5000"),
-        ("interval = 10", "interval = 5"),
-        ("port = 8000", f"port = {free_port}"),
-    ):
-        assert old in rl
-        rl = rl.replace(old, new)
-    (box.work / "rl.toml").write_text(rl)
-    (box.work / "sft.toml").write_text((EXAMPLE / "sft.toml").read_text())
+    write_example(box.work, port=free_port, steps=5000, replaced={"interval = 10": "interval = 5"})
     assert box.run("up", "rl.toml", "-n", "demo", "-o", "out", timeout_s=120).returncode == 0
     return box
 

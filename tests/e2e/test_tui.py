@@ -9,34 +9,23 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
-from pathlib import Path
 
 import pytest
 from tests.conftest import Box
+from tests.engine import write_example
 from tests.terminal import Terminal
 from tests.waiting import retry_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.timeout(180)]
-
-EXAMPLE = Path(__file__).parents[2] / "examples" / "reverse_text"
 
 
 @pytest.fixture
 def learning(box: Box, free_port: int) -> Box:
     """A box where the embedded engine runs, with a hasty warm-up and more steps than the test waits for."""
     pytest.importorskip("torch")
-    rl = (EXAMPLE / "rl.toml").read_text()
-    for old, new in (
-        ("max_steps = 200", "max_steps = 5000"),
-        ("interval = 10", "interval = 4"),
-        ("port = 8000", f"port = {free_port}"),
-    ):
-        assert old in rl
-        rl = rl.replace(old, new)
-    (box.work / "rl.toml").write_text(rl)
-    sft = (EXAMPLE / "sft.toml").read_text()
-    lines = ["max_steps = 3" if line.startswith("max_steps") else line for line in sft.splitlines()]
-    (box.work / "sft.toml").write_text("\n".join(lines) + "\n")
+    write_example(
+        box.work, port=free_port, steps=5000, replaced={"interval = 10": "interval = 4"}, sft_steps=3
+    )
     assert box.run("up", "rl.toml", "-n", "demo", "-o", "out", timeout_s=90).returncode == 0
     return box
 

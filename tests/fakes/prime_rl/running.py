@@ -86,7 +86,7 @@ class Running:
         """Numbers of the steps that its newest process finished."""
         return [int(number) for number in re.findall(r"SUCCESS Step (\d+) \|", self.text(program))]
 
-    def wait_for_step(self, program: str, step: int, timeout_s: float = 15.0) -> None:
+    def wait_for_step(self, program: str, step: int, timeout_s: float = 30.0) -> None:
         retry_until(lambda: step in self.steps(program), timeout_s=timeout_s)
 
     def weights(self) -> dict[str, Any]:
