@@ -76,7 +76,7 @@ stop = {{ grace_s = 20, leftovers = "{request.param}" }}
 
 
 def tree(box: Box) -> dict[ProcessId, str]:
-    """Every process of the newest attempt, the API server first, as its shim wrote them down, with its title."""
+    """Every process of the newest attempt, the API server first, as its shim wrote them down, by title."""
     number = box.component("inference")["attempt"]
     path = box.work / f"out/.rltui/components/inference/attempt-{number}/attempt.json"
     if not path.exists():
