@@ -16,7 +16,7 @@ from tests.house.walks import REPOSITORY
 
 SOURCE_LIMITS = {
     "files": 296,
-    "lines": 61_800,
+    "lines": 63_000,
     "public names per 1,000 lines": 23.2,
     "percent of lines that import": 6.6,
     "import circles": 0,
