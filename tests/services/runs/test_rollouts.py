@@ -244,7 +244,7 @@ def test_evaluations_of_both_generations(tmp_path: Path) -> None:
     source = read(tmp_path, old, new)
     assert labels(source) == {new.part: 4, old.part: 6}
     table = source.table(old)
-    assert [sample.turns for sample in table] == [2] * 6
+    assert [(sample.turns, sample.failed) for sample in table] == [(0, True), *[(2, False)] * 5]
     opened = source.open(old, table[5])
     assert opened.conversations[0].completion[0].calls[0].name == "add"
     assert completion_text(opened).endswith("It is 2.")
