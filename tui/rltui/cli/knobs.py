@@ -61,10 +61,9 @@ def _read_table(record: ExperimentRecord) -> dict[str, Any]:
     if wire is not None:
         with wire:
             return wire.call("knobs")
-    from rltui.cli.edits import offline_editor  # knows the frameworks
     from rltui.client import offline
 
-    table = offline_editor(record, offline.open_store(record)).knob_table({})
+    table = offline.offline_editor(record, offline.open_store(record)).knob_table({})
     return table.model_dump(mode="json")
 
 
