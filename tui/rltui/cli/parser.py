@@ -252,7 +252,8 @@ def _add_config(commands: _Commands[argparse.ArgumentParser]) -> None:
         "attempt",
         nargs="*",
         metavar="C[#K]",
-        help="a component's attempt (default: the newest); one is compared with the files",
+        help="a component's attempt (default: the newest), or `original`, what the run's own copy of the "
+        "config was made from; one is compared with the files",
     )
     diff.add_argument("--text", action="store_true", help="the lines of the files, not the keys")
     _add_name(diff)

@@ -205,6 +205,11 @@ def _wanted(arguments: argparse.Namespace) -> Iterator[creation.ExperimentReques
             yield wanted
             return
     print(f"it goes on with its own copy of the config: {' '.join(map(str, own))}", file=sys.stderr)
+    for changed in copies.changed_since(own):
+        print(
+            f"{changed}: what was changed there since is not in it; set it (rltui set), or begin with --new",
+            file=sys.stderr,
+        )
     arguments.config, arguments.given.parts = list(map(str, own)), []
     with staged(arguments, choose, workspace=here, force=arguments.force) as copies:
         yield request(copies)

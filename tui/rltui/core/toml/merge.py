@@ -75,9 +75,13 @@ def _with(text: str, path: KeyPath, value: TomlValue, overlay: str) -> str:
     key = format_key(path)
     if own := _own_lines(overlay, path):
         return _appended(_without(text, path), own)
-    if isinstance(value, Mapping) or isinstance(value_at(parse(text, key), key), Mapping):
+    if _has_tables(value) or _has_tables(value_at(parse(text, key), key)):
         text = _without(text, path)
     return edit(text, {key: value})
+
+
+def _has_tables(value: TomlValue) -> bool:
+    return isinstance(value, Mapping) or (isinstance(value, list) and any(map(_has_tables, value)))
 
 
 def _own_lines(text: str, path: KeyPath) -> str:

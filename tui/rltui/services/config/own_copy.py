@@ -91,6 +91,12 @@ class Staged:
         """`text` with the user's files in place of copies, which are soon gone."""
         return _in_words(text, self.files if self.plain else ())
 
+    def changed_since(self, own: Iterable[Path]) -> tuple[str, ...]:
+        """Of copies that were made of the same files: those files that say something else by now."""
+        now = self.plain or {path.name: _whole(read_file(path)) for path in self.files}
+        known = {path: origin for path in own if (origin := origins.origin(path)) is not None}
+        return tuple(each.words for path, each in known.items() if now.get(path.name) != each.text)
+
     def keep(self, folder: Path) -> tuple[tuple[Path, ...], Mapping[str, str]]:
         """Write the copies into `folder`, without the overrides: their paths, and the text of each that the
         overrides change.
@@ -329,14 +335,28 @@ def _meant(override: Override, knobs: Sequence[Knob]) -> list[_Setting | _Table]
             raise ConfigError(f"{key} is a table, not a value", hint=f"set a key in it, --{key}.NAME VALUE")
         return [_Table(role, inner, _SWITCHED[word]) for role, inner in tables]
     shared = [knob for knob in knobs if knob.key == key and knob.name != key]
-    meant = _at(key, knobs) or shared
-    return [_Setting(knob.name, _value(override, knob, values)) for knob in meant] or [
-        _Setting(key, _value(override, find_knob(knobs, key), values))
-    ]
+    meant = _at(key, knobs) or shared or _for_all(key, knobs)
+    if not meant:
+        try:
+            meant = [find_knob(knobs, key)]
+        except (
+            ConfigError
+        ):  # it is none of the framework's: the files may have it, or the edit says what is wrong
+            unknown = "true" if not values else values[0] if len(values) == 1 else list(map(typed, values))
+            return [_Setting(key, unknown)]
+    return [_Setting(knob.name, _value(override, knob, values)) for knob in meant]
 
 
 def _at(key: str, knobs: Iterable[Knob]) -> list[Knob]:
     return [knob for knob in knobs if knob.name == key]
+
+
+def _for_all(key: str, knobs: Iterable[Knob]) -> list[Knob]:
+    """Of keys that end so, the one that is the default of all others: `monitors.wandb.project`."""
+    ending = sorted(
+        (knob for knob in knobs if knob.name.endswith(f".{key}")), key=lambda each: len(each.name)
+    )
+    return [each for each in ending[:1] if all(one.name.endswith(f".{each.name}") for one in ending[1:])]
 
 
 def _tables(key: str, knobs: Sequence[Knob]) -> list[tuple[str, str]]:
