@@ -17,6 +17,7 @@ from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFiles, Framework, RunContext
 from rltui.frameworks.generic import CONFIG, GENERIC
 from rltui.services import layout_files
+from rltui.services.checkout import traits
 from rltui.services.config.editor import shared_configs
 from rltui.services.config.files import detect, load_files, read_file
 from rltui.services.config.models import FrameworkModels
@@ -56,6 +57,8 @@ def identify(
         return chosen, layout_files.find(registry.layout_for(chosen, roles), folder)
     layout_file = layout_files.find(layout, folder)
     wanted = layout_files.load(layout_file).framework
+    if framework is not None and layout_file.stem in registry.get(framework).layouts.values():
+        return registry.get(framework), layout_file
     if wanted and framework is not None and wanted != framework:
         raise ConfigError(
             f"{layout_file} is for {wanted}, not for {framework}", hint="leave --framework out, or --layout"
@@ -183,7 +186,13 @@ def _start_problems(
     The latter are warnings: the config may be sound and ask for something that this layout does not do.
     """
     found: dict[str, Problem] = {}
-    context = RunContext(workspace=str(workspace), output_dir=str(workspace), python=sys.executable)
+    checkout, paths = framework.checkout, [Path(file.path) for file in files.values()]
+    context = RunContext(
+        workspace=str(workspace),
+        output_dir=str(workspace),
+        python=sys.executable,
+        traits=traits(checkout, workspace=workspace, config_files=paths) if checkout else None,
+    )
     values = framework.template_values(files, context)
     for spec in layout.component:
         if _is_there(spec, values, workspace):

@@ -42,6 +42,8 @@ class ExperimentRecord:
     """The folder that the framework writes the run into. Left out: the output folder."""
     instances: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What `each` in the layout means for this experiment, as its framework said when it was created."""
+    devices: str = ""
+    """Those that it uses, as `CUDA_VISIBLE_DEVICES` lists them. Left out: all that its supervisor sees."""
     forced: bool = False
     """No rule of ours refuses its config: what we know against it are warnings."""
     observed: bool = False
