@@ -89,14 +89,16 @@ def check(
     framework: str | None = None,
     *,
     workspace: Path | None = None,
+    devices: str | None = None,
     with_memory: bool = False,
     ask_models: bool = False,
     starting: bool = False,
 ) -> Check:
     """Validate; no side effects. `workspace` as for `identify`.
 
-    `with_memory` also reads the GPUs, and says what will fit. `ask_models` asks the framework's own models,
-    where its checkout is found, which takes seconds; what they take, no rule of ours refuses.
+    `with_memory` also reads the GPUs, and says what will fit, on `devices` where those are given.
+    `ask_models` asks the framework's own models, where its checkout is found, which takes seconds; what they
+    take, no rule of ours refuses.
     `starting`: what would stand in the way of a start is an error too.
     """
     chosen, layout_file = identify(config_files, layout, framework, workspace=workspace)
@@ -118,7 +120,7 @@ def check(
     )
     memory: tuple[MemoryVerdict, ...] = ()
     if with_memory and not lacking:
-        memory, here = _memory(config_files, layout_file, loaded, chosen, files)
+        memory, here = _memory(config_files, layout_file, loaded, chosen, files, devices)
         problems += here
     return Check(
         valid=not any(problem.severity == "error" for problem in problems),
@@ -167,12 +169,13 @@ def _memory(
     layout: Layout,
     framework: Framework,
     files: ConfigFiles,
+    devices: str | None,
 ) -> tuple[tuple[MemoryVerdict, ...], tuple[Problem, ...]]:
     """What will fit on the devices of this box; or why it cannot be said, such as too few of them."""
     from rltui.client.memory import verdicts  # reads the GPUs, which only `rltui check` does
 
     try:
-        return verdicts(config_files, layout_file, layout, framework, files), ()
+        return verdicts(config_files, layout_file, layout, framework, files, devices), ()
     except ConfigError as error:
         text = f"on this box: {error.title}" + (f"; {error.hint}" if error.hint else "")
         return (), (Problem(severity="warning", message=text),)

@@ -247,6 +247,7 @@ _KINDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "overridden": (_is_options, "a table of numbers and texts"),
     "run_dir": (_is_text, "a text"),
     "instances": (_is_instances, "a table of lists of texts"),
+    "devices": (_is_text, "a text"),
     "observed": (lambda value: isinstance(value, bool), "true or false"),
 }
 """By key of a record: what its value must be, and that in words."""
