@@ -246,6 +246,12 @@ def _add_config(commands: _Commands[argparse.ArgumentParser]) -> None:
     diff.add_argument("--text", action="store_true", help="the lines of the files, not the keys")
     _add_name(diff)
     _add_json(diff)
+    _add_check(commands)
+    layouts = _command(commands, "layouts", "config:list_layouts", "list the layouts and where they lie")
+    _add_json(layouts)
+
+
+def _add_check(commands: _Commands[argparse.ArgumentParser]) -> None:
     check = _command(commands, "check", "config:check", "validate a config; no side effects")
     check.add_argument("config", nargs="*", metavar="CONFIG", help="TOML files of the run, or their folder")
     check.add_argument("-l", "--layout", metavar="LAYOUT", help="layout name or file")
@@ -255,8 +261,6 @@ def _add_config(commands: _Commands[argparse.ArgumentParser]) -> None:
         "--no-own", action="store_true", help="do not ask the framework's own validators, if they are found"
     )
     _add_json(check)
-    layouts = _command(commands, "layouts", "config:list_layouts", "list the layouts and where they lie")
-    _add_json(layouts)
 
 
 def _add_edit(parser: argparse.ArgumentParser) -> None:
