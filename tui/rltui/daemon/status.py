@@ -53,6 +53,7 @@ class StatusBuilder:
             down=down,
             rollback=rollback,
             orphans=self.processes.orphans.orphans,
+            links=self.observation.links,
         )
 
     def _is_running(self) -> bool:
