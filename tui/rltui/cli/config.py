@@ -68,6 +68,23 @@ class WhoseConfig:
         return checking.identify(files, self._layout, self.named(files), workspace=self._workspace)[0]
 
 
+def wanted_devices(arguments: argparse.Namespace) -> str | None:
+    """What `--devices` or `--single-gpu` say; `None` where neither is given.
+
+    Raises:
+        UsageError: if there are no such devices.
+    """
+    if arguments.devices is None and not arguments.single_gpu:
+        return None
+    from rltui.client.memory import named_devices, roomiest_device  # reads the GPUs
+
+    if arguments.devices is not None:
+        return named_devices(arguments.devices)
+    device, words = roomiest_device()
+    print(words, file=sys.stderr)
+    return device
+
+
 def _before(config_files: tuple[Path, ...], candidates: Sequence[str]) -> str | None:
     wanted = set(made_from(config_files))
     for record in known_experiments():
@@ -86,6 +103,7 @@ def check(arguments: argparse.Namespace) -> int:
             copies.files,
             arguments.layout,
             choose.named(copies.files),
+            devices=wanted_devices(arguments),
             with_memory=True,
             ask_models=not arguments.no_own,
         )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rltui import paths
 from rltui.cli.app import need_terminal, show
-from rltui.cli.config import WhoseConfig
+from rltui.cli.config import WhoseConfig, wanted_devices
 from rltui.cli.config_line import staged
 from rltui.cli.status import print_status, read_status
 from rltui.cli.terminal import confirm
@@ -182,6 +182,7 @@ def _wanted(arguments: argparse.Namespace) -> Iterator[creation.ExperimentReques
     workspace = Path(arguments.workspace) if arguments.workspace else None
     here = workspace or Path.cwd()
     choose = WhoseConfig(arguments, workspace)
+    devices = wanted_devices(arguments)
 
     def request(copies: Staged) -> creation.ExperimentRequest:
         return creation.ExperimentRequest(
@@ -193,6 +194,7 @@ def _wanted(arguments: argparse.Namespace) -> Iterator[creation.ExperimentReques
             output_dir=Path(arguments.output_dir) if arguments.output_dir else None,
             workspace=workspace,
             checkpoint=checkpoint,
+            devices=devices,
             earlier_run=earlier,  # type: ignore[arg-type]  # one of three literals
             force=arguments.force,
         )

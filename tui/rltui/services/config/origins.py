@@ -15,7 +15,7 @@ _NOTE = "origins.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ConfigOrigin:
     """Where one copy comes from."""
 
     paths: tuple[str, ...]
@@ -29,7 +29,7 @@ class Origin:
         return " and ".join(self.paths)
 
 
-def keep(folder: Path, origins: Mapping[str, Origin]) -> None:
+def keep(folder: Path, origins: Mapping[str, ConfigOrigin]) -> None:
     """Note where the copies in `folder` come from, by file name.
 
     Raises:
@@ -39,11 +39,11 @@ def keep(folder: Path, origins: Mapping[str, Origin]) -> None:
     write_atomically(folder / _NOTE, json.dumps(found).encode())
 
 
-def origin(path: Path) -> Origin | None:
+def origin(path: Path) -> ConfigOrigin | None:
     """Where a file comes from; `None` for one that is no copy, or whose note is damaged."""
     try:
         found = json.loads(read_own(path.parent / _NOTE))[path.name]
-        return Origin(tuple(map(str, found["paths"])), str(found["text"]))
+        return ConfigOrigin(tuple(map(str, found["paths"])), str(found["text"]))
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
 

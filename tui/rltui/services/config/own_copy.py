@@ -24,7 +24,7 @@ from rltui.services import checkout
 from rltui.services.config import origins
 from rltui.services.config.files import Source, parse_file, read_file
 from rltui.services.config.models import informed
-from rltui.services.config.origins import Origin
+from rltui.services.config.origins import ConfigOrigin
 from rltui.services.config.store import ConfigStore
 from rltui.services.own_files import make_folder, write_atomically
 
@@ -232,7 +232,7 @@ class OwnCopy:
         for override in self._line.overrides:
             store = ConfigStore(files, framework)
             for wanted in _meant(override, store.knobs):
-                if isinstance(wanted, _Table):
+                if isinstance(wanted, _WholeTable):
                     path = store.load_sources().sources[wanted.role].path
                     change = merge.with_table if wanted.is_there else merge.without
                     text = change(path.read_bytes().decode(), wanted.key)
@@ -295,7 +295,7 @@ def _write(folder: Path, documents: Iterable[_Document]) -> tuple[Path, ...]:
     for name, document in found.items():
         write_atomically(folder / name, document.text.encode())
     notes = {
-        name: Origin(tuple(map(str, document.paths)), document.began_as or document.text)
+        name: ConfigOrigin(tuple(map(str, document.paths)), document.began_as or document.text)
         for name, document in found.items()
     }
     origins.keep(folder, notes)
@@ -312,7 +312,7 @@ class _Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _WholeTable:
     """That a whole table is there, or is not."""
 
     role: str
@@ -320,7 +320,7 @@ class _Table:
     is_there: bool
 
 
-def _meant(override: Override, knobs: Sequence[Knob]) -> list[_Setting | _Table]:
+def _meant(override: Override, knobs: Sequence[Knob]) -> list[_Setting | _WholeTable]:
     """What is to be set: several keys where programs with a file each share one.
 
     Raises:
@@ -333,7 +333,7 @@ def _meant(override: Override, knobs: Sequence[Knob]) -> list[_Setting | _Table]
         word = values[0].lower() if len(values) == 1 else "" if values else "true"
         if word not in _SWITCHED:
             raise ConfigError(f"{key} is a table, not a value", hint=f"set a key in it, --{key}.NAME VALUE")
-        return [_Table(role, inner, _SWITCHED[word]) for role, inner in tables]
+        return [_WholeTable(role, inner, _SWITCHED[word]) for role, inner in tables]
     shared = [knob for knob in knobs if knob.key == key and knob.name != key]
     meant = _at(key, knobs) or shared or _for_all(key, knobs)
     if not meant:
