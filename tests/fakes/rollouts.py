@@ -262,7 +262,7 @@ def write_old_evaluation(folder: Path) -> Path:
         }
         for at in range(6)
     ]
-    rows[0]["completion"] = []  # of a prompt that was too long for the server, without an error
+    rows[2]["completion"] = []  # of a prompt that was too long for the server, without an error
     write_lines(run / "results.jsonl", rows)
     (run / "metadata.json").write_text(json.dumps({"env_id": "gsm8k", "model": "gpt-4.1-mini"}))
     return run

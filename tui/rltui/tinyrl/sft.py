@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch.nn import functional
@@ -97,11 +98,7 @@ def run(config: SftConfig) -> int:
         log_lines.info(
             f"Initialized a new model with {sum(p.numel() for p in model.parameters()):,} parameters"
         )
-        end_id, pad_id = tokenizer.encode(END)[0], tokenizer.encode(PAD)[0]
-        base = folder / BASE_NAME
-        base.mkdir()
-        write_tokenizer(base)
-        write_model_files(model, base, end_id, pad_id)
+        _write_model(model, folder / BASE_NAME)
         log_lines.info(f"Starting training loop (max_steps={config.max_steps})")
         optimizer = torch.optim.AdamW(
             model.parameters(), lr=config.optim.lr, weight_decay=config.optim.weight_decay, betas=(0.9, 0.95)
@@ -139,10 +136,17 @@ def run(config: SftConfig) -> int:
                     "time/step": elapsed_s,
                 },
             )
-        write_model_files(model, folder, end_id, pad_id)
+        _write_model(model, folder)
         log_lines.info(f"Saving the model to {config.output_dir}")
     log_lines.success("SFT trainer finished!")
     return 0
+
+
+def _write_model(model: CausalModel, folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    write_tokenizer(folder)
+    tokenizer = ChatTokenizer(folder)
+    write_model_files(model, folder, tokenizer.encode(END)[0], tokenizer.encode(PAD)[0])
 
 
 def _head_dim(config: SftConfig) -> int:
