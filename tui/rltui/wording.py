@@ -45,6 +45,7 @@ EVENT_SIGNS = {
     "resume": "↻",
     "restart": "↻",
     "checkpoint": "◆",
+    "eval": "✦",
 }
 """By the word for what happened, in the journal and on charts."""
 _BLOCKS = "▁▂▃▄▅▆▇█"

@@ -222,6 +222,10 @@ class EvalModel:
     """Folder of weights, absolute, or a name on the hub."""
     step: int | None = None
     """Of the run, that the weights are of."""
+    places: tuple[str, ...] = ()
+    """Folders in place of `name` where it is not known which there is: the first with weights counts."""
+    marker: str = ""
+    """File in those that makes them complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,6 +441,10 @@ class Framework:
     def eval_env(self, files: ConfigFiles) -> str:
         """The environment that the config trains on; empty where it names none."""
         return ""
+
+    def eval_max_tokens(self, files: ConfigFiles) -> int | None:
+        """Of an answer, as the config samples for training."""
+        return None
 
     def eval_model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
         """What is meant by `target`, which is not `now`.
