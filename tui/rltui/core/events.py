@@ -29,6 +29,7 @@ KINDS = (
     "config",
     "alert",
     "note",
+    "link",
     "stall",
     "orphan",
     "call",
