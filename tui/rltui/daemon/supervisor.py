@@ -15,7 +15,9 @@ from rltui.core.lifecycle import Life
 from rltui.daemon.checkpoints import CheckpointKeeper
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
-from rltui.daemon.evals import EvalKeeper, EvalServers
+from rltui.daemon.eval_servers import EvalServers
+from rltui.daemon.eval_work import EvalWork
+from rltui.daemon.evals import EvalKeeper
 from rltui.daemon.events import EventBus, Message, config_alert, encoded
 from rltui.daemon.forecast import RemedyAdvisor
 from rltui.daemon.gpu import GpuAccount
@@ -73,11 +75,9 @@ class Supervisor:
         self._rollback = RollbackWatch(alert=events.alert)
         retries = Retries(self._transactions, self._planner)
         self.processes.listeners += [self._rollback.life_changed, self._life_changed, retries.life_changed]
-        self.evals = EvalKeeper(
-            setup, self.config, self.observation, self.processes, events,
-            servers=EvalServers(setup, self.config, self.processes.runners, self.gpu_readings, memory),
-            may_start=lambda: self._transactions.closed is None,
-        )  # fmt: skip
+        servers = EvalServers(setup, self.config, self.processes.runners, self.gpu_readings, memory)
+        work = EvalWork(setup, self.config, self.observation, self.processes, events, servers=servers)
+        self.evals = EvalKeeper(work, events, may_start=lambda: self._transactions.closed is None)
         self._intent = IntentFile(setup.control.intent_file)
         self._down: Down | None = None
         """Since the last start of anything."""

@@ -69,7 +69,7 @@ def _any_matches(pattern: re.Pattern[bytes], data: bytes) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedModel:
     """What an OpenAI-compatible server says of its first model."""
 
     model: str
@@ -77,7 +77,7 @@ class Served:
     """Tokens of a prompt and its answer together; `None` where it does not say."""
 
 
-def served(base_url: str, *, timeout_s: float = 1.0) -> Served | None:
+def served(base_url: str, *, timeout_s: float = 1.0) -> ServedModel | None:
     """What the server at a URL that ends in `/v1` serves, `None` without one."""
     try:
         answer = json.loads(get(f"{base_url}/models", timeout_s=timeout_s, limit_bytes=1 << 16))
@@ -87,7 +87,7 @@ def served(base_url: str, *, timeout_s: float = 1.0) -> Served | None:
         return None
     if not isinstance(name, str):
         return None
-    return Served(name, context if isinstance(context, int) else None)
+    return ServedModel(name, context if isinstance(context, int) else None)
 
 
 def served_model(port: int) -> str | None:
