@@ -10,7 +10,7 @@ from pathlib import Path
 from rltui.core.config_report import Check, KnobTable, Problem
 from rltui.core.gpu.report import MemoryVerdict
 from rltui.core.layout import ComponentSpec, Layout
-from rltui.core.template import Missing, TemplateValue, placeholders, render
+from rltui.core.template import GIVEN, Missing, TemplateValue, placeholders, render
 from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks import registry
@@ -189,6 +189,8 @@ def _start_problems(
         if _is_there(spec, values, workspace):
             continue
         for name in sorted(placeholders(spec.templates)):
+            if spec.is_manual and (name.startswith(GIVEN) or name in values):
+                continue  # it may never be started
             value = values.get(name)
             if name.startswith(CONFIG) and _is_made(name.removeprefix(CONFIG), framework, files, context):
                 continue

@@ -130,7 +130,7 @@ class SupervisedExperiment:
         self._kept = KeptFiles(ControlFolder(Path(record.output_dir)).path)
         layout = layout_files.load_for(record)
         self.screen: Screen = layout.screen
-        self.component_ids = tuple(spec.id for spec in layout.component)
+        self.component_ids = tuple(spec.id for spec in layout.automatic)
         self.log_ids = tuple(spec.id for spec in layout.log)
 
     async def events(self) -> AsyncIterator[Event]:

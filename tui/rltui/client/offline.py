@@ -50,7 +50,7 @@ def open_store(record: ExperimentRecord) -> ConfigStore:
     return ConfigStore(
         [Path(name) for name in record.config_files],
         framework,
-        components=[spec.id for spec in layout.component],
+        components=[spec.id for spec in layout.automatic],
         launched=layout.launched,
         derive=times.derive,
         forced=record.forced,
@@ -124,6 +124,7 @@ def offline_status(record: ExperimentRecord) -> Status:
         components=tuple(
             _last_known(spec, ControlFolder(Path(record.output_dir)), framework.failures)
             for spec in layout.component
+            if not spec.is_manual
         ),
         title=title_of(record, layout, framework),
         config_files=record.config_files,
