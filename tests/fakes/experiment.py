@@ -549,5 +549,9 @@ class FakeExperiment:
     def pager_command(self, path: str) -> list[str]:
         return ["less", path]
 
+    async def open_shell(self, like: str | None) -> str:
+        self.opened.append(f"shell as {like}")
+        return "shell"
+
     def attach_command(self, component: str) -> list[str]:
         return ["tmux", "-L", "rltui", "attach", "-t", f"{self.name}:{component}"]

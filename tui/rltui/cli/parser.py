@@ -190,6 +190,20 @@ def _add_processes(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     orphans.add_argument("--yes", action="store_true", help="do not ask")
     _add_json(orphans)
+    shell = _command(
+        commands, "shell", "by_hand:shell", "a terminal where a component runs (ctrl+] leaves it)"
+    )
+    shell.add_argument(
+        "--as",
+        dest="like",
+        metavar="C",
+        help="with the folder, variables and devices of this component (default: the one that trains)",
+    )
+    shell.add_argument("--detach", action="store_true", help="only start it; `rltui attach shell` shows it")
+    shell.add_argument(
+        "command", nargs="*", metavar="COMMAND", help="after --: what to run (default: $SHELL)"
+    )
+    _add_name(shell)
     attach = _command(commands, "attach", "looking:attach", "show the raw tmux pane (q leaves it)")
     attach.add_argument("component", metavar="C", help="component id, or supervisor")
     attach.add_argument("--readonly", action="store_true", help="pass no keys on")

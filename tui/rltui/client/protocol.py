@@ -157,6 +157,10 @@ class Experiment(Protocol):
         """
         ...
 
+    async def open_shell(self, like: str | None) -> str:
+        """Start a terminal in the surroundings of the component `like`, unless one lives; its id."""
+        ...
+
     def attach_command(self, component: str) -> list[str]:
         """Argument list of the program that shows the component's raw terminal until the person detaches."""
         ...

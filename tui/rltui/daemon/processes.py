@@ -210,9 +210,7 @@ class Processes:
 
     async def open_window(self, component: str, attempt_dir: Path) -> None:
         """Run the shim for `attempt_dir` in the component's window of the private tmux server."""
-        await self._terminal.open_window(
-            component, attempt_dir, takes_keys=self.runners[component].spec.tty
-        )
+        await self._terminal.open_window(component, attempt_dir, takes_keys=self.runners[component].spec.tty)
 
 
 def _has_done_its_work(life: Life) -> bool:

@@ -68,8 +68,8 @@ _SERVER_KEYS: tuple[tuple[str, ...], ...] = (
         "ctrl+c stops nothing here: rltui stop #{window_name} does; q leaves",
     ),
 )
-"""Set with the options. Few panes here read keys, and the prefix is taken by a tmux of the person's own around
-this one. ctrl+] is what leaves a console elsewhere, too (telnet, virsh)."""
+"""Set with the options. Few panes here read keys, and the prefix is taken by a tmux of the person's own
+around this one. ctrl+] is what leaves a console elsewhere, too (telnet, virsh)."""
 
 _SERVER_VARIABLES = frozenset(
     {
@@ -230,7 +230,17 @@ class TmuxHost:
                 target = ["-t", f"={session}:{candidate.id}", *(["-r"] if readonly else [])]
                 table = _TYPING if candidate.takes_keys else "root"
                 keys = ["set-option", "-t", f"={session}:", "key-table", table]
-                tmux = ["tmux", "-L", self.socket_name, "-f", "/dev/null", *keys, ";", "attach-session", *target]
+                tmux = [
+                    "tmux",
+                    "-L",
+                    self.socket_name,
+                    "-f",
+                    "/dev/null",
+                    *keys,
+                    ";",
+                    "attach-session",
+                    *target,
+                ]
                 return ["env", "-u", "TMUX", *tmux]
         raise RltuiError(
             f"tmux session {session!r} has no window {window!r}",
