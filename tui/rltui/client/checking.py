@@ -17,6 +17,7 @@ from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFiles, Framework, RunContext
 from rltui.frameworks.generic import CONFIG, GENERIC
 from rltui.services import layout_files
+from rltui.services.checkout import traits
 from rltui.services.config.editor import shared_configs
 from rltui.services.config.files import detect, load_files, read_file
 from rltui.services.config.models import FrameworkModels
@@ -56,6 +57,8 @@ def identify(
         return chosen, layout_files.find(registry.layout_for(chosen, roles), folder)
     layout_file = layout_files.find(layout, folder)
     wanted = layout_files.load(layout_file).framework
+    if framework is not None and layout_file.stem in registry.get(framework).layouts.values():
+        return registry.get(framework), layout_file
     if wanted and framework is not None and wanted != framework:
         raise ConfigError(
             f"{layout_file} is for {wanted}, not for {framework}", hint="leave --framework out, or --layout"
@@ -86,14 +89,16 @@ def check(
     framework: str | None = None,
     *,
     workspace: Path | None = None,
+    devices: str | None = None,
     with_memory: bool = False,
     ask_models: bool = False,
     starting: bool = False,
 ) -> Check:
     """Validate; no side effects. `workspace` as for `identify`.
 
-    `with_memory` also reads the GPUs, and says what will fit. `ask_models` asks the framework's own models,
-    where its checkout is found, which takes seconds; what they take, no rule of ours refuses.
+    `with_memory` also reads the GPUs, and says what will fit, on `devices` where those are given.
+    `ask_models` asks the framework's own models, where its checkout is found, which takes seconds; what they
+    take, no rule of ours refuses.
     `starting`: what would stand in the way of a start is an error too.
     """
     chosen, layout_file = identify(config_files, layout, framework, workspace=workspace)
@@ -115,7 +120,7 @@ def check(
     )
     memory: tuple[MemoryVerdict, ...] = ()
     if with_memory and not lacking:
-        memory, here = _memory(config_files, layout_file, loaded, chosen, files)
+        memory, here = _memory(config_files, layout_file, loaded, chosen, files, devices)
         problems += here
     return Check(
         valid=not any(problem.severity == "error" for problem in problems),
@@ -164,12 +169,13 @@ def _memory(
     layout: Layout,
     framework: Framework,
     files: ConfigFiles,
+    devices: str | None,
 ) -> tuple[tuple[MemoryVerdict, ...], tuple[Problem, ...]]:
     """What will fit on the devices of this box; or why it cannot be said, such as too few of them."""
     from rltui.client.memory import verdicts  # reads the GPUs, which only `rltui check` does
 
     try:
-        return verdicts(config_files, layout_file, layout, framework, files), ()
+        return verdicts(config_files, layout_file, layout, framework, files, devices), ()
     except ConfigError as error:
         text = f"on this box: {error.title}" + (f"; {error.hint}" if error.hint else "")
         return (), (Problem(severity="warning", message=text),)
@@ -183,7 +189,13 @@ def _start_problems(
     The latter are warnings: the config may be sound and ask for something that this layout does not do.
     """
     found: dict[str, Problem] = {}
-    context = RunContext(workspace=str(workspace), output_dir=str(workspace), python=sys.executable)
+    checkout, paths = framework.checkout, [Path(file.path) for file in files.values()]
+    context = RunContext(
+        workspace=str(workspace),
+        output_dir=str(workspace),
+        python=sys.executable,
+        traits=traits(checkout, workspace=workspace, config_files=paths) if checkout else None,
+    )
     values = framework.template_values(files, context)
     for spec in layout.component:
         if _is_there(spec, values, workspace):

@@ -22,6 +22,7 @@ from rltui.services.config.measured import StepTimes, conversion
 from rltui.services.config.models import informed
 from rltui.services.config.store import ConfigStore
 from rltui.services.logs.followed import FollowedLogs
+from rltui.services.logs.links import links_in_journal
 from rltui.services.metrics.recorder import RunRecorder
 from rltui.services.metrics.sources import earlier_logs, newest_logs, read_series
 from rltui.services.own_files import FileLock
@@ -36,7 +37,7 @@ from rltui.services.runs.checkpoints import (
 )
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.intent import IntentFile
-from rltui.services.runs.journal import Journal
+from rltui.services.runs.journal import Journal, read_journal
 from rltui.services.runs.observed import framework_of, is_growing, refuse_observed, title_of
 from rltui.services.runs.run_folder import RunFolder, named_step
 
@@ -131,6 +132,7 @@ def offline_status(record: ExperimentRecord) -> Status:
         workspace=record.workspace,
         progress=progress,
         orphans=offline_orphans(record),
+        links=links_in_journal(read_journal(ControlFolder(Path(record.output_dir)).journal_file)),
         down=IntentFile(ControlFolder(Path(record.output_dir)).intent_file).read().down,
     )
 

@@ -131,6 +131,17 @@ class FollowedLog(Value):
     """When something was last written to it. Of a growing file this may be some seconds old."""
 
 
+class Link(Value):
+    """A page about the run that one of its programs named in its output."""
+
+    title: str
+    """Such as `W&B run`, `dashboard`."""
+    url: str
+    """Without what may be a key in it."""
+    component: str | None = None
+    """Who named it first."""
+
+
 class Orphan(Value):
     """A living process that no component needs, and that may still hold GPU memory or a port.
 
@@ -257,6 +268,8 @@ class Status(Value):
     """An edit that was applied and that a component did not survive."""
     orphans: tuple[Orphan, ...] = ()
     """Processes that outlived their attempt. A start of their component waits until they are gone."""
+    links: tuple[Link, ...] = ()
+    """Pages about the run, in the order in which its programs named them."""
 
     @computed_field  # type: ignore[prop-decorator]  # as pydantic documents it
     @property
@@ -413,7 +426,7 @@ class JournalEntry(Value):
 
     at: float
     kind: str
-    """`start`, `ready`, `exit`, `stop`, `edit`, `plan`, `resume`, `checkpoint`, `alert`, `note`,
+    """`start`, `ready`, `exit`, `stop`, `edit`, `plan`, `resume`, `checkpoint`, `link`, `alert`, `note`,
     `supervisor` …"""
     text: str
     """The event in words."""

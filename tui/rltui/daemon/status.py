@@ -54,6 +54,7 @@ class StatusBuilder:
             down=down,
             rollback=rollback,
             orphans=self.processes.orphans.orphans,
+            links=self.observation.links,
         )
 
     def _is_running(self) -> bool:

@@ -64,6 +64,8 @@ class RunContext:
     run: tuple[str, ...] | Missing = ()
     """What goes before the framework's own programs: `uv run`, `uv run --project DIR`, or nothing where
     they are on the path."""
+    traits: frozenset[str] | None = None
+    """Names of those of `Checkout.traits` that the checkout has; `None` where there is no checkout."""
     run_id: str = ""
     """Stays the same from the beginning of a run over all its resumes; empty outside a running experiment."""
     resolved: Mapping[str, str] = field(default_factory=dict)
@@ -195,6 +197,9 @@ class Checkout:
     generations: tuple[tuple[str, str], ...] = ()
     """(path in the tree, id of the framework that a checkout with it is), newest first; the first that exists
     counts."""
+    traits: tuple[tuple[str, str, str], ...] = ()
+    """(name, path in the tree, text that stands in that file): what its own programs can do, where releases
+    differ in that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from rltui.frameworks.base import (
     values_of,
 )
 from rltui.frameworks.generic import CONFIG
-from rltui.services.checkout import run_prefix
+from rltui.services.checkout import run_prefix, traits
 from rltui.services.config.files import OfFiles
 from rltui.services.gpu.cuda import (
     BY_BUS,
@@ -291,7 +291,8 @@ class Launcher:
         return self._surroundings(files, start, self._seen())
 
     def _seen(self) -> _Devices:
-        return _Devices(visible_devices(self._choose, os.environ), numbered_devices(self._choose, os.environ))
+        chosen = {VISIBLE_DEVICES: self._record.devices} if self._record.devices else os.environ
+        return _Devices(visible_devices(self._choose, chosen), numbered_devices(self._choose, chosen))
 
     def _template_values(
         self, files: ConfigFiles, start: _Start, seen: _Devices
@@ -309,6 +310,7 @@ class Launcher:
             name=self._record.name,
             python=sys.executable,
             run=run_prefix(checkout, workspace=workspace, config_files=config_files) if checkout else (),
+            traits=traits(checkout, workspace=workspace, config_files=config_files) if checkout else None,
             run_id=start.run_id,
             resolved=dict(start.resolved),
             made={name: _made(Path(path)) for name, path in start.resolved},
