@@ -13,8 +13,9 @@ pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
 def test_a_shell_runs_as_a_component_does_and_is_no_part_of_the_run(counters: Box) -> None:
     layout = counters.work / "counters.toml"
-    entry = '[[component]]\nid = "notes"\nenv = { FLAVOUR = "{output_dir}" }\ncwd = "/"\ncommand = ["sleep", "9"]\n'
-    layout.write_text(f"{layout.read_text()}\n{entry}part_of_run = false\n")
+    entry = '[[component]]\nid = "notes"\nenv = { FLAVOUR = "{output_dir}" }\ncwd = "/"\n'
+    entry += 'command = ["sleep", "600"]\npart_of_run = false\n'
+    layout.write_text(f"{layout.read_text()}\n{entry}")
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
     done = counters.run("shell", "--as", "absent")
     assert (done.returncode, "there are: inference, orchestrator, trainer, notes" in done.stderr) == (2, True)
@@ -30,7 +31,9 @@ def test_a_shell_runs_as_a_component_does_and_is_no_part_of_the_run(counters: Bo
         terminal.wait_for("got q")
         terminal.press("C-c")
         terminal.press("C-]")
-        terminal.press("echo still $((40+2))", "Enter")  # once the second one shows the same
+        terminal.wait_for("[detached")
+        terminal.wait_for("got q")  # the second one shows the same
+        terminal.press("echo still $((40+2))", "Enter")
         terminal.wait_for("still 42")
         shell = counters.component("shell")
         assert (shell["manual"], shell["state"], shell["stalled"]) == (True, "ready", False)
