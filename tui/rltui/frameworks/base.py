@@ -17,6 +17,7 @@ from rltui.core.config_schema import ConfigSchema
 from rltui.core.evals import EvalRequest, EvalTarget, TargetKind
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.gpu.budget import EngineMemory
+from rltui.core.gpu.training import Training
 from rltui.core.knobs import Knob, KnobValue
 from rltui.core.layout import Layout
 from rltui.core.metrics import MetricNames
@@ -404,6 +405,10 @@ class Framework:
         """What the inference engine will do with its devices' memory."""
         return None
 
+    def training(self, files: ConfigFiles) -> Training | None:
+        """What decides about the memory of the supervised trainer; `None` where there is none."""
+        return None
+
     def output_dir(self, files: ConfigFiles) -> str | None:
         """The output folder that the config names, relative to the workspace."""
         return None
@@ -466,6 +471,8 @@ class Framework:
         Raises:
             ConfigError: if there is no such thing, or no server could load it.
         """
+        if target.kind == "model":
+            return EvalModel("model", target.label, target.model)
         raise ConfigError(f"{self.title} does not say where {target.label} would be", hint=EVAL_HINT)
 
     def eval_server(
