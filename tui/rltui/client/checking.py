@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from rltui.core.config_report import Check, KnobTable, Problem
+from rltui.core.config_report import Check, ForeignConfig, KnobTable, Problem
 from rltui.core.gpu.report import MemoryVerdict
 from rltui.core.layout import ComponentSpec, Layout
 from rltui.core.template import Missing, TemplateValue, placeholders, render
 from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks import registry
-from rltui.frameworks.base import ConfigFiles, Framework, RunContext
+from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework, RunContext
 from rltui.frameworks.generic import CONFIG, GENERIC
-from rltui.services import layout_files
+from rltui.services import checkout, layout_files
+from rltui.services.config.diff import text_diff
 from rltui.services.config.editor import shared_configs
-from rltui.services.config.files import detect, load_files, read_file
+from rltui.services.config.files import detect, load_files, parse_file, read_file
 from rltui.services.config.models import FrameworkModels
 from rltui.services.config.store import ConfigStore
 
@@ -109,7 +110,10 @@ def check(
     files = sources.files
     loaded = layout_files.with_instances(runnable_layout(layout_file), chosen.instances(files), layout_file)
     problems += shared_configs(store.base())
-    lacking = _start_problems(layout_file, loaded, chosen, files, workspace or Path.cwd())
+    lacking = (
+        *_programs_lacking(chosen, config_files, workspace or Path.cwd()),
+        *_start_problems(layout_file, loaded, chosen, files, workspace or Path.cwd()),
+    )
     problems += (
         tuple(each.model_copy(update={"severity": "error"}) for each in lacking) if starting else lacking
     )
@@ -143,6 +147,40 @@ def knobs(config_files: tuple[Path, ...], layout: str | None, framework: str | N
     return store.knob_table({})
 
 
+def converted(path: Path, framework: str, new: Path | None) -> ForeignConfig:
+    """The config file `path` written for another framework, into `new` or beside it; nothing is written.
+
+    Where a checkout of that framework is near, its own schemas count.
+
+    Raises:
+        ConfigError: if the file is not valid, or there is no way from its framework to the other.
+    """
+    chosen, to = detect([path], workspace=Path.cwd()), registry.get(framework)
+    new = (new or path.with_name(f"{path.stem}.{framework}.toml")).absolute()
+    loaded = load_files([path], chosen)
+    with closing(FrameworkModels(to, Path.cwd())) as models:
+        to = models.informed([path])
+    made = chosen.converted(loaded.files, to)
+    if made is None:
+        faults = [each.text for each in ConfigStore([path], chosen).problems() if each.severity == "error"]
+        raise ConfigError(
+            f"{path} ({chosen.title}) cannot be written for {to.title}",
+            details=faults,
+            hint="mend the file first" if faults else "there is a way from vf-rl's files to prime-rl",
+        )
+    source = parse_file(new, made.text.encode())
+    problems = to.check({"rl": ConfigFile("rl", str(new), source.data)})
+    return ForeignConfig(
+        framework=to.id,
+        path=str(new),
+        text=made.text,
+        diff=text_diff(loaded.sources["rl"].text, made.text, new.name),
+        notes=made.notes,
+        problems=problems,
+        valid=not any(each.severity == "error" for each in problems),
+    )
+
+
 def runnable_layout(layout_file: Path) -> Layout:
     """The layout to run a config with.
 
@@ -173,6 +211,19 @@ def _memory(
     except ConfigError as error:
         text = f"on this box: {error.title}" + (f"; {error.hint}" if error.hint else "")
         return (), (Problem(severity="warning", message=text),)
+
+
+def _programs_lacking(
+    framework: Framework, config_files: Sequence[Path], workspace: Path
+) -> tuple[Problem, ...]:
+    """That what is installed has no such programs any more."""
+    if framework.checkout is None:
+        return ()
+    try:
+        found = checkout.lacking(framework.checkout, workspace=workspace, config_files=config_files)
+    except ConfigError:  # told where the programs are looked for
+        return ()
+    return () if found is None else (Problem(severity="warning", message=f"{found.reason}; {found.hint}"),)
 
 
 def _start_problems(
