@@ -10,13 +10,14 @@ from pathlib import Path
 from rltui.core.config_report import Check, ForeignConfig, KnobTable, Problem
 from rltui.core.gpu.report import MemoryVerdict
 from rltui.core.layout import ComponentSpec, Layout
-from rltui.core.template import Missing, TemplateValue, placeholders, render
+from rltui.core.template import GIVEN, Missing, TemplateValue, placeholders, render
 from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework, RunContext
 from rltui.frameworks.generic import CONFIG, GENERIC
-from rltui.services import checkout, layout_files
+from rltui.services import layout_files
+from rltui.services.checkout import lacking, traits
 from rltui.services.config.diff import text_diff
 from rltui.services.config.editor import shared_configs
 from rltui.services.config.files import detect, load_files, parse_file, read_file
@@ -57,6 +58,8 @@ def identify(
         return chosen, layout_files.find(registry.layout_for(chosen, roles), folder)
     layout_file = layout_files.find(layout, folder)
     wanted = layout_files.load(layout_file).framework
+    if framework is not None and layout_file.stem in registry.get(framework).layouts.values():
+        return registry.get(framework), layout_file
     if wanted and framework is not None and wanted != framework:
         raise ConfigError(
             f"{layout_file} is for {wanted}, not for {framework}", hint="leave --framework out, or --layout"
@@ -87,14 +90,16 @@ def check(
     framework: str | None = None,
     *,
     workspace: Path | None = None,
+    devices: str | None = None,
     with_memory: bool = False,
     ask_models: bool = False,
     starting: bool = False,
 ) -> Check:
     """Validate; no side effects. `workspace` as for `identify`.
 
-    `with_memory` also reads the GPUs, and says what will fit. `ask_models` asks the framework's own models,
-    where its checkout is found, which takes seconds; what they take, no rule of ours refuses.
+    `with_memory` also reads the GPUs, and says what will fit, on `devices` where those are given.
+    `ask_models` asks the framework's own models, where its checkout is found, which takes seconds; what they
+    take, no rule of ours refuses.
     `starting`: what would stand in the way of a start is an error too.
     """
     chosen, layout_file = identify(config_files, layout, framework, workspace=workspace)
@@ -110,20 +115,22 @@ def check(
     files = sources.files
     loaded = layout_files.with_instances(runnable_layout(layout_file), chosen.instances(files), layout_file)
     problems += shared_configs(store.base())
-    lacking = (
+    in_the_way = (
         *_programs_lacking(chosen, config_files, workspace or Path.cwd()),
         *_start_problems(layout_file, loaded, chosen, files, workspace or Path.cwd()),
     )
     problems += (
-        tuple(each.model_copy(update={"severity": "error"}) for each in lacking) if starting else lacking
+        tuple(each.model_copy(update={"severity": "error"}) for each in in_the_way)
+        if starting
+        else in_the_way
     )
     memory: tuple[MemoryVerdict, ...] = ()
-    if with_memory and not lacking:
-        memory, here = _memory(config_files, layout_file, loaded, chosen, files)
+    if with_memory and not in_the_way:
+        memory, here = _memory(config_files, layout_file, loaded, chosen, files, devices)
         problems += here
     return Check(
         valid=not any(problem.severity == "error" for problem in problems),
-        startable=not lacking,
+        startable=not in_the_way,
         framework=chosen.id,
         layout=str(layout_file),
         problems=problems,
@@ -202,12 +209,13 @@ def _memory(
     layout: Layout,
     framework: Framework,
     files: ConfigFiles,
+    devices: str | None,
 ) -> tuple[tuple[MemoryVerdict, ...], tuple[Problem, ...]]:
     """What will fit on the devices of this box; or why it cannot be said, such as too few of them."""
     from rltui.client.memory import verdicts  # reads the GPUs, which only `rltui check` does
 
     try:
-        return verdicts(config_files, layout_file, layout, framework, files), ()
+        return verdicts(config_files, layout_file, layout, framework, files, devices), ()
     except ConfigError as error:
         text = f"on this box: {error.title}" + (f"; {error.hint}" if error.hint else "")
         return (), (Problem(severity="warning", message=text),)
@@ -220,7 +228,7 @@ def _programs_lacking(
     if framework.checkout is None:
         return ()
     try:
-        found = checkout.lacking(framework.checkout, workspace=workspace, config_files=config_files)
+        found = lacking(framework.checkout, workspace=workspace, config_files=config_files)
     except ConfigError:  # told where the programs are looked for
         return ()
     return () if found is None else (Problem(severity="warning", message=f"{found.reason}; {found.hint}"),)
@@ -234,12 +242,20 @@ def _start_problems(
     The latter are warnings: the config may be sound and ask for something that this layout does not do.
     """
     found: dict[str, Problem] = {}
-    context = RunContext(workspace=str(workspace), output_dir=str(workspace), python=sys.executable)
+    checkout, paths = framework.checkout, [Path(file.path) for file in files.values()]
+    context = RunContext(
+        workspace=str(workspace),
+        output_dir=str(workspace),
+        python=sys.executable,
+        traits=traits(checkout, workspace=workspace, config_files=paths) if checkout else None,
+    )
     values = framework.template_values(files, context)
     for spec in layout.component:
         if _is_there(spec, values, workspace):
             continue
         for name in sorted(placeholders(spec.templates)):
+            if spec.is_manual and (name.startswith(GIVEN) or name in values):
+                continue  # it may never be started
             value = values.get(name)
             if name.startswith(CONFIG) and _is_made(name.removeprefix(CONFIG), framework, files, context):
                 continue

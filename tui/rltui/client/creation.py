@@ -47,6 +47,8 @@ class ExperimentRequest:
     """What to do where the output folder holds an earlier run."""
     checkpoint: int | None = None
     """The checkpoint to resume from; `None`: the one that the config asks for, else the newest."""
+    devices: str | None = None
+    """Those that it shall use, as `CUDA_VISIBLE_DEVICES` lists them; `None`: as before, or all."""
     force: bool = False
     """No rule of ours refuses the config, now or when it is edited."""
 
@@ -120,6 +122,7 @@ def plan_record(request: ExperimentRequest) -> tuple[ExperimentRecord, EarlierRu
         framework=framework.id,
         run_dir=layout.run_dir,
         instances=instances,
+        devices=request.devices or "",
         forced=request.force,
     )
     return record, earlier
@@ -201,7 +204,11 @@ def examine(request: ExperimentRequest) -> ExperimentRecord:
     if before is None:
         return record
     return replace(
-        record, created_at=before.created_at, overrides=before.overrides, overridden=before.overridden
+        record,
+        created_at=before.created_at,
+        overrides=before.overrides,
+        overridden=before.overridden,
+        devices=before.devices if request.devices is None else request.devices,
     )
 
 

@@ -20,6 +20,7 @@ from rltui.core.layout import (
     Screen,
     Stall,
     Stop,
+    completed,
     expanded,
 )
 from rltui.core.text import did_you_mean
@@ -99,12 +100,24 @@ def load(path: Path) -> Layout:
 
 
 def load_for(record: ExperimentRecord) -> Layout:
-    """The layout of an experiment, with a component for each of its instances.
+    """The layout of an experiment, with a component for each of its instances, and the parts that go with it.
 
     Raises:
         ConfigError: as `load`, or if the instances do not fit into it.
     """
-    return with_instances(load(Path(record.layout_file)), record.instances, Path(record.layout_file))
+    layout = with_instances(load(Path(record.layout_file)), record.instances, Path(record.layout_file))
+    return layout if record.observed else completed(layout, parts(record.framework))
+
+
+def parts(framework: str) -> tuple[ComponentSpec, ...]:
+    """What every layout has besides, unless it says otherwise: those of the framework, then those of all.
+
+    Raises:
+        ConfigError: as `load`.
+    """
+    folder = paths.shipped_dir("layouts") / "parts"
+    files = [path for path in (folder / f"{framework}.toml", folder / "any.toml") if path.exists()]
+    return tuple(spec for path in files for spec in load(path).component)
 
 
 def with_instances(layout: Layout, instances: Mapping[str, Sequence[str]], path: Path) -> Layout:

@@ -78,7 +78,7 @@ _SYNC_PORT = 51216
 FAILURES: tuple[FailurePattern, ...] = (
     FailurePattern(
         "F_VF_SYNC_PORT",
-        rf"(?:port: {_SYNC_PORT}\b[^\n]*EADDRINUSE|EADDRINUSE[^\n]*\b{_SYNC_PORT}\b)",
+        rf"failed to listen on any local network address\.[^\n]*?\bport: {_SYNC_PORT}\b",
         f"port {_SYNC_PORT}, over which verifiers sends weights, is fixed and taken: another run of vf-vllm "
         "is on this machine; stop that one first",
     ),

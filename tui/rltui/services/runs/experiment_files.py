@@ -42,6 +42,8 @@ class ExperimentRecord:
     """The folder that the framework writes the run into. Left out: the output folder."""
     instances: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What `each` in the layout means for this experiment, as its framework said when it was created."""
+    devices: str = ""
+    """Those that it uses, as `CUDA_VISIBLE_DEVICES` lists them. Left out: all that its supervisor sees."""
     forced: bool = False
     """No rule of ours refuses its config: what we know against it are warnings."""
     observed: bool = False
@@ -245,6 +247,7 @@ _KINDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "overridden": (_is_options, "a table of numbers and texts"),
     "run_dir": (_is_text, "a text"),
     "instances": (_is_instances, "a table of lists of texts"),
+    "devices": (_is_text, "a text"),
     "observed": (lambda value: isinstance(value, bool), "true or false"),
 }
 """By key of a record: what its value must be, and that in words."""

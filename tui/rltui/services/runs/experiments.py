@@ -130,6 +130,7 @@ def new_record(
     framework: str,
     run_dir: str = "",
     instances: Mapping[str, tuple[str, ...]] | None = None,
+    devices: str = "",
     forced: bool = False,
 ) -> ExperimentRecord:
     """A record for a new experiment. `run_dir` is relative to the output folder.
@@ -148,6 +149,7 @@ def new_record(
         created_at=time.time(),
         run_dir=str(output_dir / run_dir),
         instances=dict(instances or {}),
+        devices=devices,
         forced=forced,
     )
 
