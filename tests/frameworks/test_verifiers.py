@@ -146,10 +146,10 @@ FAILURES = [
     ("ValueError: Could not import 'reverse-text' environment. Ensure …", "rltui start environment"),
     ("AssertionError: batch_size must be divisible by (micro_batch_size * num_processes).", "config error"),
     ("TypeError: RLConfig.__init__() got an unexpected keyword argument 'wandb'", "trainer.args.wandb is no"),
-    ("ConnectionError: The vLLM server can't be reached at 0.0.0.0:8000 after 300.0 s…", "vllm_server_timeout"),
+    ("The vLLM server can't be reached at 0.0.0.0:8000 after 300.0 s…", "vllm_server_timeout"),
     ("TimeoutError: Batch 3 timed out after 600.0s", "generation_timeout (600.0 s)"),
     ("wandb.errors.errors.UsageError: api_key not configured (no-tty). call wandb.login()", "report_to=none"),
-    ("The server socket has failed to listen on any local network address. port: 51216, use…", "stop that one first"),
+    ("failed to listen on any local network address. port: 51216, use…", "stop that one first"),
 ]  # fmt: skip
 
 
