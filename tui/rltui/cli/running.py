@@ -186,8 +186,15 @@ def _wanted(arguments: argparse.Namespace) -> creation.ExperimentRequest:
         workspace=workspace,
         checkpoint=checkpoint,
         earlier_run=earlier,  # type: ignore[arg-type]  # one of three literals
+        inference=None if arguments.inference is None else _addresses(arguments.inference),
+        inference_of=arguments.inference_of,
         force=arguments.force,
     )
+
+
+def _addresses(given: list[str]) -> tuple[str, ...]:
+    """Of `--inference`, which may come several times; `config`: none but what the config says."""
+    return () if given == ["config"] else tuple(given)
 
 
 def down(arguments: argparse.Namespace) -> int:

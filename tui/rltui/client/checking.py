@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
 from rltui.core.config_report import Check, KnobTable, Problem
 from rltui.core.gpu.report import MemoryVerdict
 from rltui.core.layout import ComponentSpec, Layout
+from rltui.core.servers import ServerAddress
 from rltui.core.template import Missing, TemplateValue, placeholders, render
 from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError, UsageError
@@ -89,15 +90,18 @@ def check(
     with_memory: bool = False,
     ask_models: bool = False,
     starting: bool = False,
+    inference: Sequence[str] = (),
 ) -> Check:
     """Validate; no side effects. `workspace` as for `identify`.
 
     `with_memory` also reads the GPUs, and says what will fit. `ask_models` asks the framework's own models,
     where its checkout is found, which takes seconds; what they take, no rule of ours refuses.
-    `starting`: what would stand in the way of a start is an error too.
+    `starting`: what would stand in the way of a start is an error too. `inference`: addresses of servers that
+    the run is sent to, in place of one of its own.
     """
     chosen, layout_file = identify(config_files, layout, framework, workspace=workspace)
     chosen = chosen.fitted(runnable_layout(layout_file))
+    chosen = chosen.sent_to(inference) if inference else chosen
     with closing(FrameworkModels(chosen, workspace or Path.cwd())) as models:
         chosen = models.informed(config_files, ask=ask_models)
         store = ConfigStore(list(config_files), chosen)
@@ -107,8 +111,11 @@ def check(
         problems = store.problems()
         problems += models.problems(sources, problems) if ask_models else ()
     files = sources.files
-    loaded = layout_files.with_instances(runnable_layout(layout_file), chosen.instances(files), layout_file)
+    loaded = layout_files.with_instances(
+        runnable_layout(layout_file), chosen.instances(files), layout_file, without=chosen.external(files)
+    )
     problems += shared_configs(store.base())
+    problems += tuple(map(_uses, chosen.inference_servers(files)))
     lacking = _start_problems(layout_file, loaded, chosen, files, workspace or Path.cwd())
     problems += (
         tuple(each.model_copy(update={"severity": "error"}) for each in lacking) if starting else lacking
@@ -136,11 +143,22 @@ def knobs(config_files: tuple[Path, ...], layout: str | None, framework: str | N
     chosen = chosen.fitted(runnable_layout(layout_file))
     with closing(FrameworkModels(chosen, Path.cwd())) as models:
         chosen = models.informed(config_files)
-    instances = chosen.instances(ConfigStore(list(config_files), chosen).load())
-    loaded = layout_files.with_instances(runnable_layout(layout_file), instances, layout_file)
+    store = ConfigStore(list(config_files), chosen)
+    instances = chosen.instances(store.load())
+    loaded = layout_files.with_instances(
+        runnable_layout(layout_file), instances, layout_file, without=chosen.external(store.files)
+    )
     components = [spec.id for spec in loaded.component]
     store = ConfigStore(list(config_files), chosen, components=components, launched=loaded.launched)
     return store.knob_table({})
+
+
+def _uses(server: ServerAddress) -> Problem:
+    """So that nobody wonders where the server is."""
+    key = f", with the key in {server.key_variable}" if server.key_variable else ""
+    return Problem(
+        severity="hint", message=f"no inference server is started: the run uses the one at {server.url}{key}"
+    )
 
 
 def runnable_layout(layout_file: Path) -> Layout:

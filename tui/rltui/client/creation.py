@@ -13,10 +13,11 @@ from typing import Literal
 from rltui import paths
 from rltui.client import down, launch
 from rltui.client.checking import check, identify, runnable_layout
-from rltui.client.ports import with_ports
+from rltui.client.ports import inference_url, with_ports
 from rltui.core.api import Request
 from rltui.core.config_report import Problem
 from rltui.core.layout import Layout, needed
+from rltui.core.servers import server_url
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import layout_files, trust
@@ -24,6 +25,7 @@ from rltui.services.config.store import ConfigStore
 from rltui.services.own_files import FileLock, make_folder
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import default_output_dir, find_experiment, forget, free_name, new_record
+from rltui.services.runs.leases import keep_lease, living
 from rltui.services.runs.run_folder import ResumePoint, ResumePoints, RunFolder, next_free
 from rltui.services.shell import keep_shell, make_room_for_files
 
@@ -47,6 +49,11 @@ class ExperimentRequest:
     """What to do where the output folder holds an earlier run."""
     checkpoint: int | None = None
     """The checkpoint to resume from; `None`: the one that the config asks for, else the newest."""
+    inference: tuple[str, ...] | None = None
+    """Where the inference servers are that it uses in place of its own; empty: as the config says, `None`:
+    likewise, or as before where an earlier run goes on."""
+    inference_of: str | None = None
+    """The experiment whose inference server it uses."""
     force: bool = False
     """No rule of ours refuses the config, now or when it is edited."""
 
@@ -104,13 +111,18 @@ def plan_record(request: ExperimentRequest) -> tuple[ExperimentRecord, EarlierRu
     framework = framework.fitted(layout)
     files = ConfigStore(list(paths_), framework).load()
     instances = needed(layout, framework.instances(files))
-    layout_files.with_instances(layout, instances, layout_file)  # refused now rather than at the start
     output_dir = _output_dir(request, workspace, framework, files)
     name = request.name if request.name is not None else free_name(output_dir.name, output_dir)
     earlier = _earlier_run(request, output_dir, layout, name, framework, files)
     if earlier is not None and request.earlier_run == "new":
         output_dir, earlier = earlier.next_free, None
         name = request.name if request.name is not None else free_name(output_dir.name, output_dir)
+    lent = _inference(request, output_dir, name)
+    sent = framework.sent_to(lent.urls) if lent.urls else framework
+    external = sent.external(files)
+    layout_files.with_instances(
+        layout, instances, layout_file, without=external
+    )  # refused now, not at the start
     record = new_record(
         name=name,
         output_dir=output_dir.resolve(),
@@ -120,9 +132,50 @@ def plan_record(request: ExperimentRequest) -> tuple[ExperimentRecord, EarlierRu
         framework=framework.id,
         run_dir=layout.run_dir,
         instances=instances,
+        external=external,
+        inference=lent.urls,
+        inference_of=lent.owner,
         forced=request.force,
     )
     return record, earlier
+
+
+@dataclass(frozen=True, slots=True)
+class _Inference:
+    """Servers of somebody else that an experiment is sent to."""
+
+    urls: tuple[str, ...] = ()
+    owner: str = ""
+    """The experiment whose server it is."""
+
+
+def _inference(request: ExperimentRequest, output_dir: Path, name: str) -> _Inference:
+    """As `request` says; where it says nothing and goes on with an earlier run, as that had it.
+
+    Raises:
+        ConfigError: if the experiment that is named has no server.
+        ConflictError: if it is this one, or its server does not run.
+    """
+    owner = request.inference_of
+    if owner is None and request.inference is not None:
+        return _Inference(tuple(map(server_url, request.inference)))
+    if owner is None and request.earlier_run == "resume":
+        before = ControlFolder(output_dir).read_record()
+        if before is None or before.name != name or not before.inference_of:
+            return _Inference(before.inference if before is not None and before.name == name else ())
+        owner = before.inference_of
+    if owner is None:
+        return _Inference()
+    other = launch.choose(owner)
+    if other.name == name:
+        raise ConflictError(f"{name} cannot use its own inference server in place of its own")
+    url = inference_url(other)
+    if not living(other, ("inference",)):
+        raise ConflictError(
+            f"the inference server of {owner} does not run",
+            hint=f"start it: rltui start inference -n {owner}",
+        )
+    return _Inference((url,), owner)
 
 
 def _output_dir(
@@ -229,6 +282,8 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
             raise
         make_folder(Path(record.output_dir))
         control.write_record(record)
+        if record.inference_of:
+            keep_lease(launch.choose(record.inference_of), record)
         keep_shell(control)
         created = Created(record, notes, made)
         if owner is not None:
@@ -334,6 +389,7 @@ def _refuse_errors(record: ExperimentRecord) -> None:
             workspace=Path(record.workspace),
             ask_models=ask_models,
             starting=True,
+            inference=record.inference,
         )
         if not (errors := [problem for problem in found.problems if problem.severity == "error"]):
             return

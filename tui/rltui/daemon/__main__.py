@@ -34,6 +34,7 @@ from rltui.daemon.watches import (
     watch_disk,
     watch_gpus,
     watch_orphans,
+    watch_servers,
 )
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.own_files import FileLock
@@ -109,6 +110,7 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
             watch_stalls,
             watch_checkpoints,
             watch_disk,
+            watch_servers,
             deliver_alerts,
         )
     }

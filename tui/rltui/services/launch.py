@@ -178,6 +178,10 @@ class Launcher:
         """What living services must be told before jobs start against them."""
         return self._framework.service_calls(files, self._context(files, _Start(resume_step)))
 
+    def weights_reset(self, files: ConfigFiles, root: str) -> ServiceCall | Missing | None:
+        """As the framework's."""
+        return self._framework.weights_reset(files, self._context(files, _Start()), root)
+
     def run_prefix(self, files: ConfigFiles) -> tuple[str, ...] | Missing:
         """What goes before the framework's own programs."""
         return self._context(files, _Start()).run
