@@ -90,8 +90,9 @@ def inference_url(record: ExperimentRecord) -> str:
     if not specs:
         elsewhere = f"it uses the one at {record.inference[0]} itself" if record.inference else ""
         raise ConfigError(f"{record.name} has no inference server of its own", hint=elsewhere)
-    port = render(specs[0].port, values, where=record.layout_file)
-    host = values.get("host.inference")
+    # Past a router, which hands no weights on.
+    engine, host = values.get("port.engine"), values.get("host.inference")
+    port = engine if isinstance(engine, str) else render(specs[0].port, values, where=record.layout_file)
     return f"http://{host if isinstance(host, str) else '127.0.0.1'}:{port}/v1"
 
 

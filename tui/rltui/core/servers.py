@@ -138,7 +138,7 @@ def doubts(address: ServerAddress, answer: Answer) -> tuple[str, ...]:
     if answer.updates_weights is False:
         found.append(
             f"{address.root} has no /update_weights: its policy stays as it is, whatever the trainer learns"
-            " (plain vLLM? prime-rl's own `inference` has it)"
+            " (a plain vLLM? or a router, behind which admin_base_url must name the engine)"
         )
     if not address.is_here:
         found.append(

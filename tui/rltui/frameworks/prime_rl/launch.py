@@ -68,6 +68,8 @@ _NO_INFERENCE = Missing(
     "the config has no [inference] table, so there is no server to start",
     hint="add [inference], or use --layout prime-rl-single beside a server of your own",
 )
+_SERVER = "http://localhost:8000/v1"
+"""Where prime-rl looks for a server unless it is told."""
 _UTILIZATION = 0.9
 """vLLM's own default; prime-rl does not change it."""
 _MODEL = ("inference.vllm.model", "inference.model.name", "model.name")
@@ -237,7 +239,7 @@ class PrimeRlLaunch(SchemaFramework):
         client = ports.client_table(key)
         variable, admin = values.get(f"{client}.api_key_var"), values.get(f"{client}.admin_base_url")
         model = values.get("orchestrator.model.name")
-        named = self.servers or values.get(key)
+        named = self.servers or values.get(key) or _SERVER
         urls = named if isinstance(named, list | tuple) else [named]
         admins = admin if isinstance(admin, list) and len(admin) == len(urls) else [""] * len(urls)
         return tuple(

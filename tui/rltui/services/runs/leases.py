@@ -6,7 +6,7 @@ sides see it. It counts while something of the user lives.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,13 +34,8 @@ def keep_lease(owner: ExperimentRecord, user: ExperimentRecord) -> None:
 
 def users_of(owner: ExperimentRecord) -> tuple[ExperimentRecord, ...]:
     """The experiments that use its server now: something of each of them lives."""
-    folder = ControlFolder(Path(owner.output_dir)).path / _FOLDER
-    try:
-        names = sorted(entry.name for entry in folder.iterdir())
-    except OSError:  # there is none
-        return ()
     found = []
-    for name in names:
+    for name in _lease_names(owner):
         with suppress(RltuiError):  # a damaged record uses nothing
             user = find_experiment(name)
             if user is not None and user.inference_of == owner.name and living(user):
@@ -52,31 +47,25 @@ def has_been_trained(owner: ExperimentRecord) -> bool:
     """Its server may have other weights than those it started with: its own run, or a user's, began since.
 
     Raises:
-        ConfigError: if its layout cannot be read any more.
+        RltuiError: if one of their layouts or records cannot be read any more.
     """
-    control = ControlFolder(Path(owner.output_dir))
-    jobs = _run_jobs(owner)
-    begun = {
-        folder.parent.name: attempt.started_at
-        for folder in control.newest_attempts()
-        if (attempt := read_attempt(folder)) is not None
-    }
-    since = begun.get("inference") or 0.0
-    folder = control.path / _FOLDER
-    leased = [entry.stat().st_mtime for entry in folder.iterdir()] if folder.is_dir() else []
-    return any(at > since for at in (*leased, *(begun[job] or 0.0 for job in jobs & begun.keys())))
+    since = max(map(_began, _newest_of(owner, ("inference",))), default=0.0)
+    users = (find_experiment(name) for name in _lease_names(owner))
+    return any(
+        _began(folder) > since
+        for one in (owner, *filter(None, users))
+        for folder in _newest_of(one, _run_jobs(one))
+    )
 
 
-def living(record: ExperimentRecord, components: Iterable[str] | None = None) -> tuple[str, ...]:
+def living(record: ExperimentRecord, components: Collection[str] | None = None) -> tuple[str, ...]:
     """Those of these components, or of all, that have a process."""
-    control = ControlFolder(Path(record.output_dir))
-    found = []
-    for folder in control.newest_attempts():
-        attempt, name = read_attempt(folder), folder.parent.name
-        runs = attempt is not None and (attempt.is_supervised or attempt.living_main is not None)
-        if runs and (components is None or name in components):
-            found.append(name)
-    return tuple(found)
+    return tuple(
+        folder.parent.name
+        for folder in _newest_of(record, components)
+        if (attempt := read_attempt(folder)) is not None
+        and (attempt.is_supervised or attempt.living_main is not None)
+    )
 
 
 def training(record: ExperimentRecord) -> tuple[str, ...]:
@@ -90,3 +79,21 @@ def training(record: ExperimentRecord) -> tuple[str, ...]:
 
 def _run_jobs(record: ExperimentRecord) -> frozenset[str]:
     return layout_files.load_for(record).run_jobs(framework_of(record).run_roles)
+
+
+def _newest_of(record: ExperimentRecord, components: Collection[str] | None) -> list[Path]:
+    folders = ControlFolder(Path(record.output_dir)).newest_attempts()
+    return [each for each in folders if components is None or each.parent.name in components]
+
+
+def _began(folder: Path) -> float:
+    attempt = read_attempt(folder)
+    return 0.0 if attempt is None or attempt.started_at is None else attempt.started_at
+
+
+def _lease_names(owner: ExperimentRecord) -> list[str]:
+    folder = ControlFolder(Path(owner.output_dir)).path / _FOLDER
+    try:
+        return sorted(entry.name for entry in folder.iterdir())
+    except OSError:  # there is none
+        return []
