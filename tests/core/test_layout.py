@@ -11,9 +11,19 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from rltui.core import layout
-from rltui.core.layout import Layout, LayoutSection, Restart, Screen, expanded, needed
+from rltui.core.layout import (
+    ComponentSpec,
+    Layout,
+    LayoutSection,
+    Restart,
+    Screen,
+    completed,
+    expanded,
+    needed,
+)
 
 LAYOUT = Layout.model_validate(
     {
@@ -214,3 +224,38 @@ def test_every_table_of_a_layout_is_on_the_page() -> None:
         if isinstance(value, type) and issubclass(value, LayoutSection)
     }
     assert models - {"LayoutSection"} == TABLES.keys()
+
+
+def test_parts_are_added_unless_the_layout_has_its_own() -> None:
+    own = ComponentSpec(id="shell", command=("zsh",), start="manual")
+    parts = (
+        ComponentSpec(id="eval", command=("a",), start="manual"),
+        ComponentSpec(id="shell", command=("bash",), start="manual"),
+        ComponentSpec(id="eval", command=("b",), start="manual"),
+    )
+    job = ComponentSpec(id="train", command=("train",))
+    whole = completed(Layout(component=(job, own)), parts)
+    assert [(spec.id, spec.command) for spec in whole.component] == [
+        ("train", ("train",)),
+        ("shell", ("zsh",)),
+        ("eval", ("a",)),
+    ]
+    assert [spec.id for spec in whole.automatic] == ["train"]
+    assert completed(whole, parts) is whole
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"id": "eval", "command": ["a"], "start": "manual", "part_of_run": True}, "excludes part_of_run"),
+        (
+            {"id": "eval", "command": ["a"], "start": "manual", "creates": "x"},
+            "run, creates",
+        ),
+        ({"id": "train", "command": ["a"], "after": ["by-hand"]}, "which only a person starts"),
+    ],
+)
+def test_nothing_automatic_waits_for_what_starts_by_hand(table: dict[str, object], message: str) -> None:
+    by_hand = {"id": "by-hand", "command": ["b"], "start": "manual"}
+    with pytest.raises(ValidationError, match=message):
+        Layout.model_validate({"component": [table, by_hand]})

@@ -310,3 +310,23 @@ def test_medians_come_from_the_newest_starts_and_stops() -> None:
         JournalEntry(at=0, kind="plan", text="", data={"took_s": 1}),
     ]
     assert times_from(journal) == {"trainer": Times(start_s=7.0, stop_s=2.0)}
+
+
+def test_a_manual_component_is_in_no_restart_set() -> None:
+    by_hand = ComponentSpec(id="eval", command=("eval",), after=("inference",), start="manual")
+    layout = Layout(component=(*LAYOUT.component, by_hand))
+    assert "eval" not in layout.run_jobs(())
+    lives = {
+        spec.id: Life(kind=spec.kind, state={**RUNNING, "eval": S.READY}.get(spec.id, S.STOPPED))
+        for spec in layout.component
+    }
+    everywhere = replace(situation(RUNNING), layout=layout, lives=lives)
+    readers = {"lr": ["inference", "orchestrator", "trainer", "eval"]}
+    edited = make_plan(Request(action="set", edits={"lr": 1}, restart=True), everywhere, readers=readers)
+    assert "eval" not in edited.stop
+    again = make_plan(Request(action="restart"), everywhere, readers={})
+    assert "eval" in again.keep
+    assert "eval" not in again.start
+    assert "eval" in make_plan(Request(action="stop"), everywhere, readers={}).stop, "down ends it"
+    own = make_plan(Request(action="restart", components=("eval",)), everywhere, readers={})
+    assert (own.stop, own.start, own.lost.steps) == (("eval",), ("eval",), 0)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 from pathlib import Path
 
 import pytest
 from tests.conftest import Box
+
+from rltui.client.wire import Wire
+from rltui.core.api import Request
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
@@ -15,6 +20,13 @@ NOTES = """
 id = "notes"
 command = ["sleep", "600"]
 part_of_run = false
+"""
+BESIDES = """
+[[component]]
+id = "eval"
+start = "manual"
+command = ["{given.command}"]
+port = "{given.port}"
 """
 UP = ("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
 
@@ -104,6 +116,27 @@ def test_a_living_job_beside_the_run_does_not_keep_it_from_its_checkpoint(
     assert counters.json("restart", "notes", "--plan")["lost"] == {
         "steps": 0, "resume_step": None, "rollouts": None
     }  # fmt: skip
+
+
+def test_what_starts_by_hand_gets_what_the_request_gives(counters: Box, free_port: int) -> None:
+    layout = counters.work / "counters.toml"
+    layout.write_text(f"{layout.read_text()}{BESIDES}")
+    listed = [each["id"] for each in counters.json(*UP)["components"]]
+    assert listed == ["inference", "orchestrator", "trainer"], "neither started nor shown"
+    assert "comes with the request" in counters.run("start", "eval", "--yes", "--wait").stderr
+    port = unused_port()
+    given = {"command": ("sleep", "600"), "port": str(port)}
+    start = Request(action="start", components=("eval",), given=given)
+    with Wire(next((counters.root / "run/rltui").glob("one-*.sock"))) as wire:
+        wire.call("execute", start.model_dump(mode="json"))
+    first = counters.wait_for("eval", "ready")
+    assert (first["manual"], first["port"]) == (True, port)
+    os.kill(counters.supervisor_pid(), signal.SIGKILL)
+    assert counters.run("restart", "eval", "--yes", "--wait").returncode == 0, "as it was given before"
+    assert counters.component("eval")["attempt"] == first["attempt"] + 1
+    assert "eval" in counters.json("set", "max_steps=900", "--restart", "--dry-run")["keep"]
+    assert counters.run("down").returncode == 0
+    assert not counters.tagged("one")
 
 
 @pytest.mark.slow

@@ -424,6 +424,7 @@ class FakeExperiment:
         self.pinned: tuple[str, ...] = ()
         self.saved: dict[str, str] = {}
         """Exports, by name."""
+        self.has_browser = False
         self._first = events or (running_status(), gpu_report(), knob_table())
         self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
@@ -548,6 +549,10 @@ class FakeExperiment:
 
     def pager_command(self, path: str) -> list[str]:
         return ["less", path]
+
+    async def open_url(self, url: str) -> bool:
+        self.opened.append(url)
+        return self.has_browser
 
     def attach_command(self, component: str) -> list[str]:
         return ["tmux", "-L", "rltui", "attach", "-t", f"{self.name}:{component}"]

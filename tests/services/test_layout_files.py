@@ -167,7 +167,7 @@ def test_layout_of_an_experiment_has_its_instances(tmp_path: Path) -> None:
     path = tmp_path / "each.toml"
     path.write_text(ONE + EACH)
     layout = layout_files.load_for(record(path, instances={"env_servers": ("reverse_text",)}))
-    assert [spec.id for spec in layout.component] == ["a", "env-reverse-text"]
+    assert [spec.id for spec in layout.automatic] == ["a", "env-reverse-text"]
     assert layout["env-reverse-text"].command == ("serve", "reverse_text")
 
 

@@ -36,6 +36,7 @@ STATE_SYMBOLS = {
     "failed": "✗",
 }
 """By component state."""
+LINK_SIGN = "↗"
 EVENT_SIGNS = {
     "crash": "✗",
     "alert": "⚠",
@@ -45,6 +46,7 @@ EVENT_SIGNS = {
     "resume": "↻",
     "restart": "↻",
     "checkpoint": "◆",
+    "link": LINK_SIGN,
 }
 """By the word for what happened, in the journal and on charts."""
 _BLOCKS = "▁▂▃▄▅▆▇█"

@@ -47,6 +47,23 @@ def chosen_framework(
     return framework
 
 
+def wanted_devices(arguments: argparse.Namespace) -> str | None:
+    """What `--devices` or `--single-gpu` say; `None` where neither is given.
+
+    Raises:
+        UsageError: if there are no such devices.
+    """
+    if arguments.devices is None and not arguments.single_gpu:
+        return None
+    from rltui.client.memory import named_devices, roomiest_device  # reads the GPUs
+
+    if arguments.devices is not None:
+        return named_devices(arguments.devices)
+    device, words = roomiest_device()
+    print(words, file=sys.stderr)
+    return device
+
+
 def _before(config_files: tuple[Path, ...], candidates: Sequence[str]) -> str | None:
     wanted = {str(path) for path in config_files}
     for record in known_experiments():
@@ -60,7 +77,12 @@ def check(arguments: argparse.Namespace) -> int:
     files = named([Path(name) for name in arguments.config])
     framework = chosen_framework(files, arguments.layout, arguments.framework)
     found = checking.check(
-        files, arguments.layout, framework, with_memory=True, ask_models=not arguments.no_own
+        files,
+        arguments.layout,
+        framework,
+        devices=wanted_devices(arguments),
+        with_memory=True,
+        ask_models=not arguments.no_own,
     )
     if arguments.json:
         print(found.model_dump_json())

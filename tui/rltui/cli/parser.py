@@ -246,16 +246,21 @@ def _add_config(commands: _Commands[argparse.ArgumentParser]) -> None:
     diff.add_argument("--text", action="store_true", help="the lines of the files, not the keys")
     _add_name(diff)
     _add_json(diff)
+    _add_check(commands)
+    layouts = _command(commands, "layouts", "config:list_layouts", "list the layouts and where they lie")
+    _add_json(layouts)
+
+
+def _add_check(commands: _Commands[argparse.ArgumentParser]) -> None:
     check = _command(commands, "check", "config:check", "validate a config; no side effects")
     check.add_argument("config", nargs="*", metavar="CONFIG", help="TOML files of the run, or their folder")
     check.add_argument("-l", "--layout", metavar="LAYOUT", help="layout name or file")
     _add_framework(check)
+    _add_devices(check)
     check.add_argument(
         "--no-own", action="store_true", help="do not ask the framework's own validators, if they are found"
     )
     _add_json(check)
-    layouts = _command(commands, "layouts", "config:list_layouts", "list the layouts and where they lie")
-    _add_json(layouts)
 
 
 def _add_edit(parser: argparse.ArgumentParser) -> None:
@@ -483,8 +488,21 @@ def _add_creation(parser: argparse.ArgumentParser) -> None:
     again.add_argument(
         "--new", action="store_true", help="leave the earlier run alone, use the next free folder"
     )
+    _add_devices(parser)
     parser.add_argument(
         "--force", action="store_true", help="go on although rltui's own rules refuse the config"
+    )
+
+
+def _add_devices(parser: argparse.ArgumentParser) -> None:
+    among = parser.add_mutually_exclusive_group()
+    among.add_argument(
+        "--devices", metavar="0,…", help="GPUs it may use, as nvidia-smi numbers them, or by UUID"
+    )
+    among.add_argument(
+        "--single-gpu",
+        action="store_true",
+        help="inference and trainer share the GPU with the most memory free",
     )
 
 

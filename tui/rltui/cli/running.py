@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rltui import paths
 from rltui.cli.app import need_terminal, show
-from rltui.cli.config import chosen_framework
+from rltui.cli.config import chosen_framework, wanted_devices
 from rltui.cli.status import print_status, read_status
 from rltui.cli.terminal import confirm
 from rltui.cli.waiting import StateChanges, plan_of, wait_until_settled
@@ -185,6 +185,7 @@ def _wanted(arguments: argparse.Namespace) -> creation.ExperimentRequest:
         output_dir=Path(arguments.output_dir) if arguments.output_dir else None,
         workspace=workspace,
         checkpoint=checkpoint,
+        devices=wanted_devices(arguments),
         earlier_run=earlier,  # type: ignore[arg-type]  # one of three literals
         inference=None if arguments.inference is None else _addresses(arguments.inference),
         inference_of=arguments.inference_of,

@@ -11,13 +11,14 @@ from rltui.core.config_report import Check, KnobTable, Problem
 from rltui.core.gpu.report import MemoryVerdict
 from rltui.core.layout import ComponentSpec, Layout
 from rltui.core.servers import ServerAddress
-from rltui.core.template import Missing, TemplateValue, placeholders, render
+from rltui.core.template import GIVEN, Missing, TemplateValue, placeholders, render
 from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFiles, Framework, RunContext
 from rltui.frameworks.generic import CONFIG, GENERIC
 from rltui.services import layout_files
+from rltui.services.checkout import traits
 from rltui.services.config.editor import shared_configs
 from rltui.services.config.files import detect, load_files, read_file
 from rltui.services.config.models import FrameworkModels
@@ -57,6 +58,8 @@ def identify(
         return chosen, layout_files.find(registry.layout_for(chosen, roles), folder)
     layout_file = layout_files.find(layout, folder)
     wanted = layout_files.load(layout_file).framework
+    if framework is not None and layout_file.stem in registry.get(framework).layouts.values():
+        return registry.get(framework), layout_file
     if wanted and framework is not None and wanted != framework:
         raise ConfigError(
             f"{layout_file} is for {wanted}, not for {framework}", hint="leave --framework out, or --layout"
@@ -87,6 +90,7 @@ def check(
     framework: str | None = None,
     *,
     workspace: Path | None = None,
+    devices: str | None = None,
     with_memory: bool = False,
     ask_models: bool = False,
     starting: bool = False,
@@ -94,8 +98,9 @@ def check(
 ) -> Check:
     """Validate; no side effects. `workspace` as for `identify`.
 
-    `with_memory` also reads the GPUs, and says what will fit. `ask_models` asks the framework's own models,
-    where its checkout is found, which takes seconds; what they take, no rule of ours refuses.
+    `with_memory` also reads the GPUs, and says what will fit, on `devices` where those are given.
+    `ask_models` asks the framework's own models, where its checkout is found, which takes seconds; what they
+    take, no rule of ours refuses.
     `starting`: what would stand in the way of a start is an error too. `inference`: addresses of servers that
     the run is sent to, in place of one of its own.
     """
@@ -122,7 +127,7 @@ def check(
     )
     memory: tuple[MemoryVerdict, ...] = ()
     if with_memory and not lacking:
-        memory, here = _memory(config_files, layout_file, loaded, chosen, files)
+        memory, here = _memory(config_files, layout_file, loaded, chosen, files, devices)
         problems += here
     return Check(
         valid=not any(problem.severity == "error" for problem in problems),
@@ -182,12 +187,13 @@ def _memory(
     layout: Layout,
     framework: Framework,
     files: ConfigFiles,
+    devices: str | None,
 ) -> tuple[tuple[MemoryVerdict, ...], tuple[Problem, ...]]:
     """What will fit on the devices of this box; or why it cannot be said, such as too few of them."""
     from rltui.client.memory import verdicts  # reads the GPUs, which only `rltui check` does
 
     try:
-        return verdicts(config_files, layout_file, layout, framework, files), ()
+        return verdicts(config_files, layout_file, layout, framework, files, devices), ()
     except ConfigError as error:
         text = f"on this box: {error.title}" + (f"; {error.hint}" if error.hint else "")
         return (), (Problem(severity="warning", message=text),)
@@ -201,12 +207,20 @@ def _start_problems(
     The latter are warnings: the config may be sound and ask for something that this layout does not do.
     """
     found: dict[str, Problem] = {}
-    context = RunContext(workspace=str(workspace), output_dir=str(workspace), python=sys.executable)
+    checkout, paths = framework.checkout, [Path(file.path) for file in files.values()]
+    context = RunContext(
+        workspace=str(workspace),
+        output_dir=str(workspace),
+        python=sys.executable,
+        traits=traits(checkout, workspace=workspace, config_files=paths) if checkout else None,
+    )
     values = framework.template_values(files, context)
     for spec in layout.component:
         if _is_there(spec, values, workspace):
             continue
         for name in sorted(placeholders(spec.templates)):
+            if spec.is_manual and (name.startswith(GIVEN) or name in values):
+                continue  # it may never be started
             value = values.get(name)
             if name.startswith(CONFIG) and _is_made(name.removeprefix(CONFIG), framework, files, context):
                 continue

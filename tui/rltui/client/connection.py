@@ -105,6 +105,30 @@ def pager_command(path: str) -> list[str]:
     return [*words, path]
 
 
+_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+"""One of them is set where a browser can be seen; an editor's terminal sets the last one."""
+_BROWSER_TIMEOUT_S = 10.0
+_BROWSE = """
+import os, sys, webbrowser
+nothing = os.open(os.devnull, os.O_RDWR)
+for number in range(3):
+    os.dup2(nothing, number)
+sys.exit(not webbrowser.open(sys.argv[1]))
+"""
+"""A browser that goes on must not write where nobody reads any more."""
+
+
+async def open_url(url: str) -> bool:
+    """Have a browser show a page, without a word on this terminal; false where there is none to be seen."""
+    if sys.platform != "darwin" and not any(map(os.environ.get, _DISPLAYS)):
+        return False
+    try:
+        done = await outside.run((sys.executable, "-c", _BROWSE, url), timeout_s=_BROWSER_TIMEOUT_S)
+    except RltuiError:
+        return False
+    return done.code == 0
+
+
 _START_TIMEOUT_S = 60.0
 """For another rltui to start a supervisor: it has limits of its own, which are shorter."""
 _LINE_LIMIT = 64 << 20
@@ -130,7 +154,7 @@ class SupervisedExperiment:
         self._kept = KeptFiles(ControlFolder(Path(record.output_dir)).path)
         layout = layout_files.load_for(record)
         self.screen: Screen = layout.screen
-        self.component_ids = tuple(spec.id for spec in layout.component)
+        self.component_ids = tuple(spec.id for spec in layout.automatic)
         self.log_ids = tuple(spec.id for spec in layout.log)
 
     async def events(self) -> AsyncIterator[Event]:
@@ -254,6 +278,10 @@ class SupervisedExperiment:
     def pager_command(self, path: str) -> list[str]:
         """`$PAGER`, or less."""
         return pager_command(path)
+
+    async def open_url(self, url: str) -> bool:
+        """By the person's browser."""
+        return await open_url(url)
 
     def attach_command(self, component: str) -> list[str]:
         """Another rltui, which becomes the tmux client that shows the component's pane."""

@@ -54,6 +54,8 @@ class ExperimentRequest:
     likewise, or as before where an earlier run goes on."""
     inference_of: str | None = None
     """The experiment whose inference server it uses."""
+    devices: str | None = None
+    """Those that it shall use, as `CUDA_VISIBLE_DEVICES` lists them; `None`: as before, or all."""
     force: bool = False
     """No rule of ours refuses the config, now or when it is edited."""
 
@@ -135,6 +137,7 @@ def plan_record(request: ExperimentRequest) -> tuple[ExperimentRecord, EarlierRu
         external=external,
         inference=lent.urls,
         inference_of=lent.owner,
+        devices=request.devices or "",
         forced=request.force,
     )
     return record, earlier
@@ -254,7 +257,11 @@ def examine(request: ExperimentRequest) -> ExperimentRecord:
     if before is None:
         return record
     return replace(
-        record, created_at=before.created_at, overrides=before.overrides, overridden=before.overridden
+        record,
+        created_at=before.created_at,
+        overrides=before.overrides,
+        overridden=before.overridden,
+        devices=before.devices if request.devices is None else request.devices,
     )
 
 

@@ -2,18 +2,59 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 from rltui.core.gpu.devices import GpuChoice, chosen_devices
 from rltui.core.gpu.forecast import worst_per_component
 from rltui.core.gpu.report import GpuDevice, MemoryVerdict
 from rltui.core.layout import Layout
+from rltui.core.text import gib
+from rltui.errors import UsageError
 from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.services.gpu.cuda import VISIBLE_DEVICES
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import read_once
 from rltui.services.launch import Launcher
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import default_output_dir, known_experiments
+
+
+def named_devices(choice: str) -> str:
+    """`choice`, where each entry is a device of this machine.
+
+    Raises:
+        UsageError: if one is not, or two are the same.
+    """
+    report = read_once()
+    entries = [entry.strip() for entry in choice.split(",")]
+    if report.available and len(chosen_devices(choice, report.devices)) != len(entries):
+        known = ", ".join(device.label for device in report.devices if not device.host)
+        raise UsageError(
+            f"--devices {choice} does not name devices of this machine, each once",
+            hint=f"there are: {known}; rltui gpus has their UUIDs",
+        )
+    return ",".join(entries)
+
+
+def roomiest_device() -> tuple[str, str]:
+    """The one device for all components: that with the most memory free, and why, in words.
+
+    Raises:
+        UsageError: if no GPU can be read.
+    """
+    report = read_once()
+    visible = chosen_devices(os.environ.get(VISIBLE_DEVICES), report.devices)
+    readable = [(device.free_bytes, device) for device in visible if device.free_bytes is not None]
+    if not readable:
+        raise UsageError(
+            "--single-gpu: no GPU of this machine can be read", hint=report.reason or "see: rltui gpus"
+        )
+    free, device = max(readable, key=lambda each: each[0])  # the first of equals
+    room = f"{gib(free)} of {gib(device.total_bytes or 0)} GiB are free"
+    words = f"all components share GPU {device.label}: {room}"
+    return device.uuid if device.mig is not None else str(device.index), words
 
 
 def verdicts(
@@ -22,8 +63,11 @@ def verdicts(
     layout: Layout,
     framework: Framework,
     files: ConfigFiles,
+    devices: str | None = None,
 ) -> tuple[MemoryVerdict, ...]:
     """One for each component that would start on a device, with what is free there now.
+
+    `devices`: those that may be used, as `ExperimentRequest.devices`.
 
     What runs of an experiment with the same files counts as stopped first; what its earlier attempts measured
     is known. Empty where no GPU can be read.
@@ -32,6 +76,7 @@ def verdicts(
         ConfigError: if layout or config cannot be understood.
     """
     record = _record(config_files, layout_file, layout, framework, files)
+    record = record if devices is None else replace(record, devices=devices)
     report = read_once(record.name)
 
     def choose(choice: GpuChoice) -> tuple[GpuDevice, ...]:

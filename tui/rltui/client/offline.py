@@ -22,6 +22,7 @@ from rltui.services.config.measured import StepTimes, conversion
 from rltui.services.config.models import informed
 from rltui.services.config.store import ConfigStore
 from rltui.services.logs.followed import FollowedLogs
+from rltui.services.logs.links import links_in_journal
 from rltui.services.metrics.recorder import RunRecorder
 from rltui.services.metrics.sources import earlier_logs, newest_logs, read_series
 from rltui.services.own_files import FileLock
@@ -36,7 +37,7 @@ from rltui.services.runs.checkpoints import (
 )
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.intent import IntentFile
-from rltui.services.runs.journal import Journal
+from rltui.services.runs.journal import Journal, read_journal
 from rltui.services.runs.observed import framework_of, is_growing, refuse_observed, title_of
 from rltui.services.runs.run_folder import RunFolder, named_step
 
@@ -50,7 +51,7 @@ def open_store(record: ExperimentRecord) -> ConfigStore:
     return ConfigStore(
         [Path(name) for name in record.config_files],
         framework,
-        components=[spec.id for spec in layout.component],
+        components=[spec.id for spec in layout.automatic],
         launched=layout.launched,
         derive=times.derive,
         forced=record.forced,
@@ -124,12 +125,14 @@ def offline_status(record: ExperimentRecord) -> Status:
         components=tuple(
             _last_known(spec, ControlFolder(Path(record.output_dir)), framework.failures)
             for spec in layout.component
+            if not spec.is_manual
         ),
         title=title_of(record, layout, framework),
         config_files=record.config_files,
         workspace=record.workspace,
         progress=progress,
         orphans=offline_orphans(record),
+        links=links_in_journal(read_journal(ControlFolder(Path(record.output_dir)).journal_file)),
         down=IntentFile(ControlFolder(Path(record.output_dir)).intent_file).read().down,
     )
 

@@ -157,6 +157,10 @@ class Experiment(Protocol):
         """
         ...
 
+    async def open_url(self, url: str) -> bool:
+        """Have a browser show a page; false where there is none to be seen."""
+        ...
+
     def attach_command(self, component: str) -> list[str]:
         """Argument list of the program that shows the component's raw terminal until the person detaches."""
         ...

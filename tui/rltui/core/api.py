@@ -79,6 +79,9 @@ class ComponentStatus(Value):
     state: ComponentState = ComponentState.STOPPED
     prepares: bool = False
     """A job that makes something the others need, once; not part of the run itself."""
+    manual: bool = False
+    """It starts only when somebody names it, is no part of the run, and is listed only while it is not
+    `stopped`."""
     stalled: bool = False
     """It lives but gives no sign of life any more; `evidence` says what is missing."""
     evidence: str | None = None
@@ -127,6 +130,17 @@ class FollowedLog(Value):
     size_bytes: int | None = None
     changed_at: float | None = None
     """When something was last written to it. Of a growing file this may be some seconds old."""
+
+
+class Link(Value):
+    """A page about the run that one of its programs named in its output."""
+
+    title: str
+    """Such as `W&B run`, `dashboard`."""
+    url: str
+    """Without what may be a key in it."""
+    component: str | None = None
+    """Who named it first."""
 
 
 class Orphan(Value):
@@ -257,18 +271,21 @@ class Status(Value):
     """An edit that was applied and that a component did not survive."""
     orphans: tuple[Orphan, ...] = ()
     """Processes that outlived their attempt. A start of their component waits until they are gone."""
+    links: tuple[Link, ...] = ()
+    """Pages about the run, in the order in which its programs named them."""
 
     @computed_field  # type: ignore[prop-decorator]  # as pydantic documents it
     @property
     def word(self) -> str:
         """What most needs a person's eye: `done`, `stalled`, a component's state, a concern, else `state`."""
-        states = [component.state for component in self.components]
+        components = [component for component in self.components if not component.manual]
+        states = [component.state for component in components]
         if self.done:
             return "done"
         urgent = next((state for state in _URGENT if state in states), None)
         if urgent is not None:
             return urgent.value
-        if any(component.stalled for component in self.components):
+        if any(component.stalled for component in components):
             return "stalled"
         on_the_way = next((state for state in _ON_THE_WAY if state in states), None)
         if on_the_way is not None:
@@ -281,7 +298,9 @@ class Status(Value):
     @property
     def failed(self) -> tuple[str, ...]:
         """Components that ended with an error or never became ready, while `state` may well be `running`."""
-        return tuple(each.id for each in self.components if each.state is ComponentState.FAILED)
+        return tuple(
+            each.id for each in self.components if each.state is ComponentState.FAILED and not each.manual
+        )
 
 
 class OrphanReport(Value):
@@ -349,6 +368,8 @@ class Request(Value):
     """Whether restarted trainers continue from the newest complete checkpoint or from the beginning."""
     resume_step: int | None = None
     """The complete checkpoint that they continue from instead."""
+    given: dict[str, str | tuple[str, ...]] = Field(default_factory=dict)
+    """For a start of manual components: what stands for `{given.NAME}` in the layout. Kept on disk."""
 
 
 EDITS = frozenset({"set", "write", "undo", "redo"})
@@ -408,7 +429,7 @@ class JournalEntry(Value):
 
     at: float
     kind: str
-    """`start`, `ready`, `exit`, `stop`, `edit`, `plan`, `resume`, `checkpoint`, `alert`, `note`,
+    """`start`, `ready`, `exit`, `stop`, `edit`, `plan`, `resume`, `checkpoint`, `link`, `alert`, `note`,
     `supervisor` …"""
     text: str
     """The event in words."""

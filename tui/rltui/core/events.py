@@ -28,6 +28,7 @@ KINDS = (
     "config",
     "alert",
     "note",
+    "link",
     "stall",
     "orphan",
     "call",

@@ -145,6 +145,11 @@ class ComponentSpec(LayoutSection):
     nothing but one placeholder may become several arguments, or none."""
     kind: Literal["service", "job"] = "job"
     """A service must not exit by itself; a job may end with code 0."""
+    start: Literal["auto", "manual"] = "auto"
+    """`manual`: only when somebody names it, such as an evaluation or a shell. Such a component is never part
+    of the run, in no restart set, and shown only from its start to its end."""
+    tty: bool = False
+    """It gets a terminal of its own, for programs that talk to a person: `rltui attach ID`."""
     launches: tuple[str, ...] = ()
     """Programs that it starts itself, by the ids they have as components elsewhere: what those read of the
     config, it reads."""
@@ -197,6 +202,19 @@ class ComponentSpec(LayoutSection):
             if "step" not in groups:
                 raise ValueError(f"{pattern!r} has no group (?P<step>…)")
         return patterns
+
+    @model_validator(mode="after")
+    def _starts_and_ends_alone(self) -> ComponentSpec:
+        if not self.is_manual:
+            return self
+        if self.part_of_run or self.creates or self.each or self.restart.policy != "never":
+            raise ValueError('start = "manual" excludes part_of_run, creates, each and a restart policy')
+        return self
+
+    @property
+    def is_manual(self) -> bool:
+        """Only a request that names it starts it."""
+        return self.start == "manual"
 
     @property
     def templates(self) -> tuple[str, ...]:
@@ -284,6 +302,8 @@ class Layout(LayoutSection):
                 raise ValueError(
                     f"component {spec.id!r} waits for unknown {unknown[0]!r}; known: {', '.join(ids)}"
                 )
+            if not spec.is_manual and (never := [name for name in spec.after if self[name].is_manual]):
+                raise ValueError(f"component {spec.id!r} waits for {never[0]!r}, which only a person starts")
             if unknown := [name for name in spec.restart.together if name not in ids]:
                 raise ValueError(
                     f"component {spec.id!r} restarts with unknown {unknown[0]!r}; known: {', '.join(ids)}"
@@ -332,10 +352,15 @@ class Layout(LayoutSection):
 
         A job that only makes something the others need is never one.
         """
-        jobs = [spec for spec in self.component if spec.kind == "job" and not spec.creates]
+        jobs = [spec for spec in self.automatic if spec.kind == "job" and not spec.creates]
         undecided = {spec.id: {spec.id, *spec.launches} for spec in jobs if spec.part_of_run is None}
         known = {name for name, programs in undecided.items() if not programs.isdisjoint(roles)}
         return frozenset({spec.id for spec in jobs if spec.part_of_run} | (known or undecided.keys()))
+
+    @property
+    def automatic(self) -> tuple[ComponentSpec, ...]:
+        """Those that start with the experiment."""
+        return tuple(spec for spec in self.component if not spec.is_manual)
 
     @property
     def launched(self) -> Mapping[str, str]:
@@ -393,6 +418,19 @@ def expanded(
             "screen": layout.screen.model_dump(exclude_unset=True) | {"columns": columns},
         }
     )
+
+
+def completed(layout: Layout, parts: Iterable[ComponentSpec]) -> Layout:
+    """The layout, and at its end those of `parts` whose ids it does not use; of two alike, the first."""
+    used = {*(spec.id for spec in layout.component), *(spec.id for spec in layout.log)}
+    added: dict[str, ComponentSpec] = {}
+    for spec in parts:
+        if spec.id not in used:
+            added.setdefault(spec.id, spec)
+    if not added:
+        return layout
+    values = [spec.model_dump(exclude_unset=True) for spec in (*layout.component, *added.values())]
+    return Layout.model_validate(layout.model_dump(exclude_unset=True) | {"component": values})
 
 
 def needed(layout: Layout, instances: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:

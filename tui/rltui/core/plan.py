@@ -136,7 +136,7 @@ def make_plan(request: Request, situation: Situation, *, readers: Mapping[str, S
         wanted, reasons = _readers_to_restart(readers, situation)
         _add_named(request, wanted, reasons)
     else:
-        wanted = list(request.components) or [spec.id for spec in situation.layout.component]
+        wanted = list(request.components) or [spec.id for spec in situation.layout.automatic]
         reasons = []
     if request.action == "start":
         wanted = [name for name in wanted if not situation.busy(name)]
@@ -152,7 +152,9 @@ def _readers_to_restart(
         concerned = [
             name
             for name in components
-            if name in situation.lives and (situation.expected(name) or situation.starts_again(name))
+            if name in situation.lives
+            and not situation.layout[name].is_manual
+            and (situation.expected(name) or situation.starts_again(name))
         ]
         wanted.extend(concerned)
         if concerned:
@@ -198,7 +200,9 @@ def _pull_in_partners(chosen: set[str], reasons: list[str], situation: Situation
             new = {
                 name
                 for name in effects - chosen
-                if name in situation.lives and (mutual or situation.busy(name))
+                if name in situation.lives
+                and not situation.layout[name].is_manual
+                and (mutual or situation.busy(name))
             }
             if hit and new:
                 chosen |= new
@@ -297,7 +301,7 @@ def _ordered(
 def _lost(stop: Collection[str], start: Collection[str], situation: Situation) -> Lost:
     """Steps are lost only where the run ends or begins again, rollouts also where their server ends."""
     jobs = set(situation.run_jobs)
-    servers = {spec.id for spec in situation.layout.component if spec.kind == "service"}
+    servers = {spec.id for spec in situation.layout.automatic if spec.kind == "service"}
     rollouts = None if (jobs | servers).isdisjoint(stop) else situation.rollouts
     if not (situation.begins(stop, start) if start else jobs & set(stop)):
         return Lost(rollouts=rollouts)

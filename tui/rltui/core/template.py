@@ -18,6 +18,8 @@ class Missing:
 
 
 TemplateValue = str | tuple[str, ...] | Missing
+GIVEN = "given."
+"""What begins the names of values that come with the request to start a manual component."""
 _PLACEHOLDER = re.compile(r"\{([a-z_][A-Za-z0-9_.+/:-]*)\}")
 """Capitals and signs come with the names of instances, such as an environment's."""
 

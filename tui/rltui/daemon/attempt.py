@@ -47,6 +47,10 @@ def read_launch(folder: Path) -> Launch | None:
             metrics=values.get("metrics"),
             gpus=values.get("gpus", {}).get("text", ""),  # one from before an upgrade has none
             gpu_memory=values.get("gpu_memory"),
+            given={
+                name: value if isinstance(value, str) else tuple(value)
+                for name, value in values.get("given", {}).items()
+            },
         )
     except (OSError, ValueError, LookupError, TypeError, RecursionError, AttributeError):
         return None
@@ -93,6 +97,7 @@ class Attempt:
             "metrics": launch.metrics,
             "gpus": {"text": launch.gpus},
             "gpu_memory": launch.gpu_memory,
+            "given": dict(launch.given),
         }
         write_atomically(self.folder / _FILE, json.dumps(values, indent=1).encode())
 

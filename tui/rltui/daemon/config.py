@@ -58,8 +58,8 @@ class Setup:
 
     @property
     def components(self) -> list[str]:
-        """Ids, in the order of the layout."""
-        return [spec.id for spec in self.layout.component]
+        """Ids of those that start with the experiment, in the order of the layout."""
+        return [spec.id for spec in self.layout.automatic]
 
     @property
     def run_jobs(self) -> frozenset[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import time
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rltui.core.api import Progress
+from rltui.core.api import Link, Progress
 from rltui.core.metrics import MetricSeries, NonFinite, NonFiniteWatch
 from rltui.core.run_figures import RunFigures
 from rltui.core.stalls import InferenceActivity, facts_of
@@ -22,9 +22,11 @@ from rltui.frameworks.base import Framework, RunFiles
 from rltui.services.config.files import load_files
 from rltui.services.config.measured import StepTimes
 from rltui.services.logs.followed import FollowedLogs
+from rltui.services.logs.links import LinkFinder, links_in_journal, newest_links
 from rltui.services.metrics.recorder import RunRecorder
 from rltui.services.metrics.sources import RunMetrics, earlier_logs
 from rltui.services.own_files import write_atomically
+from rltui.services.runs.journal import read_journal
 from rltui.services.runs.run_folder import RunFolder
 
 
@@ -41,13 +43,13 @@ class Observation:
         self.folder = RunFolder(run_dir, _run_files(setup), Path(record.output_dir))
         self.logs = FollowedLogs(run_dir, setup.layout.log)
         metrics = RunMetrics(
-            self.folder.metrics, setup.framework, logs=self._present_logs, earlier_logs=self._earlier_logs
+            self.folder.metrics, setup.framework, logs=self.present_logs, earlier_logs=self._earlier_logs
         )
         self.recorder = RunRecorder(
             setup.control,
             setup.framework,
             self.folder.metrics,
-            logs=self._present_logs,
+            logs=self.present_logs,
             earlier_logs=self._earlier_logs,
         )
         self.sampler = RunSampler(self.recorder.sample)
@@ -57,6 +59,9 @@ class Observation:
         self.health = RunHealth(
             self.folder, setup.control.journal_file, events, self.progress.component_names
         )
+        self.link_finder = LinkFinder()
+        self.links = links_in_journal(read_journal(setup.control.journal_file))
+        """Pages about the run that its programs have named."""
         self.activities: dict[str, InferenceActivity] = {}
         """What the living inference servers were last seen doing."""
         self.resume_step = self.folder.latest_checkpoint()
@@ -79,6 +84,17 @@ class Observation:
     def ended(self, component: str) -> None:
         """It has no process any more."""
         self.activities.pop(component, None)
+
+    def take_links(self, found: Iterable[Link]) -> None:
+        """Keep those of the pages found in logs that are new, and tell of each once."""
+        for link in newest_links(found):
+            if all(link.url != known.url for known in self.links):
+                self.links = newest_links((*self.links, link))
+                text = f"{link.title}: {link.url}"
+                self._events.journal.add(
+                    "link", text, component=link.component, title=link.title, url=link.url
+                )
+                self._events.changed("status")
 
     def set_activity(self, component: str, activity: InferenceActivity | None) -> None:
         """What an inference server is doing now; `None` where it does not say."""
@@ -140,7 +156,8 @@ class Observation:
 
     # --- what metrics are read from -----------------------------------------------------------------------
 
-    def _present_logs(self) -> Mapping[str, Path]:
+    def present_logs(self) -> Mapping[str, Path]:
+        """Component or log id → the file that is written now."""
         return {**self._attempt_logs, **self.logs.paths}
 
     def _earlier_logs(self) -> list[tuple[str, Path]]:

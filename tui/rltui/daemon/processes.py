@@ -122,7 +122,7 @@ class Processes:
     def is_done(self) -> bool:
         """Every job of the run has ended well, left its work to nobody else, and no service is in trouble."""
         jobs = self.run_jobs()
-        services = [runner for runner in self.runners.values() if runner.spec.kind == "service"]
+        services = [self.runners[spec.id] for spec in self._setup.layout.automatic if spec.kind == "service"]
         calm = (ComponentState.READY, ComponentState.STOPPED)
         return (
             bool(jobs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rltui.core.api import ComponentState, ComponentStatus, Down, RollbackOffer, Status
@@ -45,7 +46,7 @@ class StatusBuilder:
             step=progress.step,
             max_steps=progress.max_steps,
             reward=progress.reward,
-            components=tuple(map(self._component, self.processes.runners.values())),
+            components=tuple(map(self._component, self._listed())),
             done=self.processes.is_done(),
             title=title_of(record, self.setup.layout, self.setup.framework),
             config_files=record.config_files,
@@ -57,12 +58,18 @@ class StatusBuilder:
             down=down,
             rollback=rollback,
             orphans=self.processes.orphans.orphans,
+            links=self.observation.links,
         )
 
     def _is_running(self) -> bool:
         if self.setup.record.observed:
             return is_growing(self.observation.logs.logs, time.time())
         return any(runner.life.expected for runner in self.processes.runners.values())
+
+    def _listed(self) -> Iterator[ComponentRunner]:
+        for runner in self.processes.runners.values():
+            if not runner.spec.is_manual or runner.life.state is not ComponentState.STOPPED:
+                yield runner
 
     def _component(self, runner: ComponentRunner) -> ComponentStatus:
         name, life, record = runner.spec.id, runner.life, runner.record
@@ -75,6 +82,7 @@ class StatusBuilder:
             id=name,
             kind=runner.spec.kind,
             prepares=bool(runner.spec.creates),
+            manual=runner.spec.is_manual,
             state=life.state,
             stalled=runner.evidence is not None,
             evidence=runner.evidence,

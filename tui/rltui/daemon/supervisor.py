@@ -118,6 +118,8 @@ class Supervisor:
         traces = Traces()
         for name, runner in runners.items():
             runner.adopt(traces, failures=failures(intent, name), was_alive=name in intent.alive)
+            if runner.launch is not None:
+                self.config.launcher.give(name, runner.launch.given)
             if runner.log is not None:
                 self.observation.follow(name, runner.log)
         self.processes.orphans.look()
@@ -129,7 +131,7 @@ class Supervisor:
             self._transactions.resume(intent.transaction)
         else:
             for name in (*intent.waiting, *intent.backoff):
-                if name in runners:
+                if name in runners and not runners[name].spec.is_manual:
                     runners[name].start(automatic=True)
         self.keep_intent()
 

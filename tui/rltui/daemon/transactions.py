@@ -169,6 +169,8 @@ class Transactions:
             self._prepare_run(plan, request)
             await self._call_services(plan)
         for name in plan.start:
+            if request.given and self._runners[name].spec.is_manual:
+                self._config.launcher.give(name, request.given)
             self._runners[name].start(automatic=pending.automatic)
 
     def _prepare_run(self, plan: Plan, request: Request) -> None:

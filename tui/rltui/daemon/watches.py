@@ -86,11 +86,14 @@ async def record_metrics(supervisor: Supervisor) -> None:
 
 
 async def follow_logs(supervisor: Supervisor) -> None:
-    """Publish the status when another log file is followed, or one has grown for a while."""
+    """Publish the status when another log is followed, one has grown for a while, or one names a page."""
+    observation = supervisor.observation
     while True:
-        if supervisor.observation.logs.look():
+        if observation.logs.look():
             supervisor.events.changed("status")
-        await asyncio.sleep(_LOGS_INTERVAL_S)
+        finder, logs = observation.link_finder, observation.present_logs()
+        observation.take_links(await asyncio.to_thread(finder.look, logs))
+        await asyncio.sleep(_CATCH_UP_PAUSE_S if finder.behind else _LOGS_INTERVAL_S)
 
 
 def _tell(supervisor: Supervisor, found: Iterable[NonFinite]) -> None:

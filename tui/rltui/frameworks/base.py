@@ -14,6 +14,7 @@ from rltui.core.bottleneck import BottleneckKnobs
 from rltui.core.config_data import edited, value_at
 from rltui.core.config_report import DerivedValue, Problem
 from rltui.core.config_schema import ConfigSchema
+from rltui.core.evals import EvalRequest, EvalTarget, TargetKind
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.knobs import Knob, KnobValue
@@ -22,8 +23,10 @@ from rltui.core.metrics import MetricNames
 from rltui.core.plan import RestartRule
 from rltui.core.servers import ServerAddress
 from rltui.core.template import Missing, TemplateValue
-from rltui.errors import UsageError
+from rltui.errors import ConfigError, UsageError
 from rltui.frameworks.failures import COMMON
+
+EVAL_HINT = "rltui eval --model FOLDER evaluates any folder of weights; --now what the server has"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,8 @@ class RunContext:
     run: tuple[str, ...] | Missing = ()
     """What goes before the framework's own programs: `uv run`, `uv run --project DIR`, or nothing where
     they are on the path."""
+    traits: frozenset[str] | None = None
+    """Names of those of `Checkout.traits` that the checkout has; `None` where there is no checkout."""
     run_id: str = ""
     """Stays the same from the beginning of a run over all its resumes; empty outside a running experiment."""
     resolved: Mapping[str, str] = field(default_factory=dict)
@@ -195,6 +200,9 @@ class Checkout:
     generations: tuple[tuple[str, str], ...] = ()
     """(path in the tree, id of the framework that a checkout with it is), newest first; the first that exists
     counts."""
+    traits: tuple[tuple[str, str, str], ...] = ()
+    """(name, path in the tree, text that stands in that file): what its own programs can do, where releases
+    differ in that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +216,49 @@ class ConfigModels:
     """Patterns of the files below the checkout that the models are made of."""
     packages: tuple[str, ...] = ()
     """Whose versions are told, where they are installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvalModel:
+    """What an evaluation asks, as the framework's server would be told it."""
+
+    kind: TargetKind
+    """What it is: the last checkpoint of an SFT run is `sft` to a person."""
+    label: str
+    """In words: `base`, `checkpoint 20`."""
+    name: str
+    """Folder of weights, absolute, or a name on the hub."""
+    step: int | None = None
+    """Of the run, that the weights are of."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvalCall:
+    """What the evaluator is to do."""
+
+    request: EvalRequest
+    """With an environment."""
+    base_url: str
+    """Of the server, with `/v1`."""
+    model: str
+    """As the server calls it."""
+    results: str
+    """Absolute path of an empty folder for its samples, and for whatever else it writes."""
+    programs: Mapping[str, str] = field(default_factory=dict)
+    """Those of `Framework.eval_packages` that are installed there, and their versions."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvalCommand:
+    """How a program of an evaluation is started: the evaluator, or a server for it."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    """No secrets: it can be seen in the list of processes."""
+    cwd: str = ""
+    """Empty: the workspace."""
+    notes: tuple[str, ...] = ()
+    """What a person may not expect of it, in words, for the journal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +331,8 @@ class Framework:
     """Texts in lines of which `log_row` makes something for the curves alone, such as evaluations."""
     checkout: Checkout | None = None
     config_models: ConfigModels | None = None
+    eval_packages: tuple[str, ...] = ()
+    """Packages in its interpreter whose versions decide how an evaluation is run."""
     files: RunFiles = RunFiles()
     """Where a run leaves its own files, if nothing is known of its config."""
     metrics: MetricNames = MetricNames()
@@ -418,6 +471,32 @@ class Framework:
     ) -> ServiceCall | Missing | None:
         """What a server that was trained with gets before another run begins with it, at `root`; `None` where
         the run itself sees to that, `Missing` where nothing does.
+        """
+        return None
+
+    def eval_env(self, files: ConfigFiles) -> str:
+        """The environment that the config trains on; empty where it names none."""
+        return ""
+
+    def eval_model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
+        """What is meant by `target`, which is not `now`.
+
+        Raises:
+            ConfigError: if there is no such thing, or no server could load it.
+        """
+        raise ConfigError(f"{self.title} does not say where {target.label} would be", hint=EVAL_HINT)
+
+    def eval_server(
+        self, files: ConfigFiles, context: RunContext, model: EvalModel, port: int
+    ) -> EvalCommand | None:
+        """A server of that model for an evaluation; `None`: as the layout's `eval-server` says."""
+        return None
+
+    def evaluation(self, files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand | None:
+        """The evaluator; `None`: as the layout's `eval` says.
+
+        Raises:
+            ConfigError: if there is none, or it cannot do what is asked.
         """
         return None
 

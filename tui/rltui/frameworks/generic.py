@@ -46,9 +46,11 @@ class Generic(Framework):
     id, title = "generic", "any commands"
 
     def __init__(self, layout: Layout | None = None) -> None:
-        self._components = layout.component if layout is not None else ()
+        self._components = layout.automatic if layout is not None else ()
         self._patterns = {
-            spec.id: tuple(map(re.compile, spec.progress)) for spec in self._components if spec.progress
+            spec.id: tuple(map(re.compile, spec.progress))
+            for spec in (layout.component if layout is not None else ())
+            if spec.progress
         }
         if self._patterns:
             self.log_mark, self.facts = "", tuple(self._titles())

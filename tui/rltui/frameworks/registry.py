@@ -13,6 +13,7 @@ from rltui.frameworks.base import Checkout, Framework, Parsed
 
 _FRAMEWORKS = {
     "tinyrl": "rltui.frameworks.tinyrl:TINYRL",
+    "medarc": "rltui.frameworks.medarc:MEDARC",
     "prime-rl": "rltui.frameworks.prime_rl:CURRENT",
     "prime-rl-merged": "rltui.frameworks.prime_rl:MERGED",
     "prime-rl-split": "rltui.frameworks.prime_rl:SPLIT",

@@ -7,6 +7,7 @@ import shutil
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
@@ -51,12 +52,16 @@ def find(
 
 def _is_checkout(folder: Path, checkout: Checkout) -> bool:
     """Whether the folder is the root of one, by the project name in its `pyproject.toml`."""
-    try:
-        data = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return False
-    project = data.get("project")
+    project = _pyproject(folder).get("project")
     return isinstance(project, dict) and project.get("name") == checkout.project
+
+
+def _pyproject(folder: Path) -> Mapping[str, Any]:
+    """What the `pyproject.toml` in `folder` says; empty where there is none that can be read."""
+    try:
+        return tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
 
 
 def generation_of(folder: Path, checkout: Checkout) -> str | None:
@@ -100,19 +105,59 @@ def run_prefix(
         if all(shutil.which(program, path=path) for program in checkout.programs):
             return ()
         return _nowhere(checkout)
+    project = project_of(folder, checkout)
     if shutil.which("uv", path=path):
-        return ("uv", "run") if folder == workspace else ("uv", "run", "--project", str(folder))
-    programs = folder / VENV_PROGRAMS
+        return ("uv", "run") if project == workspace else ("uv", "run", "--project", str(project))
+    programs = project / VENV_PROGRAMS
     if programs.is_dir():
         return ("env", f"VIRTUAL_ENV={programs.parent}", f"PATH={programs}{os.pathsep}{path}")
     return Missing(
-        f"{folder} has no {VENV_PROGRAMS}, and uv is not on the path",
-        hint=f"install uv, or make the environment: cd {folder} && uv sync --all-extras",
+        f"{project} has no {VENV_PROGRAMS}, and uv is not on the path",
+        hint=f"install uv, or make the environment: cd {project} && uv sync --all-extras",
     )
 
 
+def traits(
+    checkout: Checkout,
+    *,
+    workspace: Path,
+    config_files: Sequence[Path],
+    environment: Mapping[str, str] = os.environ,
+) -> frozenset[str] | None:
+    """Names of those of `checkout.traits` that the checkout has; `None` where there is none."""
+    try:
+        folder = find(checkout, workspace=workspace, config_files=config_files, environment=environment)
+    except ConfigError:
+        return None  # told where its programs are looked for
+    if folder is None:
+        return None
+    return frozenset(name for name, path, text in checkout.traits if _holds(folder / path, text))
+
+
+def _holds(path: Path, text: str) -> bool:
+    try:
+        return text in path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+
+
+def project_of(folder: Path, checkout: Checkout) -> Path:
+    """The project in whose environment the checkout in `folder` is installed: itself, or the one around it
+    that says so, as where it is a submodule.
+    """
+    if (folder / VENV_PROGRAMS).is_dir():
+        return folder
+    for above in folder.parents:
+        sources = _pyproject(above).get("tool", {}).get("uv", {}).get("sources", {})
+        source = sources.get(checkout.project, {}) if isinstance(sources, dict) else {}
+        path = source.get("path") if isinstance(source, dict) else None
+        if isinstance(path, str) and (above / path).resolve() == folder.resolve():
+            return above
+    return folder
+
+
 def interpreter(folder: Path, *, environment: Mapping[str, str] = os.environ) -> tuple[str, ...] | None:
-    """What runs python with the packages of the checkout in `folder`, without installing any; `None` where
+    """What runs python with the packages of the project in `folder`, without installing any; `None` where
     there is none.
     """
     python = folder / VENV_PROGRAMS / "python"

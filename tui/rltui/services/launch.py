@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,7 +16,7 @@ from rltui.core.gpu.devices import GpuChoice
 from rltui.core.gpu.report import GpuDevice
 from rltui.core.knobs import KnobValue
 from rltui.core.layout import PROBES, GpuSourceSpec, Layout, Ready, address_fault
-from rltui.core.template import Missing, TemplateValue, placeholders, render, render_arguments
+from rltui.core.template import GIVEN, Missing, TemplateValue, placeholders, render, render_arguments
 from rltui.errors import ConfigError
 from rltui.frameworks.base import (
     ConfigFiles,
@@ -28,7 +28,7 @@ from rltui.frameworks.base import (
     values_of,
 )
 from rltui.frameworks.generic import CONFIG
-from rltui.services.checkout import run_prefix
+from rltui.services.checkout import run_prefix, traits
 from rltui.services.config.files import OfFiles
 from rltui.services.gpu.cuda import (
     BY_BUS,
@@ -42,6 +42,9 @@ from rltui.services.gpu.cuda import (
 )
 from rltui.services.resolved_configs import read_made
 from rltui.services.runs.experiment_files import ExperimentRecord
+
+Given = Mapping[str, str | tuple[str, ...]]
+"""By name: what stands for `{given.NAME}` in the layout's entry of a manual component."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,8 @@ class Launch:
     """Its devices, as far as layout and config say."""
     gpu_memory: float | None = None
     """Fraction of each device's memory that must be free before it starts."""
+    given: Given = field(default_factory=dict)
+    """What the request said that started it, where it is manual."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,11 @@ class Launcher:
         self._engine_memory = OfFiles(framework.engine_memory)
         self._surroundings = OfFiles(self._run_context)
         self._filled_in = OfFiles(self._template_values)
+        self._given: dict[str, Given] = {}
+
+    def give(self, component: str, given: Given) -> None:
+        """What `{given.NAME}` stands for in the entry of `component`, from now on."""
+        self._given[component] = given
 
     def launch(
         self,
@@ -111,8 +121,13 @@ class Launcher:
         """What to run for `component` with the config `files`, and what was made of them for it."""
         spec = self._layout[component]
         start = _Start(resume_step, run_id, tuple(sorted(resolved.items())))
-        values = self._values(files, start)
+        values, given = self._values_of(component, files, start), self._given.get(component, {})
         where = self._where(component)
+        for name in placeholders(self._layout[component].command):
+            if name.startswith(GIVEN) and name.removeprefix(GIVEN) not in given:
+                raise ConfigError(
+                    f"{where}: {{{name}}} is not given", hint="it comes with the request to start it"
+                )
         port = render(spec.port, values, where=where)
         return Launch(
             argv=render_arguments(spec.command, values, where=where),
@@ -123,6 +138,7 @@ class Launcher:
             metrics=_address("metrics", render(spec.metrics, values, where=where), where) or None,
             gpus=self.gpus(component, files),
             gpu_memory=self._gpu_memory(component, files),
+            given=given,
         )
 
     def resolutions(
@@ -235,7 +251,7 @@ class Launcher:
 
     def _environment(self, component: str, files: ConfigFiles, start: _Start) -> dict[str, str]:
         """What framework and layout add, the layout last. Devices are counted as NVML counts them."""
-        where, values = self._where(component), self._values(files, start)
+        where, values = self._where(component), self._values_of(component, files, start)
         added = {
             **self._framework.environment(component, files, self._context(files, start)),
             **{key: render(value, values, where=where) for key, value in self._layout[component].env.items()},
@@ -248,7 +264,18 @@ class Launcher:
         return added
 
     def _one(self, component: str, text: str, files: ConfigFiles) -> str:
-        return render(text, self._values(files, _Start()), where=self._where(component)) if text else ""
+        if not text:
+            return ""
+        return render(text, self._values_of(component, files, _Start()), where=self._where(component))
+
+    def _values_of(self, component: str, files: ConfigFiles, start: _Start) -> Mapping[str, TemplateValue]:
+        """Those of the config, and what was given; empty where nothing was, as before the first start."""
+        values = self._values(files, start)
+        names = [name for name in placeholders(self._layout[component].templates) if name.startswith(GIVEN)]
+        if not names:
+            return values
+        given = self._given.get(component, {})
+        return {**values, **{name: given.get(name.removeprefix(GIVEN), "") for name in names}}
 
     def _values(self, files: ConfigFiles, start: _Start) -> Mapping[str, TemplateValue]:
         return self._filled_in(files, start, self._seen())
@@ -257,7 +284,8 @@ class Launcher:
         return self._surroundings(files, start, self._seen())
 
     def _seen(self) -> _Devices:
-        return _Devices(visible_devices(self._choose, os.environ), numbered_devices(self._choose, os.environ))
+        chosen = {VISIBLE_DEVICES: self._record.devices} if self._record.devices else os.environ
+        return _Devices(visible_devices(self._choose, chosen), numbered_devices(self._choose, chosen))
 
     def _template_values(
         self, files: ConfigFiles, start: _Start, seen: _Devices
@@ -275,6 +303,7 @@ class Launcher:
             name=self._record.name,
             python=sys.executable,
             run=run_prefix(checkout, workspace=workspace, config_files=config_files) if checkout else (),
+            traits=traits(checkout, workspace=workspace, config_files=config_files) if checkout else None,
             run_id=start.run_id,
             resolved=dict(start.resolved),
             made={name: _made(Path(path)) for name, path in start.resolved},

@@ -20,6 +20,7 @@ from rltui.core.layout import (
     Screen,
     Stall,
     Stop,
+    completed,
     expanded,
 )
 from rltui.core.text import did_you_mean
@@ -99,13 +100,25 @@ def load(path: Path) -> Layout:
 
 
 def load_for(record: ExperimentRecord) -> Layout:
-    """The layout of an experiment, with a component for each of its instances.
+    """The layout of an experiment, with a component for each of its instances, and the parts that go with it.
 
     Raises:
         ConfigError: as `load`, or if the instances do not fit into it.
     """
     path = Path(record.layout_file)
-    return with_instances(load(path), record.instances, path, without=record.external)
+    layout = with_instances(load(path), record.instances, path, without=record.external)
+    return layout if record.observed else completed(layout, parts(record.framework))
+
+
+def parts(framework: str) -> tuple[ComponentSpec, ...]:
+    """What every layout has besides, unless it says otherwise: those of the framework, then those of all.
+
+    Raises:
+        ConfigError: as `load`.
+    """
+    folder = paths.shipped_dir("layouts") / "parts"
+    files = [path for path in (folder / f"{framework}.toml", folder / "any.toml") if path.exists()]
+    return tuple(spec for path in files for spec in load(path).component)
 
 
 def with_instances(

@@ -69,7 +69,7 @@ def programs_of(
     folders = [layout_file.parent]
     if framework.checkout is not None:
         found = checkout.find(framework.checkout, workspace=workspace, config_files=config_files)
-        folders += [] if found is None else [found]
+        folders += [] if found is None else [checkout.project_of(found, framework.checkout)]
     return tuple(folders)
 
 

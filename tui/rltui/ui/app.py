@@ -24,6 +24,7 @@ from rltui.core.layout import Screen as ScreenLayout
 from rltui.errors import RltuiError
 from rltui.ui.palette import ActionCommands, Palette
 from rltui.ui.screens.dialogs import LeaveDialog
+from rltui.ui.screens.links import LinkMenu
 from rltui.ui.screens.overview import Overview
 from rltui.ui.terminal.driver import TerminalDriver
 from rltui.ui.text import clean, clean_line
@@ -148,7 +149,7 @@ class RltuiApp(App[None], inherit_bindings=False):
             self.bell()
         if self._osc9 and self._driver is not None:
             text = f"rltui {self.experiment.name}: {alert.title}"
-            self._driver.write(desktop_notification(text, inside_tmux="TMUX" in os.environ))
+            self._driver.write(desktop_notification(text, inside_tmux=self._inside_tmux))
 
     @on(Overview.AttachRequested)
     def _open_terminal(self, request: Overview.AttachRequested) -> None:
@@ -175,23 +176,37 @@ class RltuiApp(App[None], inherit_bindings=False):
     @on(LogPane.LinesTaken)
     def _take_lines(self, taken: LogPane.LinesTaken) -> None:
         """To the clipboard; to a file as well where that may not have arrived, and says which."""
-        count = f"{len(taken.lines):,} {'line' if len(taken.lines) == 1 else 'lines'}"
-        inside_tmux = "TMUX" in os.environ
-        sequence = None
-        if not taken.to_file and self._driver is not None:
-            sequence = clipboard_sequence("\n".join(taken.lines), inside_tmux=inside_tmux)
-        if sequence is not None and self._driver is not None:
-            self._driver.write(sequence)
-            if not inside_tmux:
-                self.notify(f"Copied {count}; W writes them to a file", markup=False)
-                return
+        what = f"{len(taken.lines):,} {'line' if len(taken.lines) == 1 else 'lines'}"
+        text = "\n".join(taken.lines)
+        copied = not taken.to_file and self._copy(text)
+        if copied and not self._inside_tmux:
+            self.notify(f"Copied {what}; W writes them to a file", markup=False)
+            return
         try:
-            path = clean_line(self.experiment.save(f"{taken.name}.log", "\n".join([*taken.lines, ""])))
+            path = clean_line(self.experiment.save(f"{taken.name}.log", f"{text}\n" if taken.lines else ""))
         except RltuiError as error:
             self.notify(clean(str(error)), severity="error", markup=False)
             return
-        copied = "Copied; in case tmux keeps it for itself, also" if sequence is not None else "Written"
-        self.notify(f"{copied} in {path} ({count})", timeout=10, markup=False)
+        done = "Copied; in case tmux keeps it for itself, also" if copied else "Written"
+        self.notify(f"{done} in {path} ({what})", timeout=10, markup=False)
+
+    @on(LinkMenu.CopyWanted)
+    def _copy_address(self, wanted: LinkMenu.CopyWanted) -> None:
+        """To the clipboard, and to be read: it may not have arrived."""
+        done = "Copied" if self._copy(wanted.url) else "Not copied"
+        self.notify(f"{done}: {clean_line(wanted.url)}", timeout=10, markup=False)
+
+    @property
+    def _inside_tmux(self) -> bool:
+        return "TMUX" in os.environ
+
+    def _copy(self, text: str) -> bool:
+        """To the clipboard of the computer that one sits at, unless it is too much."""
+        sequence = clipboard_sequence(text, inside_tmux=self._inside_tmux)
+        if sequence is None or self._driver is None:
+            return False
+        self._driver.write(sequence)
+        return True
 
     def _lend_terminal(self, command: Sequence[str]) -> bool:
         """Step aside while the command runs; false where this terminal cannot be lent."""

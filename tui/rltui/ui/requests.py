@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pkgutil import resolve_name
@@ -13,12 +13,13 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widgets import Input
 
-from rltui.core.api import ALIVE_STATES, ComponentState, ComponentStatus, Plan, Request, Status
+from rltui.core.api import ALIVE_STATES, ComponentState, ComponentStatus, Link, Plan, Request, Status
 from rltui.core.text import listed, shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import CHANGING_CALLS, Place, changing_keys
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, NoteDialog, PlanDialog
+from rltui.ui.screens.links import LinkMenu
 from rltui.ui.shared import Shared
 from rltui.ui.text import clean_line
 from rltui.wording import checkpoint_words
@@ -211,6 +212,8 @@ class ExperimentScreen(Screen[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Nothing that changes something, where that may not be. A screen adds what makes sense now."""
+        if action == "open_links":
+            return self.shared.status is not None and bool(self.shared.status.links)
         if action == "note":  # is none of the run's business
             return not self.experiment.readonly or self.experiment.observed
         return not (self.experiment.readonly and (action, parameters) in CHANGING_CALLS)
@@ -277,6 +280,20 @@ class ExperimentScreen(Screen[None]):
             self.notify(f"Noted{step}: {shortened(clean_line(entry.text), 40)}", markup=False)
             self.shared.show_journal()
             return
+
+    def action_open_links(self) -> None:
+        """Of the pages that the programs of the run have named."""
+        if self.shared.status is not None:
+            self.work(self._open_link(self.shared.status.links), changes=False)
+
+    async def _open_link(self, links: Sequence[Link]) -> None:
+        url = await self.app.push_screen_wait(LinkMenu(links))
+        if url is None:
+            return
+        if await self.experiment.open_url(url):
+            self.notify(f"Opened {clean_line(url)}", markup=False)
+        else:
+            self.app.post_message(LinkMenu.CopyWanted(url))
 
     def action_show_help(self) -> None:
         """All keys."""

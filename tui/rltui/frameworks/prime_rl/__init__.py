@@ -25,10 +25,11 @@ from rltui.frameworks.prime_rl.tables import table_problems
 from rltui.frameworks.schemas import Names
 
 _SFT = "prime_rl.trainer.sft.config:SFTTrainerConfig"
-_MODELS = {
+MODELS = {
     "rl": ("prime_rl.configs.rl:RLConfig", "prime_rl.rl:RLConfig"),
     "sft": ("prime_rl.configs.sft:SFTConfig", _SFT),
 }
+"""Where the models of files for launchers are."""
 _MODELS_OF_2025 = {
     "trainer": ("prime_rl.trainer.rl.config:RLTrainerConfig",),
     "orchestrator": ("prime_rl.orchestrator.config:OrchestratorConfig",),
@@ -59,7 +60,7 @@ class PrimeRl(PrimeRlLaunch):
             self.required = (frozenset(configs.PARTS), frozenset(configs.PARTS[:2]), frozenset({"sft"}))
         cleared = g.resume_cleared
         self.resume_keys = tuple(f"{table}.step" for table in cleared) if g.run_folders else cleared
-        models = _MODELS if g.has_launchers else _MODELS_OF_2025
+        models = MODELS if g.has_launchers else _MODELS_OF_2025
         self.config_models = ConfigModels(models, detection.SOURCES, detection.PACKAGES)
 
     def role(self, path: str, data: Mapping[str, Any]) -> str | None:

@@ -48,6 +48,8 @@ class ExperimentRecord:
     """Where its inference servers are, as a person said; empty: where the config says."""
     inference_of: str = ""
     """The experiment whose inference server that is."""
+    devices: str = ""
+    """Those that it uses, as `CUDA_VISIBLE_DEVICES` lists them. Left out: all that its supervisor sees."""
     forced: bool = False
     """No rule of ours refuses its config: what we know against it are warnings."""
     observed: bool = False
@@ -257,6 +259,7 @@ _KINDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "inference": (_is_texts, "a list of texts"),
     "inference_of": (_is_text, "a text"),
     "forced": (lambda value: isinstance(value, bool), "true or false"),
+    "devices": (_is_text, "a text"),
     "observed": (lambda value: isinstance(value, bool), "true or false"),
 }
 """By key of a record: what its value must be, and that in words."""

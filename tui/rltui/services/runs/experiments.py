@@ -133,6 +133,7 @@ def new_record(
     external: tuple[str, ...] = (),
     inference: tuple[str, ...] = (),
     inference_of: str = "",
+    devices: str = "",
     forced: bool = False,
 ) -> ExperimentRecord:
     """A record for a new experiment. `run_dir` is relative to the output folder.
@@ -154,6 +155,7 @@ def new_record(
         external=external,
         inference=inference,
         inference_of=inference_of,
+        devices=devices,
         forced=forced,
     )
 

@@ -325,9 +325,12 @@ class _Choices(OptionList):
 class ChoiceMenu(Dialog[str]):
     """A short list to choose from: the id of the choice, `None` for none."""
 
-    def __init__(self, heading: str, choices: dict[str, tuple[str, str]]) -> None:
-        """`choices`: id to what is done and what that means."""
+    def __init__(
+        self, heading: str, choices: dict[str, tuple[str, str]], *, keys: str = "enter chooses · esc cancels"
+    ) -> None:
+        """`choices`: id to what is done and what that means. `keys` stand below."""
         super().__init__()
+        self._keys = keys
         self.heading = heading
         self.choices = choices
 
@@ -335,7 +338,7 @@ class ChoiceMenu(Dialog[str]):
         """The list."""
         with Vertical(classes="box") as box:
             box.border_title = Content(self.heading)
-            box.border_subtitle = "enter chooses · esc cancels"
+            box.border_subtitle = self._keys
             yield _Choices(
                 *(
                     Option(Content.assemble((f"{label}\n", "bold"), (f"  {meaning}", _FAINT)), id=choice)

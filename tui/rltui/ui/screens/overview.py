@@ -167,9 +167,12 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
             banner.set_class(problem is not None, "-shown")
 
     async def _arrange(self, status: Status) -> None:
-        ids = tuple(component.id for component in status.components)
+        ids = tuple(component.id for component in status.components if not component.manual)
         logs = tuple(log.id for log in status.logs)
         if (ids, logs) == (self._component_ids, self._log_ids):
+            await self.body.show_besides([each.id for each in status.components if each.manual])
+            if self.selected is not None and self.body.reader(self.selected) is None:
+                self.focus_first()
             return
         self._component_ids, self._log_ids = ids, logs
         await self.query_one(Body).remove()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -41,6 +43,7 @@ class Body(Horizontal):
         self._log_ids = log_ids
         self._columns = _columns(layout, (*component_ids, *log_ids))
         self._widths = layout.widths or ("2fr", *("1fr",) * (len(self._columns) - 1))
+        self._besides: set[str] = set()
         self.zoomed: Widget | None = None
 
     def compose(self) -> ComposeResult:
@@ -84,6 +87,17 @@ class Body(Horizontal):
     def reader(self, name: str) -> ReaderPane | None:
         """The pane of a component or log file, if the layout shows it."""
         return next((pane for pane in self.readers if pane.reader_id == name), None)
+
+    async def show_besides(self, component_ids: Collection[str]) -> None:
+        """Just these components besides those of the layout, below those of the first column."""
+        for pane in self.components:
+            if pane.reader_id in self._besides and pane.reader_id not in component_ids:
+                self._besides.remove(pane.reader_id)
+                await pane.remove()
+        for name in component_ids:
+            if self.reader(name) is None:
+                self._besides.add(name)
+                await self.query(Vertical).first().mount(self._pane(name))
 
     def pane_of(self, widget: Widget) -> Widget | None:
         """The pane that holds `widget`."""

@@ -165,7 +165,10 @@ class ComponentPane(ReaderPane):
             return
         for state in ComponentState:
             self.set_class(state is status.state, f"-{state.value}")
-        is_over = status.prepares and status.state in (ComponentState.STOPPED, ComponentState.EXITED)
+        is_over = (status.prepares or status.manual) and status.state in (
+            ComponentState.STOPPED,
+            ComponentState.EXITED,
+        )
         self.set_class(is_over, "-over")
         self.show_log(status.log, _component_placeholder(status, readonly=self._shared.experiment.readonly))
 

@@ -139,10 +139,11 @@ class FrameworkModels:
             if folder is None:
                 self.reason = f"no checkout of {known.project} is near the config or the workspace"
                 return None
-            interpreter = checkout.interpreter(folder)
+            project = checkout.project_of(folder, known)
+            interpreter = checkout.interpreter(project)
             if interpreter is None:
                 self.reason = (
-                    f"{folder} has no {checkout.VENV_PROGRAMS}/python: cd {folder} && uv sync --all-extras"
+                    f"{project} has no {checkout.VENV_PROGRAMS}/python: cd {project} && uv sync --all-extras"
                 )
                 return None
             _refuse_untrusted(known, interpreter)

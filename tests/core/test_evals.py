@@ -1,0 +1,145 @@
+"""Figures, errors, differences and verdicts of evaluations."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from rltui.core.evals import (
+    EvalRequest,
+    EvalTarget,
+    Evaluation,
+    Figures,
+    QueuedEval,
+    baseline,
+    difference,
+    figures,
+    refusal,
+    verdict,
+)
+
+
+def evaluation(rewards: dict[str, float], **more: Any) -> Evaluation:
+    found = figures((name, reward, False, False, -1) for name, reward in rewards.items())
+    values: dict[str, Any] = {
+        "id": "1", "at": 1.0, "experiment": "x", "kind": "checkpoint", "label": "checkpoint 20",
+        "env": "reverse-text", "num_examples": found.examples, "rollouts": found.rollouts,
+        "rollouts_per_example": 1, "mean": found.mean, "std": found.std, "stderr": found.stderr,
+        "verdict": "ok", "rewards": found.rewards,
+    }  # fmt: skip
+    return Evaluation(**(values | more))
+
+
+def test_errors_go_from_example_to_example() -> None:
+    """Twenty answers to each of two prompts are two measurements, not forty."""
+    samples = [("a", 1.0, False, False, 7)] * 20 + [("b", 0.0, False, False, 9)] * 20
+    found = figures(samples)
+    assert (found.rollouts, found.examples, found.mean, found.std) == (40, 2, 0.5, 0.5)
+    assert found.stderr == pytest.approx(0.5)  # of two values, 1 and 0: deviation 0.71, by the root of two
+    assert found.input_tokens == 9
+
+
+def test_the_error_of_equal_groups_is_that_of_their_means() -> None:
+    means = {"a": 0.1, "b": 0.4, "c": 0.9}
+    found = figures(
+        (name, mean + off, False, False, -1) for name, mean in means.items() for off in (-0.1, 0.1)
+    )
+    mean = sum(means.values()) / 3
+    spread = math.sqrt(sum((value - mean) ** 2 for value in means.values()) / 2)
+    assert found.stderr == pytest.approx(spread / math.sqrt(3))
+    assert found.input_tokens is None
+
+
+def test_nothing_is_made_of_nothing() -> None:
+    assert figures([]).mean is None
+    assert figures([("a", 0.5, False, False, 1)]).stderr is None
+    unrewarded = figures([("a", math.nan, False, True, 1)])
+    assert (unrewarded.rollouts, unrewarded.failed, unrewarded.mean) == (1, 1, None)
+
+
+def test_the_same_examples_are_compared_one_by_one() -> None:
+    """Hard and easy prompts spread both means; the difference of each is alike."""
+    before = evaluation({"a": 0.0, "b": 0.5, "c": 0.9})
+    after = evaluation({"a": 0.1, "b": 0.6, "c": 1.0})
+    found = difference(after, before)
+    assert found is not None
+    assert found.examples == 3
+    assert found.value == pytest.approx(0.1)
+    assert found.stderr == pytest.approx(0.0, abs=1e-9)
+    assert found.words == "+0.100 ± 0.000"
+
+    more = evaluation({"a": 0.1, "b": 0.6, "c": 1.0, "d": 0.0})  # over those that both have
+    found = difference(more, before)
+    assert found is not None
+    assert (found.examples, round(found.value, 6)) == (3, 0.1)
+
+
+def test_other_examples_are_compared_by_their_means() -> None:
+    before, after = evaluation({"a": 0.0, "b": 0.5}), evaluation({"c": 1.0, "d": 0.5})
+    found = difference(after, before)
+    assert found is not None
+    assert found.examples == 0
+    assert found.value == pytest.approx(0.5)
+    assert found.stderr == pytest.approx(math.hypot(0.25, 0.25))
+    one = difference(evaluation({"a": 1.0}), before)
+    assert one is not None
+    assert one.words == "+0.750"
+    assert difference(after, before.model_copy(update={"env": "gsm8k"})) is None
+    assert difference(after, before.model_copy(update={"mean": None})) is None
+
+
+def test_the_baseline_is_what_was_there_before_training() -> None:
+    first = evaluation({"a": 0.3}, id="1", at=1.0, label="checkpoint 10")
+    base = evaluation({"a": 0.1}, id="2", at=2.0, kind="base")
+    sft = evaluation({"a": 0.2}, id="3", at=3.0, kind="sft")
+    last = evaluation({"a": 0.9}, id="4", at=4.0)
+    assert baseline([first, base, sft, last], last) == base
+    assert baseline([first, base, sft, last], sft) == base
+    assert baseline([first, base, sft, last], base) is None
+    assert baseline([first, sft, last], last) == sft
+    assert baseline([first, last], last) == first
+    assert baseline([first, last], first) is None
+    assert baseline([base.model_copy(update={"verdict": "failed"}), last], last) is None
+
+
+ASKED = EvalRequest(num_examples=20, rollouts_per_example=3)
+
+
+@pytest.mark.parametrize(
+    ("found", "ended", "is_verdict", "says"),
+    [
+        (Figures(), "", "empty", "without an error and left no results"),
+        (Figures(), "exit code 1: no such environment", "empty", "no such environment"),
+        (Figures(rollouts=60, failed=60, mean=0.0), "", "failed", "60 of 60 rollouts failed"),
+        (Figures(rollouts=60, failed=30, mean=0.4), "", "failed", "30 of 60 rollouts failed"),
+        (Figures(rollouts=60), "", "failed", "no rollout has a reward"),
+        (Figures(rollouts=60, truncated=60, mean=0.0), "", "truncated", "--max-tokens"),
+        (Figures(rollouts=60, truncated=2, mean=0.8), "", "ok", "2 of 60 rollouts were cut off"),
+        (Figures(rollouts=60, mean=0.8), "", "ok", ""),
+        (Figures(rollouts=12, mean=0.8), "stopped", "failed", "stopped; only 12 of 60 rollouts"),
+        (Figures(rollouts=12, mean=0.8), "", "ok", "only 12 of 60 rollouts"),  # a small data set
+    ],
+)
+def test_the_verdict_is_that_of_the_results(found: Figures, ended: str, is_verdict: str, says: str) -> None:
+    told = verdict(found, ASKED, ended)
+    assert told[0] == is_verdict
+    assert says in told[1]
+    assert bool(says) == bool(told[1])
+
+
+def test_answers_that_cannot_fit_are_refused() -> None:
+    assert "no room for a prompt in a context of 2048" in refusal(2048, 2048, None)
+    assert "a prompt of 1100 tokens" in refusal(1024, 2048, 1100)
+    assert refusal(1024, 2048, 1024) == refusal(None, 2048, 1024) == refusal(4096, None, 1024) == ""
+
+
+def test_what_waits_says_for_what() -> None:
+    target = EvalTarget(kind="checkpoint", step=20)
+    queued = QueuedEval(id="2", request=EvalRequest(target=target, env="reverse-text"), why="12 GiB")
+    assert queued.label == "checkpoint 20 on reverse-text"
+    assert queued.words == "waiting for 12 GiB"
+    running = queued.model_copy(update={"state": "running", "done": 24, "why": "the evaluator runs"})
+    assert running.words == "24/60 rollouts"
+    assert EvalTarget(kind="model", model="Qwen/Qwen3-0.6B").label == "Qwen/Qwen3-0.6B"

@@ -1,0 +1,68 @@
+"""The key that opens a page about the run, or copies its address."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from tests.fakes.experiment import FakeExperiment, gpu_report, knob_table, running_status
+from tests.ui.conftest import Opener, make_app, press, settle
+from tests.ui.test_look import SMALL, SnapCompare
+from textual.drivers.headless_driver import HeadlessDriver
+from textual.pilot import Pilot
+
+from rltui.core.api import Link, Status
+from rltui.ui.screens.links import LinkMenu
+
+PAGES = (
+    Link(
+        title="W&B run", url="https://wandb.ai/primeintellect/reverse-text/runs/ab12cd34", component="trainer"
+    ),
+    Link(title="dashboard", url="http://localhost:7788", component="orchestrator"),
+)
+
+
+def with_links() -> FakeExperiment:
+    return FakeExperiment(running_status(links=PAGES), gpu_report(), knob_table())
+
+
+async def test_enter_opens_a_page_and_y_copies_its_address(
+    open_app: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+    monkeypatch.setattr(HeadlessDriver, "write", lambda driver, data: written.append(data))
+    monkeypatch.delenv("TMUX", raising=False)
+    copied = [f"\x1b]52;c;{base64.b64encode(page.url.encode()).decode()}\x07" for page in PAGES]
+    experiment = with_links()
+    async with open_app(experiment) as pilot:
+        await press(pilot, "O")
+        assert isinstance(pilot.app.screen, LinkMenu)
+        await press(pilot, "down", "y")
+        assert [data for data in written if "]52;" in data] == copied[1:]
+        assert experiment.opened[-1] == "/run/trainer.log"
+        await press(pilot, "O", "enter")
+        assert experiment.opened[-1] == PAGES[0].url
+        assert [data for data in written if "]52;" in data] == [copied[1], copied[0]]  # there is no browser
+        experiment.has_browser = True
+        await press(pilot, "4", "O", "enter")
+        assert experiment.opened[-1] == PAGES[0].url
+        assert len([data for data in written if "]52;" in data]) == 2
+
+
+async def test_without_links_the_key_does_nothing(experiment: FakeExperiment, open_app: Opener) -> None:
+    async with open_app(experiment) as pilot:
+        await press(pilot, "O")
+        assert not isinstance(pilot.app.screen, LinkMenu)
+        status = experiment._first[0]
+        assert isinstance(status, Status)
+        experiment.push(status.model_copy(update={"links": PAGES}))
+        await press(pilot, "O")
+        assert isinstance(pilot.app.screen, LinkMenu)
+
+
+def test_the_pages(snap_compare: SnapCompare) -> None:
+    async def open_menu(pilot: Pilot[None]) -> None:
+        await settle(pilot)
+        await press(pilot, "O")
+
+    assert snap_compare(make_app(with_links()), terminal_size=SMALL, run_before=open_menu)

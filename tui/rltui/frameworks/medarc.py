@@ -1,0 +1,158 @@
+"""med-lm-train of MedARC: prime-rl of spring 2026 as a part of a project with a launcher, `medarc_train`.
+
+Its config files are prime-rl's, and only where they lie, or are run, tells whose they are. By parts it is run
+as prime-rl is, in the environment of the project; the layouts `medarc-train` and `medarc-train-sft` run the
+launcher. What that does is told in `facts/prime-rl.md`, med-lm-train.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from rltui.core.config_schema import ConfigSchema
+from rltui.core.template import Missing, TemplateValue
+from rltui.frameworks.base import Checkout, ConfigFile, ConfigFiles, ConfigModels, Parsed, RunContext
+from rltui.frameworks.prime_rl import MERGED, MODELS, PrimeRl, configs, detection, generation, ports
+from rltui.frameworks.prime_rl.values import count, is_table
+
+_OPTION, _READS_DUMP, _HAS_DUMP = "--config", "launcher reads dump_config", "config has dump_config"
+_MOST_TRAIN, _MOST_INFER, _MOST = 4, 7, 8
+"""GPUs that the launcher takes for RL; for SFT up to `_MOST`."""
+_BY_PARTS = "leave --layout out: rltui then runs the parts itself"
+
+CHECKOUT = Checkout(
+    project="medarc-rl",
+    variable="RLTUI_MEDARC",
+    programs=("medarc_train", "inference", "orchestrator", "sft", "torchrun"),
+    generations=(
+        (f"prime-rl/{detection.CHECKOUT.generations[0][0]}", configs.CURRENT),
+        ("medarc_rl/medarc_train.py", "medarc"),
+    ),
+    traits=(
+        (_OPTION, "medarc_rl/medarc_train.py", '"--config"'),
+        (_READS_DUMP, "medarc_rl/launchers/rl_local.py", "config.dump_config"),
+        (_HAS_DUMP, "prime-rl/src/prime_rl/configs/rl.py", "dump_config"),
+    ),
+)
+_GENERATION = replace(
+    generation.MERGED,
+    id="medarc",
+    title="med-lm-train (prime-rl of spring 2026)",
+    layouts={"rl": "prime-rl-merged", "sft": "medarc-sft"},
+    signs=(),
+)
+_NO_CHECKOUT = Missing(
+    "no checkout of med-lm-train is near the config or the workspace, and its releases differ in how "
+    "medarc_train takes a config",
+    hint=f"name its folder with --workspace, or set {CHECKOUT.variable}",
+)
+_BROKEN = Missing(
+    "medarc_train rl of this checkout cannot start: it reads dump_config, which the prime-rl that it pins no "
+    "longer has (AttributeError)",
+    hint=f"{_BY_PARTS}; or update med-lm-train",
+)
+_NO_SERVER = Missing(
+    "medarc_train counts a GPU for inference although the config has no [inference] table, and refuses",
+    hint=_BY_PARTS,
+)
+_NCCL = Missing(
+    "medarc_train --single-gpu refuses weights that go through NCCL",
+    hint=f'set weight_broadcast.type = "filesystem", or {_BY_PARTS}',
+)
+
+
+class MedArc(PrimeRl):
+    """As prime-rl of that spring; `schemas`, by role, are those of the checkout."""
+
+    checkout = CHECKOUT
+
+    def __init__(self, schemas: Mapping[str, ConfigSchema] = MappingProxyType({})) -> None:
+        super().__init__(_GENERATION, schemas)
+        sources = tuple(f"prime-rl/{pattern}" for pattern in detection.SOURCES)
+        self.config_models = ConfigModels(MODELS, sources, detection.PACKAGES)
+
+    def fit(self, parsed: Parsed) -> None:
+        """Nothing in a file tells: where its checkout is at hand, files of prime-rl are for it."""
+
+    def with_schemas(self, schemas: Mapping[str, ConfigSchema]) -> MedArc:
+        """They go before those of prime-rl of that spring."""
+        return MedArc(schemas)
+
+    def schema(self, file: ConfigFile) -> ConfigSchema:
+        """The checkout's, else the one of prime-rl that the file fits best."""
+        return self._schemas.get(file.role) or MERGED.schema(file)
+
+    def template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
+        """Besides prime-rl's: `gpu_count.sft`; and for medarc_train `medarc.option`, which goes before the
+        config file in some releases, and `medarc.gpus`, its options for devices.
+        """
+        values = super().template_values(files, context)
+        if "sft" in files:
+            wanted = max(1, count(files["sft"].data, "deployment.num_gpus", 1))
+            devices = context.devices[:wanted]
+            lack = None if not devices or len(devices) == wanted else _too_few(wanted, len(devices))
+            gpus = lack or _not_the_first(devices) or _too_many(wanted, _MOST) or ("--gpus", str(wanted))
+            return {**values, "gpu_count.sft": lack or str(wanted), "medarc.gpus": gpus, **_option(context)}
+        return {**values, "medarc.gpus": _rl_gpus(files["rl"].data, values), **_option(context, is_rl=True)}
+
+
+def _option(context: RunContext, *, is_rl: bool = False) -> Mapping[str, TemplateValue]:
+    found = context.traits
+    if found is None:
+        return {"medarc.option": _NO_CHECKOUT}
+    if is_rl and _READS_DUMP in found and _HAS_DUMP not in found:
+        return {"medarc.option": _BROKEN}
+    return {"medarc.option": ("--config",) if _OPTION in found else ()}
+
+
+def _rl_gpus(data: Mapping[str, Any], values: Mapping[str, TemplateValue]) -> TemplateValue:
+    """As prime-rl would share them out."""
+    inference, trainer = values["gpus.inference"], values["gpus.trainer"]
+    if isinstance(inference, Missing) or isinstance(trainer, Missing):
+        return inference
+    if not is_table(data, "inference"):
+        return _NO_SERVER
+    if trainer and inference == trainer:
+        is_nccl = ports.transport(_GENERATION, data, ports.WEIGHTS) == "nccl"
+        return _NCCL if is_nccl else _not_the_first([str(trainer)]) or ("--single-gpu",)
+    parts = {part: count(data, f"deployment.num_{part}_gpus", 1) for part in ("train", "infer")}
+    devices = [name for name in f"{inference},{trainer}".split(",") if name]
+    return (
+        _not_the_first(devices)
+        or _too_many(parts["train"], _MOST_TRAIN)
+        or _too_many(parts["infer"], _MOST_INFER)
+        or _too_many(sum(parts.values()), _MOST)
+        or tuple(word for part, number in parts.items() for word in (f"--{part}-gpus", str(number)))
+    )
+
+
+def _not_the_first(devices: Sequence[str]) -> Missing | None:
+    """It overwrites CUDA_VISIBLE_DEVICES."""
+    if list(devices) == [str(number) for number in range(len(devices))]:
+        return None
+    return Missing(
+        f"medarc_train would not take GPU {', '.join(devices)}: whatever is visible, it takes the first "
+        f"{len(devices)} of the box",
+        hint=_BY_PARTS,
+    )
+
+
+def _too_many(wanted: int, most: int) -> Missing | None:
+    return (
+        None
+        if wanted <= most
+        else Missing(f"medarc_train takes {most} GPUs at most there, not {wanted}", _BY_PARTS)
+    )
+
+
+def _too_few(wanted: int, usable: int) -> Missing:
+    return Missing(
+        f"the config asks for {wanted} GPUs, and {usable} can be used here",
+        hint="lower deployment.num_gpus, or make more visible with CUDA_VISIBLE_DEVICES",
+    )
+
+
+MEDARC = MedArc()
