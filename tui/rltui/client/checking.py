@@ -95,6 +95,7 @@ def check(
     ask_models: bool = False,
     starting: bool = False,
     inference: Sequence[str] = (),
+    is_lent: bool = False,
 ) -> Check:
     """Validate; no side effects. `workspace` as for `identify`.
 
@@ -102,11 +103,11 @@ def check(
     `ask_models` asks the framework's own models, where its checkout is found, which takes seconds; what they
     take, no rule of ours refuses.
     `starting`: what would stand in the way of a start is an error too. `inference`: addresses of servers that
-    the run is sent to, in place of one of its own.
+    the run is sent to, in place of one of its own; `is_lent` as in `Framework.sent_to`.
     """
     chosen, layout_file = identify(config_files, layout, framework, workspace=workspace)
     chosen = chosen.fitted(runnable_layout(layout_file))
-    chosen = chosen.sent_to(inference) if inference else chosen
+    chosen = chosen.sent_to(inference, is_lent=is_lent) if inference else chosen
     with closing(FrameworkModels(chosen, workspace or Path.cwd())) as models:
         chosen = models.informed(config_files, ask=ask_models)
         store = ConfigStore(list(config_files), chosen)

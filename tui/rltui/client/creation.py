@@ -13,6 +13,7 @@ from typing import Literal
 from rltui import paths
 from rltui.client import down, launch
 from rltui.client.checking import check, identify, runnable_layout
+from rltui.client.offline import open_store
 from rltui.client.ports import inference_url, with_ports
 from rltui.core.api import Request
 from rltui.core.config_report import Problem
@@ -26,6 +27,7 @@ from rltui.services.own_files import FileLock, make_folder
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import default_output_dir, find_experiment, forget, free_name, new_record
 from rltui.services.runs.leases import keep_lease, living
+from rltui.services.runs.observed import framework_of
 from rltui.services.runs.run_folder import ResumePoint, ResumePoints, RunFolder, next_free
 from rltui.services.shell import keep_shell, make_room_for_files
 
@@ -120,7 +122,9 @@ def plan_record(request: ExperimentRequest) -> tuple[ExperimentRecord, EarlierRu
         output_dir, earlier = earlier.next_free, None
         name = request.name if request.name is not None else free_name(output_dir.name, output_dir)
     lent = _inference(request, output_dir, name)
-    sent = framework.sent_to(lent.urls) if lent.urls else framework
+    sent = framework.sent_to(lent.urls, is_lent=bool(lent.owner)) if lent.urls else framework
+    if lent.owner:
+        _refuse_other_weights(lent.owner, sent, files)
     external = sent.external(files)
     layout_files.with_instances(
         layout, instances, layout_file, without=external
@@ -179,6 +183,18 @@ def _inference(request: ExperimentRequest, output_dir: Path, name: str) -> _Infe
             hint=f"start it: rltui start inference -n {owner}",
         )
     return _Inference((url,), owner)
+
+
+def _refuse_other_weights(owner: str, framework: Framework, files: ConfigFiles) -> None:
+    """Raises ConflictError where its server gets weights in another way than `framework` would send them."""
+    other = launch.choose(owner)
+    theirs = framework_of(other).weights_by(open_store(other).load())
+    if theirs != (ours := framework.weights_by(files)):
+        raise ConflictError(
+            f"the inference server of {owner} takes weights by {theirs or 'another way'}, and this config"
+            f" sends them by {ours or 'another way'}",
+            hint="let [weight_broadcast] say the same in both",
+        )
 
 
 def _output_dir(
@@ -397,6 +413,7 @@ def _refuse_errors(record: ExperimentRecord) -> None:
             ask_models=ask_models,
             starting=True,
             inference=record.inference,
+            is_lent=bool(record.inference_of),
         )
         if not (errors := [problem for problem in found.problems if problem.severity == "error"]):
             return

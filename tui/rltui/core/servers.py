@@ -142,7 +142,8 @@ def doubts(address: ServerAddress, answer: Answer) -> tuple[str, ...]:
         )
     if not address.is_here:
         found.append(
-            "new weights go through files: the server's machine must see the output folder at the same path"
+            "new weights go through files: its machine must see the output folder at the same path, and its"
+            " own config say so (weight_broadcast.type filesystem)"
         )
     return tuple(found)
 

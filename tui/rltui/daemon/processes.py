@@ -52,9 +52,9 @@ class Processes:
         config: Config,
         observation: Observation,
         readings: GpuReadings,
-        *,
         memory: MemoryPlan,
         servers: Servers,
+        *,
         tmux: TmuxHost,
     ) -> None:
         self.record = setup.record
@@ -73,6 +73,8 @@ class Processes:
         self._terminal = _Terminal(tmux, session_name(setup.record.name), setup.workspace)
         self.runners = {spec.id: ComponentRunner(spec=spec, around=self) for spec in setup.layout.component}
         self.orphans = OrphanWatch(setup, self.runners, events, readings, self.changes)
+        servers.on_change = self.changes.notify
+        servers.is_in_use = lambda: any(runner.life.busy for runner in self.runners.values())
         self.forecast = MemoryForecast(setup.layout, self.runners, config.store, memory, readings)
 
     async def close_terminal(self) -> None:

@@ -41,7 +41,7 @@ _USERS_INTERVAL_S = 5.0
 
 
 @dataclass(slots=True)
-class _Watched:
+class _SeenServer:
     """One server, as it was last seen."""
 
     id: str
@@ -65,7 +65,7 @@ class Servers:
         self._config = config
         self._observation = observation
         self._events = events
-        self._watched: tuple[_Watched, ...] = ()
+        self._watched: tuple[_SeenServer, ...] = ()
         self._asking = asyncio.Lock()
         self._users: tuple[str, ...] = ()
         self._users_at = -_USERS_INTERVAL_S
@@ -92,8 +92,8 @@ class Servers:
             if self.is_external:
                 await self.look()
             await self._look_for_users()
-            waits = any(each.state == "down" for each in self._watched) and self.is_in_use()
-            is_watched = waits or len(self._events.broadcast) > 0
+            is_missed = any(each.state == "down" or each.unanswered for each in self._watched)
+            is_watched = (is_missed and self.is_in_use()) or len(self._events.broadcast) > 0
             await asyncio.sleep(_INTERVAL_S if is_watched else _UNWATCHED_S)
 
     async def look(self) -> None:
@@ -120,9 +120,9 @@ class Servers:
             return
         if addresses != tuple(each.address for each in self._watched):
             named = zip(server_ids(len(addresses)), addresses, strict=True)
-            self._watched = tuple(_Watched(name, address) for name, address in named)
+            self._watched = tuple(_SeenServer(name, address) for name, address in named)
 
-    def _saw(self, each: _Watched, answer: Answer, exposition: bytes | None, *, key_is_set: bool) -> None:
+    def _saw(self, each: _SeenServer, answer: Answer, exposition: bytes | None, *, key_is_set: bool) -> None:
         state, reason = judged(each.address, answer, key_is_set=key_is_set)
         each.unanswered = each.unanswered + 1 if state == "down" else 0
         if state == "down" and each.state == "ready" and each.unanswered < _LOST_ANSWERS:
@@ -142,7 +142,7 @@ class Servers:
             self._events.changed("status")
             self.on_change()
 
-    def _tell(self, each: _Watched, before: ServerState) -> None:
+    def _tell(self, each: _SeenServer, before: ServerState) -> None:
         url = each.address.url
         if each.state == "ready":
             serves = f", serving {listed(each.answer.models[:3])}" if each.answer.models else ""
@@ -254,7 +254,9 @@ class Servers:
         if not self._setup.record.inference_of:
             return []
         calls = ((each.address.key_variable, self._reset(each.address)) for each in self._watched)
-        return [replace(call, key_variable=name) for name, call in calls if isinstance(call, ServiceCall)]
+        told = self._config.launcher.service_calls(self._config.store.files, resume_step=None)
+        resets = [replace(call, key_variable=name) for name, call in calls if isinstance(call, ServiceCall)]
+        return [*(call for call in told if call.component == "inference"), *resets]
 
     # --- who uses ours ------------------------------------------------------------------------------------
 

@@ -59,17 +59,8 @@ class Supervisor:
         )
         self.servers = Servers(setup, self.config, self.observation, events)
         self.processes = Processes(
-            setup,
-            events,
-            self.config,
-            self.observation,
-            self.gpu_readings,
-            memory=memory,
-            servers=self.servers,
-            tmux=tmux,
+            setup, events, self.config, self.observation, self.gpu_readings, memory, self.servers, tmux=tmux
         )
-        self.servers.on_change = self.processes.changes.notify
-        self.servers.is_in_use = lambda: any(each.life.busy for each in self.processes.runners.values())
         self.gpu_account = GpuAccount(record.name, self.processes.runners, self.processes.forecast)
         remedies = RemedyAdvisor(
             self.config.store, self.config.launcher, memory, setup.control, self.gpu_readings

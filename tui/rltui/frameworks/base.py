@@ -360,9 +360,9 @@ class Framework:
         """The same, with what only the layout says where the framework says nothing itself."""
         return self
 
-    def sent_to(self, urls: Sequence[str]) -> Framework:
+    def sent_to(self, urls: Sequence[str], *, is_lent: bool = False) -> Framework:
         """The same, for a run that is to use the inference servers at these addresses, whatever its config
-        says.
+        says. `is_lent`: another experiment's on this machine, such as the config would start itself.
 
         Raises:
             UsageError: if nothing is known of how to send its programs there.
@@ -409,6 +409,10 @@ class Framework:
             ConfigError: if the config names no address.
         """
         return ()
+
+    def weights_by(self, files: ConfigFiles) -> str:
+        """How new weights get to the inference server, which is made for that; empty where it takes any."""
+        return ""
 
     def engine_memory(self, files: ConfigFiles) -> EngineMemory | None:
         """What the inference engine will do with its devices' memory."""

@@ -74,7 +74,7 @@ class PrimeRl(PrimeRlLaunch):
     def with_schemas(self, schemas: Mapping[str, ConfigSchema]) -> PrimeRl:
         """They go before ours."""
         found = PrimeRl(self.generation, schemas)
-        found.servers = self.servers
+        found.servers, found.is_lent = self.servers, self.is_lent
         return found
 
     def schema(self, file: ConfigFile) -> ConfigSchema:

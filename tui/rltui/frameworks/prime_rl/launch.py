@@ -87,6 +87,8 @@ class PrimeRlLaunch(SchemaFramework):
         self.generation = generation
         self.servers: tuple[str, ...] = ()
         """Where a person sent the run for inference; empty: as the config says."""
+        self.is_lent = False
+        """It is such a server as the config would start, of another experiment."""
         self.files = generation.rl_files
 
     def template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
@@ -145,7 +147,8 @@ class PrimeRlLaunch(SchemaFramework):
         """Of everything that listens and can be moved."""
         if "sft" in files:
             return ()
-        return tuple(ports.knobs(self._of(files), self._rl(files), sources(files)))
+        found = ports.knobs(self._of(files), self._rl(files), sources(files))
+        return tuple(each for each in found if not self.servers or each.component != "inference")
 
     def environment(self, component: str, files: ConfigFiles, context: RunContext) -> Mapping[str, str]:
         """As its launcher gives it to its children."""
@@ -160,7 +163,7 @@ class PrimeRlLaunch(SchemaFramework):
         share = _UTILIZATION if share is None else share
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
             return None
-        if not is_table(data, "inference"):
+        if self.servers or not is_table(data, "inference"):
             return None
         return EngineMemory(
             "inference",
@@ -224,15 +227,15 @@ class PrimeRlLaunch(SchemaFramework):
 
     # --- inference that somebody else runs ---
 
-    def sent_to(self, urls: Sequence[str]) -> PrimeRlLaunch:
-        """Its config as if it had no [inference] table, and named these addresses."""
+    def sent_to(self, urls: Sequence[str], *, is_lent: bool = False) -> PrimeRlLaunch:
+        """As if its config named these addresses; without [inference], unless that describes the server."""
         found = copy(self)
-        found.servers = tuple(urls)
+        found.servers, found.is_lent = tuple(urls), is_lent
         return found
 
     def inference_servers(self, files: ConfigFiles) -> tuple[ServerAddress, ...]:
         """Those that the orchestrator is sent to where no server is started."""
-        if "sft" in files or is_table(self._config(files), "inference"):
+        if "sft" in files or (not self.servers and is_table(_config(files), "inference")):
             return ()
         values = self.values(files)
         key = ports.base_url_key(self._of(files), _config(files))
@@ -254,6 +257,10 @@ class PrimeRlLaunch(SchemaFramework):
             )
             for url, engine in zip(urls, admins, strict=True)
         )
+
+    def weights_by(self, files: ConfigFiles) -> str:
+        """The worker of an engine knows one way."""
+        return ports.transport(self._of(files), self._rl(files), ports.WEIGHTS)
 
     def weights_reset(
         self, files: ConfigFiles, context: RunContext, root: str
@@ -277,7 +284,8 @@ class PrimeRlLaunch(SchemaFramework):
         if not self.servers or "sft" in files:
             return {}
         data = _config(files)
-        return ports.sent_to(self.generation.of(data), data, self.servers)
+        move = ports.lent if self.is_lent and is_table(data, "inference") else ports.sent_to
+        return move(self.generation.of(data), data, self.servers)
 
     def _config(self, files: ConfigFiles) -> Mapping[str, Any]:
         """One merged config, whether it is written in one file or in three, as the run gets it."""

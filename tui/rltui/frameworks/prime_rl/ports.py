@@ -11,6 +11,7 @@ from typing import Any
 
 from rltui.core.config_data import value_at
 from rltui.core.knobs import KnobValue
+from rltui.core.servers import port_of
 from rltui.core.toml.values import TomlValue
 from rltui.errors import UsageError
 from rltui.frameworks.base import PortKnob, RunContext
@@ -109,6 +110,20 @@ def sent_to(g: Generation, data: Mapping[str, Any], urls: Sequence[str]) -> dict
         found[admin] = None
     if transport(g, data, WEIGHTS) != "filesystem":
         found |= FILE_BROADCAST
+    return found
+
+
+def lent(g: Generation, data: Mapping[str, Any], urls: Sequence[str]) -> dict[str, KnobValue]:
+    """Edits for a run that uses the engine at the first of `urls` as if it were the one of [inference],
+    without a router: which devices it has and how it gets weights is as that table says.
+    """
+    key, url = base_url_key(g, data), urls[0]
+    found: dict[str, KnobValue] = {_SERVER: port_of(url), key: url if g.has_router else [url]}
+    if g.has_router:
+        found["inference.router"] = "None"
+    for left in (_ENGINE, f"{client_table(key)}.admin_base_url"):
+        if value_at(data, left) is not None:
+            found[left] = None
     return found
 
 

@@ -201,7 +201,7 @@ class _TinyRl(SchemaFramework):
 
     # --- inference that somebody else runs ---
 
-    def sent_to(self, urls: Sequence[str]) -> _TinyRl:
+    def sent_to(self, urls: Sequence[str], *, is_lent: bool = False) -> _TinyRl:
         """By options of the orchestrator; it takes one server.
 
         Raises:
@@ -209,6 +209,7 @@ class _TinyRl(SchemaFramework):
         """
         if len(urls) > 1:
             raise UsageError(f"{self.title} uses one inference server, not {len(urls)}")
+        del is_lent
         found = copy(self)
         found.server = urls[0]
         return found

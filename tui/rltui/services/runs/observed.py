@@ -56,7 +56,7 @@ def framework_of(record: ExperimentRecord) -> Framework:
     framework = registry.get(record.framework)
     if not record.observed:
         if record.inference:
-            framework = framework.sent_to(record.inference)
+            framework = framework.sent_to(record.inference, is_lent=bool(record.inference_of))
         return framework if framework.id != GENERIC.id else framework.fitted(layout_files.load_for(record))
     return _Observed(framework, Path(record.run_dir))
 
