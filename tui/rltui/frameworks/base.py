@@ -17,6 +17,7 @@ from rltui.core.config_schema import ConfigSchema
 from rltui.core.evals import EvalRequest, EvalTarget, TargetKind
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.gpu.budget import EngineMemory
+from rltui.core.gpu.training import Training
 from rltui.core.knobs import Knob, KnobValue
 from rltui.core.layout import Layout
 from rltui.core.metrics import MetricNames
@@ -200,6 +201,9 @@ class Checkout:
     generations: tuple[tuple[str, str], ...] = ()
     """(path in the tree, id of the framework that a checkout with it is), newest first; the first that exists
     counts."""
+    merges_tables: str = ""
+    """Path in the tree whose programs do not merge several config files key by key: a later file takes the
+    place of whole tables."""
     traits: tuple[tuple[str, str, str], ...] = ()
     """(name, path in the tree, text that stands in that file): what its own programs can do, where releases
     differ in that."""
@@ -374,6 +378,12 @@ class Framework:
 
     # --- what the config files say ---
 
+    def merges_deeply(self, data: Mapping[str, Any]) -> bool:
+        """Whether its programs merge several files with such content key by key, rather than table by table:
+        where no checkout tells.
+        """
+        return True
+
     def knobs(self, files: ConfigFiles) -> tuple[Knob, ...]:
         """Every value that can be set in these files, those that are turned from day to day first."""
         return ()
@@ -416,6 +426,10 @@ class Framework:
 
     def engine_memory(self, files: ConfigFiles) -> EngineMemory | None:
         """What the inference engine will do with its devices' memory."""
+        return None
+
+    def training(self, files: ConfigFiles) -> Training | None:
+        """What decides about the memory of the supervised trainer; `None` where there is none."""
         return None
 
     def output_dir(self, files: ConfigFiles) -> str | None:

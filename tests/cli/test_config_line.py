@@ -1,0 +1,89 @@
+"""Which config a command line means, in rltui's words and in those of launchers."""
+
+from __future__ import annotations
+
+import pytest
+
+from rltui.cli.parser import parse
+from rltui.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("line", "config", "parts", "overrides"),
+    [
+        ("up rl.toml", ["rl.toml"], [], {}),
+        (
+            "up rl.toml -o out -- --model.name X --wandb.project=p",
+            ["rl.toml"],
+            [],
+            {"model.name": ("X",), "wandb.project": ("p",)},
+        ),
+        ("up rl.toml -- --a-b.c -1 --d -.5", ["rl.toml"], [], {"a_b.c": ("-1",), "d": ("-.5",)}),
+        ("up rl.toml -- --x --no-y --l 1 2 3", ["rl.toml"], [], {"x": (), "no_y": (), "l": ("1", "2", "3")}),
+        ("up @ base.toml @ over.toml --no-wait", [], [("base.toml", ""), ("over.toml", "")], {}),
+        ("check base.toml @ over.toml", ["base.toml"], [("over.toml", "")], {}),
+        (
+            "up uv run rl @ rl.toml --model.name X -n mine --timeout 3 --max-steps=7",
+            [],
+            [("rl.toml", "")],
+            {"model.name": ("X",), "max_steps": ("7",)},
+        ),
+        ("rl @ a.toml @b.toml", [], [("a.toml", ""), ("b.toml", "")], {}),
+        (
+            "uv run rl --trainer @ t.toml --orchestrator @ o.toml --orchestrator.client.base-url http://h:1/v1",
+            [],
+            [("t.toml", "trainer"), ("o.toml", "orchestrator")],
+            {"orchestrator.client.base_url": ("http://h:1/v1",)},
+        ),
+        (
+            "up medarc_train sft examples/sft.toml --output-dir out --gpus 2 -n mine --timeout 3",
+            ["examples/sft.toml"],
+            [],
+            {"deployment.num_gpus": ("2",)},
+        ),
+        (
+            "medarc_train rl --single-gpu rl.toml --output-dir=out -- --wandb.project p --ckpt.keep -1",
+            ["rl.toml"],
+            [],
+            {"wandb.project": ("p",), "ckpt.keep": ("-1",)},
+        ),
+        (
+            "medarc_train rl --config a.toml --config b.toml --output-dir out --resume --infer-gpus=3",
+            [],
+            [("a.toml", ""), ("b.toml", "")],
+            {"deployment.num_infer_gpus": ("3",)},
+        ),
+        ("check medarc_train rl rl.toml --output-dir out --resume", ["rl.toml"], [], {}),
+    ],
+)  # fmt: skip
+def test_lines(
+    line: str, config: list[str], parts: list[tuple[str, str]], overrides: dict[str, tuple[str, ...]]
+) -> None:
+    arguments = parse(line.split())
+    assert arguments.config == config
+    assert arguments.given.parts == parts
+    assert arguments.given.overrides == overrides
+    if "-n mine" in line:
+        assert (arguments.name, arguments.timeout) == ("mine", 3.0)
+    if "medarc_train" in line and not line.startswith("check"):
+        assert arguments.output_dir == "out"
+        assert (arguments.single_gpu, arguments.resume) == ("--single-gpu" in line, "--resume" in line)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("up rl.toml --max-steps 5", "behind --: rl.toml -- --max-steps"),
+        ("up uv run inference @ infer.toml", "rltui starts inference, orchestrator and trainer itself"),
+        ("up make @ rl.toml", "write it like: rl @ rl.toml"),
+        ("up rl @ rl.toml --dry-run", "rltui check validates"),
+        ("up rl @", "@ needs a file"),
+        ("up medarc_slurm sft sft.toml --gpus 1", "on this machine: medarc_train"),
+        ("up rl.toml -- --=3", "names no key"),
+        ("up rl.toml -- -x 3", "is no option of a config"),
+    ],
+)
+def test_what_cannot_be_understood(line: str, words: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        parse(line.split())
+    assert words in str(refused.value)
