@@ -247,7 +247,8 @@ class Servers:
         return faults
 
     def _reset(self, address: ServerAddress) -> ServiceCall | Missing | None:
-        return self._config.launcher.weights_reset(self._config.store.files, address.root)
+        files, launcher = self._config.store.files, self._config.launcher
+        return self._setup.framework.weights_reset(files, launcher.context(files), address.root)
 
     def resets(self) -> list[ServiceCall]:
         """What the servers of another experiment are told before the jobs of this run start."""
