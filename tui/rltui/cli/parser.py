@@ -259,8 +259,29 @@ def _add_config(commands: _Commands[argparse.ArgumentParser]) -> None:
     _add_name(diff)
     _add_json(diff)
     _add_check(commands)
+    _add_layouts(commands)
+
+
+def _add_layouts(commands: _Commands[argparse.ArgumentParser]) -> None:
     layouts = _command(commands, "layouts", "config:list_layouts", "list the layouts and where they lie")
     _add_json(layouts)
+    init = _command(
+        commands,
+        "init",
+        "init:init",
+        "write a commented layout for your own programs, by questions or options",
+    )
+    init.add_argument("layout_name", nargs="?", metavar="NAME", help="of the layout (default: this folder's)")
+    init.add_argument(
+        "--component",
+        action="append",
+        default=[],
+        metavar="NAME='COMMAND'",
+        help="a program of the run, as often as needed; {port.NAME} in it makes it a service on a free port",
+    )
+    init.add_argument(
+        "--user", action="store_true", help="for all folders (default: for this one, in .rltui/layouts)"
+    )
 
 
 def _add_check(commands: _Commands[argparse.ArgumentParser]) -> None:
