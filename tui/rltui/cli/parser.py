@@ -267,17 +267,7 @@ def _add_edits(commands: _Commands[argparse.ArgumentParser]) -> None:
     _add_edit(taking_back)
     again = _command(commands, "redo", "edits:redo", "make the edit again that was undone last")
     _add_edit(again)
-    convert = _command(
-        commands, "convert", "edits:convert", "count the batch in tokens instead of rollouts, or back"
-    )
-    convert.add_argument("to", nargs="?", choices=("tokens", "rollouts"), help="default: the other way")
-    convert.add_argument(
-        "--mean-tokens",
-        type=tokens,
-        metavar="N",
-        help="tokens of a mean rollout (default: as this run measured)",
-    )
-    _add_edit(convert)
+    _add_convert(commands)
     model = _command(
         commands,
         "use-checkpoint",
@@ -326,6 +316,34 @@ def _add_check(commands: _Commands[argparse.ArgumentParser]) -> None:
         "--no-own", action="store_true", help="do not ask the framework's own validators, if they are found"
     )
     _add_json(check)
+
+
+def _add_convert(commands: _Commands[argparse.ArgumentParser]) -> None:
+    convert = _command(
+        commands,
+        "convert",
+        "edits:convert",
+        "count the batch in tokens instead of rollouts, or back; or write a config for another framework",
+    )
+    convert.add_argument(
+        "what",
+        nargs="?",
+        metavar="tokens|rollouts|CONFIG",
+        help="tokens or rollouts (default: the other way); with --to, the config file",
+    )
+    convert.add_argument(
+        "--to", metavar="FRAMEWORK", help="write CONFIG for this one, such as prime-rl, into a new file"
+    )
+    convert.add_argument(
+        "--output", metavar="FILE", help="with --to: the new file (default: CONFIG.FRAMEWORK.toml beside it)"
+    )
+    convert.add_argument(
+        "--mean-tokens",
+        type=tokens,
+        metavar="N",
+        help="tokens of a mean rollout (default: as this run measured)",
+    )
+    _add_edit(convert)
 
 
 def _add_edit(parser: argparse.ArgumentParser) -> None:
