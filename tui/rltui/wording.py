@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rltui.core.api import Concern, Lost, Orphan, Plan
     from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan
     from rltui.core.config_report import DerivedValue
+    from rltui.core.evals import Difference, EvalReport, Evaluation
 
 STATE_SYMBOLS = {
     "stopped": "○",
@@ -46,6 +47,7 @@ EVENT_SIGNS = {
     "resume": "↻",
     "restart": "↻",
     "checkpoint": "◆",
+    "eval": "✦",
     "link": LINK_SIGN,
 }
 """By the word for what happened, in the journal and on charts."""
@@ -214,6 +216,63 @@ def _archived_texts(plan: Plan) -> list[str]:
 
 CHECKPOINT_HEAD = ("step", "age", "reward", "eval", "parts", "size", "attempt", "")
 """Above the columns of `checkpoint_cells`."""
+
+
+EVAL_HEAD = (
+    "id",
+    "what",
+    "on",
+    "asked",
+    "reward",
+    "spread",
+    "difference",
+    "cut off",
+    "failed",
+    "when",
+    "note",
+)
+"""Above the columns of `eval_cells`."""
+
+
+def eval_cells(
+    evaluation: Evaluation, compared: Difference | None, to: Evaluation | None, now: float
+) -> tuple[str, ...]:
+    """`3`, `checkpoint 20`, `reverse-text`, `20 × 3`, `0.812 ± 0.021`, `0.110`, `+0.312 ± 0.041 to 1`, `2 %`,
+    `0 %`, `12m`, and what is wrong with it.
+
+    `compared`: with `to`, where there is a baseline.
+    """
+    mean = "" if evaluation.mean is None else f"{evaluation.mean:.3f}"
+    error = "" if evaluation.stderr is None else f" ± {evaluation.stderr:.3f}"
+    note = evaluation.words
+    if evaluation.verdict != "ok":
+        note = f"{evaluation.verdict}: {note}" if note else evaluation.verdict
+    return (
+        evaluation.id,
+        evaluation.label,
+        evaluation.env,
+        f"{evaluation.num_examples} × {evaluation.rollouts_per_example}",
+        mean + error,
+        "" if evaluation.std is None else f"{evaluation.std:.3f}",
+        f"{compared.words} to {to.id}" if compared is not None and to is not None else "",
+        _share(evaluation.truncated_frac),
+        _share(evaluation.failed_frac),
+        duration(now - evaluation.at),
+        note,
+    )
+
+
+def _share(frac: float) -> str:
+    return f"{100 * frac:.0f} %" if frac else ""
+
+
+def eval_summary(report: EvalReport) -> list[str]:
+    """What runs and waits, and the standing order: a line each."""
+    lines = [f"{each.id}: {each.label}: {each.words}" for each in report.queue]
+    if report.every:
+        which = "every checkpoint" if report.every == 1 else f"one of {report.every} checkpoints"
+        lines.append(f"{which} is evaluated (rltui eval --every 0 ends that)")
+    return lines
 
 
 def checkpoint_cells(checkpoint: Checkpoint, now: float) -> tuple[str, ...]:
