@@ -16,7 +16,7 @@ from tests.house.walks import REPOSITORY
 
 SOURCE_LIMITS = {
     "files": 326,
-    "lines": 67_500,
+    "lines": 68_400,
     "public names per 1,000 lines": 23.2,
     "percent of lines that import": 6.6,
     "import circles": 0,
