@@ -600,6 +600,18 @@ def _add_creation(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--name", metavar="NAME", help="name of the experiment")
     parser.add_argument("-o", "--output-dir", metavar="DIR", help="output folder (default: by the config)")
     parser.add_argument("--workspace", metavar="DIR", help="folder the components run in (default: here)")
+    servers = parser.add_mutually_exclusive_group()
+    servers.add_argument(
+        "--inference",
+        action="append",
+        metavar="URL",
+        help="use the inference server there and start none; several times for several; `config`: as it says",
+    )
+    servers.add_argument(
+        "--inference-of",
+        metavar="EXPERIMENT",
+        help="use that experiment's inference server, while that trains nothing",
+    )
     again = parser.add_mutually_exclusive_group()
     again.add_argument("--resume", action="store_true", help="continue the earlier run in the output folder")
     again.add_argument(

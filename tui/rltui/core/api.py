@@ -14,6 +14,7 @@ from pydantic import Field, computed_field
 from rltui.core.config_report import DerivedValue, FileConflict, KnobTable, PendingKnob, Problem
 from rltui.core.evals import QueuedEval
 from rltui.core.gpu.report import GpuReport, MemoryVerdict, OutOfMemory, Remedy
+from rltui.core.servers import ServerStatus
 from rltui.core.values import Value
 
 PROTOCOL_VERSION = 1
@@ -261,6 +262,8 @@ class Status(Value):
     """Somebody else runs it, rltui only looks at its files. `running` then means that they grow."""
     logs: tuple[FollowedLog, ...] = ()
     """Log files that no component here prints."""
+    servers: tuple[ServerStatus, ...] = ()
+    """Inference servers that this run uses and somebody else runs."""
     transaction: str | None = None
     """The plan that is being carried out, until all its starts have begun."""
     down: Down | None = None
