@@ -106,6 +106,9 @@ class EvalServers:
         Raises:
             ConflictError: if it does not run.
         """
+        elsewhere = self._setup.framework.inference_servers(self._config.store.files)
+        if elsewhere:
+            return elsewhere[0].url
         runner = self._ready_inference()
         launch = runner.launch if runner is not None else None
         address = launch.ready.http if launch is not None and launch.ready is not None else None
@@ -129,6 +132,8 @@ class EvalServers:
 
     def why_waiting(self, request: EvalRequest, files: ConfigFiles) -> str | None:
         """What is not there yet; `None` where it can begin, if only to be refused."""
+        if request.target.kind == "now" and self._setup.record.external:
+            return None
         if request.target.kind == "now":
             return None if self._ready_inference() is not None else "the inference server of the run"
         if self.is_up:
