@@ -20,6 +20,8 @@ from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import GpuReadings
 
 _INFERENCE = "inference"
+_UTILIZATION = 0.9
+"""vLLM's own, where the config has no server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +71,9 @@ class EvalServers:
         engine = self._setup.framework.engine_memory(files)
         return None if engine is None else engine.max_model_len
 
-    def refuse(self, request: EvalRequest, files: ConfigFiles) -> None:
-        """Raises ConfigError: what is asked for can never be."""
+    async def refuse(self, request: EvalRequest, files: ConfigFiles) -> None:
+        """Raises ConfigError: it can never be. From then on it is known which GPUs there are."""
+        await self._readings.first()
         for name in (COMPONENT, *(() if request.target.kind == "now" else (SERVER,))):
             if name not in self._runners:
                 raise ConfigError(
@@ -149,7 +152,7 @@ class EvalServers:
         if isinstance(place, str):
             raise RltuiError(f"no server of {model.label}: {place}")
         context, port = self._config.launcher.context(files), _free_port()
-        command = self._setup.framework.eval_server(files, context, model, port)
+        command = self._setup.framework.eval_server(files, context, model, port, place.gpu_memory)
         self._give(model, place, port, command.argv if command is not None else ())
         self.serves, self.url = model.name, f"http://127.0.0.1:{port}/v1"
         self._runners[SERVER].start()
@@ -179,12 +182,11 @@ class EvalServers:
         engine = framework.engine_memory(files)
         names = self._config.launcher.context(files).devices
         devices = [(name, found[0]) for name in names if (found := self._readings.chosen(name))]
-        if engine is None or not devices or not self._computes_on_gpu(files):
+        if not devices or not self._computes_on_gpu(files):
             return _Spot("", "")
+        share = _UTILIZATION if engine is None else engine.utilization
         try:
-            return self._tried(
-                model, [name for name, _ in sorted(devices, key=_free)], engine.utilization, files
-            )
+            return self._tried(model, [name for name, _ in sorted(devices, key=_free)], share, files)
         finally:
             self._config.launcher.give(SERVER, {})
 
@@ -212,8 +214,9 @@ class EvalServers:
         return next((each for each in verdicts if each.is_bad), None)
 
     def _computes_on_gpu(self, files: ConfigFiles) -> bool:
-        """The server of the run has devices: that of an evaluation needs one, too."""
-        return _INFERENCE in self._runners and bool(self._config.launcher.gpus(_INFERENCE, files))
+        """Something of the run has devices: the server of an evaluation needs one, too."""
+        automatic = (spec.id for spec in self._setup.layout.automatic)
+        return any(self._config.launcher.gpus(name, files) for name in automatic)
 
 
 def _free(device: tuple[str, GpuDevice]) -> int:

@@ -75,7 +75,7 @@ class EvalWork:
         refuse_observed(self._setup.record)
         files = self._config.store.load()
         request = self._completed(request, files)
-        self._servers.refuse(request, files)
+        await self._servers.refuse(request, files)
         context = self._servers.configured_context(files)
         if request.target.kind == "now" and not request.when_done and not self._servers.is_coming():
             now = await asyncio.to_thread(served, self._servers.warm(), timeout_s=_SERVED_TIMEOUT_S)

@@ -510,7 +510,7 @@ class Framework:
         raise ConfigError(f"{self.title} does not say where {target.label} would be", hint=EVAL_HINT)
 
     def eval_server(
-        self, files: ConfigFiles, context: RunContext, model: EvalModel, port: int
+        self, files: ConfigFiles, context: RunContext, model: EvalModel, port: int, gpu_memory: str
     ) -> EvalCommand | None:
         """What a server of that model for an evaluation is given besides: its `argv` are options, which stand
         for `{given.options}` in the layout's `eval-server`; `None` where there are none.

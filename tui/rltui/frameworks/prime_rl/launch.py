@@ -10,6 +10,7 @@ from pathlib import PurePath
 from typing import Any
 
 from rltui.core.config_data import value_at
+from rltui.core.evals import SERVER
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.knobs import KnobValue
 from rltui.core.plan import RestartRule
@@ -89,7 +90,7 @@ class PrimeRlLaunch(SchemaFramework):
 
     def template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
         """`config.<part>`, `config.launcher`, `run`, `gpus.<id>`, `port.inference`, `port.engine` …"""
-        g, data = self._of(files), _config(files)
+        g, data = self._of(files), config_of(files)
         split, memory = _split(g, data, context.devices), self.engine_memory(files)
         both = ",".join(dict.fromkeys((*split.inference, *split.trainer)))
         for_sft = ",".join(context.devices[: max(1, count(data, "deployment.num_gpus", 1))])
@@ -143,7 +144,10 @@ class PrimeRlLaunch(SchemaFramework):
         return tuple(ports.knobs(self._of(files), _rl(files), sources(files)))
 
     def environment(self, component: str, files: ConfigFiles, context: RunContext) -> Mapping[str, str]:
-        """As its launcher gives it to its children."""
+        """As its launcher gives it to its children; a server for evaluations as the run's."""
+        if component == SERVER:
+            found = self.environment("inference", files, context)
+            return {name: value for name, value in found.items() if name != "CUDA_VISIBLE_DEVICES"}
         g = self._of(files)
         split = _split(g, _rl(files), context.devices)
         return _environment(g, component, files, context, split)
@@ -218,7 +222,7 @@ class PrimeRlLaunch(SchemaFramework):
         return (ServiceCall("inference", url, "resume an engine that was left paused"),)
 
     def _of(self, files: ConfigFiles) -> Generation:
-        return self.generation.of(_config(files))
+        return self.generation.of(config_of(files))
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +246,7 @@ class _GpuSplit:
         return ",".join(self.trainer if component == "trainer" else self.inference)
 
 
-def _config(files: ConfigFiles) -> Mapping[str, Any]:
+def config_of(files: ConfigFiles) -> Mapping[str, Any]:
     """One merged config, whether it is written in one file or in three."""
     whole = next((files[role].data for role in ("rl", "sft") if role in files), None)
     return {role: file.data for role, file in files.items()} if whole is None else whole
@@ -250,7 +254,7 @@ def _config(files: ConfigFiles) -> Mapping[str, Any]:
 
 def _rl(files: ConfigFiles) -> Mapping[str, Any]:
     """Likewise, nothing for SFT."""
-    return {} if "sft" in files else _config(files)
+    return {} if "sft" in files else config_of(files)
 
 
 def _wanted(g: Generation, data: Mapping[str, Any]) -> tuple[int, int]:
@@ -292,7 +296,7 @@ def _made(g: Generation, files: ConfigFiles) -> Mapping[str, Missing | None]:
     """Name of each file that resolutions make → why it cannot be made, if that is so."""
     if not g.has_launchers:
         return dict.fromkeys(map(_name, files))
-    data = _config(files)
+    data = config_of(files)
     fault = _not_by_parts(data)
     return {
         "launcher": None,
@@ -331,7 +335,7 @@ def _copy(g: Generation, role: str, files: ConfigFiles, context: RunContext) -> 
     edits: dict[str, KnobValue] = {}
     if role in _WRITERS:
         edits |= {"output_dir": context.run_folder, g.resume_step: context.resume_step}
-    moved = ports.edits(g, _config(files), context.overrides)
+    moved = ports.edits(g, config_of(files), context.overrides)
     edits |= {key.removeprefix(f"{role}."): port for key, port in moved.items() if key.startswith(f"{role}.")}
     return Resolution(edits={role: edits}, outputs={_name(role): (f"{role}.toml",)})
 
