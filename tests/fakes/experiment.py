@@ -24,6 +24,7 @@ from rltui.core.api import (
 )
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.core.config_report import Conversion, KnobInfo, KnobTable, Problem
+from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
 from rltui.core.gpu.report import (
     GpuBudget,
     GpuDevice,
@@ -425,6 +426,9 @@ class FakeExperiment:
         self.saved: dict[str, str] = {}
         """Exports, by name."""
         self.has_browser = False
+        self.eval_report = EvalReport(experiment=self.name)
+        self.evaluated: list[EvalRequest] = []
+        """What was asked for, the orders too."""
         self._first = events or (running_status(), gpu_report(), knob_table())
         self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
@@ -481,6 +485,25 @@ class FakeExperiment:
         left = tuple(each for each in self.checkpoint_report.checkpoints if each.step not in gone)
         self.checkpoint_report = self.checkpoint_report.model_copy(update={"checkpoints": left})
         return plan.model_copy(update={"done": True})
+
+    async def evals(self) -> EvalReport:
+        return self.eval_report
+
+    async def evaluate(self, request: EvalRequest) -> QueuedEval:
+        if self.error:
+            raise self.error
+        self.evaluated.append(request)
+        return QueuedEval(id=str(len(self.evaluated)), request=request, env=request.env or "reverse-text")
+
+    async def cancel_eval(self, id_: str) -> EvalReport:
+        left = tuple(each for each in self.eval_report.queue if each.id != id_)
+        self.eval_report = self.eval_report.model_copy(update={"queue": left})
+        return self.eval_report
+
+    async def order_evals(self, every: int, request: EvalRequest) -> EvalReport:
+        self.evaluated.append(request)
+        self.eval_report = self.eval_report.model_copy(update={"every": every})
+        return self.eval_report
 
     async def convert(
         self, to: Literal["tokens", "rollouts"], mean_tokens: float | None = None

@@ -104,8 +104,8 @@ def test_a_sound_config_has_no_problems() -> None:
         (
             'client.base_url = "http://gpu-7:9000/v1"',
             ("orchestrator.client.base_url (http://gpu-7:9000/v1) is on another host, gpu-7: nothing here "
-            "asks the server at inference.server.port (8000). Use http://localhost:8000/v1, or leave the "
-            "inference server out"),
+            "asks the server at inference.server.port (8000). Use http://localhost:8000/v1, or let no server "
+            "be started here, with --inference http://gpu-7:9000/v1"),
         ),
         (
             "batch_size = 0",

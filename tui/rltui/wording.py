@@ -5,8 +5,8 @@ The command line prints these words as they are; the screen cleans, wraps and co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rltui.core.text import (
     duration,
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rltui.core.api import Concern, Lost, Orphan, Plan, Publication
     from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan
     from rltui.core.config_report import DerivedValue
+    from rltui.core.evals import Difference, EvalReport, Evaluation
 
 STATE_SYMBOLS = {
     "stopped": "○",
@@ -46,12 +47,15 @@ EVENT_SIGNS = {
     "resume": "↻",
     "restart": "↻",
     "checkpoint": "◆",
+    "eval": "✦",
     "link": LINK_SIGN,
 }
 """By the word for what happened, in the journal and on charts."""
 _BLOCKS = "▁▂▃▄▅▆▇█"
 LOG_SYMBOLS = {"growing": "●", "quiet": "○", "no file yet": "◌"}
 """By the word of `log_state`."""
+_SERVER_WORDS = {"unknown": "◌ not asked yet", "ready": "● ready", "down": "✗ down", "refused": "✗ refused"}
+"""By the state of a server that somebody else runs."""
 STALLED_SYMBOL = "⚠"
 _FULL_COMMAND_WIDTH = 200
 """As much as a question shows."""
@@ -212,8 +216,78 @@ def _archived_texts(plan: Plan) -> list[str]:
     return [", ".join(found), f"kept in {plan.archive}"]
 
 
+def server_text(server: Mapping[str, Any]) -> str:
+    """Of a `ServerStatus`: `inference (external) ● ready · http://gpu-2:8000/v1 · KV 41 % · serves tiny`."""
+    source = server["source"]
+    whose = "external" if source in ("config", "--inference") else f"of {source}"
+    parts = [f"{server['id']} ({whose}) {_SERVER_WORDS[server['state']]}", server["url"], *server["facts"]]
+    if server["reason"]:
+        parts.append(server["reason"])
+    elif server["models"]:
+        wanted = server["model"] if server["model"] in server["models"] else server["models"][0]
+        parts.append(f"serves {wanted}")
+    return " · ".join(parts)
+
+
 CHECKPOINT_HEAD = ("step", "age", "reward", "eval", "parts", "size", "attempt", "")
 """Above the columns of `checkpoint_cells`."""
+
+
+EVAL_HEAD = (
+    "id",
+    "what",
+    "on",
+    "asked",
+    "reward",
+    "spread",
+    "difference",
+    "cut off",
+    "failed",
+    "when",
+    "note",
+)
+"""Above the columns of `eval_cells`."""
+
+
+def eval_cells(
+    evaluation: Evaluation, compared: Difference | None, to: Evaluation | None, now: float
+) -> tuple[str, ...]:
+    """`3`, `checkpoint 20`, `reverse-text`, `20 × 3`, `0.812 ± 0.021`, `0.110`, `+0.312 ± 0.041 to 1`, `2 %`,
+    `0 %`, `12m`, and what is wrong with it.
+
+    `compared`: with `to`, where there is a baseline.
+    """
+    mean = "" if evaluation.mean is None else f"{evaluation.mean:.3f}"
+    error = "" if evaluation.stderr is None else f" ± {evaluation.stderr:.3f}"
+    note = evaluation.words
+    if evaluation.verdict != "ok":
+        note = f"{evaluation.verdict}: {note}" if note else evaluation.verdict
+    return (
+        evaluation.id,
+        evaluation.label,
+        evaluation.env,
+        f"{evaluation.num_examples} × {evaluation.rollouts_per_example}",
+        mean + error,
+        "" if evaluation.std is None else f"{evaluation.std:.3f}",
+        f"{compared.words} to {to.id}" if compared is not None and to is not None else "",
+        _share(evaluation.truncated_frac),
+        _share(evaluation.failed_frac),
+        duration(now - evaluation.at),
+        note,
+    )
+
+
+def _share(frac: float) -> str:
+    return f"{100 * frac:.0f} %" if frac else ""
+
+
+def eval_summary(report: EvalReport) -> list[str]:
+    """What runs and waits, and the standing order: a line each."""
+    lines = [f"{each.id}: {each.label}: {each.words}" for each in report.queue]
+    if report.every:
+        which = "every checkpoint" if report.every == 1 else f"one of {report.every} checkpoints"
+        lines.append(f"{which} is evaluated (rltui eval --every 0 ends that)")
+    return lines
 
 
 def checkpoint_cells(checkpoint: Checkpoint, now: float) -> tuple[str, ...]:

@@ -48,6 +48,11 @@ def parse(argv: list[str]) -> argparse.Namespace:
         if argv and not is_config and not is_file_name(argv[0]):
             _refuse_unless_experiment(argv[0], commands.choices)
         argv = ["open", *argv]
+    if argv[0] == "eval" and "--" in argv:
+        end = argv.index("--")
+        parsed = parser.parse_args(argv[:end])
+        parsed.arguments = tuple(argv[end + 1 :])
+        return parsed
     if argv[0] not in _OF_CONFIGS:
         return parser.parse_args(argv)
     options = commands.choices[argv[0]]._option_string_actions  # noqa: SLF001
@@ -97,7 +102,7 @@ def _build() -> tuple[argparse.ArgumentParser, _Commands[argparse.ArgumentParser
     )
     parser.add_argument("--version", action="version", version=f"rltui {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (_add_running, _add_processes, _add_config, _add_looking, _add_box):
+    for add in (_add_running, _add_processes, _add_config, _add_looking, _add_evals, _add_box):
         add(commands)
     return parser, commands
 
@@ -265,17 +270,7 @@ def _add_config(commands: _Commands[argparse.ArgumentParser]) -> None:
     _add_edit(taking_back)
     again = _command(commands, "redo", "edits:redo", "make the edit again that was undone last")
     _add_edit(again)
-    convert = _command(
-        commands, "convert", "edits:convert", "count the batch in tokens instead of rollouts, or back"
-    )
-    convert.add_argument("to", nargs="?", choices=("tokens", "rollouts"), help="default: the other way")
-    convert.add_argument(
-        "--mean-tokens",
-        type=tokens,
-        metavar="N",
-        help="tokens of a mean rollout (default: as this run measured)",
-    )
-    _add_edit(convert)
+    _add_convert(commands)
     diff = _command(commands, "diff", "knobs:diff", "what the files say beside what runs, or two attempts")
     diff.add_argument(
         "attempt",
@@ -302,6 +297,34 @@ def _add_check(commands: _Commands[argparse.ArgumentParser]) -> None:
         "--no-own", action="store_true", help="do not ask the framework's own validators, if they are found"
     )
     _add_json(check)
+
+
+def _add_convert(commands: _Commands[argparse.ArgumentParser]) -> None:
+    convert = _command(
+        commands,
+        "convert",
+        "edits:convert",
+        "count the batch in tokens instead of rollouts, or back; or write a config for another framework",
+    )
+    convert.add_argument(
+        "what",
+        nargs="?",
+        metavar="tokens|rollouts|CONFIG",
+        help="tokens or rollouts (default: the other way); with --to, the config file",
+    )
+    convert.add_argument(
+        "--to", metavar="FRAMEWORK", help="write CONFIG for this one, such as prime-rl, into a new file"
+    )
+    convert.add_argument(
+        "--output", metavar="FILE", help="with --to: the new file (default: CONFIG.FRAMEWORK.toml beside it)"
+    )
+    convert.add_argument(
+        "--mean-tokens",
+        type=tokens,
+        metavar="N",
+        help="tokens of a mean rollout (default: as this run measured)",
+    )
+    _add_edit(convert)
 
 
 def _add_edit(parser: argparse.ArgumentParser) -> None:
@@ -418,6 +441,47 @@ def _add_rollouts(commands: _Commands[argparse.ArgumentParser]) -> None:
     _add_json(rollouts)
 
 
+def _add_evals(commands: _Commands[argparse.ArgumentParser]) -> None:
+    asked = _command(
+        commands, "eval", "evals:evaluate", "evaluate the model: now, a checkpoint, what it began with"
+    )
+    asked.add_argument("env", nargs="?", default="", metavar="ENV", help="default: what the config trains on")
+    target = asked.add_mutually_exclusive_group()
+    target.add_argument("--now", action="store_true", help="what the server of the run has (the default)")
+    target.add_argument("--checkpoint", type=_step, metavar="STEP", help="with a server of its own")
+    target.add_argument(
+        "--model", metavar="MODEL", help="a folder of weights, or a name on the hub; likewise"
+    )
+    target.add_argument("--base", action="store_true", help="the model that training began from; likewise")
+    target.add_argument("--sft", action="store_true", help="what the SFT of this experiment made; likewise")
+    asked.add_argument(
+        "-n",
+        action="append",
+        default=[],
+        metavar="N",
+        help="examples (default: 20); or the experiment's name",
+    )
+    asked.add_argument("-r", type=_positive, default=3, metavar="R", help="answers to each (default: 3)")
+    asked.add_argument(
+        "--max-tokens", type=_positive, metavar="T", help="of an answer (default: the config's)"
+    )
+    asked.add_argument("--when-done", action="store_true", help="not before the run is done; returns at once")
+    asked.add_argument(
+        "--every", type=_count, metavar="K", help="from now on, one of K checkpoints as they come; 0: none"
+    )
+    asked.add_argument("--no-wait", action="store_true", help="return at once; see: rltui evals")
+    asked.add_argument("--name", metavar="NAME", help="which experiment (default: the one that runs)")
+    asked.epilog = "What follows -- is for the evaluator itself: rltui eval -- --temperature 0.2"
+    asked.set_defaults(arguments=())
+    _add_json(asked)
+    evals = _command(commands, "evals", "evals:evals", "the evaluations, how they differ, what waits")
+    evals.add_argument("--against", metavar="ID", help="differences to this one (default: to the base)")
+    evals.add_argument("--all", action="store_true", help="those of all experiments")
+    evals.add_argument("--cancel", metavar="ID", help="take it from the queue, or end it")
+    _add_name(evals, positional=True)
+    _add_json(evals)
+
+
 def _add_box(commands: _Commands[argparse.ArgumentParser]) -> None:
     gpus = _command(commands, "gpus", "gpus:gpus", "the GPUs of this box and who holds their memory")
     gpus.add_argument("--watch", type=_interval, metavar="S", help="again every S seconds, until ctrl+c")
@@ -512,6 +576,18 @@ def _add_creation(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--name", metavar="NAME", help="name of the experiment")
     parser.add_argument("-o", "--output-dir", metavar="DIR", help="output folder (default: by the config)")
     parser.add_argument("--workspace", metavar="DIR", help="folder the components run in (default: here)")
+    servers = parser.add_mutually_exclusive_group()
+    servers.add_argument(
+        "--inference",
+        action="append",
+        metavar="URL",
+        help="use the inference server there and start none; several times for several; `config`: as it says",
+    )
+    servers.add_argument(
+        "--inference-of",
+        metavar="EXPERIMENT",
+        help="use that experiment's inference server, while that trains nothing",
+    )
     again = parser.add_mutually_exclusive_group()
     again.add_argument("--resume", action="store_true", help="continue the earlier run in the output folder")
     again.add_argument(

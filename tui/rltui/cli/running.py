@@ -196,6 +196,8 @@ def _wanted(arguments: argparse.Namespace) -> Iterator[creation.ExperimentReques
             checkpoint=checkpoint,
             devices=devices,
             earlier_run=earlier,  # type: ignore[arg-type]  # one of three literals
+            inference=None if arguments.inference is None else _addresses(arguments.inference),
+            inference_of=arguments.inference_of,
             force=arguments.force,
         )
 
@@ -215,6 +217,11 @@ def _wanted(arguments: argparse.Namespace) -> Iterator[creation.ExperimentReques
     arguments.config, arguments.given.parts = list(map(str, own)), []
     with staged(arguments, choose, workspace=here, force=arguments.force) as copies:
         yield request(copies)
+
+
+def _addresses(given: list[str]) -> tuple[str, ...]:
+    """Of `--inference`, which may come several times; `config`: none but what the config says."""
+    return () if given == ["config"] else tuple(given)
 
 
 def down(arguments: argparse.Namespace) -> int:

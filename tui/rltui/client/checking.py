@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from rltui.core.config_report import Check, KnobTable, Problem
+from rltui.core.config_report import Check, ForeignConfig, KnobTable, Problem
 from rltui.core.gpu.report import MemoryVerdict
 from rltui.core.layout import ComponentSpec, Layout
+from rltui.core.servers import ServerAddress
 from rltui.core.template import GIVEN, Missing, TemplateValue, placeholders, render
 from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks import registry
-from rltui.frameworks.base import ConfigFiles, Framework, RunContext
+from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework, RunContext
 from rltui.frameworks.generic import CONFIG, GENERIC
 from rltui.services import layout_files
-from rltui.services.checkout import traits
+from rltui.services.checkout import lacking, traits
+from rltui.services.config.diff import text_diff
 from rltui.services.config.editor import shared_configs
-from rltui.services.config.files import detect, load_files, read_file
+from rltui.services.config.files import detect, load_files, parse_file, read_file
 from rltui.services.config.models import FrameworkModels
 from rltui.services.config.origins import made_from
 from rltui.services.config.store import ConfigStore
@@ -94,16 +96,20 @@ def check(
     with_memory: bool = False,
     ask_models: bool = False,
     starting: bool = False,
+    inference: Sequence[str] = (),
+    is_lent: bool = False,
 ) -> Check:
     """Validate; no side effects. `workspace` as for `identify`.
 
     `with_memory` also reads the GPUs, and says what will fit, on `devices` where those are given.
     `ask_models` asks the framework's own models, where its checkout is found, which takes seconds; what they
     take, no rule of ours refuses.
-    `starting`: what would stand in the way of a start is an error too.
+    `starting`: what would stand in the way of a start is an error too. `inference`: addresses of servers that
+    the run is sent to, in place of one of its own; `is_lent` as in `Framework.sent_to`.
     """
     chosen, layout_file = identify(config_files, layout, framework, workspace=workspace)
     chosen = chosen.fitted(runnable_layout(layout_file))
+    chosen = chosen.sent_to(inference, is_lent=is_lent) if inference else chosen
     with closing(FrameworkModels(chosen, workspace or Path.cwd())) as models:
         chosen = models.informed(config_files, ask=ask_models)
         store = ConfigStore(list(config_files), chosen)
@@ -113,19 +119,27 @@ def check(
         problems = store.problems()
         problems += models.problems(sources, problems) if ask_models else ()
     files = sources.files
-    loaded = layout_files.with_instances(runnable_layout(layout_file), chosen.instances(files), layout_file)
+    loaded = layout_files.with_instances(
+        runnable_layout(layout_file), chosen.instances(files), layout_file, without=chosen.external(files)
+    )
     problems += shared_configs(store.base())
-    lacking = _start_problems(layout_file, loaded, chosen, files, workspace or Path.cwd())
+    problems += tuple(map(_uses, chosen.inference_servers(files)))
+    in_the_way = (
+        *_programs_lacking(chosen, config_files, workspace or Path.cwd()),
+        *_start_problems(layout_file, loaded, chosen, files, workspace or Path.cwd()),
+    )
     problems += (
-        tuple(each.model_copy(update={"severity": "error"}) for each in lacking) if starting else lacking
+        tuple(each.model_copy(update={"severity": "error"}) for each in in_the_way)
+        if starting
+        else in_the_way
     )
     memory: tuple[MemoryVerdict, ...] = ()
-    if with_memory and not lacking:
+    if with_memory and not in_the_way:
         memory, here = _memory(config_files, layout_file, loaded, chosen, files, devices)
         problems += here
     return Check(
         valid=not any(problem.severity == "error" for problem in problems),
-        startable=not lacking,
+        startable=not in_the_way,
         framework=chosen.id,
         layout=str(layout_file),
         problems=problems,
@@ -142,11 +156,56 @@ def knobs(config_files: tuple[Path, ...], layout: str | None, framework: str | N
     chosen = chosen.fitted(runnable_layout(layout_file))
     with closing(FrameworkModels(chosen, Path.cwd())) as models:
         chosen = models.informed(config_files)
-    instances = chosen.instances(ConfigStore(list(config_files), chosen).load())
-    loaded = layout_files.with_instances(runnable_layout(layout_file), instances, layout_file)
+    store = ConfigStore(list(config_files), chosen)
+    instances = chosen.instances(store.load())
+    loaded = layout_files.with_instances(
+        runnable_layout(layout_file), instances, layout_file, without=chosen.external(store.files)
+    )
     components = [spec.id for spec in loaded.component]
     store = ConfigStore(list(config_files), chosen, components=components, launched=loaded.launched)
     return store.knob_table({})
+
+
+def _uses(server: ServerAddress) -> Problem:
+    """So that nobody wonders where the server is."""
+    key = f", with the key in {server.key_variable}" if server.key_variable else ""
+    return Problem(
+        severity="hint", message=f"no inference server is started: the run uses the one at {server.url}{key}"
+    )
+
+
+def converted(path: Path, framework: str, new: Path | None) -> ForeignConfig:
+    """The config file `path` written for another framework, into `new` or beside it; nothing is written.
+
+    Where a checkout of that framework is near, its own schemas count.
+
+    Raises:
+        ConfigError: if the file is not valid, or there is no way from its framework to the other.
+    """
+    chosen, to = detect([path], workspace=Path.cwd()), registry.get(framework)
+    new = (new or path.with_name(f"{path.stem}.{framework}.toml")).absolute()
+    loaded = load_files([path], chosen)
+    with closing(FrameworkModels(to, Path.cwd())) as models:
+        to = models.informed([path])
+    made = chosen.converted(loaded.files, to)
+    if made is None:
+        faults = [each.text for each in ConfigStore([path], chosen).problems() if each.severity == "error"]
+        raise ConfigError(
+            f"{path} ({chosen.title}) cannot be written for {to.title}",
+            details=faults,
+            hint="mend the file first" if faults else "there is a way from vf-rl's files to prime-rl",
+        )
+    source = parse_file(new, made.text.encode())
+    problems = to.check({"rl": ConfigFile("rl", str(new), source.data)})
+    return ForeignConfig(
+        framework=to.id,
+        path=str(new),
+        text=made.text,
+        diff=text_diff(loaded.sources["rl"].text, made.text, new.name),
+        notes=made.notes,
+        problems=problems,
+        valid=not any(each.severity == "error" for each in problems),
+    )
 
 
 def runnable_layout(layout_file: Path) -> Layout:
@@ -180,6 +239,19 @@ def _memory(
     except ConfigError as error:
         text = f"on this box: {error.title}" + (f"; {error.hint}" if error.hint else "")
         return (), (Problem(severity="warning", message=text),)
+
+
+def _programs_lacking(
+    framework: Framework, config_files: Sequence[Path], workspace: Path
+) -> tuple[Problem, ...]:
+    """That what is installed has no such programs any more."""
+    if framework.checkout is None:
+        return ()
+    try:
+        found = lacking(framework.checkout, workspace=workspace, config_files=config_files)
+    except ConfigError:  # told where the programs are looked for
+        return ()
+    return () if found is None else (Problem(severity="warning", message=f"{found.reason}; {found.hint}"),)
 
 
 def _start_problems(

@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 from rltui.core.api import Alert, JournalEntry, Plan, Request, Status
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.config_report import Conversion, KnobTable
+from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
 from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.layout import Screen
 from rltui.core.lines import Level, LogEntry, LogSearching, LogSource, MergedSource
@@ -76,6 +77,22 @@ class Experiment(Protocol):
 
     async def prune(self, retention: Retention, only: Collection[int]) -> PrunePlan:
         """Delete those, as far as their steps are among `only`: what the person was shown."""
+        ...
+
+    async def evals(self) -> EvalReport:
+        """Those that have ended, and those that wait or run (also in `Status.evals`)."""
+        ...
+
+    async def evaluate(self, request: EvalRequest) -> QueuedEval:
+        """Put an evaluation behind the others."""
+        ...
+
+    async def cancel_eval(self, id_: str) -> EvalReport:
+        """Take one from the queue, or end the one that runs."""
+        ...
+
+    async def order_evals(self, every: int, request: EvalRequest) -> EvalReport:
+        """Evaluate one of so many checkpoints as `request` says, whatever its target; 0: none any more."""
         ...
 
     async def convert(

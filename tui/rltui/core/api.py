@@ -12,7 +12,9 @@ from typing import Any, Literal
 from pydantic import Field, computed_field
 
 from rltui.core.config_report import DerivedValue, FileConflict, KnobTable, PendingKnob, Problem
+from rltui.core.evals import QueuedEval
 from rltui.core.gpu.report import GpuReport, MemoryVerdict, OutOfMemory, Remedy
+from rltui.core.servers import ServerStatus
 from rltui.core.values import Value
 
 PROTOCOL_VERSION = 1
@@ -260,6 +262,8 @@ class Status(Value):
     """Somebody else runs it, rltui only looks at its files. `running` then means that they grow."""
     logs: tuple[FollowedLog, ...] = ()
     """Log files that no component here prints."""
+    servers: tuple[ServerStatus, ...] = ()
+    """Inference servers that this run uses and somebody else runs."""
     transaction: str | None = None
     """The plan that is being carried out, until all its starts have begun."""
     down: Down | None = None
@@ -268,6 +272,8 @@ class Status(Value):
     """An edit that was applied and that a component did not survive."""
     orphans: tuple[Orphan, ...] = ()
     """Processes that outlived their attempt. A start of their component waits until they are gone."""
+    evals: tuple[QueuedEval, ...] = ()
+    """Evaluations that have not ended: the one that runs first, then in the order in which they will."""
     links: tuple[Link, ...] = ()
     """Pages about the run, in the order in which its programs named them."""
 

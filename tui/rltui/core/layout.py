@@ -407,8 +407,11 @@ _LONGEST_ID = 32
 _NOT_IN_IDS = re.compile(r"[^a-z0-9]+")
 
 
-def expanded(layout: Layout, instances: Mapping[str, Sequence[str]]) -> Layout:
-    """The layout with each component that has `each` once per instance of that name, in their order.
+def expanded(
+    layout: Layout, instances: Mapping[str, Sequence[str]], *, without: Collection[str] = ()
+) -> Layout:
+    """The layout with each component that has `each` once per instance of that name, in their order, and
+    `without` the components and logs of these ids, whose programs run elsewhere.
 
     Where others name such a component (`after`, `restart.together`, the screen), all of them are meant; none
     where there is no instance.
@@ -416,18 +419,21 @@ def expanded(layout: Layout, instances: Mapping[str, Sequence[str]]) -> Layout:
     Raises:
         ValueError: if no component or log is left, or two components would have one id.
     """
-    if not any(spec.each for spec in layout.component):
+    if not without and not any(spec.each for spec in layout.component):
         return layout
     ids = {
         spec.id: instance_ids(spec.id, instances.get(spec.each, ())) if spec.each else (spec.id,)
         for spec in layout.component
-    }
-    components = [one for spec in layout.component for one in _components(spec, ids, instances)]
+    } | dict.fromkeys(without, ())
+    here = [spec for spec in layout.component if spec.id not in without]
+    components = [one for spec in here for one in _components(spec, ids, instances)]
+    logs = [spec for spec in layout.log if spec.id not in without]
     columns = [_named(column, ids) for column in layout.screen.columns]
     return Layout.model_validate(
         layout.model_dump(exclude_unset=True)
         | {
             "component": components,
+            "log": logs,
             "screen": layout.screen.model_dump(exclude_unset=True) | {"columns": columns},
         }
     )

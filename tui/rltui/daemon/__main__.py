@@ -26,6 +26,7 @@ from rltui.daemon.stalls import watch_stalls, watch_starts
 from rltui.daemon.supervisor import Supervisor
 from rltui.daemon.tasks import go_on
 from rltui.daemon.watches import (
+    carry_out_evals,
     follow_config,
     follow_logs,
     follow_metrics,
@@ -34,6 +35,7 @@ from rltui.daemon.watches import (
     watch_disk,
     watch_gpus,
     watch_orphans,
+    watch_servers,
 )
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.own_files import FileLock
@@ -109,6 +111,8 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
             watch_stalls,
             watch_checkpoints,
             watch_disk,
+            watch_servers,
+            carry_out_evals,
             deliver_alerts,
         )
     }

@@ -15,12 +15,16 @@ from rltui.core.lifecycle import Life
 from rltui.daemon.checkpoints import CheckpointKeeper
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
+from rltui.daemon.eval_servers import EvalServers
+from rltui.daemon.eval_work import EvalWork
+from rltui.daemon.evals import EvalKeeper
 from rltui.daemon.events import EventBus, Message, config_alert, encoded
 from rltui.daemon.forecast import RemedyAdvisor
 from rltui.daemon.gpu import GpuAccount
 from rltui.daemon.observation import Observation
 from rltui.daemon.planner import Planned, Planner, refuse_blocked
 from rltui.daemon.processes import Processes
+from rltui.daemon.servers import Servers
 from rltui.daemon.status import StatusBuilder
 from rltui.daemon.tasks import spawn
 from rltui.daemon.transactions import Retries, RollbackWatch, Transactions
@@ -56,22 +60,35 @@ class Supervisor:
             control=setup.control,
             workspace=setup.workspace,
         )
+        self.servers = Servers(setup, self.config, self.observation, events)
         self.processes = Processes(
-            setup, events, self.config, self.observation, self.gpu_readings, memory=memory, tmux=tmux
+            setup, events, self.config, self.observation, self.gpu_readings, memory, self.servers, tmux=tmux
         )
         self.gpu_account = GpuAccount(record.name, self.processes.runners, self.processes.forecast)
         remedies = RemedyAdvisor(
             self.config.store, self.config.launcher, memory, setup.control, self.gpu_readings
         )
-        self._status = StatusBuilder(setup, self.config, self.observation, self.processes, remedies)
-        self._planner = Planner(setup, self.config, self.observation, self.processes, self.gpu_readings)
+        self._status = StatusBuilder(
+            setup, self.config, self.observation, self.processes, remedies, self.servers
+        )
+        self._planner = Planner(
+            setup, self.config, self.observation, self.processes, self.gpu_readings, self.servers
+        )
         self._transactions = Transactions(
-            self.processes, self.config, self.observation, events, changed=self._in_hand_changed
+            self.processes,
+            self.config,
+            self.observation,
+            events,
+            changed=self._in_hand_changed,
+            resets=self.servers.resets,
         )
         self.checkpoints = CheckpointKeeper(setup, self.config, self.observation, self.processes, events)
         self._rollback = RollbackWatch(alert=events.alert)
         retries = Retries(self._transactions, self._planner)
         self.processes.listeners += [self._rollback.life_changed, self._life_changed, retries.life_changed]
+        servers = EvalServers(setup, self.config, self.processes.runners, self.gpu_readings, memory)
+        work = EvalWork(setup, self.config, self.observation, self.processes, events, servers=servers)
+        self.evals = EvalKeeper(work, events, may_start=lambda: self._transactions.closed is None)
         self._intent = IntentFile(setup.control.intent_file)
         self._down: Down | None = None
         """Since the last start of anything."""
@@ -184,7 +201,8 @@ class Supervisor:
         offer = self._rollback.offer
         if offer is None and under_way is None:
             offer = self.checkpoints.offer(self.observation.health.concerns)
-        return self._status.build(transaction=under_way, down=down, rollback=offer)
+        built = self._status.build(transaction=under_way, down=down, rollback=offer)
+        return built.model_copy(update={"evals": self.evals.queue})
 
     def knobs(self) -> KnobTable:
         """The knob table, from the files as they are now.
@@ -302,7 +320,7 @@ class Supervisor:
         self.events.config_error(None)
         framework, files = self.setup.framework, self.config.store.files
         self.observation.progress.max_steps = framework.max_steps(files)
-        self.observation.health.set_knobs(framework.bottleneck_knobs(files))
+        self.observation.health.set_knobs(framework.bottleneck_knobs(files), framework.advice(files))
         self.events.publish("knobs", table)
 
     # --- what is in hand ----------------------------------------------------------------------------------

@@ -147,6 +147,11 @@ async def watch_orphans(supervisor: Supervisor) -> None:
     await supervisor.processes.orphans.watch()
 
 
+async def watch_servers(supervisor: Supervisor) -> None:
+    """Ask the inference servers that somebody else runs, and see who uses ours."""
+    await supervisor.servers.watch()
+
+
 async def watch_disk(supervisor: Supervisor) -> None:
     """While something runs, alert when the forecast becomes worse. It is told again after it was well."""
     folder = supervisor.observation.folder
@@ -157,6 +162,11 @@ async def watch_disk(supervisor: Supervisor) -> None:
             if alert is not None:
                 supervisor.events.alert(alert)
         await asyncio.sleep(_DISK_INTERVAL_S)
+
+
+async def carry_out_evals(supervisor: Supervisor) -> None:
+    """Evaluate what somebody asked for."""
+    await supervisor.evals.run()
 
 
 async def watch_checkpoints(supervisor: Supervisor) -> None:
@@ -171,5 +181,6 @@ async def watch_checkpoints(supervisor: Supervisor) -> None:
             there = frozenset(await asyncio.to_thread(folder.checkpoints))
             for step in sorted(there - known):
                 journal.add("checkpoint", f"checkpoint {step} is complete", step=step)
+                await supervisor.evals.checkpoint(step)
             known = there
         was_growing = is_growing

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,12 +18,14 @@ from rltui.core.evals import EvalRequest, EvalTarget, TargetKind
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.gpu.training import Training
+from rltui.core.json_schema import Json
 from rltui.core.knobs import Knob, KnobValue
 from rltui.core.layout import Layout
 from rltui.core.metrics import MetricNames
 from rltui.core.plan import RestartRule
+from rltui.core.servers import ServerAddress
 from rltui.core.template import Missing, TemplateValue
-from rltui.errors import ConfigError
+from rltui.errors import ConfigError, UsageError
 from rltui.frameworks.failures import COMMON
 
 EVAL_HINT = "rltui eval --model FOLDER evaluates any folder of weights; --now what the server has"
@@ -183,6 +185,8 @@ class ServiceCall:
     required: bool = False
     """A failed call fails the plan. Else it is only told: older servers may not know the route."""
     timeout_s: float = 60.0
+    key_variable: str = ""
+    """Environment variable with the key of its API."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +202,13 @@ class Checkout:
     generations: tuple[tuple[str, str], ...] = ()
     """(path in the tree, id of the framework that a checkout with it is), newest first; the first that exists
     counts."""
+    dependents: tuple[str, ...] = ()
+    """Names of packages: a project that depends on one of them counts as a checkout too."""
+    lacking: Callable[[Mapping[str, str]], str] | None = None
+    """By the versions of all packages that are installed there: why those have no such programs; empty where
+    they have."""
+    instead: str = ""
+    """What to do then."""
     merges_tables: str = ""
     """Path in the tree whose programs do not merge several config files key by key: a later file takes the
     place of whole tables."""
@@ -212,11 +223,23 @@ class ConfigModels:
 
     models: Mapping[str, tuple[str, ...]]
     """Role → where its model may be, as `module:Class`, newest first; the first that can be imported
-    counts."""
+    counts. `package/folder/file.py:Class`: without what its package imports."""
     sources: tuple[str, ...] = ()
     """Patterns of the files below the checkout that the models are made of."""
     packages: tuple[str, ...] = ()
     """Whose versions are told, where they are installed."""
+    tables: Mapping[str, str] = field(default_factory=dict)
+    """Role → table of its file that the model is of, where that is not the whole file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A config of one framework, written for another."""
+
+    text: str
+    """TOML."""
+    notes: tuple[str, ...]
+    """What has no counterpart there, or means something else, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +254,10 @@ class EvalModel:
     """Folder of weights, absolute, or a name on the hub."""
     step: int | None = None
     """Of the run, that the weights are of."""
+    places: tuple[str, ...] = ()
+    """Folders in place of `name` where it is not known which there is: the first with weights counts."""
+    marker: str = ""
+    """File in those that makes them complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,8 +283,8 @@ class EvalCommand:
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     """No secrets: it can be seen in the list of processes."""
-    cwd: str = ""
-    """Empty: the workspace."""
+    folders: tuple[str, ...] = ()
+    """Absolute paths of folders that it expects to be there."""
     notes: tuple[str, ...] = ()
     """What a person may not expect of it, in words, for the journal."""
 
@@ -280,7 +307,11 @@ class RunFiles:
     """Where the metrics may be: the first place that exists counts. JSONL rows with `step`, which may be
     null, and `time`; several rows a step, the last value of a key wins."""
     checkpoints: str = "checkpoints"
-    """Folder of `step_<N>` folders."""
+    """Folder of `step_<N>` folders; empty: the run's own."""
+    checkpoint_prefix: str = "step_"
+    """What the names of those folders begin with, before the step."""
+    no_resume: str = ""
+    """Why no run can be continued from its checkpoints, in words; empty where one can."""
     checkpoint_marker: str = "STABLE"
     """File in a checkpoint's folder that makes it complete; empty: only `checkpoint_parts` count."""
     checkpoint_parts: tuple[str, ...] = ()
@@ -295,7 +326,7 @@ class RunFiles:
     stale_always: tuple[str, ...] = ()
     """Folders of `step_<N>` folders of which none may outlive a restart of the run's jobs."""
     artifacts: tuple[str, ...] = ("metrics.jsonl", "checkpoints", "rollouts", "broadcasts", "weights")
-    """Any of these means: this folder holds an earlier run."""
+    """Any of these means: this folder holds an earlier run. `*` as in a shell."""
     beats: Mapping[str, str] = field(default_factory=dict)
     """Component → file that it writes whenever it has done a step."""
     stale_after_resume: tuple[str, ...] = ("checkpoints",)
@@ -328,6 +359,8 @@ class Framework:
     log_mark: str | None = None
     """Text in every line of which `log_row` makes something: others are not even decoded. `None` where it
     makes nothing of any."""
+    log_redraws: bool = False
+    """`log_row` gets all states of a line that was redrawn, one behind the other, and not the last alone."""
     further_marks: tuple[str, ...] = ()
     """Texts in lines of which `log_row` makes something for the curves alone, such as evaluations."""
     checkout: Checkout | None = None
@@ -360,6 +393,22 @@ class Framework:
     def fitted(self, layout: Layout) -> Framework:
         """The same, with what only the layout says where the framework says nothing itself."""
         return self
+
+    def sent_to(self, urls: Sequence[str], *, is_lent: bool = False) -> Framework:
+        """The same, for a run that is to use the inference servers at these addresses, whatever its config
+        says. `is_lent`: another experiment's on this machine, such as the config would start itself.
+
+        Raises:
+            UsageError: if nothing is known of how to send its programs there.
+        """
+        raise UsageError(
+            f"how a run of {self.title} is sent to {' and '.join(urls)} is not known",
+            hint="name the address in its own config, and leave its inference server out of the layout",
+        )
+
+    def file_schema(self, role: str, document: Json) -> Json:
+        """The schema of a whole file, by that which `config_models` tell of its model."""
+        return document
 
     # --- what the config files say ---
 
@@ -397,6 +446,22 @@ class Framework:
         """What decides who waits for whom."""
         return BottleneckKnobs()
 
+    def inference_servers(self, files: ConfigFiles) -> tuple[ServerAddress, ...]:
+        """The inference servers that the run uses and somebody else runs; none where it has its own.
+
+        Raises:
+            ConfigError: if the config names no address.
+        """
+        return ()
+
+    def weights_by(self, files: ConfigFiles) -> str:
+        """How new weights get to the inference server, which is made for that; empty where it takes any."""
+        return ""
+
+    def advice(self, files: ConfigFiles) -> Mapping[str, str]:
+        """By the id of a rule of health, what to turn in this config where it speaks, in words."""
+        return {}
+
     def engine_memory(self, files: ConfigFiles) -> EngineMemory | None:
         """What the inference engine will do with its devices' memory."""
         return None
@@ -416,6 +481,10 @@ class Framework:
     def run_files(self, files: ConfigFiles) -> RunFiles:
         """Where a run with these config files leaves its own."""
         return self.files
+
+    def external(self, files: ConfigFiles) -> tuple[str, ...]:
+        """Components of layouts that somebody else runs. Raises as `inference_servers`."""
+        return ("inference",) if self.inference_servers(files) else ()
 
     # --- how it is run ---
 
@@ -453,9 +522,21 @@ class Framework:
         """What living services must be told before the run's jobs start against them again."""
         return ()
 
+    def weights_reset(
+        self, files: ConfigFiles, context: RunContext, root: str
+    ) -> ServiceCall | Missing | None:
+        """What a server that was trained with gets before another run begins with it, at `root`; `None` where
+        the run itself sees to that, `Missing` where nothing does.
+        """
+        return None
+
     def eval_env(self, files: ConfigFiles) -> str:
         """The environment that the config trains on; empty where it names none."""
         return ""
+
+    def eval_max_tokens(self, files: ConfigFiles) -> int | None:
+        """Of an answer, as the config samples for training."""
+        return None
 
     def eval_model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
         """What is meant by `target`, which is not `now`.
@@ -463,16 +544,26 @@ class Framework:
         Raises:
             ConfigError: if there is no such thing, or no server could load it.
         """
+        if target.kind == "model":
+            return EvalModel("model", target.label, target.model)
         raise ConfigError(f"{self.title} does not say where {target.label} would be", hint=EVAL_HINT)
 
     def eval_server(
         self, files: ConfigFiles, context: RunContext, model: EvalModel, port: int
     ) -> EvalCommand | None:
-        """A server of that model for an evaluation; `None`: as the layout's `eval-server` says."""
+        """What a server of that model for an evaluation is given besides: its `argv` are options, which stand
+        for `{given.options}` in the layout's `eval-server`; `None` where there are none.
+
+        The layout's entry also gets `{given.model}`, `{given.port}`, `{given.gpus}` and, as a fraction of
+        each device, `{given.gpu_memory}`, empty without a GPU.
+        """
         return None
 
     def evaluation(self, files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand | None:
-        """The evaluator; `None`: as the layout's `eval` says.
+        """The evaluator: `argv` is the whole command, `{given.command}` in the layout's `eval`. `None`: that
+        says it all, with `{given.base_url}`, `{given.model}`, `{given.env}`, `{given.num_examples}`,
+        `{given.rollouts_per_example}`, `{given.max_tokens}` (empty: no limit is named), `{given.results}` and
+        `{given.arguments}`.
 
         Raises:
             ConfigError: if there is none, or it cannot do what is asked.
@@ -493,6 +584,10 @@ class Framework:
 
     def log_row(self, component: str, line: str) -> Mapping[str, Any] | None:
         """A row for the metrics, as in a metrics file, from one line of output without colours."""
+        return None
+
+    def converted(self, files: ConfigFiles, to: Framework) -> Converted | None:
+        """The config that does the same there; `None` where nobody knows, or a value is faulty."""
         return None
 
 

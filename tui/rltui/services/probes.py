@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 
 from rltui.core.failure_cause import LONGEST_LINE
 from rltui.core.layout import Ready
-from rltui.services.http import get
+from rltui.core.servers import Answer, ServerAddress
+from rltui.services.http import StatusError, get
 from rltui.services.logs.growing_file import AppendedLines
 
 _PROBE_TIMEOUT_S = 5.0
@@ -67,14 +70,66 @@ def _any_matches(pattern: re.Pattern[bytes], data: bytes) -> bool:
     return any(pattern.search(line[:LONGEST_LINE]) for line in _LINE_ENDS.split(data))
 
 
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """What an OpenAI-compatible server says of its first model."""
+
+    model: str
+    context: int | None = None
+    """Tokens of a prompt and its answer together; `None` where it does not say."""
+
+
+def served(base_url: str, *, timeout_s: float = 1.0) -> ServedModel | None:
+    """What the server at a URL that ends in `/v1` serves, `None` without one."""
+    try:
+        answer = json.loads(get(f"{base_url}/models", timeout_s=timeout_s, limit_bytes=1 << 16))
+        model = answer["data"][0]
+        name, context = model["id"], model.get("max_model_len")
+    except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError):
+        return None
+    if not isinstance(name, str):
+        return None
+    return ServedModel(name, context if isinstance(context, int) else None)
+
+
 def served_model(port: int) -> str | None:
     """The model that an OpenAI-compatible server on this machine's `port` serves, `None` without one."""
+    found = served(f"http://127.0.0.1:{port}/v1")
+    return None if found is None else found.model
+
+
+_MOST_MODELS, _LONGEST_NAME = 200, 200
+"""Of what a server says it serves."""
+
+
+def ask_server(address: ServerAddress, key: str) -> Answer:
+    """What a server somewhere says it serves. Never raises. Blocks."""
     try:
-        answer = json.loads(get(f"http://127.0.0.1:{port}/v1/models", timeout_s=1.0, limit_bytes=1 << 16))
-        name = answer["data"][0]["id"]
-    except (OSError, ValueError, KeyError, IndexError, TypeError):
+        content = get(f"{address.url}/models", timeout_s=_PROBE_TIMEOUT_S, limit_bytes=1 << 20, key=key)
+        cards = json.loads(content)["data"]
+        names = [card["id"][:_LONGEST_NAME] for card in cards[:_MOST_MODELS] if isinstance(card["id"], str)]
+    except StatusError as error:
+        return Answer(status=error.status, fault=str(error))
+    except OSError as error:
+        return Answer(fault=error.strerror or str(error) or type(error).__name__)
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
+        return Answer(fault=f"what {address.url}/models answers is no list of models")
+    return Answer(tuple(names), updates_weights=_has_route(f"{address.root}/update_weights", key))
+
+
+def _has_route(url: str, key: str) -> bool | None:
+    """Whether something can be posted there, by what a server says to who does not; `None` where it is not
+    said.
+    """
+    try:
+        get(url, timeout_s=_PROBE_TIMEOUT_S, key=key)
+    except StatusError as error:
+        return {HTTPStatus.METHOD_NOT_ALLOWED: True, HTTPStatus.NOT_FOUND: False}.get(
+            HTTPStatus(error.status)
+        )
+    except OSError:
         return None
-    return name if isinstance(name, str) else None
+    return None
 
 
 async def _try_tcp(address: str) -> None:
@@ -93,13 +148,13 @@ _LONGEST_ANSWER = 8 * 1024 * 1024
 """Bytes read at most; one engine's text has about 50 kB."""
 
 
-async def read_exposition(url: str) -> bytes | None:
+async def read_exposition(url: str, *, key: str = "") -> bytes | None:
     """What the server's metrics say now; `None` where it does not answer. Never raises."""
-    return await asyncio.to_thread(_get, url)
+    return await asyncio.to_thread(_get, url, key)
 
 
-def _get(url: str) -> bytes | None:
+def _get(url: str, key: str) -> bytes | None:
     try:
-        return get(url, timeout_s=TIMEOUT_S, limit_bytes=_LONGEST_ANSWER)
+        return get(url, timeout_s=TIMEOUT_S, limit_bytes=_LONGEST_ANSWER, key=key)
     except OSError:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cache
 from importlib import resources
@@ -19,8 +20,10 @@ from rltui.core.gpu.budget import EngineMemory
 from rltui.core.knobs import KnobValue
 from rltui.core.plan import RestartRule
 from rltui.core.rules import Rule, Values
+from rltui.core.servers import ServerAddress, port_of
 from rltui.core.template import Missing, TemplateValue
 from rltui.core.toml.values import TomlValue
+from rltui.errors import UsageError
 from rltui.frameworks.base import (
     ConfigFile,
     ConfigFiles,
@@ -29,6 +32,7 @@ from rltui.frameworks.base import (
     PortKnob,
     RunContext,
     RunFiles,
+    ServiceCall,
 )
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.generic import common_values
@@ -107,6 +111,8 @@ class _TinyRl(SchemaFramework):
         *COMMON,
         _LAST_WORDS,
     )
+    server: str = ""
+    """Where a person sent the run for inference; empty: its own."""
     signs = ("control/trainer.json", "control/orchestrator.json")
 
     def role(self, path: str, data: Mapping[str, Any]) -> str | None:
@@ -167,6 +173,8 @@ class _TinyRl(SchemaFramework):
 
     def engine_memory(self, files: ConfigFiles) -> EngineMemory | None:
         """What the inference server takes on a CUDA device, as vLLM does; `None` for faulty values."""
+        if self.server:
+            return None
         names = (_UTILIZATION, "inference.model.max_model_len", "inference.max_num_seqs")
         utilization, max_model_len, max_num_seqs = (self.sound_value(files, name) for name in names)
         if utilization is None or max_model_len is None or max_num_seqs is None:
@@ -192,6 +200,44 @@ class _TinyRl(SchemaFramework):
         steps = self.sound_value(files, "max_steps")
         return steps if isinstance(steps, int) else None
 
+    # --- inference that somebody else runs ---
+
+    def sent_to(self, urls: Sequence[str], *, is_lent: bool = False) -> _TinyRl:
+        """By options of the orchestrator; it takes one server.
+
+        Raises:
+            UsageError: if there are several.
+        """
+        if len(urls) > 1:
+            raise UsageError(f"{self.title} uses one inference server, not {len(urls)}")
+        del is_lent
+        found = copy(self)
+        found.server = urls[0]
+        return found
+
+    def inference_servers(self, files: ConfigFiles) -> tuple[ServerAddress, ...]:
+        """Only the one that a person sent it to: its config always has a server of its own."""
+        model = self.sound_value(files, "model.name")
+        return (
+            (ServerAddress(self.server, model=model if isinstance(model, str) else None),)
+            if self.server
+            else ()
+        )
+
+    def weights_reset(self, files: ConfigFiles, context: RunContext, root: str) -> ServiceCall:
+        """The orchestrator would see to it as well; done before, nobody meets the other run's weights."""
+        folder = str(_model_path(self.sound_value(files, "model.name"), context.workspace))
+        body = {"weight_dir": folder}
+        return ServiceCall(
+            "inference", f"{root}/update_weights", "take the weights of the model", body, required=True
+        )
+
+    def _options(self, context: RunContext) -> Mapping[str, int | str]:
+        """Values that go before those of the config, on the command lines that have `{overrides}`."""
+        if not self.server:
+            return context.overrides
+        return {**context.overrides, "orchestrator.client.base_url": self.server, _PORT: port_of(self.server)}
+
     # --- how it is run ---
 
     def template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
@@ -199,15 +245,14 @@ class _TinyRl(SchemaFramework):
 
         Every program computes on the first device that torch sees, and the orchestrator on none.
         """
-        values = {name: self.sound_value(files, name) for name in _USED} | dict(context.overrides)
+        options = self._options(context)
+        values = {name: self.sound_value(files, name) for name in _USED} | dict(options)
         device = "".join(context.cuda_devices[:1])
         resume = _resume(values["ckpt.resume_step"], context)
         return {
             **common_values(files, context),
             "resume": () if resume is None else ("--ckpt.resume-step", str(resume)),
-            "overrides": tuple(
-                word for name, value in context.overrides.items() for word in (f"--{name}", str(value))
-            ),
+            "overrides": tuple(word for name, value in options.items() for word in (f"--{name}", str(value))),
             "model_path": _model_path(values["model.name"], context.workspace),
             "port.inference": str(values[_PORT]),
             "host.inference": _reachable(values["inference.server.host"]),
@@ -224,7 +269,7 @@ class _TinyRl(SchemaFramework):
         named = self.sound_value(files, "ckpt.resume_step")
         values: Mapping[str, Mapping[str, KnobValue]] = {
             "output_dir": {"output_dir": context.output_dir},
-            "overrides": context.overrides,
+            "overrides": self._options(context),
             "resume": {"ckpt.resume_step": _resume(named, context)},
         }
         return {"rl": values[placeholder]} if placeholder in values and "rl" in files else {}
@@ -232,7 +277,7 @@ class _TinyRl(SchemaFramework):
     def ports(self, files: ConfigFiles) -> tuple[PortKnob, ...]:
         """The port of the inference server, unless the config gives its address a second time."""
         port = self.sound_value(files, _PORT)
-        if port is None or self.values(files).get("orchestrator.client.base_url") is not None:
+        if self.server or port is None or self.values(files).get("orchestrator.client.base_url") is not None:
             return ()
         return (PortKnob("inference", _PORT, port, self.overlay.readers_of(_PORT)),)
 
