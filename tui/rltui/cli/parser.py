@@ -255,6 +255,23 @@ def _add_config(commands: _Commands[argparse.ArgumentParser]) -> None:
     knobs.add_argument("-v", "--verbose", action="store_true", help="also what each one means")
     _add_name(knobs)
     _add_json(knobs)
+    _add_edits(commands)
+    diff = _command(commands, "diff", "knobs:diff", "what the files say beside what runs, or two attempts")
+    diff.add_argument(
+        "attempt",
+        nargs="*",
+        metavar="C[#K]",
+        help="a component's attempt (default: the newest), or `original`, what the run's own copy of the "
+        "config was made from; one is compared with the files",
+    )
+    diff.add_argument("--text", action="store_true", help="the lines of the files, not the keys")
+    _add_name(diff)
+    _add_json(diff)
+    _add_check(commands)
+    _add_layouts(commands)
+
+
+def _add_edits(commands: _Commands[argparse.ArgumentParser]) -> None:
     edit = _command(commands, "set", "edits:set_knobs", "edit the TOML; prints the diff and the restart set")
     edit.add_argument(
         "edit",
@@ -271,20 +288,42 @@ def _add_config(commands: _Commands[argparse.ArgumentParser]) -> None:
     again = _command(commands, "redo", "edits:redo", "make the edit again that was undone last")
     _add_edit(again)
     _add_convert(commands)
-    diff = _command(commands, "diff", "knobs:diff", "what the files say beside what runs, or two attempts")
-    diff.add_argument(
-        "attempt",
-        nargs="*",
-        metavar="C[#K]",
-        help="a component's attempt (default: the newest), or `original`, what the run's own copy of the "
-        "config was made from; one is compared with the files",
+    model = _command(
+        commands,
+        "use-checkpoint",
+        "edits:use_checkpoint",
+        "make trained weights the model of a config, as an edit",
     )
-    diff.add_argument("--text", action="store_true", help="the lines of the files, not the keys")
-    _add_name(diff)
-    _add_json(diff)
-    _add_check(commands)
+    model.add_argument(
+        "target", metavar="STEP|DIR", help="step of a run (-n NAME), such as of SFT; or a folder"
+    )
+    model.add_argument(
+        "config", nargs="?", metavar="CONFIG", help="config to edit (default: the experiment's)"
+    )
+    _add_edit(model)
+    _add_framework(model)
+
+
+def _add_layouts(commands: _Commands[argparse.ArgumentParser]) -> None:
     layouts = _command(commands, "layouts", "config:list_layouts", "list the layouts and where they lie")
     _add_json(layouts)
+    init = _command(
+        commands,
+        "init",
+        "init:init",
+        "write a commented layout for your own programs, by questions or options",
+    )
+    init.add_argument("layout_name", nargs="?", metavar="NAME", help="of the layout (default: this folder's)")
+    init.add_argument(
+        "--component",
+        action="append",
+        default=[],
+        metavar="NAME='COMMAND'",
+        help="a program of the run, as often as needed; {port.NAME} in it makes it a service on a free port",
+    )
+    init.add_argument(
+        "--user", action="store_true", help="for all folders (default: for this one, in .rltui/layouts)"
+    )
 
 
 def _add_check(commands: _Commands[argparse.ArgumentParser]) -> None:
