@@ -102,7 +102,7 @@ def _build() -> tuple[argparse.ArgumentParser, _Commands[argparse.ArgumentParser
     )
     parser.add_argument("--version", action="version", version=f"rltui {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (_add_running, _add_processes, _add_config, _add_looking, _add_evals, _add_box):
+    for add in (_add_running, _add_processes, _add_by_hand, _add_config, _add_looking, _add_evals, _add_box):
         add(commands)
     return parser, commands
 
@@ -206,6 +206,13 @@ def _add_processes(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     orphans.add_argument("--yes", action="store_true", help="do not ask")
     _add_json(orphans)
+    attach = _command(commands, "attach", "looking:attach", "show the raw tmux pane (q leaves it)")
+    attach.add_argument("component", metavar="C", help="component id, or supervisor")
+    attach.add_argument("--readonly", action="store_true", help="pass no keys on")
+    _add_name(attach)
+
+
+def _add_by_hand(commands: _Commands[argparse.ArgumentParser]) -> None:
     shell = _command(
         commands, "shell", "by_hand:shell", "a terminal where a component runs (ctrl+] leaves it)"
     )
@@ -235,10 +242,6 @@ def _add_processes(commands: _Commands[argparse.ArgumentParser]) -> None:
     publish.add_argument("--no-wait", action="store_true", help="return once it has begun")
     _add_name(publish)
     _add_json(publish)
-    attach = _command(commands, "attach", "looking:attach", "show the raw tmux pane (q leaves it)")
-    attach.add_argument("component", metavar="C", help="component id, or supervisor")
-    attach.add_argument("--readonly", action="store_true", help="pass no keys on")
-    _add_name(attach)
 
 
 def _add_config(commands: _Commands[argparse.ArgumentParser]) -> None:
