@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rltui.core.api import ComponentState, ComponentStatus, Down, RollbackOffer, Status
+from rltui.core.text import listed
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.forecast import RemedyAdvisor
 from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
+from rltui.daemon.servers import Servers
 from rltui.errors import ConfigError
 from rltui.services.runs.observed import is_growing, title_of
 
@@ -25,6 +27,7 @@ class StatusBuilder:
     observation: Observation
     processes: Processes
     remedies: RemedyAdvisor
+    servers: Servers
 
     def build(self, *, transaction: str | None, down: Down | None, rollback: RollbackOffer | None) -> Status:
         """Everything about processes and progress.
@@ -50,6 +53,7 @@ class StatusBuilder:
             workspace=record.workspace,
             progress=progress,
             logs=self.observation.logs.logs,
+            servers=self.servers.status(),
             transaction=transaction,
             down=down,
             rollback=rollback,
@@ -124,4 +128,6 @@ class StatusBuilder:
         facts = self.observation.facts(runner.spec.id)
         if runner.life.state is ComponentState.STARTING and runner.phase is not None:
             return (runner.phase, *facts)
+        if runner.spec.id == "inference" and self.servers.users:
+            facts = (*facts, f"used by {listed(self.servers.users)}")
         return facts if runner.life.alive else ()

@@ -30,7 +30,7 @@ from rltui.frameworks.base import (
 )
 from rltui.frameworks.prime_rl import configs, detection, evaluation, figures, generation, log_lines, values
 from rltui.frameworks.prime_rl.generation import Generation
-from rltui.frameworks.prime_rl.launch import PrimeRlLaunch, config_of
+from rltui.frameworks.prime_rl.launch import PrimeRlLaunch
 from rltui.frameworks.prime_rl.rules import rules
 from rltui.frameworks.prime_rl.tables import table_problems
 from rltui.frameworks.schemas import Names
@@ -68,7 +68,7 @@ class PrimeRl(PrimeRlLaunch):
             self.resume_elsewhere = ("ckpt.output_dir", "resume.dir")
         else:
             self.namespaces = {role: role for role in (*configs.PARTS, "sft")}
-            self.required = (frozenset(configs.PARTS), frozenset({"sft"}))
+            self.required = (frozenset(configs.PARTS), frozenset(configs.PARTS[:2]), frozenset({"sft"}))
         cleared = g.resume_cleared
         self.resume_keys = tuple(f"{table}.step" for table in cleared) if g.run_folders else cleared
         models = MODELS if g.has_launchers else _MODELS_OF_2025
@@ -84,7 +84,9 @@ class PrimeRl(PrimeRlLaunch):
 
     def with_schemas(self, schemas: Mapping[str, ConfigSchema]) -> PrimeRl:
         """They go before ours."""
-        return PrimeRl(self.generation, schemas)
+        found = PrimeRl(self.generation, schemas)
+        found.servers, found.is_lent = self.servers, self.is_lent
+        return found
 
     def schema(self, file: ConfigFile) -> ConfigSchema:
         """The checkout's, else the one that the file fits best."""
@@ -140,15 +142,15 @@ class PrimeRl(PrimeRlLaunch):
 
     def eval_env(self, files: ConfigFiles) -> str:
         """The first that it is evaluated on while it trains, else the first that it trains on."""
-        return evaluation.environment(config_of(files))
+        return evaluation.environment(self._config(files))
 
     def eval_max_tokens(self, files: ConfigFiles) -> int | None:
         """As the orchestrator samples."""
-        return evaluation.max_tokens(config_of(files))
+        return evaluation.max_tokens(self._config(files))
 
     def eval_model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
         """A checkpoint's weights, where they are exported or were sent through files."""
-        data, is_sft = config_of(files), "sft" in files
+        data, is_sft = self._config(files), "sft" in files
         return evaluation.model(self.generation.of(data), data, context, target, is_sft=is_sft)
 
     def eval_server(
@@ -156,11 +158,11 @@ class PrimeRl(PrimeRlLaunch):
     ) -> EvalCommand:
         """Options of its `inference`."""
         del context
-        return evaluation.server(self.generation.of(config_of(files)), model, port, gpu_memory)
+        return evaluation.server(self.generation.of(self._config(files)), model, port, gpu_memory)
 
     def evaluation(self, files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand:
         """`eval` or `vf-eval`."""
-        return evaluation.evaluator(self.generation.of(config_of(files)), context, call)
+        return evaluation.evaluator(self.generation.of(self._config(files)), context, call)
 
     def log_row(self, component: str, line: str) -> Mapping[str, Any] | None:
         """Only the latest generation writes a metrics file, too."""
