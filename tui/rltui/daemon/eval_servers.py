@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from rltui.core.api import ComponentState
 from rltui.core.evals import COMPONENT, SERVER, EvalRequest, EvalTarget
 from rltui.core.gpu.report import GpuDevice, MemoryVerdict
+from rltui.core.servers import ServerAddress
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
 from rltui.errors import ConfigError, ConflictError, RltuiError
@@ -103,12 +104,14 @@ class EvalServers:
             raise ConfigError(f"{model.name} is no folder of weights")
         return model
 
-    def warm(self) -> str:
-        """URL of the server of the run.
+    def warm(self, files: ConfigFiles) -> ServerAddress:
+        """The server of the run, be it somebody else's.
 
         Raises:
             ConflictError: if it does not run.
         """
+        if self._setup.record.external and (others := self._setup.framework.inference_servers(files)):
+            return others[0]
         runner = self._ready_inference()
         launch = runner.launch if runner is not None else None
         address = launch.ready.http if launch is not None and launch.ready is not None else None
@@ -119,7 +122,7 @@ class EvalServers:
             )
         parts = urlsplit(address)
         port = launch.port or parts.port
-        return f"{parts.scheme}://{parts.hostname}:{port}/v1"
+        return ServerAddress(f"{parts.scheme}://{parts.hostname}:{port}/v1")
 
     def _ready_inference(self) -> ComponentRunner | None:
         runner = self._runners.get(_INFERENCE)
@@ -133,7 +136,8 @@ class EvalServers:
     def why_waiting(self, request: EvalRequest, files: ConfigFiles) -> str | None:
         """What is not there yet; `None` where it can begin, if only to be refused."""
         if request.target.kind == "now":
-            return None if self._ready_inference() is not None else "the inference server of the run"
+            is_there = self._setup.record.external or self._ready_inference() is not None
+            return None if is_there else "the inference server of the run"
         if self.is_up:
             return None
         try:

@@ -274,6 +274,8 @@ class EvalCall:
     """Absolute path of an empty folder for its samples, and for whatever else it writes."""
     programs: Mapping[str, str] = field(default_factory=dict)
     """Those of `Framework.eval_packages` that are installed there, and their versions."""
+    key_variable: str = ""
+    """Environment variable with the key of its API; empty: it wants none."""
 
 
 @dataclass(frozen=True, slots=True)

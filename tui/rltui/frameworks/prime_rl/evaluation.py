@@ -9,7 +9,7 @@ from rltui.core.evals import EvalTarget
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
 from rltui.frameworks.base import EvalCall, EvalCommand, EvalModel, RunContext
-from rltui.frameworks.evaluators import KEY_ENV, v1_arguments, vf_eval
+from rltui.frameworks.evaluators import key_env, v1_arguments, vf_eval
 from rltui.frameworks.prime_rl.generation import Generation
 from rltui.frameworks.prime_rl.values import optional_count, rows, source_name, text
 
@@ -110,7 +110,7 @@ def evaluator(g: Generation, context: RunContext, call: EvalCall) -> EvalCommand
             "-c",
             "32",
         ]
-        return EvalCommand((*context.run, *argv, *call.request.arguments), env=KEY_ENV)
+        return EvalCommand((*context.run, *argv, *call.request.arguments), env=key_env(call))
     version = call.programs.get("verifiers")
     if version is None:
         raise ConfigError(
