@@ -21,7 +21,7 @@ from rltui.core.text import (
 )
 
 if TYPE_CHECKING:
-    from rltui.core.api import Concern, Lost, Orphan, Plan
+    from rltui.core.api import Concern, Lost, Orphan, Plan, Publication
     from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan
     from rltui.core.config_report import DerivedValue
     from rltui.core.evals import Difference, EvalReport, Evaluation
@@ -452,3 +452,18 @@ def range_text(bounds: Sequence[float | None]) -> str:
     if low is not None:
         return f"{value_text(low)} or more"
     return "" if high is None else f"up to {value_text(high)}"
+
+
+_FILES_NAMED = 8
+
+
+def publication_text(published: Publication) -> str:
+    """What an upload consists of, line by line."""
+    count = len(published.files)
+    files = f"{count} file{'' if count == 1 else 's'}, {size_text(published.size_bytes)}"
+    more = f" and {count - _FILES_NAMED} more" if count > _FILES_NAMED else ""
+    named = f"{', '.join(published.files[:_FILES_NAMED])}{more}"
+    kind = "private, if it does not exist yet" if published.private else "public, if it does not exist yet"
+    return (
+        f"upload     {files}: {named}\nof         {published.folder}\nto         {published.repo} ({kind})\n"
+    )

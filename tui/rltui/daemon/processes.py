@@ -163,7 +163,7 @@ class Processes:
         self._events.life_changed(runner, before)
         for listener in self.listeners:
             listener(runner, before)
-        if life.state is ComponentState.EXITED and self.is_done():
+        if life.state is ComponentState.EXITED and not runner.spec.is_manual and self.is_done():
             self._events.alert(_done_alert(self._observation.progress.progress, self.alive()))
         if life.alive != before.alive:
             self._events.changed("knobs")

@@ -15,6 +15,7 @@ from rltui.core.bottleneck import BottleneckKnobs
 from rltui.core.config_data import value_at
 from rltui.core.config_report import DerivedValue
 from rltui.core.config_schema import ConfigSchema
+from rltui.core.evals import EvalTarget
 from rltui.core.failure_cause import FailurePattern, Weight
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.knobs import KnobValue
@@ -23,10 +24,13 @@ from rltui.core.rules import Rule, Values
 from rltui.core.servers import ServerAddress, port_of
 from rltui.core.template import Missing, TemplateValue
 from rltui.core.toml.values import TomlValue
-from rltui.errors import UsageError
+from rltui.errors import ConfigError, UsageError
 from rltui.frameworks.base import (
     ConfigFile,
     ConfigFiles,
+    EvalCall,
+    EvalCommand,
+    EvalModel,
     Fact,
     Parsed,
     PortKnob,
@@ -281,6 +285,52 @@ class _TinyRl(SchemaFramework):
             return ()
         return (PortKnob("inference", _PORT, port, self.overlay.readers_of(_PORT)),)
 
+    # --- evaluations ---
+
+    def eval_env(self, files: ConfigFiles) -> str:
+        """The one that there is, unless the config is faulty."""
+        return str(self.sound_value(files, "orchestrator.env.0.id") or "") if "rl" in files else ""
+
+    def eval_max_tokens(self, files: ConfigFiles) -> int | None:
+        """As the orchestrator samples."""
+        tokens = self.sound_value(files, "orchestrator.sampling.max_tokens")
+        return tokens if isinstance(tokens, int) else None
+
+    def eval_model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
+        """Folders of weights: RL begins with what SFT made, and SFT keeps what it began with in `base`."""
+        made = _model_path(self.sound_value(files, "model.name"), context.workspace)
+        if isinstance(made, Missing):
+            raise ConfigError(made.reason, hint=made.hint)
+        run = context.run_folder
+        folders = {
+            "base": (f"{made}/base",),
+            "sft": (made,),
+            "checkpoint": (
+                f"{run}/checkpoints/step_{target.step}/trainer/weights",
+                f"{run}/weights/step_{target.step}",
+            ),
+            "model": (str(PurePath(context.workspace) / target.model),),
+        }[target.kind]
+        return EvalModel(target.kind, target.label, folders[0], target.step, folders)
+
+    def evaluation(self, files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand:
+        """The engine's own evaluator."""
+        request = call.request
+        if request.env != (known := self.eval_env(files)):
+            raise ConfigError(
+                f"the embedded engine evaluates on {known} only, not on {request.env}",
+                hint="leave the environment out",
+            )
+        argv = [
+            context.python, "-m", "rltui.tinyrl", "eval", "@", files["rl"].path,
+            "--model.name", call.model, "--client.base-url", call.base_url,
+            "-n", str(request.num_examples), "-r", str(request.rollouts_per_example),
+            "--results-dir", call.results,
+        ]  # fmt: skip
+        if request.max_tokens is not None:
+            argv += ["-t", str(request.max_tokens)]
+        return EvalCommand((*argv, *request.arguments))
+
     def restart_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
         """The same for every config: weights go through the file system, step counters must agree."""
         del files
@@ -309,7 +359,7 @@ def _sft_config(files: ConfigFiles) -> TemplateValue:
     )
 
 
-def _model_path(name: TomlValue, workspace: str) -> TemplateValue:
+def _model_path(name: TomlValue, workspace: str) -> str | Missing:
     if not isinstance(name, str) or not name:
         return Missing("the config names no model", hint='set [model] name = "outputs/reverse-text-sft"')
     return str(PurePath(workspace) / name)
