@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rltui.core.api import Concern, Lost, Orphan, Plan
     from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan
     from rltui.core.config_report import DerivedValue
+    from rltui.core.evals import Difference, Evaluation
 
 STATE_SYMBOLS = {
     "stopped": "○",
@@ -252,6 +253,40 @@ def checkpoint_note(checkpoint: Checkpoint) -> str:
     missing = listed(checkpoint.missing, "or")
     first, *more = checkpoint.notes or ("incomplete",)
     return "; ".join((f"{first}: no {missing}{' yet' if checkpoint.notes else ''}", *more))
+
+
+EVAL_HEAD = ("what", "environment", "mean", "difference", "examples", "cut off", "failed", "run", "age", "")
+"""Above the columns of `eval_cells`."""
+_SURE = 2.0
+"""So many standard errors from nothing, and a difference is hardly chance."""
+
+
+def eval_cells(each: Evaluation, compared: str, run: str, now: float) -> tuple[str, ...]:
+    """`checkpoint 20`, `reverse-text`, `0.812 ± 0.031`, `+0.312 ± 0.041 ▲`, `20 × 3`, `5 %`, …
+
+    `compared`: what to say of the difference, `run`: of the run.
+    """
+    error = "" if each.stderr is None else f" ± {each.stderr:.3f}"
+    rates = (f"{100 * part:.0f} %" if part else "" for part in (each.truncated_frac, each.failed_frac))
+    return (
+        each.label,
+        each.env.rpartition("/")[2],
+        "—" if each.mean is None else f"{each.mean:.3f}{error}",
+        compared,
+        f"{each.num_examples} × {each.rollouts_per_example}",
+        *rates,
+        run,
+        duration(max(0.0, now - each.at)),
+        "" if each.verdict == "ok" else f"⚠ {each.verdict}",
+    )
+
+
+def difference_text(found: Difference) -> str:
+    """`+0.312 ± 0.041 ▲`: better by more than chance; ▼ worse, ≈ neither."""
+    if found.stderr is None:
+        return found.words
+    is_sure = abs(found.value) > _SURE * found.stderr
+    return f"{found.words} {('▲' if found.value > 0 else '▼') if is_sure else '≈'}"
 
 
 def checkpoint_summary(report: CheckpointReport) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 from rltui.core.api import Alert, JournalEntry, Plan, Request, Status
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.config_report import Conversion, KnobTable
+from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
 from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.layout import Screen
 from rltui.core.lines import Level, LogEntry, LogSearching, LogSource, MergedSource
@@ -145,8 +146,24 @@ class Experiment(Protocol):
         """Have a person's words kept in the journal, also of a run that is only observed."""
         ...
 
-    def open_rollouts(self) -> RolloutSource:
-        """The rollouts of the run, whatever generation wrote them. Nothing is read yet."""
+    def open_rollouts(self, folder: str = "") -> RolloutSource:
+        """The rollouts in a folder, whatever generation wrote them. Empty: the run's. Nothing is read yet."""
+        ...
+
+    async def evals(self) -> EvalReport:
+        """The evaluations that have ended, and those in the queue."""
+        ...
+
+    async def ask_eval(self, request: EvalRequest) -> QueuedEval:
+        """Put it into the queue."""
+        ...
+
+    async def cancel_eval(self, id_: str) -> EvalReport:
+        """Take it from the queue, or end it."""
+        ...
+
+    async def order_evals(self, every: int, request: EvalRequest) -> EvalReport:
+        """From now on ask that of one of so many checkpoints; 0: of none."""
         ...
 
     def pager_command(self, path: str) -> list[str]:
