@@ -6,11 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from textual.content import Content
+
 from rltui.client.protocol import ConfigText, Experiment
 from rltui.core.api import Plan, Request, Status
 from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.core.gpu.report import GpuReport
 from rltui.core.knobs import KnobValue
+from rltui.ui.text import clean_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,23 @@ class Shared:
             "connection": [],
             "journal": [],
         }
+
+    def heading(self, *parts: Content | tuple[str, str] | str, problem: str | None = None) -> Content:
+        """The first line of a screen: whose it is, its name, facts (each as it is or with its style; empty
+        ones are left out), and why what is shown may be old, or not all there is.
+        """
+        line: list[Content | tuple[str, str]] = [
+            (" rltui ", "bold $accent"),
+            (clean_line(self.experiment.name), "bold"),
+        ]
+        troubles = [f"⚠ {clean_line(text)}" for text in (problem, self.connection_problem) if text]
+        for part in (*parts, *((text, "bold $text-warning") for text in troubles)):
+            text, style = (part, "") if isinstance(part, str | Content) else part
+            if isinstance(text, Content):
+                line += [(" · ", ""), text]
+            elif text:
+                line.append((f" · {text}", style))
+        return Content.assemble(*line)
 
     def watch(self, what: What, tell: Callable[[], None]) -> None:
         """`tell` is called after each change. The config: `table` or `staged`."""

@@ -30,7 +30,7 @@ _MARK_WORDS = {
 _READING_WIDTH = 34
 
 
-def title_line(name: str, count: int, series: int | None, view: View, words: str, problem: str) -> Content:
+def title_facts(count: int, series: int | None, view: View, words: str) -> list[str]:
     """What is shown, and how."""
     facts = ["Metrics" if series is None else f"Metrics · {count} charts of {series} series"]
     facts.append("by time" if view.by_time else "by step")
@@ -42,14 +42,7 @@ def title_line(name: str, count: int, series: int | None, view: View, words: str
         facts.append("a part of the run")
     if words:
         facts.append(f"/{clean_line(words)}/")
-    parts: list[tuple[str, str]] = [
-        (" rltui ", "bold $accent"),
-        (name, "bold"),
-        (f" · {' · '.join(facts)}", ""),
-    ]
-    if problem:
-        parts.append((f" · ⚠ {problem}", "bold $text-warning"))
-    return Content.assemble(*parts)
+    return facts
 
 
 def line_below(board: Board, view: View, cells: int, now: float) -> Content:

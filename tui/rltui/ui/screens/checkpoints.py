@@ -229,16 +229,9 @@ class CheckpointScreen(ExperimentScreen):
         self._notes.update(Content.styled(clean_line(" · ".join(texts)), FAINT))
 
     def _update_title(self) -> None:
-        parts: list[tuple[str, str]] = [
-            (" rltui ", "bold $accent"),
-            (clean_line(self.experiment.name), "bold"),
-            (" · Checkpoints", ""),
-        ]
-        if self._report is not None and self._report.step is not None:
-            parts.append((f" · step {self._report.step}", FAINT))
-        problems = filter(None, (self._problem, self.shared.connection_problem))
-        parts += [(f" · ⚠ {clean_line(problem)}", "bold $text-warning") for problem in problems]
-        self._title.update(Content.assemble(*parts))
+        step = None if self._report is None else self._report.step
+        at = "" if step is None else f"step {step}"
+        self._title.update(self.shared.heading("Checkpoints", (at, FAINT), problem=self._problem))
 
     def _make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
         return checkpoint_rows(self._report, self._edits, width, selected, self.shared.clock())

@@ -253,21 +253,9 @@ class ConfigScreen(ConfigActions):
     def _update_title(self) -> None:
         table = self.shared.table
         files = ", ".join(clean_line(path.rpartition("/")[2]) for path in table.files)
-        parts = [
-            Content.assemble(
-                (" rltui ", "bold $accent"),
-                (clean_line(self.experiment.name), "bold"),
-                " · Config",
-                (f" · {files}" if files else "", _FAINT),
-            )
-        ]
-        if note := table_note(table, self.shared.staged, readonly=self.experiment.readonly):
-            parts.append(note)
-        if self._filter.only_changed:
-            parts.append(Content.styled("only changed", "bold"))
-        if self.shared.connection_problem:
-            parts.append(Content.styled(f"⚠ {self.shared.connection_problem}", "bold $text-warning"))
-        self._title.update(Content(" · ").join(parts))
+        note = table_note(table, self.shared.staged, readonly=self.experiment.readonly)
+        only = "only changed" if self._filter.only_changed else ""
+        self._title.update(self.shared.heading("Config", (files, _FAINT), note or "", (only, "bold")))
 
     def _show_derived(self) -> None:
         derived = self.shared.table.derived

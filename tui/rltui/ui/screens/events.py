@@ -130,20 +130,18 @@ class EventScreen(ExperimentScreen):
 
     def _update_title(self) -> None:
         count = len(self._items)
-        parts: list[tuple[str, str]] = [
-            (" rltui ", "bold $accent"),
-            (clean_line(self.experiment.name), "bold"),
-            (" · Events", ""),
-            (f" · {self._shown} of {count}" if self._is_filtered else f" · {count}", _FAINT),
-        ]
         wanted = [*self._filter.kinds, *self._filter.components, *(["marks"] if self._only_marks else [])]
-        parts += [(f" · only {clean_line(name)}", "bold") for name in wanted]
+        only = [f"only {clean_line(name)}" for name in wanted]
         if self._filter.words:
-            parts.append((f" · {clean_line(self._filter.words)!r}", "bold"))
-        for problem in (self._problem, self.shared.connection_problem):
-            if problem:
-                parts.append((f" · ⚠ {problem}", "bold $text-warning"))
-        self._title.update(Content.assemble(*parts))
+            only.append(repr(clean_line(self._filter.words)))
+        self._title.update(
+            self.shared.heading(
+                "Events",
+                (f"{self._shown} of {count}" if self._is_filtered else str(count), _FAINT),
+                *((each, "bold") for each in only),
+                problem=self._problem,
+            )
+        )
 
     # what is shown
 

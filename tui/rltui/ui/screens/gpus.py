@@ -343,21 +343,12 @@ class GpuScreen(ExperimentScreen):
 
     def _update_title(self) -> None:
         report = self.shared.gpus
-        parts: list[tuple[str, str]] = [
-            (" rltui ", "bold $accent"),
-            (clean_line(self.experiment.name), "bold"),
-            (" · GPUs", ""),
-        ]
-        if report is not None and report.driver:
-            parts.append((f" · driver {clean_line(report.driver)}", FAINT))
-        if report is not None and report.interval_s:
-            parts.append((f" · read every {report.interval_s:g} s", FAINT))
+        driver = clean_line(report.driver or "") if report is not None else ""
+        interval_s = report.interval_s if report is not None else None
+        facts = (f"driver {driver}" if driver else "", f"read every {interval_s:g} s" if interval_s else "")
         age_s = None if report is None else stale_age_s(report, self.shared.clock())
-        if age_s is not None:
-            parts.append((f" · ⚠ {duration(age_s)} old", "bold $text-warning"))
-        if self.shared.connection_problem:
-            parts.append((f" · ⚠ {self.shared.connection_problem}", "bold $text-warning"))
-        self._title.update(Content.assemble(*parts))
+        old = None if age_s is None else f"{duration(age_s)} old"
+        self._title.update(self.shared.heading("GPUs", *((fact, FAINT) for fact in facts), problem=old))
         if self._is_stale != (age_s is not None):
             self._is_stale = age_s is not None
             self._devices.reload()

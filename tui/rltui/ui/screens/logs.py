@@ -204,18 +204,15 @@ class LogScreen(ExperimentScreen):
         if self._found is not None:
             names.insert(1, _FOUND)
         shown = self._shown.component if isinstance(self._shown, LogEntry) else self._shown
-        parts: list[tuple[str, str]] = [
-            (" rltui ", "bold $accent"),
-            (clean_line(self.experiment.name), "bold"),
-        ]
+        heading = self.shared.heading()
         tail = f" · {self._words()}" if self._words() else ""
-        room = width - sum(len(text) for text, _ in parts) - len(tail) - 4
-        if sum(len(name) + 3 for name in names) > room:
+        if sum(len(name) + 3 for name in names) > width - heading.cell_length - len(tail) - 4:
             names = [shown]
+        parts: list[tuple[str, str]] = []
         for name in names:
             style = "bold reverse" if name == shown else "$foreground 60%"
             parts += [("  ", ""), (f" {clean_line(name)} ", style)]
-        self._title.update(Content.assemble(*parts, (tail, "$foreground 60%")))
+        self._title.update(Content.assemble(heading, *parts, (tail, "$foreground 60%")))
 
     def _words(self) -> str:
         if isinstance(self._shown, LogEntry) and self._shown.attempt is not None:

@@ -25,7 +25,7 @@ from rltui.ui.charts.catalog import Chart, charts
 from rltui.ui.charts.grid import ChartGrid
 from rltui.ui.charts.plot import Plot
 from rltui.ui.charts.view import View
-from rltui.ui.charts.words import event_lines, line_below, reading_lines, title_line
+from rltui.ui.charts.words import event_lines, line_below, reading_lines, title_facts
 from rltui.ui.requests import ExperimentScreen
 from rltui.ui.shared import Shared
 from rltui.ui.text import clean, clean_line
@@ -179,10 +179,9 @@ class MetricsScreen(ExperimentScreen):
         if not self.is_open:
             return
         board, view = self._board, self._view
-        problem = self._problem or self.shared.connection_problem or ""
-        name, count = clean_line(self.experiment.name), len(self._grid.charts)
-        series = len(board.keys) if board is not None else None
-        self._title.update(title_line(name, count, series, view, self._words, clean_line(problem)))
+        count, series = len(self._grid.charts), len(board.keys) if board is not None else None
+        facts = title_facts(count, series, view, self._words)
+        self._title.update(self.shared.heading(*facts, problem=self._problem))
         if board is None:
             return
         now, cells = self.shared.clock(), self._grid.cells

@@ -199,10 +199,7 @@ class RolloutScreen(RolloutReading):
 
     def _update_title(self) -> None:
         marked = f"{len(self._marked)} marked" if self._marked else ""
-        parts = ["Rollouts", marked, clean_line(self._progress)]
-        words = "".join(f" · {part}" for part in parts if part)
-        name = clean_line(self.experiment.name)
-        self._title.update(Content.assemble((" rltui ", "bold $accent"), (name, "bold"), words))
+        self._title.update(self.shared.heading("Rollouts", marked, clean_line(self._progress)))
 
     # reading
 
