@@ -24,6 +24,7 @@ from rltui.core.api import (
 )
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.core.config_report import Conversion, KnobInfo, KnobTable, Problem
+from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
 from rltui.core.gpu.report import (
     GpuBudget,
     GpuDevice,
@@ -425,6 +426,8 @@ class FakeExperiment:
         self.saved: dict[str, str] = {}
         """Exports, by name."""
         self.has_browser = False
+        self.eval_report = EvalReport(experiment=self.name)
+        self.ordered: list[EvalRequest] = []
         self._first = events or (running_status(), gpu_report(), knob_table())
         self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
@@ -532,8 +535,29 @@ class FakeExperiment:
         self.entries.append(entry)
         return entry
 
-    def open_rollouts(self) -> RolloutSource:
-        return open_rollouts(self.rollouts)
+    def open_rollouts(self, folder: str = "") -> RolloutSource:
+        return open_rollouts(Path(folder) if folder else self.rollouts)
+
+    async def evals(self) -> EvalReport:
+        return self.eval_report
+
+    async def ask_eval(self, request: EvalRequest) -> QueuedEval:
+        if self.error:
+            raise self.error
+        queued = QueuedEval(id="9", request=request, why="another evaluation", at=NOW)
+        queue = (*self.eval_report.queue, queued)
+        self.eval_report = self.eval_report.model_copy(update={"queue": queue})
+        return queued
+
+    async def cancel_eval(self, id_: str) -> EvalReport:
+        queue = tuple(each for each in self.eval_report.queue if each.id != id_)
+        self.eval_report = self.eval_report.model_copy(update={"queue": queue})
+        return self.eval_report
+
+    async def order_evals(self, every: int, request: EvalRequest) -> EvalReport:
+        self.ordered.append(request)
+        self.eval_report = self.eval_report.model_copy(update={"every": every})
+        return self.eval_report
 
     def logs(self) -> tuple[LogEntry, ...]:
         return tuple(LogEntry(name, 1, f"/run/{name}.log", NOW - 2470) for name in LOGS)

@@ -255,8 +255,9 @@ def checkpoint_note(checkpoint: Checkpoint) -> str:
     return "; ".join((f"{first}: no {missing}{' yet' if checkpoint.notes else ''}", *more))
 
 
-EVAL_HEAD = ("what", "environment", "mean", "difference", "examples", "cut off", "failed", "run", "age", "")
+EVAL_HEAD = ("what", "environment", "mean", "difference", "examples", "cut off", "failed", "run", "age")
 """Above the columns of `eval_cells`."""
+_LABEL_CELLS = 28
 _SURE = 2.0
 """So many standard errors from nothing, and a difference is hardly chance."""
 
@@ -264,20 +265,19 @@ _SURE = 2.0
 def eval_cells(each: Evaluation, compared: str, run: str, now: float) -> tuple[str, ...]:
     """`checkpoint 20`, `reverse-text`, `0.812 ± 0.031`, `+0.312 ± 0.041 ▲`, `20 × 3`, `5 %`, …
 
-    `compared`: what to say of the difference, `run`: of the run.
+    `compared`: what to say of the difference, where the evaluation is sound; `run`: of the run.
     """
     error = "" if each.stderr is None else f" ± {each.stderr:.3f}"
     rates = (f"{100 * part:.0f} %" if part else "" for part in (each.truncated_frac, each.failed_frac))
     return (
-        each.label,
+        shortened(each.label.rpartition("/")[2], _LABEL_CELLS),
         each.env.rpartition("/")[2],
         "—" if each.mean is None else f"{each.mean:.3f}{error}",
-        compared,
+        compared if each.is_sound else f"⚠ {each.verdict}",
         f"{each.num_examples} × {each.rollouts_per_example}",
         *rates,
         run,
         duration(max(0.0, now - each.at)),
-        "" if each.verdict == "ok" else f"⚠ {each.verdict}",
     )
 
 

@@ -1,4 +1,4 @@
-"""The dialog that asks for an evaluation: the fields of `rltui eval`."""
+"""From a key to an evaluation in the queue: a dialog with the fields of `rltui eval`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from textual.widgets import Input, Static
 from rltui.core.evals import EvalReport, EvalRequest, EvalTarget
 from rltui.errors import RltuiError, UsageError
 from rltui.ui.actions import Place, bindings
+from rltui.ui.requests import ExperimentScreen, show_error
 from rltui.ui.screens.dialogs import Box
 from rltui.ui.text import clean, clean_line
 from rltui.ui.widgets.gpu_words import FAINT
@@ -164,6 +165,40 @@ class EvalDialog(Box[str]):
     def action_cancel(self) -> None:
         """Ask for nothing."""
         self.dismiss(None)
+
+
+class EvaluateActions(ExperimentScreen):
+    """A screen from which an evaluation can be asked for."""
+
+    def evaluate(self, target: str) -> None:
+        """Ask what exactly, beginning with `target`, and have it done."""
+        self.work(self._evaluate(target))
+
+    async def _evaluate(self, target: str) -> None:
+        try:
+            report = await self.experiment.evals()
+            steps = [each.step for each in (await self.experiment.checkpoints()).complete]
+        except RltuiError as error:
+            await show_error(self.app, error)
+            return
+        status = self.shared.status
+        has_sft = status is not None and any(each.id == "sft" for each in status.components)
+        choices = targets(steps, report, has_sft=has_sft)
+        said = await self.app.push_screen_wait(EvalDialog(choices, self._ask, target=target))
+        if said:
+            self.notify(clean_line(said), markup=False)
+            self.shared.show_journal()
+
+    async def _ask(self, request: EvalRequest, every: int | None) -> str:
+        if every is not None:
+            report = await self.experiment.order_evals(every, request)
+            if not report.every:
+                return "No checkpoint is evaluated unasked any more"
+            which = "Every checkpoint" if report.every == 1 else f"One of {report.every} checkpoints"
+            return f"{which} is evaluated from now on"
+        queued = await self.experiment.ask_eval(request)
+        where = "" if self.place is Place.EVALS else "; V shows it"
+        return f"Evaluation {queued.id}, {queued.label}: {queued.words}{where}"
 
 
 def _number(name: str, text: str, *, least: int = 1) -> int:
