@@ -5,16 +5,20 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from rltui.cli.config_line import staged
 from rltui.cli.terminal import chosen
 from rltui.client import checking
+from rltui.core.config_report import Problem
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks import registry
+from rltui.frameworks.base import Framework
 from rltui.frameworks.registry import AmbiguousConfigError
 from rltui.services import layout_files, trust
-from rltui.services.config.files import named
+from rltui.services.config.origins import made_from
+from rltui.services.config.own_copy import Staged
 from rltui.services.runs.experiments import known_experiments
 from rltui.wording import figure_text
 
@@ -47,6 +51,23 @@ def chosen_framework(
     return framework
 
 
+class WhoseConfig:
+    """Tells whose configs files are; who has to ask a person asks once."""
+
+    def __init__(self, arguments: argparse.Namespace, workspace: Path | None = None) -> None:
+        self._layout, self._framework = arguments.layout, arguments.framework
+        self._workspace = workspace
+
+    def named(self, files: tuple[Path, ...]) -> str | None:
+        """As `chosen_framework`."""
+        found = chosen_framework(files, self._layout, self._framework, workspace=self._workspace)
+        self._framework = found
+        return found
+
+    def __call__(self, files: tuple[Path, ...]) -> Framework:
+        return checking.identify(files, self._layout, self.named(files), workspace=self._workspace)[0]
+
+
 def wanted_devices(arguments: argparse.Namespace) -> str | None:
     """What `--devices` or `--single-gpu` say; `None` where neither is given.
 
@@ -65,25 +86,28 @@ def wanted_devices(arguments: argparse.Namespace) -> str | None:
 
 
 def _before(config_files: tuple[Path, ...], candidates: Sequence[str]) -> str | None:
-    wanted = {str(path) for path in config_files}
+    wanted = set(made_from(config_files))
     for record in known_experiments():
-        if wanted == set(record.config_files) and record.framework in candidates:
+        if wanted == set(made_from(map(Path, record.config_files))) and record.framework in candidates:
             return record.framework
     return None
 
 
 def check(arguments: argparse.Namespace) -> int:
     """Validate config files."""
-    files = named([Path(name) for name in arguments.config])
-    framework = chosen_framework(files, arguments.layout, arguments.framework)
-    found = checking.check(
-        files,
-        arguments.layout,
-        framework,
-        devices=wanted_devices(arguments),
-        with_memory=True,
-        ask_models=not arguments.no_own,
-    )
+    choose = WhoseConfig(arguments)
+    with staged(arguments, choose, workspace=Path.cwd()) as copies:
+        for line in copies.told:
+            print(line, file=sys.stderr)
+        found = checking.check(
+            copies.files,
+            arguments.layout,
+            choose.named(copies.files),
+            devices=wanted_devices(arguments),
+            with_memory=True,
+            ask_models=not arguments.no_own,
+        )
+        found = found.model_copy(update={"problems": tuple(_of_originals(copies, found.problems))})
     if arguments.json:
         print(found.model_dump_json())
     else:
@@ -100,6 +124,18 @@ def check(arguments: argparse.Namespace) -> int:
             verdict = "valid, but not to be started so"
         print(f"{verdict} · {found.framework} · layout {found.layout}")
     return 0 if found.valid else int(ConfigError.exit_code)
+
+
+def _of_originals(copies: Staged, problems: Iterable[Problem]) -> Iterator[Problem]:
+    """Told of the user's files: the lines are those of copies, which are gone."""
+    for problem in problems:
+        message, file = copies.in_words(problem.message), problem.file
+        if file is None or copies.in_words(file) == file:
+            yield problem.model_copy(update={"message": message})
+        else:
+            yield problem.model_copy(
+                update={"message": message, "file": copies.in_words(file), "line": None, "column": None}
+            )
 
 
 def list_layouts(arguments: argparse.Namespace) -> int:

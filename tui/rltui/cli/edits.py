@@ -21,12 +21,11 @@ from rltui.core.config_report import Conversion
 from rltui.core.knobs import split_assignment
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.frameworks import registry
-from rltui.services.config.editor import ConfigEditor, shared_configs
+from rltui.services.config.editor import shared_configs
 from rltui.services.config.files import named
 from rltui.services.config.models import FrameworkModels
 from rltui.services.config.store import ConfigStore
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.runs.journal import Journal
+from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.observed import refuse_observed
 from rltui.wording import plan_text
 
@@ -95,17 +94,6 @@ def _edit(record: ExperimentRecord, request: Request, arguments: argparse.Namesp
         return _carry_out(partial(plan_of, wire), request, arguments)
 
 
-def offline_editor(record: ExperimentRecord, store: ConfigStore) -> ConfigEditor:
-    """Edits the files of `store`, and tells the journal itself: there is no supervisor that would. An edit
-    that a killed one had begun is settled.
-    """
-    control = ControlFolder(Path(record.output_dir))
-    journal = Journal(control.journal_file)
-    editor = ConfigEditor(store, control, journal)
-    editor.settle()
-    return editor
-
-
 class _Offline:
     """An experiment of which nothing is alive: only its files change, nothing is restarted."""
 
@@ -113,7 +101,7 @@ class _Offline:
         refuse_observed(record)
         self._record = record
         self._store = offline.open_store(record)
-        self._editor = offline_editor(record, self._store)
+        self._editor = offline.offline_editor(record, self._store)
         self._models = FrameworkModels(registry.get(record.framework), Path(record.workspace))
 
     def ask(self, method: Literal["plan", "execute"], request: Request) -> Plan:

@@ -18,6 +18,7 @@ from rltui.client import launch
 from rltui.core.knobs import IN_TEXT, pattern, rank
 from rltui.core.toml.values import format_value
 from rltui.errors import UsageError
+from rltui.services.config.origins import origin
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.wording import range_text
 
@@ -61,10 +62,9 @@ def _read_table(record: ExperimentRecord) -> dict[str, Any]:
     if wire is not None:
         with wire:
             return wire.call("knobs")
-    from rltui.cli.edits import offline_editor  # knows the frameworks
     from rltui.client import offline
 
-    table = offline_editor(record, offline.open_store(record)).knob_table({})
+    table = offline.offline_editor(record, offline.open_store(record)).knob_table({})
     return table.model_dump(mode="json")
 
 
@@ -143,6 +143,8 @@ def _notes(row: _Row) -> str:
 
 ENDED = ("stopped", "waiting", "exited", "backoff", "failed")
 """States without a process."""
+_ORIGINAL = "original"
+"""In place of an attempt: what the experiment's own copy of the config was made from."""
 
 
 def diff(arguments: argparse.Namespace) -> int:
@@ -154,6 +156,8 @@ def diff(arguments: argparse.Namespace) -> int:
             _alive(record)
         changes = [(row, row["running"], row["value"]) for row in rows if _is_told(row)]
         _print_keys("running", "files", changes)
+        if any(origin(Path(name)) is not None for name in record.config_files):
+            _print_diff(_of_attempts(record, [_ORIGINAL]))
         return 0
     found = _of_attempts(record, arguments.attempt) if arguments.attempt else _of_what_runs(record)
     if arguments.json:
@@ -161,9 +165,13 @@ def diff(arguments: argparse.Namespace) -> int:
     elif arguments.text:
         sys.stdout.write(found.text)
     else:
-        keys = [(each.model_dump(), each.before, each.after) for each in found.keys]
-        _print_keys(found.before, found.after, keys)
+        _print_diff(found)
     return 0
+
+
+def _print_diff(found: ConfigDiff) -> None:
+    keys = [(each.model_dump(), each.before, each.after) for each in found.keys]
+    _print_keys(found.before, found.after, keys)
 
 
 def _alive(record: ExperimentRecord) -> list[str]:
@@ -188,14 +196,16 @@ def _of_attempts(record: ExperimentRecord, names: list[str]) -> ConfigDiff:
     if len(names) > 2:
         raise UsageError("diff compares two attempts", hint="rltui diff trainer#1 trainer#2")
     from rltui.client import offline
-    from rltui.services.config.diff import config_diff, of_attempt
+    from rltui.services.config.diff import config_diff, of_attempt, of_origin
     from rltui.services.runs.observed import framework_of
 
     control, framework = ControlFolder(Path(record.output_dir)), framework_of(record)
-    before = of_attempt(names[0], control, framework)
-    if len(names) == 2:
-        return config_diff(before, of_attempt(names[1], control, framework), (names[0], names[1]))
-    return config_diff(before, offline.open_store(record).load_sources(), (names[0], "files"))
+    files = offline.open_store(record).load_sources()
+    sides = [
+        of_origin(files) if name == _ORIGINAL else of_attempt(name, control, framework) for name in names
+    ]
+    after, name = (sides[1], names[1]) if len(names) == 2 else (files, "files")
+    return config_diff(sides[0], after, (names[0], name))
 
 
 def _of_what_runs(record: ExperimentRecord) -> ConfigDiff:

@@ -20,9 +20,9 @@ def open_experiment(arguments: argparse.Namespace) -> int:
     gc.disable()  # what is made until the app is shown, stays; looking through it took a tenth of the time
     if arguments.readonly:
         return show_readonly(launch.choose(_name_to_watch(arguments)))
-    if not arguments.config and not arguments.layout:
+    if not arguments.config and not arguments.layout and arguments.given.is_plain:
         return show(_chosen(arguments.name))
-    if len(arguments.config) == 1 and not is_file_name(arguments.config[0]):
+    if len(arguments.config) == 1 and arguments.given.is_plain and not is_file_name(arguments.config[0]):
         return show(launch.choose(arguments.config[0]))
     from rltui.cli.running import open_config  # knows the frameworks, which attaching needs not
 
@@ -59,6 +59,7 @@ def _name_to_watch(arguments: argparse.Namespace) -> str | None:
         arguments.resume,
         arguments.new,
         arguments.force,
+        not arguments.given.is_plain,
     ]
     if any(creating) or len(names) > 1:
         raise UsageError(

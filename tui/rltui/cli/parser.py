@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from rltui import __version__
+from rltui.cli.config_line import Given
 from rltui.core.text import number
 from rltui.errors import UsageError
 
@@ -27,6 +28,12 @@ exit codes: 0 done, 1 failed, 2 usage, 3 invalid config (nothing written),
 """
 
 
+_CONFIG_HELP = (
+    "TOML files of the run, or their folder; or as launchers take them: @ base.toml @ overlay.toml. "
+    "Behind --: keys to set in a copy of this run, --model.name X"
+)
+_OF_CONFIGS = frozenset({"open", "up", "check"})
+"""Commands whose config may also be given as launchers take it."""
 _LONGEST_STEP = 15
 """Digits, as of the folders that frameworks make."""
 _SHORTEST_WATCH_S, _LONGEST_WATCH_S = 0.5, 3600.0
@@ -36,17 +43,21 @@ _SHORTEST_WATCH_S, _LONGEST_WATCH_S = 0.5, 3600.0
 def parse(argv: list[str]) -> argparse.Namespace:
     """Parse a command line. Without a command, the arguments are those of `open`."""
     parser, commands = _build()
-    if not argv or (argv[0] not in commands and argv[0] not in ("-h", "--help", "--version")):
-        if argv and not argv[0].startswith("-") and not is_file_name(argv[0]):
-            _refuse_unless_experiment(argv[0], commands)
+    if not argv or (argv[0] not in commands.choices and argv[0] not in ("-h", "--help", "--version")):
+        is_config = any(word.startswith(("-", "@")) for word in argv[:1]) or "@" in argv
+        if argv and not is_config and not is_file_name(argv[0]):
+            _refuse_unless_experiment(argv[0], commands.choices)
         argv = ["open", *argv]
-    return parser.parse_args(argv)
+    if argv[0] not in _OF_CONFIGS:
+        return parser.parse_args(argv)
+    options = commands.choices[argv[0]]._option_string_actions  # noqa: SLF001
+    given = Given(argv[1:], options)
+    return parser.parse_args([argv[0], *given.rest], argparse.Namespace(given=given))
 
 
 def options_by_command() -> dict[str, list[str]]:
     """Every command with its options, in the order of the help."""
-    parser, _ = _build()
-    subparsers = next(action for action in parser._actions if isinstance(action, _Commands))  # noqa: SLF001
+    _, subparsers = _build()
     return {
         name: sorted(
             option
@@ -77,7 +88,7 @@ def _refuse_unless_experiment(word: str, commands: Iterable[str]) -> None:
     )
 
 
-def _build() -> tuple[argparse.ArgumentParser, frozenset[str]]:
+def _build() -> tuple[argparse.ArgumentParser, _Commands[argparse.ArgumentParser]]:
     parser = argparse.ArgumentParser(
         prog="rltui",
         description=_DESCRIPTION,
@@ -88,7 +99,7 @@ def _build() -> tuple[argparse.ArgumentParser, frozenset[str]]:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for add in (_add_running, _add_processes, _add_config, _add_looking, _add_box):
         add(commands)
-    return parser, frozenset(commands.choices)
+    return parser, commands
 
 
 _Commands = argparse._SubParsersAction  # noqa: SLF001  (argparse has no public name for it)
@@ -128,7 +139,7 @@ def _add_running(commands: _Commands[argparse.ArgumentParser]) -> None:
     watch.add_argument("--no-tui", action="store_true", help="only begin, and print the status")
     _add_json(watch)
     up = _command(commands, "up", "running:up", "start an experiment headless; returns when all is ready")
-    up.add_argument("config", nargs="*", metavar="CONFIG", help="TOML files of the run, or their folder")
+    up.add_argument("config", nargs="*", metavar="CONFIG", help=_CONFIG_HELP)
     _add_creation(up)
     up.add_argument("--only", metavar="C,…", help="start only these components (and what they need)")
     up.add_argument(
@@ -241,7 +252,8 @@ def _add_config(commands: _Commands[argparse.ArgumentParser]) -> None:
         "attempt",
         nargs="*",
         metavar="C[#K]",
-        help="a component's attempt (default: the newest); one is compared with the files",
+        help="a component's attempt (default: the newest), or `original`, what the run's own copy of the "
+        "config was made from; one is compared with the files",
     )
     diff.add_argument("--text", action="store_true", help="the lines of the files, not the keys")
     _add_name(diff)
@@ -253,7 +265,7 @@ def _add_config(commands: _Commands[argparse.ArgumentParser]) -> None:
 
 def _add_check(commands: _Commands[argparse.ArgumentParser]) -> None:
     check = _command(commands, "check", "config:check", "validate a config; no side effects")
-    check.add_argument("config", nargs="*", metavar="CONFIG", help="TOML files of the run, or their folder")
+    check.add_argument("config", nargs="*", metavar="CONFIG", help=_CONFIG_HELP)
     check.add_argument("-l", "--layout", metavar="LAYOUT", help="layout name or file")
     _add_framework(check)
     _add_devices(check)

@@ -7,11 +7,14 @@ import importlib.util
 import json
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from rltui import paths
 from rltui.cli.app import need_terminal, show
-from rltui.cli.config import chosen_framework, wanted_devices
+from rltui.cli.config import WhoseConfig, wanted_devices
+from rltui.cli.config_line import staged
 from rltui.cli.status import print_status, read_status
 from rltui.cli.terminal import confirm
 from rltui.cli.waiting import StateChanges, plan_of, wait_until_settled
@@ -22,7 +25,7 @@ from rltui.client.wire import Wire
 from rltui.core.api import Plan, Request
 from rltui.core.text import size_text
 from rltui.errors import ExitCode, RltuiError, UsageError
-from rltui.services.config.files import named
+from rltui.services.config.own_copy import Staged
 from rltui.services.own_files import make_folder
 from rltui.services.runs.experiment_files import ControlFolder, same_folder
 from rltui.services.runs.experiments import check_name, find_experiment, forget
@@ -35,19 +38,19 @@ _DEMO_FILES = ("rl.toml", "sft.toml")
 
 def open_config(arguments: argparse.Namespace) -> int:
     """Attach to the experiment of this config, or create it and let the TUI ask before anything starts."""
-    wanted = _wanted(arguments)
-    planned, _ = creation.plan_record(wanted)
-    known = find_experiment(planned.name)
-    if (
-        known is not None
-        and same_folder(known.output_dir, planned.output_dir)
-        and not (arguments.new or arguments.resume)
-    ):
-        # Opening changes nothing, so an earlier run can be looked at; the TUI asks before it starts anything.
-        return show(known)
-    creation.examine(wanted)
-    need_terminal()
-    created = creation.create(wanted)
+    with _wanted(arguments) as wanted:
+        planned, _ = creation.plan_record(wanted)
+        known = find_experiment(planned.name)
+        if (
+            known is not None
+            and same_folder(known.output_dir, planned.output_dir)
+            and not (arguments.new or arguments.resume or arguments.given.overrides)
+        ):
+            # Opening changes nothing, so an earlier run can be looked at; the TUI asks before it starts any.
+            return show(known)
+        creation.examine(wanted)
+        need_terminal()
+        created = creation.create(wanted)
     for note in created.notes:
         print(note, file=sys.stderr)
     return show(created.record)
@@ -113,15 +116,15 @@ def _copy_example(folder: Path) -> Path:
 def up(arguments: argparse.Namespace) -> int:
     """Create and start an experiment without a terminal."""
     components = tuple(arguments.only.split(",")) if arguments.only else ()
-    wanted = _wanted(arguments)
-    creation.trust_what_runs(wanted)
-    return _start_headless(
-        wanted,
-        Request(action="start", components=components, resume_step=arguments.resume_step),
-        wait=not arguments.no_wait,
-        timeout_s=arguments.timeout,
-        as_json=arguments.json,
-    )
+    with _wanted(arguments) as wanted:
+        creation.trust_what_runs(wanted)
+        return _start_headless(
+            wanted,
+            Request(action="start", components=components, resume_step=arguments.resume_step),
+            wait=not arguments.no_wait,
+            timeout_s=arguments.timeout,
+            as_json=arguments.json,
+        )
 
 
 def _start_headless(
@@ -169,26 +172,49 @@ def _start_headless(
     return 0
 
 
-def _wanted(arguments: argparse.Namespace) -> creation.ExperimentRequest:
+@contextmanager
+def _wanted(arguments: argparse.Namespace) -> Iterator[creation.ExperimentRequest]:
     """What the arguments of `up` and `open` ask for, once it is clear which framework the config is for."""
     checkpoint = getattr(arguments, "resume_step", None)
     if checkpoint is not None and arguments.new:
         raise UsageError("a new run has no checkpoint to continue from", hint="leave out --new")
     earlier = "resume" if arguments.resume or checkpoint is not None else "new" if arguments.new else "ask"
-    files = named([Path(name) for name in arguments.config])
     workspace = Path(arguments.workspace) if arguments.workspace else None
-    return creation.ExperimentRequest(
-        config_files=files,
-        layout=arguments.layout,
-        framework=chosen_framework(files, arguments.layout, arguments.framework, workspace=workspace),
-        name=arguments.name,
-        output_dir=Path(arguments.output_dir) if arguments.output_dir else None,
-        workspace=workspace,
-        checkpoint=checkpoint,
-        devices=wanted_devices(arguments),
-        earlier_run=earlier,  # type: ignore[arg-type]  # one of three literals
-        force=arguments.force,
-    )
+    here = workspace or Path.cwd()
+    choose = WhoseConfig(arguments, workspace)
+    devices = wanted_devices(arguments)
+
+    def request(copies: Staged) -> creation.ExperimentRequest:
+        return creation.ExperimentRequest(
+            config_files=copies.files,
+            copies=copies,
+            layout=arguments.layout,
+            framework=choose.named(copies.files),
+            name=arguments.name,
+            output_dir=Path(arguments.output_dir) if arguments.output_dir else None,
+            workspace=workspace,
+            checkpoint=checkpoint,
+            devices=devices,
+            earlier_run=earlier,  # type: ignore[arg-type]  # one of three literals
+            force=arguments.force,
+        )
+
+    with staged(arguments, choose, workspace=here, force=arguments.force) as copies:
+        for line in copies.told:
+            print(line, file=sys.stderr)
+        wanted = request(copies)
+        if not (own := creation.own_copies(wanted)):
+            yield wanted
+            return
+    print(f"it goes on with its own copy of the config: {' '.join(map(str, own))}", file=sys.stderr)
+    for changed in copies.changed_since(own):
+        print(
+            f"{changed}: what was changed there since is not in it; set it (rltui set), or begin with --new",
+            file=sys.stderr,
+        )
+    arguments.config, arguments.given.parts = list(map(str, own)), []
+    with staged(arguments, choose, workspace=here, force=arguments.force) as copies:
+        yield request(copies)
 
 
 def down(arguments: argparse.Namespace) -> int:

@@ -21,6 +21,7 @@ from rltui.services.checkout import traits
 from rltui.services.config.editor import shared_configs
 from rltui.services.config.files import detect, load_files, read_file
 from rltui.services.config.models import FrameworkModels
+from rltui.services.config.origins import made_from
 from rltui.services.config.store import ConfigStore
 
 _OF_THE_BOX = "gpus."
@@ -48,7 +49,7 @@ def identify(
         raise UsageError("no config and no layout is named", hint="name a config file, or a layout with -l")
     _refuse_layouts(config_files)
     workspace = workspace or Path.cwd()
-    folder = config_files[0].parent if config_files else Path.cwd()
+    folder = made_from(config_files)[0].parent if config_files else Path.cwd()
     if layout is None:
         chosen = (
             registry.get(framework) if framework is not None else detect(config_files, workspace=workspace)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Literal
 from rltui import paths
 from rltui.client import down, launch
 from rltui.client.checking import check, identify, runnable_layout
+from rltui.client.offline import offline_editor, open_store
 from rltui.client.ports import with_ports
 from rltui.core.api import Request
 from rltui.core.config_report import Problem
@@ -20,6 +21,8 @@ from rltui.core.layout import Layout, needed
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import layout_files, trust
+from rltui.services.config import origins
+from rltui.services.config.own_copy import Staged
 from rltui.services.config.store import ConfigStore
 from rltui.services.own_files import FileLock, make_folder
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
@@ -51,6 +54,8 @@ class ExperimentRequest:
     """Those that it shall use, as `CUDA_VISIBLE_DEVICES` lists them; `None`: as before, or all."""
     force: bool = False
     """No rule of ours refuses the config, now or when it is edited."""
+    copies: Staged = Staged(())
+    """`config_files` as they were staged. Copies become the experiment's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +142,14 @@ def _output_dir(
     config_files = tuple(path.absolute() for path in request.config_files)
     if not config_files:
         return workspace / default_output_dir([Path(request.layout or "")])
-    around = ControlFolder(config_files[0].parent).read_record()
-    if around is not None and around.config_files == tuple(map(str, config_files)):
-        return Path(around.output_dir)  # an experiment's own copy of the config still names the original's
-    return workspace / (framework.output_dir(files) or default_output_dir(config_files))
+    inside = config_files[0].parent
+    for folder in (inside, inside.parents[1] if inside.name == origins.FOLDER else inside):
+        around = ControlFolder(folder).read_record()
+        if around is not None and around.config_files == tuple(map(str, config_files)):
+            return Path(
+                around.output_dir
+            )  # an experiment's own copy of the config still names the original's
+    return workspace / (framework.output_dir(files) or default_output_dir(origins.made_from(config_files)))
 
 
 def _earlier_run(
@@ -235,7 +244,10 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
             examine(request)  # refuses in words that say whose it is
             raise
         make_folder(Path(record.output_dir))
+        record, texts = _with_own_copies(record, request.copies, control)
         control.write_record(record)
+        if texts:
+            _edit(record, texts)
         keep_shell(control)
         created = Created(record, notes, made)
         if owner is not None:
@@ -249,6 +261,43 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
             _undo(created)
             raise
     return created
+
+
+def own_copies(request: ExperimentRequest) -> tuple[Path, ...]:
+    """The run's own copies of the config files, where `request` resumes one that has them: made of the same
+    files, and edited since. Else none.
+    """
+    if request.earlier_run != "resume":
+        return ()
+    record, _ = plan_record(request)
+    known = ControlFolder(Path(record.output_dir)).read_record()
+    files = tuple(map(Path, known.config_files)) if known is not None else ()
+    is_copy = any(origins.origin(path) is not None for path in files)
+    same = origins.made_from(files) == origins.made_from(map(Path, record.config_files))
+    return files if is_copy and same else ()
+
+
+def _with_own_copies(
+    record: ExperimentRecord, copies: Staged, control: ControlFolder
+) -> tuple[ExperimentRecord, Mapping[str, str]]:
+    """The record with the copies in its own folder; and by path what they shall say."""
+    if not copies.plain:
+        return record, {}
+    control.make()
+    files, texts = copies.keep(control.path / origins.FOLDER)
+    return replace(record, config_files=tuple(map(str, files))), texts
+
+
+def _edit(record: ExperimentRecord, texts: Mapping[str, str]) -> None:
+    """Write what the overrides of the command line say, as an edit that can be undone."""
+    store = open_store(record)
+    editor = offline_editor(record, store)
+    request = Request(action="write", texts=dict(texts))
+    preview = editor.preview(request)
+    if preview.blocked:  # it was examined, by the framework's own models too
+        store.accept(preview.after)
+        preview = editor.preview(request)
+    editor.apply(request, preview)
 
 
 def undo(created: Created) -> None:

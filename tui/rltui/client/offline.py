@@ -18,6 +18,7 @@ from rltui.core.layout import ComponentSpec
 from rltui.core.metrics import MetricSeries
 from rltui.errors import ConfigError, ConflictError
 from rltui.services import layout_files, processes
+from rltui.services.config.editor import ConfigEditor
 from rltui.services.config.measured import StepTimes, conversion
 from rltui.services.config.models import informed
 from rltui.services.config.store import ConfigStore
@@ -56,6 +57,17 @@ def open_store(record: ExperimentRecord) -> ConfigStore:
         derive=times.derive,
         forced=record.forced,
     )
+
+
+def offline_editor(record: ExperimentRecord, store: ConfigStore) -> ConfigEditor:
+    """Edits the files of `store`, and tells the journal itself: there is no supervisor that would. An edit
+    that a killed one had begun is settled.
+    """
+    control = ControlFolder(Path(record.output_dir))
+    journal = Journal(control.journal_file)
+    editor = ConfigEditor(store, control, journal)
+    editor.settle()
+    return editor
 
 
 def offline_conversion(record: ExperimentRecord, to: Way | None, mean_tokens: float | None) -> Conversion:

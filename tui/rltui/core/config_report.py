@@ -180,7 +180,7 @@ class ConfigDiff(Value):
     """`rltui diff --json`."""
 
     before: str
-    """What the first side is: `running`, or an attempt such as `trainer#3`."""
+    """What the first side is: `running`, `original`, or an attempt such as `trainer#3`."""
     after: str
     """`files`, or an attempt."""
     keys: tuple[KeyDifference, ...] = ()

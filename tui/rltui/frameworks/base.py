@@ -197,6 +197,9 @@ class Checkout:
     generations: tuple[tuple[str, str], ...] = ()
     """(path in the tree, id of the framework that a checkout with it is), newest first; the first that exists
     counts."""
+    merges_tables: str = ""
+    """Path in the tree whose programs do not merge several config files key by key: a later file takes the
+    place of whole tables."""
     traits: tuple[tuple[str, str, str], ...] = ()
     """(name, path in the tree, text that stands in that file): what its own programs can do, where releases
     differ in that."""
@@ -358,6 +361,12 @@ class Framework:
         return self
 
     # --- what the config files say ---
+
+    def merges_deeply(self, data: Mapping[str, Any]) -> bool:
+        """Whether its programs merge several files with such content key by key, rather than table by table:
+        where no checkout tells.
+        """
+        return True
 
     def knobs(self, files: ConfigFiles) -> tuple[Knob, ...]:
         """Every value that can be set in these files, those that are turned from day to day first."""

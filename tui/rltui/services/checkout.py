@@ -12,6 +12,7 @@ from typing import Any
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Checkout
+from rltui.services.config.origins import made_from
 
 VENV_PROGRAMS = ".venv/bin"
 
@@ -25,8 +26,9 @@ def find(
 ) -> Path | None:
     """The checkout's folder; `None` where there is none.
 
-    Looked for in the workspace, where the environment variable points to, then from the config files and the
-    workspace upward, and there in a folder of the project's name, as in projects that contain one.
+    Looked for in the workspace, where the environment variable points to, then from the config files (of
+    copies, what they were made from) and the workspace upward, and there in a folder of the project's name,
+    as in projects that contain one.
 
     Raises:
         ConfigError: if the environment variable names a folder that is no such checkout.
@@ -43,7 +45,7 @@ def find(
         )
     nearby = (
         folder
-        for start in (*config_files, workspace / "any")
+        for start in (*made_from(config_files), workspace / "any")
         for above in _upward(start)
         for folder in (above, above / checkout.project)
     )

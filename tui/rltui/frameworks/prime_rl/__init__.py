@@ -79,6 +79,13 @@ class PrimeRl(PrimeRlLaunch):
         """The checkout's, else the one that the file fits best."""
         return self._schemas.get(file.role) or configs.best(self.id, file.role, file.data)[0]
 
+    def merges_deeply(self, data: Mapping[str, Any]) -> bool:
+        """Since March 2026."""
+        if self.id == configs.CURRENT:
+            return True
+        before = configs.snapshots(configs.MERGED, "rl", until="2026-03-02")
+        return self.id == configs.MERGED and configs.best(self.id, "rl", data)[0] not in before
+
     def rules(self, names: Names) -> tuple[Rule, ...]:
         """Those that people break."""
         return rules(names)

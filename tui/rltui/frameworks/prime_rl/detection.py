@@ -127,6 +127,7 @@ CHECKOUT = Checkout(
         ("src/prime_rl/configs", MERGED),
         ("src/prime_rl", SPLIT),
     ),
+    merges_tables="src/prime_rl/utils/pydantic_config.py",
 )
 """All three generations call themselves the same; what lies in the tree tells them apart. Today's has
 run folders, which came two days before `monitors.py` (2026-08-15, 9975d8868); the other two are of autumn."""

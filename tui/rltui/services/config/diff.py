@@ -12,7 +12,8 @@ from rltui.core.text import unknown
 from rltui.core.toml.scan import BOM
 from rltui.errors import UsageError
 from rltui.frameworks.base import Framework, as_passed
-from rltui.services.config.files import LoadedFiles, read_snapshot
+from rltui.services.config.files import LoadedFiles, parse_file, read_snapshot
+from rltui.services.config.origins import origin
 from rltui.services.runs.experiment_files import ControlFolder
 
 _NO_END = "\\ No newline at end of file"
@@ -76,6 +77,17 @@ def of_attempt(name: str, control: ControlFolder, framework: Framework) -> Loade
             raise unknown("started component", component, known)
         raise UsageError(f"there is no attempt {name}", hint=f"there are: {started}")
     return read_snapshot(control.attempt_dir(component, wanted) / "config", framework)
+
+
+def of_origin(files: LoadedFiles) -> LoadedFiles:
+    """What an experiment's own copies of the config were made from; other files as they are."""
+    known = {role: origin(source.path) for role, source in files.sources.items()}
+    began = {
+        role: parse_file(files.sources[role].path, each.text.encode())
+        for role, each in known.items()
+        if each is not None
+    }
+    return LoadedFiles({**files.sources, **began})
 
 
 def config_diff(before: LoadedFiles, after: LoadedFiles, names: tuple[str, str]) -> ConfigDiff:

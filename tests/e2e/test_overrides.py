@@ -1,0 +1,40 @@
+"""Options behind `--`: edits of the run's own copy, which a resume goes on with."""
+
+from __future__ import annotations
+
+import pytest
+from tests.conftest import Box
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+
+LAYOUT = """\
+framework = "generic"
+[[component]]
+id = "a"
+command = ["sh", "-c", "cat {config.mine}; exec sleep 100"]
+"""
+
+
+def test_overrides_of_a_run_live_in_its_own_copy(box: Box) -> None:
+    mine = "# mine\nsteps = 3  # few\nlr = 0.1\n"
+    (box.work / "lay.toml").write_text(LAYOUT)
+    (box.work / "mine.toml").write_text(mine)
+    refused = box.run("up", "mine.toml", "-l", "lay.toml", "-o", "out", "--", "--stps", "5")
+    assert refused.returncode == 3
+    assert "unknown knob stps" in refused.stderr
+    assert not (box.work / "out").exists()
+    done = box.run("up", "mine.toml", "-l", "lay.toml", "-o", "out", "--", "--steps", "5")
+    assert done.returncode == 0, done.stderr
+    assert box.run("logs", "a").stdout == "# mine\nsteps = 5  # few\nlr = 0.1\n"
+    assert (box.work / "mine.toml").read_text() == mine
+    assert "original → files\n  steps  3 → 5" in box.run("diff").stdout
+    assert [key["key"] for key in box.json("diff", "original")["keys"]] == ["steps"]
+    assert "-steps = 5" in box.run("undo").stdout
+    assert box.run("set", "lr=0.2").returncode == 0
+    assert box.run("down").returncode == 0
+    (box.work / "mine.toml").write_text(mine + "more = 1\n")
+    again = box.run("up", "mine.toml", "-l", "lay.toml", "-o", "out", "--resume", "--", "--steps=-1")
+    assert again.returncode == 0, again.stderr
+    assert "goes on with its own copy" in again.stderr
+    assert "mine.toml: what was changed there since is not in it" in again.stderr
+    assert box.run("logs", "a").stdout == "# mine\nsteps = -1  # few\nlr = 0.2\n"

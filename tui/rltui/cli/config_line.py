@@ -1,0 +1,143 @@
+"""Which config a command line means, also in the words of launchers: `rl @ base.toml --max-steps 5`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rltui.errors import UsageError
+
+if TYPE_CHECKING:
+    from rltui.services.config.own_copy import Choose, Staged
+
+_LAUNCHERS = frozenset({"uv", "run", "rl", "sft", "prime-rl", "tinyrl"})
+"""Words before the first `@` that say nothing which the config does not."""
+_ALONE = frozenset({"inference", "orchestrator", "trainer", "torchrun", "env-server"})
+_NUMBER = re.compile(r"-[\d.]")
+_KEY = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*")
+_OTHERS = {"dry_run": "rltui check validates, and changes nothing", "dump_config": "rltui check validates"}
+"""Options of launchers that are no keys to be set."""
+
+
+class Given:
+    """Files and overrides on a command line, and what is left of it for argparse."""
+
+    def __init__(self, words: list[str], options: Mapping[str, argparse.Action]) -> None:
+        """Reads what follows the name of a command that has these `options`.
+
+        Raises:
+            UsageError: if it is neither its grammar nor that of a launcher.
+        """
+        self.rest: list[str] = []
+        self.parts: list[tuple[str, str]] = []
+        """File and table of each `@`."""
+        self.overrides: dict[str, tuple[str, ...]] = {}
+        end = words.index("--") if "--" in words else len(words)
+        self._options = options
+        self._words, self._is_pasted = words[:end], any(_is_at(word) for word in words[:end])
+        self._read()
+        self._options, self._words, self._is_pasted = {}, words[end + 1 :], True
+        self._read()
+
+    @property
+    def is_plain(self) -> bool:
+        """It just names files."""
+        return not self.parts and not self.overrides
+
+    def _read(self) -> None:
+        while self._words:
+            word = self._words.pop(0)
+            name, equals, value = word.partition("=")
+            if _is_at(word):
+                self.parts.append((self._file(word), ""))
+            elif name in self._options:
+                self._own_option(word, self._options[name], has_value=bool(equals))
+            elif word.startswith("--") and self._words and _is_at(self._words[0]) and not equals:
+                self.parts.append((self._file(self._words.pop(0)), _key(name)))
+            elif word.startswith("--"):
+                self._override(word, name, [value] if equals else None)
+            elif self._is_pasted and not word.startswith("-") and not word.endswith(".toml"):
+                self._program(word)
+            elif not self._options:
+                raise UsageError(f"{word!r} is no option of a config", hint="behind --: --KEY VALUE, @ FILE")
+            else:
+                self.rest.append(word)
+
+    def _file(self, word: str) -> str:
+        """What follows an `@`, with or without a space."""
+        if word != "@":
+            return word[1:]
+        if not self._words or self._words[0].startswith("-"):
+            raise UsageError("@ needs a file behind it", hint="@ rl.toml")
+        return self._words.pop(0)
+
+    def _own_option(self, word: str, action: argparse.Action, *, has_value: bool) -> None:
+        self.rest.append(word)
+        if action.nargs != 0 and not has_value and self._words:
+            self.rest.append(self._words.pop(0))
+
+    def _override(self, word: str, name: str, values: list[str] | None) -> None:
+        if not self._is_pasted:
+            if any(option.startswith(name) for option in self._options):  # argparse takes beginnings, too
+                self.rest.append(word)
+                return
+            raise UsageError(
+                f"{name} is no option of this command",
+                hint=f"what sets a key of the config stands behind --: rl.toml -- {name} …",
+            )
+        if values is None:
+            values = []
+            while self._words and not _is_option(self._words[0]):
+                values.append(self._words.pop(0))
+        self.overrides[_key(name)] = tuple(values)
+
+    def _program(self, word: str) -> None:
+        if word in _ALONE or self.parts:
+            known = (
+                "rltui starts inference, orchestrator and trainer itself, from the config of the whole run"
+            )
+            raise UsageError(f"{word!r} cannot be understood here", hint=f"{known}: rl @ FILE --KEY VALUE")
+        if Path(word).exists():
+            self.rest.append(word)
+        elif word not in _LAUNCHERS:
+            raise UsageError(f"{word!r} before @ cannot be understood", hint="write it like: rl @ rl.toml")
+
+
+def _is_at(word: str) -> bool:
+    return word.startswith("@")
+
+
+def _is_option(word: str) -> bool:
+    return _is_at(word) or (word.startswith("-") and len(word) > 1 and not _NUMBER.match(word))
+
+
+def _key(name: str) -> str:
+    key = name.removeprefix("--")
+    if not _KEY.fullmatch(key):
+        raise UsageError(f"{name!r} names no key", hint="write it like --model.name X")
+    key = key.replace("-", "_")
+    if key in _OTHERS:
+        raise UsageError(f"{name} is no key of the config", hint=_OTHERS[key])
+    return key
+
+
+@contextmanager
+def staged(
+    arguments: argparse.Namespace, choose: Choose, *, workspace: Path, force: bool = False
+) -> Iterator[Staged]:
+    """The config files that were named; copies of them where options or several `@` change what they say."""
+    from rltui.services.config.files import named  # only where a config is looked into
+    from rltui.services.config.own_copy import ConfigLine, ConfigPart, Override, OwnCopy
+
+    given: Given = arguments.given
+    line = ConfigLine(
+        files=named([Path(name) for name in arguments.config]),
+        parts=tuple(ConfigPart(Path(name).absolute(), table) for name, table in given.parts),
+        overrides=tuple(Override(key, values) for key, values in given.overrides.items()),
+    )
+    with OwnCopy(line, choose, workspace=workspace, force=force).staged() as found:
+        yield found
