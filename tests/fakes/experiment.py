@@ -541,7 +541,7 @@ class FakeExperiment:
     async def evals(self) -> EvalReport:
         return self.eval_report
 
-    async def ask_eval(self, request: EvalRequest) -> QueuedEval:
+    async def evaluate(self, request: EvalRequest) -> QueuedEval:
         if self.error:
             raise self.error
         queued = QueuedEval(id="9", request=request, why="another evaluation", at=NOW)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tests.fakes.experiment import NOW
 
 from rltui.core.evals import EvalReport, EvalRequest, EvalTarget, Evaluation, QueuedEval
@@ -11,9 +13,7 @@ EXAMPLES = 20
 
 def evaluation(number: int, kind: str, label: str, mean: float, **values: object) -> Evaluation:
     """Example by example a little around the mean, so that it can be compared."""
-    rewards = {
-        f"{at:02}": mean + 0.004 * (at - EXAMPLES / 2 + 0.5) * (1 + number % 3) for at in range(EXAMPLES)
-    }
+    rewards = {f"{at:02}": mean + 0.06 * math.sin(at * number) for at in range(EXAMPLES)}
     base: dict[str, object] = {
         "id": str(number), "at": NOW - 600 * (12 - number), "experiment": "reverse-text", "kind": kind,
         "label": label, "env": "primeintellect/reverse-text", "num_examples": EXAMPLES, "rollouts": 60,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rltui.core.api import Concern, Lost, Orphan, Plan
     from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan
     from rltui.core.config_report import DerivedValue
-    from rltui.core.evals import Difference, Evaluation
+    from rltui.core.evals import Difference, EvalReport, Evaluation
 
 STATE_SYMBOLS = {
     "stopped": "○",
@@ -217,6 +217,63 @@ CHECKPOINT_HEAD = ("step", "age", "reward", "eval", "parts", "size", "attempt", 
 """Above the columns of `checkpoint_cells`."""
 
 
+EVAL_HEAD = (
+    "id",
+    "what",
+    "on",
+    "asked",
+    "reward",
+    "spread",
+    "difference",
+    "cut off",
+    "failed",
+    "when",
+    "note",
+)
+"""Above the columns of `eval_cells`."""
+
+
+def eval_cells(
+    evaluation: Evaluation, compared: Difference | None, to: Evaluation | None, now: float
+) -> tuple[str, ...]:
+    """`3`, `checkpoint 20`, `reverse-text`, `20 × 3`, `0.812 ± 0.021`, `0.110`, `+0.312 ± 0.041 to 1`, `2 %`,
+    `0 %`, `12m`, and what is wrong with it.
+
+    `compared`: with `to`, where there is a baseline.
+    """
+    mean = "" if evaluation.mean is None else f"{evaluation.mean:.3f}"
+    error = "" if evaluation.stderr is None else f" ± {evaluation.stderr:.3f}"
+    note = evaluation.words
+    if evaluation.verdict != "ok":
+        note = f"{evaluation.verdict}: {note}" if note else evaluation.verdict
+    return (
+        evaluation.id,
+        evaluation.label,
+        evaluation.env,
+        f"{evaluation.num_examples} × {evaluation.rollouts_per_example}",
+        mean + error,
+        "" if evaluation.std is None else f"{evaluation.std:.3f}",
+        f"{compared.words} to {to.id}" if compared is not None and to is not None else "",
+        _share(evaluation.truncated_frac),
+        _share(evaluation.failed_frac),
+        duration(now - evaluation.at),
+        note,
+    )
+
+
+def _share(frac: float) -> str:
+    return f"{100 * frac:.0f} %" if frac else ""
+
+
+def eval_summary(report: EvalReport) -> list[str]:
+    """What runs and waits, and the standing order: a line each."""
+    lines = [f"{each.id}: {each.label}: {each.words}" for each in report.queue]
+    if report.every:
+        which = "every checkpoint" if report.every == 1 else f"one of {report.every} checkpoints"
+        lines.append(f"{which} is evaluated (rltui eval --every 0 ends that)")
+    return lines
+
+
 def checkpoint_cells(checkpoint: Checkpoint, now: float) -> tuple[str, ...]:
     """`420`, `12m`, `0.91 → 0.03`, `0.83`, `trainer orchestrator`, `2.1 GiB`, `#2`, and a note."""
     rewards = (checkpoint.reward, checkpoint.reward_after)
@@ -253,40 +310,6 @@ def checkpoint_note(checkpoint: Checkpoint) -> str:
     missing = listed(checkpoint.missing, "or")
     first, *more = checkpoint.notes or ("incomplete",)
     return "; ".join((f"{first}: no {missing}{' yet' if checkpoint.notes else ''}", *more))
-
-
-EVAL_HEAD = ("what", "environment", "mean", "difference", "examples", "cut off", "failed", "run", "age")
-"""Above the columns of `eval_cells`."""
-_LABEL_CELLS = 28
-_SURE = 2.0
-"""So many standard errors from nothing, and a difference is hardly chance."""
-
-
-def eval_cells(each: Evaluation, compared: str, run: str, now: float) -> tuple[str, ...]:
-    """`checkpoint 20`, `reverse-text`, `0.812 ± 0.031`, `+0.312 ± 0.041 ▲`, `20 × 3`, `5 %`, …
-
-    `compared`: what to say of the difference, where the evaluation is sound; `run`: of the run.
-    """
-    error = "" if each.stderr is None else f" ± {each.stderr:.3f}"
-    rates = (f"{100 * part:.0f} %" if part else "" for part in (each.truncated_frac, each.failed_frac))
-    return (
-        shortened(each.label.rpartition("/")[2], _LABEL_CELLS),
-        each.env.rpartition("/")[2],
-        "—" if each.mean is None else f"{each.mean:.3f}{error}",
-        compared if each.is_sound else f"⚠ {each.verdict}",
-        f"{each.num_examples} × {each.rollouts_per_example}",
-        *rates,
-        run,
-        duration(max(0.0, now - each.at)),
-    )
-
-
-def difference_text(found: Difference) -> str:
-    """`+0.312 ± 0.041 ▲`: better by more than chance; ▼ worse, ≈ neither."""
-    if found.stderr is None:
-        return found.words
-    is_sure = abs(found.value) > _SURE * found.stderr
-    return f"{found.words} {('▲' if found.value > 0 else '▼') if is_sure else '≈'}"
 
 
 def checkpoint_summary(report: CheckpointReport) -> list[str]:

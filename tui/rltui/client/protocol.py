@@ -154,7 +154,7 @@ class Experiment(Protocol):
         """The evaluations that have ended, and those in the queue."""
         ...
 
-    async def ask_eval(self, request: EvalRequest) -> QueuedEval:
+    async def evaluate(self, request: EvalRequest) -> QueuedEval:
         """Put it into the queue."""
         ...
 

@@ -27,7 +27,7 @@ _FIELDS = {
     "env": ("environment", "the one that the config trains on"),
     "examples": ("examples", ""),
     "rollouts": ("rollouts of each", ""),
-    "tokens": ("tokens", "of an answer at most: as the config samples"),
+    "tokens": ("tokens", "of an answer at most; empty: as the config samples"),
     "arguments": ("arguments", "more for the evaluator, as they are"),
     "every": ("every", "so many checkpoints, from now on; empty: once"),
 }
@@ -196,7 +196,7 @@ class EvaluateActions(ExperimentScreen):
                 return "No checkpoint is evaluated unasked any more"
             which = "Every checkpoint" if report.every == 1 else f"One of {report.every} checkpoints"
             return f"{which} is evaluated from now on"
-        queued = await self.experiment.ask_eval(request)
+        queued = await self.experiment.evaluate(request)
         where = "" if self.place is Place.EVALS else "; V shows it"
         return f"Evaluation {queued.id}, {queued.label}: {queued.words}{where}"
 

@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
-from rltui.core.evals import EvalReport, Evaluation, QueuedEval, baseline, difference
+from rltui.core.evals import Difference, EvalReport, Evaluation, QueuedEval, baseline, difference
 from rltui.core.text import duration, shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
@@ -24,14 +24,16 @@ from rltui.ui.text import clean_line, progress_bar
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_words import FAINT, hanging
 from rltui.ui.widgets.row_list import Row, RowList, cells_line, fitting_columns
-from rltui.wording import EVAL_HEAD, difference_text, eval_cells
+from rltui.wording import EVAL_HEAD, eval_cells
 
 _INTERVAL_S = 2.0
 """Between two questions, while the screen is seen."""
-_FIRST_TO_GO = (8, 4, 7, 1, 6, 5)
+_WHAT, _ENV, _DIFFERENCE, _NOTE = (EVAL_HEAD.index(word) for word in ("what", "on", "difference", "note"))
+_FIRST_TO_GO = tuple(map(EVAL_HEAD.index, ("spread", "when", "asked", "id", "failed", "cut off", "on")))
 """Columns of `eval_cells` where there is no room for all: the row under the cursor tells of them."""
 _CURSOR = "▸ "
 _LABEL = 12
+_LABEL_CELLS = 28
 _BAR = 12
 _QUEUED = "queue:"
 """Begins the keys of rows that have not ended."""
@@ -43,6 +45,8 @@ _ORDERS: dict[Order, str] = {
 }
 _KINDS = ("base", "sft", "checkpoint", "model")
 _OF_RUN = ("checkpoint", "now")
+_SURE = 2.0
+"""So many standard errors from nothing, and a difference is hardly chance."""
 _VERDICTS = {"▲": "$text-success", "▼": "$text-error"}
 
 
@@ -90,14 +94,20 @@ def eval_rows(
     envs = {each.env for each in shown}
     cells = []
     for each in shown:
-        run = f"#{runs[each.run]}" if len(runs) > 1 and each.run else ""
-        row = eval_cells(each, _compared(each, report.evaluations, chosen), run, now)
-        cells.append(tuple(map(clean_line, row if len(envs) > 1 else (row[0], "", *row[2:]))))
+        to = _baseline(each, report.evaluations, chosen)
+        row = list(eval_cells(each, None, None, now))
+        run = f" (run {runs[each.run]})" if len(runs) > 1 and each.run else ""
+        row[_WHAT] = shortened(each.label.rpartition("/")[2], _LABEL_CELLS) + run
+        row[_ENV] = each.env.rpartition("/")[2] if len(envs) > 1 else ""
+        row[_DIFFERENCE] = _compared(each, to, chosen)
+        row[_NOTE] = ""
+        cells.append(tuple(map(clean_line, row)))
     room = width - len(_CURSOR)
     columns = fitting_columns([EVAL_HEAD, *cells], room, _FIRST_TO_GO)
     taken = sum(cells + 2 for _, cells in columns)
     bar = _BAR if taken + _BAR <= room else 0
-    rows.append(Row(None, (Content.styled(f"  {cells_line(EVAL_HEAD, columns)}", FAINT),)))
+    head = shortened(f"  {cells_line(EVAL_HEAD, columns)}", width)
+    rows.append(Row(None, (Content.styled(head, FAINT),)))
     most = max([1.0, *(each.mean for each in shown if each.mean is not None)])
     for each, row in zip(shown, cells, strict=True):
         is_selected = each.id == selected
@@ -121,19 +131,28 @@ def _evaluation_line(
 ) -> Content:
     text = shortened(f"{_CURSOR if is_selected else '  '}{cells_line(row, columns)}", width)
     line = Content.styled(text, "" if each.is_sound else "$text-warning")
-    style = _VERDICTS.get(row[3][-1:])
-    at = text.find(row[3]) if style and row[3] else -1
-    return line if style is None or at < 0 else line.stylize(style, at, at + len(row[3]))
+    said = row[_DIFFERENCE]
+    style = _VERDICTS.get(said[-1:])
+    at = text.find(said) if style else -1
+    return line if style is None or at < 0 else line.stylize(style, at, at + len(said))
 
 
-def _compared(each: Evaluation, others: Sequence[Evaluation], chosen: str | None) -> str:
+def _compared(each: Evaluation, to: Evaluation | None, chosen: str | None) -> str:
     """What to say of its difference."""
+    if not each.is_sound:
+        return f"⚠ {each.verdict}"
     if each.id == chosen:
         return "baseline"
-    if (to := _baseline(each, others, chosen)) is None:
-        return ""
-    found = difference(each, to)
-    return "" if found is None else difference_text(found)
+    found = None if to is None else difference(each, to)
+    return "" if found is None else _difference_text(found)
+
+
+def _difference_text(found: Difference) -> str:
+    """`+0.312 ± 0.041 ▲`: better by more than chance; ▼ worse, ≈ neither."""
+    if found.stderr is None:
+        return found.words
+    is_sure = abs(found.value) > _SURE * found.stderr
+    return f"{found.words} {('▲' if found.value > 0 else '▼') if is_sure else '≈'}"
 
 
 def _baseline(each: Evaluation, others: Sequence[Evaluation], chosen: str | None) -> Evaluation | None:
@@ -188,7 +207,7 @@ def _comparison(each: Evaluation, others: Sequence[Evaluation], chosen: str | No
     if found is None:
         return f"not with {to.label}: that one was of {to.env}"
     how = f"example by example, over {found.examples}" if found.examples else "by the means: other examples"
-    return f"with {to.label} (#{to.id}): {difference_text(found)}, {how}"
+    return f"with {to.label} (#{to.id}): {_difference_text(found)}, {how}"
 
 
 def _spread(each: Evaluation) -> str:
@@ -284,8 +303,8 @@ class EvalScreen(EvaluateActions):
         words = [(part, FAINT) for part in parts]
         self._title.update(self.shared.heading("Evaluations", *words, problem=self._problem))
         chosen = self._ended(self._chosen)
-        to = "the newest of the base model, else of SFT, else the oldest" if chosen is None else chosen.label
-        text = f"difference to {to} ± standard error · ▲ better, ▼ worse by more than 2 of them, ≈ neither"
+        to = "base, else SFT (b: with this one)" if chosen is None else chosen.label
+        text = f"compared with {to} · ▲ ▼ by more than {_SURE:g} standard errors"
         self._notes.update(Content.styled(clean_line(text), FAINT))
 
     def _make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:

@@ -33,7 +33,7 @@ _GAP = "  "
 def fitting_columns(
     rows: Sequence[Sequence[str]], width: int, first_to_go: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """Columns that something stands in, and their widths, as far as there is room. The first row: the head."""
+    """Columns that something stands in, and their widths, as far as there is room. First comes the head."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     filled = [at for at in range(len(widths)) if any(row[at] for row in rows[1:])]
     for spare in first_to_go:
