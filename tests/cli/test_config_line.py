@@ -35,6 +35,25 @@ from rltui.errors import UsageError
             [("t.toml", "trainer"), ("o.toml", "orchestrator")],
             {"orchestrator.client.base_url": ("http://h:1/v1",)},
         ),
+        (
+            "up medarc_train sft examples/sft.toml --output-dir out --gpus 2 -n mine --timeout 3",
+            ["examples/sft.toml"],
+            [],
+            {"deployment.num_gpus": ("2",)},
+        ),
+        (
+            "medarc_train rl --single-gpu rl.toml --output-dir=out -- --wandb.project p --ckpt.keep -1",
+            ["rl.toml"],
+            [],
+            {"wandb.project": ("p",), "ckpt.keep": ("-1",)},
+        ),
+        (
+            "medarc_train rl --config a.toml --config b.toml --output-dir out --resume --infer-gpus=3",
+            [],
+            [("a.toml", ""), ("b.toml", "")],
+            {"deployment.num_infer_gpus": ("3",)},
+        ),
+        ("check medarc_train rl rl.toml --output-dir out --resume", ["rl.toml"], [], {}),
     ],
 )  # fmt: skip
 def test_lines(
@@ -46,6 +65,9 @@ def test_lines(
     assert arguments.given.overrides == overrides
     if "-n mine" in line:
         assert (arguments.name, arguments.timeout) == ("mine", 3.0)
+    if "medarc_train" in line and not line.startswith("check"):
+        assert arguments.output_dir == "out"
+        assert (arguments.single_gpu, arguments.resume) == ("--single-gpu" in line, "--resume" in line)
 
 
 @pytest.mark.parametrize(
@@ -56,6 +78,7 @@ def test_lines(
         ("up make @ rl.toml", "write it like: rl @ rl.toml"),
         ("up rl @ rl.toml --dry-run", "rltui check validates"),
         ("up rl @", "@ needs a file"),
+        ("up medarc_slurm sft sft.toml --gpus 1", "on this machine: medarc_train"),
         ("up rl.toml -- --=3", "names no key"),
         ("up rl.toml -- -x 3", "is no option of a config"),
     ],

@@ -262,6 +262,7 @@ def write_old_evaluation(folder: Path) -> Path:
         }
         for at in range(6)
     ]
+    rows[2]["completion"] = []  # of a prompt that was too long for the server, without an error
     write_lines(run / "results.jsonl", rows)
     (run / "metadata.json").write_text(json.dumps({"env_id": "gsm8k", "model": "gpt-4.1-mini"}))
     return run
@@ -269,6 +270,6 @@ def write_old_evaluation(folder: Path) -> Path:
 
 def write_new_evaluation(folder: Path) -> Path:
     """Saved by `vf-eval` 0.4."""
-    run = folder / "gsm8k--gpt-4.1-mini--single--1a2b3c4d"
+    run = folder / "outputs/gsm8k--gpt-4.1-mini--single--1a2b3c4d"
     write_lines(run / "traces.jsonl", [episode(at, at % 2, group=f"g{at // 2}") for at in range(4)])
     return run

@@ -136,6 +136,26 @@ def test_sft_runs_on_any_gpus_without_the_launcher() -> None:
         asked(replace(context, devices=("3",)), two, "medarc-sft")
 
 
+def test_memory_of_sft_follows_from_the_config() -> None:
+    data = {"batch_size": 32, "micro_batch_size": 4, "seq_len": 4096}
+
+    def of_sft(**tables: object) -> ConfigFiles:
+        return {"sft": replace(SFT["sft"], data={**SFT["sft"].data, "data": data, **tables})}
+
+    found = MEDARC.training(of_sft())
+    assert found is not None
+    assert (found.micro_batch, found.seq_len, found.batch) == (4, 4096, 32)
+    assert found.is_whole
+    assert MEDARC.training(RUN) is None
+    split = MEDARC.training(of_sft(deployment={"num_gpus": 2}))
+    assert split is not None
+    assert (split.processes, split.batch) == (2, 16)
+    adapted = MEDARC.training(of_sft(model={"lora": {"rank": 8}, "ac": {"freq": 1}}))
+    assert adapted is not None
+    assert (adapted.is_whole, adapted.recomputes) == (False, True)
+    assert MEDARC.training(of_sft(data={"micro_batch_size": "many"})) is None
+
+
 def test_inheritance_between_files_is_refused() -> None:
     """It turns round whose values count, and its paths lead nowhere from a copy."""
     configs = of_text('toml_files = ["base.toml"]\nmax_steps = 2\n[orchestrator]\n[trainer]\n[inference]\n')

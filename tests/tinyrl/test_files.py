@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rltui.tinyrl.files import (
+    BASE_NAME,
     append_json_line,
     new_file,
     new_folder,
@@ -46,10 +47,14 @@ def test_model_folder_keeps_what_others_put_there(tmp_path: Path) -> None:
     model = tmp_path / "model"
     (model / ".rltui").mkdir(parents=True)
     (model / "config.json").write_text("old")
-    with new_model_folder(model) as partial:
-        (partial / "config.json").write_text("new")
-        (partial / "weights").write_text("w")
-    assert sorted(path.name for path in model.iterdir()) == [".rltui", "config.json", "weights"]
+    for word in ("first", "second"):
+        with new_model_folder(model) as partial:
+            (partial / "config.json").write_text("new")
+            (partial / "weights").write_text("w")
+            (partial / BASE_NAME).mkdir()
+            (partial / BASE_NAME / "weights").write_text(word)
+    assert sorted(path.name for path in model.iterdir()) == [".rltui", BASE_NAME, "config.json", "weights"]
+    assert (model / BASE_NAME / "weights").read_text() == "second"
     assert (model / "config.json").read_text() == "new"
 
 

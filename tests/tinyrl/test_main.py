@@ -23,13 +23,14 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
     return program.main()
 
 
-@pytest.mark.parametrize("name", ["inference", "orchestrator", "trainer", "sft"])
+@pytest.mark.parametrize("name", ["inference", "orchestrator", "trainer", "sft", "eval"])
 def test_help_lists_every_key(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(monkeypatch, name, "--help") == 0
     text = capsys.readouterr().out
     assert "--max-steps" in text
+    assert ("--num-examples  (20)" in text) == (name == "eval")
     assert ("--data.batch-size" if name == "sft" else "--orchestrator.rollouts-per-example  (1)") in text
 
 

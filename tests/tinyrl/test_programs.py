@@ -12,6 +12,9 @@ import pytest
 from tests.tinyrl.conftest import Start, free_port
 from tests.waiting import retry_until
 
+from rltui.tinyrl.files import BASE_NAME
+from rltui.tinyrl.model import load_model
+
 EXAMPLES = Path(__file__).parents[2] / "examples" / "reverse_text"
 
 
@@ -90,6 +93,9 @@ def test_sft_writes_the_model_only_when_done(start: Start, tmp_path: Path) -> No
     assert sorted(path.name for path in tmp_path.iterdir()) == ["interrupted.log"]
     finish(start(*words, "--max-steps", "2"), timeout=60)
     assert (tmp_path / "model" / "config.json").exists()
+    before, after = (load_model(tmp_path / "model" / name) for name in (BASE_NAME, ""))
+    assert before.state_dict().keys() == after.state_dict().keys()
+    assert any((before.state_dict()[name] != each).any() for name, each in after.state_dict().items())
     text = (tmp_path / "sft.log").read_text()
     assert "SFT trainer finished!" in text
     assert "Traceback" not in text + (tmp_path / "interrupted.log").read_text()

@@ -15,8 +15,15 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.house.walks import REPOSITORY
 from tests.tinyrl.conftest import Start, free_port, start_program, write_tiny_model
 from tests.waiting import retry_until
+
+from rltui.services.runs.rollouts import open_rollouts
+from rltui.tinyrl import evaluation
+from rltui.tinyrl.config import EVAL_OPTIONS, EvalConfig
+from rltui.tinyrl.config_file import load_config, parse_arguments
+from rltui.tinyrl.errors import TinyrlError
 
 CHAT = "/v1/chat/completions"
 HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 8}
@@ -135,6 +142,61 @@ def test_bad_requests_get_openai_errors(
 def test_broken_json_and_unknown_paths_are_errors_too(server: Server) -> None:
     assert server.client.post(CHAT, content=b"{").status_code == 400
     assert server.client.get("/nothing").json()["error"]["code"] == 404
+
+
+def test_requests_of_both_vf_evals_are_answered(server: Server) -> None:
+    for line in (REPOSITORY / "tests/data/vf_eval_requests.jsonl").read_text().splitlines():
+        recorded = json.loads(line)
+        answer = server.client.post(CHAT, json=recorded["body"] | {"model": server.model})
+        assert answer.status_code == 200, recorded["of"]
+        if recorded["body"].get("stream"):
+            assert answer.text.endswith("data: [DONE]\n\n"), recorded["of"]
+            last = json.loads(answer.text.split("\n\n")[-3].removeprefix("data: "))
+            assert last["usage"]["completion_tokens"] > 0, recorded["of"]
+    picture = [{"type": "image_url", "image_url": {"url": "data:,"}}]
+    refused = server.client.post(CHAT, json={"messages": [{"role": "user", "content": picture}]})
+    assert (refused.status_code, "content" in refused.json()["error"]["param"]) == (400, True)
+
+
+def evaluate(server: Server, folder: Path, *words: str) -> int:
+    more = ["--model", server.model, "-b", f"{server.client.base_url}/v1", "-n", "4", "-r", "2", *words]
+    words = ("--results-dir", str(folder), *more)
+    return evaluation.run(load_config(EvalConfig, parse_arguments(list(words), EVAL_OPTIONS)))
+
+
+def test_evaluation_leaves_what_the_rollouts_screen_reads(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert evaluate(server, tmp_path / "a", "-t", "9", "-T", "0.5") == 0
+    rollouts = open_rollouts(tmp_path / "a")
+    (batch,) = (rollouts.look(), rollouts.batches())[1]
+    while rollouts.look(batch.key):
+        pass
+    samples = list(rollouts.table(batch.key))
+    assert [sample.task for sample in samples] == [str(number) for number in range(4) for _ in range(2)]
+    assert {sample.env for sample in samples} == {"reverse-text"}
+    assert all(sample.truncated == (sample.output_tokens == 9) for sample in samples)
+    assert all(sample.input_tokens > 5 and not sample.failed for sample in samples)
+    metadata = json.loads((tmp_path / "a" / "metadata.json").read_text())
+    assert metadata["sampling_args"] == {"max_tokens": 9, "temperature": 0.5}
+    mean = sum(sample.reward for sample in samples) / 8
+    assert f"reward: avg - {mean:.3f}, std - " in capsys.readouterr().out
+    assert metadata["avg_reward"] == pytest.approx(mean)
+
+
+def test_evaluation_that_cannot_succeed_says_so(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(TinyrlError, match="max_tokens = 128 leaves no room for a prompt"):
+        evaluate(server, tmp_path / "a", "-t", "128")
+    assert evaluate(server, tmp_path / "b", "-t", "127") == 1  # with any prompt at all too long
+    assert "8 of 8 rollouts failed: HTTP 400" in capsys.readouterr().out
+    rows = [json.loads(line) for line in (tmp_path / "b" / "results.jsonl").read_text().splitlines()]
+    assert all("maximum context length" in row["error"] for row in rows)
+    with pytest.raises(TinyrlError, match="holds results already"):
+        evaluate(server, tmp_path / "b")
+    with pytest.raises(TinyrlError, match="not model"):
+        evaluate(server, tmp_path / "c", "-m", "other")
 
 
 def test_metrics_have_vllm_names(server: Server) -> None:

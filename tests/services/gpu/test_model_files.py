@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rltui.core.gpu.budget import ModelShape
-from rltui.services.gpu.model_files import model_folder, model_shape, read_shape
+from rltui.services.gpu.model_files import model_folder, model_shape, read_shape, read_training_shape
 
 QWEN3_8B: dict[str, Any] = {
     "hidden_size": 4096,
@@ -39,6 +39,19 @@ def test_grouped_heads() -> None:
         kv_heads=8,
         max_positions=40_960,
     )
+
+
+def test_what_training_takes(tmp_path: Path) -> None:
+    """As torch counted it for Qwen3-0.6B (`facts/prime-rl.md`, Memory of the trainer)."""
+    config = {**QWEN3_8B, "hidden_size": 1024, "intermediate_size": 3072, "num_attention_heads": 16}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert read_training_shape(tmp_path) is None, "no weights yet"
+    (tmp_path / "model.safetensors.index.json").write_text('{"metadata": {"total_size": 1200}}')
+    found = read_training_shape(tmp_path)
+    assert found is not None
+    assert (found.parameters, found.layers, found.hidden, found.vocabulary) == (600, 36, 1024, 151_936)
+    assert abs(found.layer_bytes_per_token - 71_848) < 0.01 * 71_848
+    assert read_training_shape(tmp_path / "none") is None
 
 
 @pytest.mark.parametrize(

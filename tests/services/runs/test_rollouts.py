@@ -244,7 +244,8 @@ def test_evaluations_of_both_generations(tmp_path: Path) -> None:
     source = read(tmp_path, old, new)
     assert labels(source) == {new.part: 4, old.part: 6}
     table = source.table(old)
-    assert [sample.turns for sample in table] == [2] * 6
+    assert [sample.turns for sample in table] == [2, 2, 0, 2, 2, 2]
+    assert [sample.failed for sample in table] == [at == 2 for at in range(6)]
     opened = source.open(old, table[5])
     assert opened.conversations[0].completion[0].calls[0].name == "add"
     assert completion_text(opened).endswith("It is 2.")

@@ -23,6 +23,56 @@ _OTHERS = {"dry_run": "rltui check validates, and changes nothing", "dump_config
 """Options of launchers that are no keys to be set."""
 
 
+_MEDARC = "medarc_train"
+_COUNTS = {
+    "--gpus": "--deployment.num_gpus",
+    "--train-gpus": "--deployment.num_train_gpus",
+    "--infer-gpus": "--deployment.num_infer_gpus",
+}
+"""Its options for numbers of devices, and the keys that say the same."""
+_SWITCHES = ("--single-gpu", "--resume", "--no-resume")
+"""Its options without a value."""
+
+
+def is_launcher(word: str) -> bool:
+    """With it begins a command line that somebody pasted."""
+    return word in (_MEDARC, "medarc_slurm")
+
+
+def _without_medarc(words: list[str], options: Mapping[str, argparse.Action]) -> list[str]:
+    """What `medarc_train sft|rl` is told, in the words of ours; other words as they are.
+
+    Raises:
+        UsageError: for its command that submits to a cluster.
+    """
+    if "medarc_slurm" in words:
+        raise UsageError("medarc_slurm submits to a cluster", hint=f"on this machine: {_MEDARC}")
+    if _MEDARC not in words:
+        return words
+    words = [*words[: words.index(_MEDARC)], *words[words.index(_MEDARC) + 1 :]]
+    ours: list[str] = []
+    keys: list[str] = []
+    files: list[str] = []
+    while words:
+        word = words.pop(0)
+        name, equals, value = word.partition("=")
+        is_switch = name in _SWITCHES or (name in options and options[name].nargs == 0)
+        takes_one = word.startswith("-") and not is_switch and bool(words) and not _is_option(words[0])
+        values = [value] if equals else [words.pop(0)] if takes_one else []
+        if name in ("--config", "--config-toml"):
+            files += values
+        elif name in _COUNTS:
+            keys += [_COUNTS[name], *values]
+        elif name in options:
+            ours += [name, *values]
+        elif word.startswith("--") and name not in ("--", "--output-dir", *_SWITCHES):
+            keys += [name, *values]
+        elif word.endswith(".toml"):
+            files.append(word)
+    layers = files if len(files) == 1 else [part for file in files for part in ("@", file)]
+    return [*ours, *layers, "--", *keys]
+
+
 class Given:
     """Files and overrides on a command line, and what is left of it for argparse."""
 
@@ -32,6 +82,7 @@ class Given:
         Raises:
             UsageError: if it is neither its grammar nor that of a launcher.
         """
+        words = _without_medarc(words, options)
         self.rest: list[str] = []
         self.parts: list[tuple[str, str]] = []
         """File and table of each `@`."""

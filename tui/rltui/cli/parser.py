@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from rltui import __version__
-from rltui.cli.config_line import Given
+from rltui.cli.config_line import Given, is_launcher
 from rltui.core.text import number
 from rltui.errors import UsageError
 
@@ -44,7 +44,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     """Parse a command line. Without a command, the arguments are those of `open`."""
     parser, commands = _build()
     if not argv or (argv[0] not in commands.choices and argv[0] not in ("-h", "--help", "--version")):
-        is_config = any(word.startswith(("-", "@")) for word in argv[:1]) or "@" in argv
+        is_config = any(word.startswith(("-", "@")) or is_launcher(word) for word in argv[:1]) or "@" in argv
         if argv and not is_config and not is_file_name(argv[0]):
             _refuse_unless_experiment(argv[0], commands.choices)
         argv = ["open", *argv]

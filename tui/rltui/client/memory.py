@@ -38,19 +38,15 @@ def named_devices(choice: str) -> str:
     return ",".join(entries)
 
 
-def roomiest_device() -> tuple[str, str]:
-    """The one device for all components: that with the most memory free, and why, in words.
-
-    Raises:
-        UsageError: if no GPU can be read.
+def roomiest_device() -> tuple[str | None, str]:
+    """The one device for all components: that with the most memory free, and why, in words; `None` where no
+    GPU can be read.
     """
     report = read_once()
     visible = chosen_devices(os.environ.get(VISIBLE_DEVICES), report.devices)
     readable = [(device.free_bytes, device) for device in visible if device.free_bytes is not None]
     if not readable:
-        raise UsageError(
-            "--single-gpu: no GPU of this machine can be read", hint=report.reason or "see: rltui gpus"
-        )
+        return None, f"--single-gpu chooses none: no GPU of this machine can be read ({report.reason})"
     free, device = max(readable, key=lambda each: each[0])  # the first of equals
     room = f"{gib(free)} of {gib(device.total_bytes or 0)} GiB are free"
     words = f"all components share GPU {device.label}: {room}"

@@ -143,7 +143,7 @@ def _read(record: ExperimentRecord) -> tuple[Layout, ConfigFiles]:
 
 def _takes_options(layout: Layout, item: PortKnob) -> bool:
     """Whether every component that needs the option gets it, or needs none."""
-    if not item.by_option:
-        return True
+    if not item.by_option:  # a launcher may choose all ports itself
+        return any(spec.port for spec in layout.component)
     readers = [spec for spec in layout.component if spec.id in item.readers]
     return bool(readers) and all(_OVERRIDES in spec.command for spec in readers)

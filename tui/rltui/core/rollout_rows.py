@@ -57,7 +57,7 @@ def flat_sample(row: Mapping[str, Any], where: int) -> Sample:
         turns=turns,
         stop=stop,
         truncated=row.get("is_truncated") is True or stop == "length" or stop in _TRUNCATING,
-        failed=bool(row.get("error")),
+        failed=bool(row.get("error")) or completion == [],  # no turn at all: vf-eval 0.1 keeps no error then
     )
 
 

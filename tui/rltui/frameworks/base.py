@@ -17,6 +17,7 @@ from rltui.core.config_schema import ConfigSchema
 from rltui.core.evals import EvalRequest, EvalTarget, TargetKind
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.gpu.budget import EngineMemory
+from rltui.core.gpu.training import Training
 from rltui.core.knobs import Knob, KnobValue
 from rltui.core.layout import Layout
 from rltui.core.metrics import MetricNames
@@ -398,6 +399,10 @@ class Framework:
 
     def engine_memory(self, files: ConfigFiles) -> EngineMemory | None:
         """What the inference engine will do with its devices' memory."""
+        return None
+
+    def training(self, files: ConfigFiles) -> Training | None:
+        """What decides about the memory of the supervised trainer; `None` where there is none."""
         return None
 
     def output_dir(self, files: ConfigFiles) -> str | None:

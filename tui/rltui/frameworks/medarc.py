@@ -15,13 +15,15 @@ from typing import Any
 from rltui.core.config_schema import ConfigSchema
 from rltui.core.template import Missing, TemplateValue
 from rltui.frameworks.base import Checkout, ConfigFile, ConfigFiles, ConfigModels, Parsed, RunContext
-from rltui.frameworks.prime_rl import MERGED, MODELS, PrimeRl, configs, detection, generation, ports
+from rltui.frameworks.prime_rl import MODELS, PrimeRl, configs, detection, generation, ports
 from rltui.frameworks.prime_rl.values import count, is_table
 
 _OPTION, _READS_DUMP, _HAS_DUMP = "--config", "launcher reads dump_config", "config has dump_config"
 _MOST_TRAIN, _MOST_INFER, _MOST = 4, 7, 8
 """GPUs that the launcher takes for RL; for SFT up to `_MOST`."""
 _BY_PARTS = "leave --layout out: rltui then runs the parts itself"
+
+_SPRING_ENDS = "2026-05"
 
 CHECKOUT = Checkout(
     project="medarc-rl",
@@ -82,8 +84,11 @@ class MedArc(PrimeRl):
         return MedArc(schemas)
 
     def schema(self, file: ConfigFile) -> ConfigSchema:
-        """The checkout's, else the one of prime-rl that the file fits best."""
-        return self._schemas.get(file.role) or MERGED.schema(file)
+        """The checkout's, else of prime-rl's until that spring the one that the file fits best."""
+        known = configs.snapshots(configs.MERGED, file.role, until=_SPRING_ENDS)
+        return self._schemas.get(file.role) or min(
+            known, key=lambda schema: configs.fit(schema, file.data).strange
+        )
 
     def template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
         """Besides prime-rl's: `gpu_count.sft`; and for medarc_train `medarc.option`, which goes before the

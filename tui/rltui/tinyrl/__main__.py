@@ -9,7 +9,9 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from types import FrameType
 
-from rltui.tinyrl.config import RlConfig, SftConfig
+from pydantic import BaseModel
+
+from rltui.tinyrl.config import EVAL_OPTIONS, EvalConfig, RlConfig, SftConfig
 from rltui.tinyrl.config_file import describe_keys, load_config, parse_arguments
 from rltui.tinyrl.errors import TinyrlError
 from rltui.tinyrl.log_lines import warning
@@ -19,8 +21,10 @@ _PROGRAMS = {
     "orchestrator": "draw rollouts, score them, ship batches",
     "trainer": "update the weights",
     "sft": "make the model RL starts from",
+    "eval": "ask a model that is served, and score its answers",
 }
 _NEEDED_MODULES = ("torch", "safetensors", "tokenizers", "jinja2", "starlette", "uvicorn", "httpx", "tqdm")
+_EVAL_MODULES = ("tokenizers", "jinja2", "httpx", "tqdm")
 
 
 def _usage() -> str:
@@ -29,7 +33,8 @@ def _usage() -> str:
 
 
 def _program_help(program: str) -> str:
-    config_type = SftConfig if program == "sft" else RlConfig
+    config_types: dict[str, type[BaseModel]] = {"sft": SftConfig, "eval": EvalConfig}
+    config_type = config_types.get(program, RlConfig)
     lines = [f"usage: tinyrl {program} @ file.toml [@ overlay.toml] [--dotted.key value ...]", ""]
     lines += [f"{program}: {_PROGRAMS[program]}", "", "Every key of the file is an option:", ""]
     for key, default, help_text in describe_keys(config_type):
@@ -37,8 +42,8 @@ def _program_help(program: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _check_torch() -> None:
-    missing = [name for name in _NEEDED_MODULES if find_spec(name) is None]
+def _check_modules(needed: tuple[str, ...] = _NEEDED_MODULES) -> None:
+    missing = [name for name in needed if find_spec(name) is None]
     if missing:
         raise TinyrlError(
             f"the embedded engine needs {', '.join(missing)}, not installed here: pip install 'rltui[local]'"
@@ -53,16 +58,20 @@ def _stop(number: int, _: FrameType | None) -> None:
 
 def _prepare(program: str, words: list[str]) -> Callable[[], int] | None:
     """Check everything that can be checked before torch is loaded."""
-    arguments = parse_arguments(words)
+    arguments = parse_arguments(words, EVAL_OPTIONS if program == "eval" else None)
     if arguments.wants_help:
         sys.stdout.write(_program_help(program))
         return None
     if program == "sft":
         sft_config = load_config(SftConfig, arguments)
-        _check_torch()
+        _check_modules()
         return lambda: _run_sft(sft_config)
+    if program == "eval":
+        eval_config = load_config(EvalConfig, arguments)
+        _check_modules(_EVAL_MODULES)
+        return lambda: _run_eval(eval_config)
     config = load_config(RlConfig, arguments)
-    _check_torch()
+    _check_modules()
     if program == "inference":
         from rltui.tinyrl.inference.listener import bind
 
@@ -77,6 +86,12 @@ def _run_sft(config: SftConfig) -> int:
     from rltui.tinyrl import sft
 
     return sft.run(config)
+
+
+def _run_eval(config: EvalConfig) -> int:
+    from rltui.tinyrl import evaluation
+
+    return evaluation.run(config)
 
 
 def _run_inference(config: RlConfig, listener: socket.socket) -> int:

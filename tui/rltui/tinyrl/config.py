@@ -174,6 +174,10 @@ class InferenceSection(_ConfigTable):
     """Sizes."""
 
 
+def _server_root(url: str) -> str:
+    return url.rstrip("/").removesuffix("/v1")
+
+
 class RlConfig(_ConfigTable):
     """All of `rl.toml`; every program reads the same file."""
 
@@ -225,7 +229,7 @@ class RlConfig(_ConfigTable):
         """Root of the inference server, without `/v1`."""
         given = self.orchestrator.client.base_url
         if given is not None:
-            return given.rstrip("/").removesuffix("/v1")
+            return _server_root(given)
         return f"http://{self.inference.server.host}:{self.inference.server.port}"
 
     @property
@@ -239,6 +243,49 @@ class RlConfig(_ConfigTable):
     def resume_step(self) -> int:
         """0 for the beginning, -1 for the latest checkpoint."""
         return self.ckpt.resume_step or 0 if self.ckpt else 0
+
+
+class _EvalClientSection(_ConfigTable):
+    base_url: str | None = None
+    """Address of the server that is asked; without it, the one that the orchestrator asks."""
+
+
+class EvalConfig(RlConfig):
+    """What `eval` reads: `rl.toml`, and options of its own, which no file needs."""
+
+    num_examples: int = Field(default=20, ge=1)
+    """Texts to reverse, the same in every evaluation with this seed and none that training draws (-n)."""
+    rollouts_per_example: int = Field(default=3, ge=1)
+    """Answers sampled for each of them (-r)."""
+    max_concurrent: int = Field(default=32, ge=1)
+    """Examples that are asked at the same time (-c)."""
+    max_tokens: int | None = Field(default=None, ge=1)
+    """Longest answer; without it, orchestrator.sampling.max_tokens (-t)."""
+    temperature: float | None = Field(default=None, ge=0.0)
+    """Spread of sampling; without it, orchestrator.sampling.temperature (-T)."""
+    results_dir: Path | None = None
+    """Where results.jsonl and metadata.json go; without it, a new folder in output_dir/evals."""
+    client: _EvalClientSection = _EvalClientSection()
+    """Which server (-b)."""
+
+    @property
+    def base_url(self) -> str:
+        """Root of the server that is asked, without `/v1`."""
+        given = self.client.base_url
+        return super().base_url if given is None else _server_root(given)
+
+
+EVAL_OPTIONS = {
+    "-n": "num_examples",
+    "-r": "rollouts_per_example",
+    "-c": "max_concurrent",
+    "-t": "max_tokens",
+    "-T": "temperature",
+    "-m": "model.name",
+    "--model": "model.name",
+    "-b": "client.base_url",
+}
+"""Short for these keys, as in `vf-eval`."""
 
 
 class _SftModelSection(_ConfigTable):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -46,8 +46,8 @@ def override_value(text: str) -> object:
         return text
 
 
-def parse_arguments(words: list[str]) -> Arguments:
-    """Read the words after the program's name.
+def parse_arguments(words: list[str], short: Mapping[str, str] | None = None) -> Arguments:
+    """Read the words after the program's name. `short`: other words for some keys, such as `-n`.
 
     Raises:
         TinyrlError: a word that is neither `@ file` nor an option.
@@ -64,6 +64,8 @@ def parse_arguments(words: list[str]) -> Arguments:
             arguments.files.append(Path(rest.pop(0)))
         elif word.startswith("@"):
             raise TinyrlError(f"`{word}`: put a space after the at sign, `@ {word[1:]}`")
+        elif short and word in short:
+            _add_override(arguments, short[word], rest)
         elif word.startswith("--") and len(word) > 2:
             _add_override(arguments, word[2:], rest)
         else:

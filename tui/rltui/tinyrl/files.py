@@ -12,6 +12,8 @@ from typing import Any
 
 STABLE_NAME = "STABLE"
 """Empty file, written last: the folder it lies in is complete (as in prime-rl)."""
+BASE_NAME = "base"
+"""Folder in that of a model: the same before its first step."""
 
 
 def _temporary_sibling(path: Path) -> Path:
@@ -59,6 +61,8 @@ def new_model_folder(path: Path) -> Iterator[Path]:
             return
         (path / "config.json").unlink(missing_ok=True)
         for source in sorted(partial.iterdir(), key=lambda item: item.name == "config.json"):
+            if source.is_dir():
+                shutil.rmtree(path / source.name, ignore_errors=True)
             source.replace(path / source.name)
 
 

@@ -29,6 +29,11 @@ def example_text(seed: int, example_id: int, min_chars: int, max_chars: int) -> 
     return draw_text(random.Random(f"{seed}/{example_id}"), min_chars, max_chars)
 
 
+def eval_text(seed: int, example_id: int, min_chars: int, max_chars: int) -> str:
+    """Likewise, of the examples that are kept for evaluations."""
+    return draw_text(random.Random(f"eval/{seed}/{example_id}"), min_chars, max_chars)
+
+
 def reward(completion: str, text: str) -> float:
     """0 to 1: share of characters in common runs, as in prime-rl's reverse-text (LCS ratio)."""
     return SequenceMatcher(None, completion, text[::-1], autojunk=False).ratio()

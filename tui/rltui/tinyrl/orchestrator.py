@@ -16,76 +16,12 @@ import httpx
 
 from rltui.tinyrl import handover, log_lines
 from rltui.tinyrl.config import RlConfig
-from rltui.tinyrl.errors import TinyrlError
 from rltui.tinyrl.files import remove_partials, set_aside_after
 from rltui.tinyrl.handover import checkpoint_folder, new_half, resolve_resume_step
 from rltui.tinyrl.metrics import log_metrics, spread
 from rltui.tinyrl.presence import POLL_S, PairingGuard, Peer, Presence
 from rltui.tinyrl.rollouts import BatchTarget, Rollout, RolloutScheduler, request_group, write_rollouts
-
-_READY_POLL_S = 0.25
-_COMPLAIN_EVERY_S = 10.0
-_READY_TIMEOUT_S = 1800.0
-"""As in prime-rl."""
-
-
-def _new_client(base_url: str) -> httpx.AsyncClient:
-    """A client for one server; a completion may take as long as it takes."""
-    return httpx.AsyncClient(base_url=base_url, timeout=httpx.Timeout(None, connect=5.0), trust_env=False)
-
-
-async def _wait_until_ready(client: httpx.AsyncClient, model_name: str) -> None:
-    """Return once the server is healthy and serves the model.
-
-    Raises:
-        TinyrlError: it serves another model, or did not come up in half an hour.
-    """
-    started = time.monotonic()
-    next_complaint_s = _COMPLAIN_EVERY_S
-    while True:
-        try:
-            health = await client.get("/health", timeout=5.0)
-            problem = f"HTTP {health.status_code}"
-            if health.status_code == 200:
-                await _check_model(client, model_name)
-                return
-        except httpx.TransportError as error:
-            problem = str(error) or type(error).__name__
-        waited_s = time.monotonic() - started
-        if waited_s > _READY_TIMEOUT_S:
-            raise TinyrlError(f"Inference server is not ready after {waited_s:.0f} seconds. Aborting...")
-        if waited_s > next_complaint_s:
-            next_complaint_s += _COMPLAIN_EVERY_S
-            log_lines.warning(
-                f"Inference server was not reached after {waited_s:.0f} seconds (Error: {problem}) on"
-                f" {client.base_url}"
-            )
-        await asyncio.sleep(_READY_POLL_S)
-
-
-async def _check_model(client: httpx.AsyncClient, model_name: str) -> None:
-    models = (await client.get("/v1/models", timeout=5.0)).json()
-    names = [card["id"] for card in models["data"]]
-    if model_name not in names:
-        raise TinyrlError(
-            f"the inference server on {client.base_url} serves {', '.join(names)}, not model.name ="
-            f" '{model_name}':"
-            " restart it with this config, or point inference.server.port to the right one"
-        )
-
-
-async def _push_weights(client: httpx.AsyncClient, folder: Path) -> None:
-    """Make the server load a folder of weights; absolute, as it may have been started elsewhere.
-
-    Raises:
-        httpx.TransportError: the server cannot be reached.
-        TinyrlError: it could not load them.
-    """
-    response = await client.post("/update_weights", json={"weight_dir": str(folder)})
-    if response.status_code != 200:
-        raise TinyrlError(
-            f"the inference server did not load {folder} (HTTP {response.status_code}): {response.text}"
-        )
+from rltui.tinyrl.server_client import new_client, push_weights, wait_until_ready
 
 
 @dataclass(slots=True)
@@ -218,7 +154,7 @@ class Orchestrator:
     async def run(self) -> None:
         """Ship every batch, then see the last weights into inference."""
         log_lines.info("Waiting for inference pool to be ready")
-        await _wait_until_ready(self._client, self.config.model.name)
+        await wait_until_ready(self._client, self.config.model.name)
         log_lines.success("Inference pool ready")
         if self._start_step:
             log_lines.info(f"Resuming training from checkpoint step {self._start_step}")
@@ -311,7 +247,7 @@ class Orchestrator:
     async def _push(self) -> None:
         incarnation = self._server_incarnation
         try:
-            await _push_weights(self._client, self._weights)
+            await push_weights(self._client, self._weights)
         except httpx.TransportError as error:
             await self._recover(error, incarnation)
 
@@ -325,9 +261,9 @@ class Orchestrator:
                 return
             log_lines.warning(f"Inference server was lost ({error!r}); waiting for it to come back")
             while incarnation == self._server_incarnation:
-                await _wait_until_ready(self._client, self.config.model.name)
+                await wait_until_ready(self._client, self.config.model.name)
                 try:
-                    await _push_weights(self._client, self._weights)
+                    await push_weights(self._client, self._weights)
                 except httpx.TransportError:
                     continue  # lost again
                 self._server_incarnation += 1
@@ -356,7 +292,7 @@ async def _run_until_signal(config: RlConfig) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop, number)
     try:
-        async with _new_client(config.base_url) as client:
+        async with new_client(config.base_url) as client:
             orchestrator = Orchestrator(config, client)
             try:
                 await orchestrator.run()

@@ -1,17 +1,21 @@
-"""The warm-up: supervised training of a new model on demonstrations, many of which stop too early."""
+"""The warm-up: supervised training of a new model on demonstrations, many of which stop too early.
+
+What the model was before its first step is kept in the folder `base` of its own.
+"""
 
 from __future__ import annotations
 
 import random
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch.nn import functional
 
 from rltui.tinyrl import language, log_lines
 from rltui.tinyrl.config import DataSection, SftConfig
-from rltui.tinyrl.files import new_model_folder
+from rltui.tinyrl.files import BASE_NAME, new_model_folder
 from rltui.tinyrl.language import ASSISTANT, END, PAD, USER, VOCAB_SIZE, ChatTokenizer, write_tokenizer
 from rltui.tinyrl.metrics import device, log_metrics, peak_gib, total_gib
 from rltui.tinyrl.model import Architecture, CausalModel, write_model_files
@@ -94,6 +98,7 @@ def run(config: SftConfig) -> int:
         log_lines.info(
             f"Initialized a new model with {sum(p.numel() for p in model.parameters()):,} parameters"
         )
+        _write_model(model, folder / BASE_NAME)
         log_lines.info(f"Starting training loop (max_steps={config.max_steps})")
         optimizer = torch.optim.AdamW(
             model.parameters(), lr=config.optim.lr, weight_decay=config.optim.weight_decay, betas=(0.9, 0.95)
@@ -131,11 +136,17 @@ def run(config: SftConfig) -> int:
                     "time/step": elapsed_s,
                 },
             )
-        end_id, pad_id = tokenizer.encode(END)[0], tokenizer.encode(PAD)[0]
-        write_model_files(model, folder, end_id, pad_id)
+        _write_model(model, folder)
         log_lines.info(f"Saving the model to {config.output_dir}")
     log_lines.success("SFT trainer finished!")
     return 0
+
+
+def _write_model(model: CausalModel, folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    write_tokenizer(folder)
+    tokenizer = ChatTokenizer(folder)
+    write_model_files(model, folder, tokenizer.encode(END)[0], tokenizer.encode(PAD)[0])
 
 
 def _head_dim(config: SftConfig) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rltui.core.gpu.report import GpuDevice
+from rltui.core.gpu.training import TrainingNeed
 from rltui.core.text import GIB
 
 
@@ -134,6 +135,8 @@ class MemoryUser:
     """Of the engine's model."""
     peak_bytes: Mapping[str, int] = field(default_factory=dict)
     """By device key: most it held in its last attempt."""
+    training: TrainingNeed | None = None
+    """What it will need, where it is a supervised trainer."""
     peak_note: str = ""
     """What is different now from that attempt: `seq_len was 2048, is 4096`."""
 

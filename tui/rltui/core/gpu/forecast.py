@@ -32,6 +32,7 @@ from rltui.core.gpu.forecast_text import (
     change_notes,
     trainer_alone,
     trainer_alone_short,
+    trainer_unseen,
     unreadable,
 )
 from rltui.core.gpu.report import GpuDevice, MemoryVerdict, Verdict
@@ -288,7 +289,12 @@ def _on_trainer(plan: _DevicePlan, user: MemoryUser) -> MemoryVerdict:
     """Of a component that takes what it needs, where no engine starts beside it."""
     free, peak = plan.free_for(user), user.peak_bytes.get(plan.device.key)
     safe = None
-    if peak is None or peak <= free:
+    if peak is None and user.training is not None:
+        judged = _Judged(
+            "trainer_tight" if user.training.is_far_too_much(free) else "unknown",
+            trainer_unseen(plan.device, user.component, user.training, free_bytes=free),
+        )
+    elif peak is None or peak <= free:
         judged = _Judged(
             "unknown" if peak is None else "fits",
             trainer_alone(plan.device, user.component, free_bytes=free, peak_bytes=peak),

@@ -15,6 +15,7 @@ from rltui.core.gpu.budget import (
     passes_start_check,
 )
 from rltui.core.gpu.report import GpuDevice, GpuShare
+from rltui.core.gpu.training import TrainingNeed
 from rltui.core.text import GIB, gib
 
 _NAMED_HOLDERS = 2
@@ -218,6 +219,19 @@ def trainer_alone(device: GpuDevice, component: str, *, free_bytes: int, peak_by
     return f"fits: {component} held {gib(peak_bytes)} GiB at most, {free}"
 
 
+def trainer_unseen(device: GpuDevice, component: str, need: TrainingNeed, *, free_bytes: int) -> str:
+    """A supervised trainer before its first run."""
+    free = f"{gib(free_bytes)} GiB are free on {_gpu(device)}"
+    estimate, advice = need.estimate_bytes(), need.advice(free_bytes)
+    if estimate is None:
+        unknown = f"what {component} needs is not known before its first run; {free}"
+        return f"{unknown}: if that is too little, {advice}" if advice else unknown
+    about = f"about {gib(estimate)} GiB by the sizes of model and micro-batch ({need.sizes()}), {free}"
+    if estimate <= free_bytes:
+        return f"{component} should fit: {about}"
+    return f"{component} may not fit: {about}" + (f"; {advice}" if advice else "")
+
+
 def trainer_alone_short(
     device: GpuDevice,
     user: MemoryUser,
@@ -234,9 +248,12 @@ def trainer_alone_short(
     what = f"{user.component} will not fit: its peak was {need} GiB, {free} are free on {_gpu(device)}{why}"
     if suggested is not None:
         return f"{what}; restart {engine} with gpu_memory_utilization = {suggested:g} or less"
+    lower = (
+        user.training and user.training.advice(free_bytes, peak_bytes)
+    ) or f"make {user.component} smaller"
     if engine:
-        return f"{what}; no gpu_memory_utilization of {engine} is safe: make {user.component} smaller"
-    return f"{what}; free the memory first, or make {user.component} smaller"
+        return f"{what}; no gpu_memory_utilization of {engine} is safe: {lower}"
+    return f"{what}; free the memory first, or {lower}"
 
 
 def change_notes(users: Iterable[MemoryUser]) -> tuple[str, ...]:

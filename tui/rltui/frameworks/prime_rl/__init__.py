@@ -14,6 +14,7 @@ from rltui.core.batch import BatchKnobs
 from rltui.core.bottleneck import BottleneckKnobs
 from rltui.core.config_report import DerivedValue, Problem
 from rltui.core.config_schema import ConfigSchema
+from rltui.core.gpu.training import Training
 from rltui.core.rules import Rule, Values
 from rltui.core.toml.values import TomlValue
 from rltui.frameworks.base import ConfigFile, ConfigFiles, ConfigModels, Parsed
@@ -115,6 +116,11 @@ class PrimeRl(PrimeRlLaunch):
     def bottleneck_knobs(self, files: ConfigFiles) -> BottleneckKnobs:
         """By the names of its generation."""
         return figures.bottleneck_knobs(self.names(files))
+
+    def training(self, files: ConfigFiles) -> Training | None:
+        """Of `sft`. `None` while a value has a wrong type or is out of bounds."""
+        sound = self.sound_values(files) if "sft" in files else None
+        return None if sound is None else figures.training(sound, self.names(files))
 
     def max_steps(self, files: ConfigFiles) -> int | None:
         """The shared value, or that of a part."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from rltui.core.batch import BatchKnobs, accumulation, batch_figures, figure, packing_figures, sft_tokens
 from rltui.core.bottleneck import BottleneckKnobs
 from rltui.core.config_report import DerivedValue
+from rltui.core.gpu.training import Training
 from rltui.core.rules import Values, is_on
 from rltui.frameworks.prime_rl import rules
 from rltui.frameworks.schemas import Names
@@ -126,3 +127,32 @@ def _sft(v: Values, names: Names) -> Iterator[DerivedValue]:
         yield accumulation(v, batch=batch, micro=micro, name=f"{name} on one GPU")
     else:
         yield accumulation(v, batch=batch, micro=micro, parts=gpus // together, name=name)
+
+
+_OFF_DEVICE = ("lora", "experimental.lora", "optim_cpu_offload", "fsdp_cpu_offload", "full_offload")
+"""Of `[model]`: what leaves less on the device than whole weights, gradients and moments."""
+
+
+def training(v: Values, names: Names) -> Training | None:
+    """What decides about the memory of `sft`; `None` without rows to train on."""
+    batch, micro, seq_len = (
+        v.get(f"sft.data.{key}") for key in ("batch_size", "micro_batch_size", "seq_len")
+    )
+    if not (batch and micro and seq_len):
+        return None
+    gpus, together = (
+        v.get(names("sft_gpus")) or 1,
+        (v.get("sft.model.cp") or 1) * (v.get("sft.model.tp") or 1),
+    )
+    return Training(
+        "sft",
+        v.get("sft.model.name"),
+        micro,
+        seq_len,
+        batch // max(1, gpus // together),
+        "data.micro_batch_size",
+        "data.seq_len",
+        processes=gpus,
+        recomputes=is_on(v.get("sft.model.ac")),
+        is_whole=not any(is_on(v.get(f"sft.model.{key}")) for key in _OFF_DEVICE) and together == 1,
+    )

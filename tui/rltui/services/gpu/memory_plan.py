@@ -13,6 +13,7 @@ from rltui.core.failure_cause import LONGEST_LINE
 from rltui.core.gpu.budget import EngineFigures, EngineMemory, MemoryUser, ModelShape, budget_bytes
 from rltui.core.gpu.forecast import forecast
 from rltui.core.gpu.report import GpuBudget, GpuDevice, MemoryVerdict
+from rltui.core.gpu.training import TrainingNeed
 from rltui.core.knobs import shown
 from rltui.core.layout import Layout
 from rltui.core.text import GIB
@@ -22,7 +23,7 @@ from rltui.frameworks.base import ConfigFiles, Framework, values_of
 from rltui.frameworks.generic import ANY_COMPONENT
 from rltui.frameworks.memory_levers import LEVERS
 from rltui.services.config.files import OfFiles, load_snapshot
-from rltui.services.gpu.model_files import model_folder, read_shape
+from rltui.services.gpu.model_files import model_folder, read_shape, read_training_shape
 from rltui.services.launch import Launcher
 from rltui.services.own_files import read_own, write_atomically
 from rltui.services.runs.experiment_files import ControlFolder
@@ -217,7 +218,9 @@ class MemoryPlan:
         self._launcher = launcher
         self._control = control
         self._engines = EngineKnowledge(framework, control, workspace)
+        self._workspace = workspace
         self._what_changed = OfFiles(self._compare)
+        self._training = OfFiles(self._read_training)
 
     def budgets(self, files: ConfigFiles) -> dict[str, tuple[GpuBudget, ...]]:
         """By device key: what the engines may take there.
@@ -295,7 +298,20 @@ class MemoryPlan:
         note = "" if attempt is None else self._what_changed(files, component, attempt)
         user = replace(user, peak_bytes=peak_bytes, peak_note=note)
         engine = self._launcher.engine(component, files)
-        return user if engine is None else self._engines.added(user, engine)
+        if engine is not None:
+            return self._engines.added(user, engine)
+        training = self._training(files)
+        is_it = training is not None and training.training.component == component
+        return replace(user, training=training) if is_it else user
+
+    def _read_training(self, files: ConfigFiles) -> TrainingNeed | None:
+        training = self._framework.training(files)
+        if training is None:
+            return None
+        folder = training.model and model_folder(
+            training.model, workspace=self._workspace, environment=os.environ
+        )
+        return TrainingNeed(training, read_training_shape(folder) if folder else None)
 
     def _compare(self, files: ConfigFiles, component: str, attempt: int) -> str:
         """Values that decide about memory and are others now than in that attempt."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rltui.core.gpu.budget import ModelShape
+from rltui.core.gpu.training import TrainingShape
 
 Config = Mapping[str, Any]
 
@@ -135,10 +136,15 @@ def _layers_by_rule(config: Config, total: int) -> int:
 
 def _activation_bytes(config: Config, element: int) -> int | None:
     """Residual, attention and the MLP's intermediate values of one layer; they are reused by the next."""
-    hidden, inner = _number(config, *_HIDDEN), _number(config, "intermediate_size", "n_inner", "ffn_dim") or 0
+    hidden = _number(config, *_HIDDEN)
+    return (4 * hidden + 3 * _inner(config)) * element if hidden else None
+
+
+def _inner(config: Config) -> int:
+    """Width of the MLP, of all experts that see a token; 0 where the config does not say."""
+    inner = _number(config, "intermediate_size", "n_inner", "ffn_dim") or 0
     experts = _number(config, "moe_intermediate_size") or 0
-    active = _number(config, "num_experts_per_tok") or 1
-    return (4 * hidden + 3 * max(inner, experts * active)) * element if hidden else None
+    return max(inner, experts * (_number(config, "num_experts_per_tok") or 1))
 
 
 def _max_positions(config: Config) -> int | None:
@@ -206,6 +212,28 @@ def _read_shape(
         return None
     weights = _weights_bytes(folder, config, _loaded_bytes(dtype))
     return model_shape(config, dtype=dtype, kv_cache_dtype=kv_cache_dtype, weights_bytes=weights)
+
+
+def read_training_shape(folder: Path) -> TrainingShape | None:
+    """What `config.json` and the headers of the weights tell of what training takes; `None` where they do not
+    say enough.
+    """
+    return _read_training_shape(folder, _stamp(folder))
+
+
+@lru_cache(maxsize=8)
+def _read_training_shape(folder: Path, stamp: _Stamp) -> TrainingShape | None:
+    del stamp
+    config = _read_table(folder / "config.json") or {}
+    text = text_config(config)
+    parameters, layers = _weights_bytes(folder, config, 1), _number(text, *_LAYERS)
+    hidden, vocabulary = _number(text, *_HIDDEN), _number(text, "vocab_size")
+    heads, inner = _number(text, *_HEADS), _inner(text)
+    if not (parameters and layers and hidden and vocabulary and heads and inner):
+        return None
+    size = _number(text, "head_dim") or hidden // heads
+    width = 8 * hidden + 5 * size * (heads + (_kv_heads(text) or heads)) + 4 * inner
+    return TrainingShape(parameters, layers, 2 * width, hidden, vocabulary)
 
 
 def _stamp(folder: Path) -> _Stamp:

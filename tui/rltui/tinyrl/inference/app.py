@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.applications import Starlette
@@ -30,10 +30,25 @@ from rltui.tinyrl.inference.engine import (
 from rltui.tinyrl.language import ChatTokenizer
 
 
+class TextPart(BaseModel):
+    """Of a message that comes in parts; there is nothing to see pictures with."""
+
+    model_config = ConfigDict(extra="ignore")
+    type: Literal["text"]
+    text: str
+
+
 class ChatMessage(BaseModel):
     model_config = ConfigDict(extra="ignore")
     role: str
-    content: str
+    content: str | list[TextPart] | None = None
+    """Nothing, where an assistant only called tools."""
+
+    def plain(self) -> dict[str, str]:
+        """As chat templates take it."""
+        parts = self.content if isinstance(self.content, list) else ()
+        text = "\n".join(part.text for part in parts)
+        return {"role": self.role, "content": self.content if isinstance(self.content, str) else text}
 
 
 class StreamOptions(BaseModel):
@@ -236,7 +251,7 @@ class _Routes:
             return _error_response(400, "BadRequestError", f"{param}: {first['msg']}", param)
         if chat.model not in (None, served.model_name):
             return _error_response(404, "NotFoundError", f"The model `{chat.model}` does not exist.", "model")
-        prompt_ids = served.tokenizer.encode_chat([message.model_dump() for message in chat.messages])
+        prompt_ids = served.tokenizer.encode_chat([message.plain() for message in chat.messages])
         longest = served.engine.max_len
         params = chat.sampling_params(len(prompt_ids), longest)
         if params.max_tokens < 1 or len(prompt_ids) + params.max_tokens > longest:

@@ -33,6 +33,7 @@ _EVALUATIONS = (
     "traces.jsonl",
     "*/traces.jsonl",
     "*/results.jsonl",
+    "outputs/*/traces.jsonl",
     "evals/*/*/results.jsonl",
     "outputs/evals/*/*/results.jsonl",
     "environments/*/outputs/evals/*/*/results.jsonl",
@@ -205,4 +206,6 @@ class Evaluations(BatchFiles):
         if path == self._folder:
             return path.name
         parts = path.relative_to(self._folder).parts[:-1] or (self._folder.name,)
-        return "/".join(parts[parts.index("evals") + 1 :] if "evals" in parts else parts)
+        if "evals" in parts:
+            return "/".join(parts[parts.index("evals") + 1 :])
+        return "/".join(parts[1:] if len(parts) > 1 and parts[0] == "outputs" else parts)

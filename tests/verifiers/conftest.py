@@ -1,0 +1,29 @@
+"""Real verifiers, each version in an environment of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+VARIABLE = "RLTUI_VERIFIERS_PYTHONS"
+_USUAL = "/opt/vf019/bin/python:/opt/vf040/bin/python"
+
+
+def interpreter(version: str) -> Path:
+    """That which has verifiers of a version that begins so."""
+    known = {}
+    for name in os.environ.get(VARIABLE, _USUAL).split(":"):
+        ask = "from importlib.metadata import version; print(version('verifiers'))"
+        asked = (
+            subprocess.run([name, "-c", ask], capture_output=True, text=True) if Path(name).exists() else None
+        )
+        known[name] = asked.stdout.strip() if asked is not None else "not there"
+    for name, found in known.items():
+        if found.startswith(version):
+            return Path(name)
+    pytest.skip(
+        f"no verifiers {version} ({known}): pip install it into a venv, name its python in ${VARIABLE}"
+    )
