@@ -427,7 +427,8 @@ class FakeExperiment:
         """Exports, by name."""
         self.has_browser = False
         self.eval_report = EvalReport(experiment=self.name)
-        self.ordered: list[EvalRequest] = []
+        self.evaluated: list[EvalRequest] = []
+        """What was asked for, the orders too."""
         self._first = events or (running_status(), gpu_report(), knob_table())
         self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
@@ -485,6 +486,25 @@ class FakeExperiment:
         self.checkpoint_report = self.checkpoint_report.model_copy(update={"checkpoints": left})
         return plan.model_copy(update={"done": True})
 
+    async def evals(self) -> EvalReport:
+        return self.eval_report
+
+    async def evaluate(self, request: EvalRequest) -> QueuedEval:
+        if self.error:
+            raise self.error
+        self.evaluated.append(request)
+        return QueuedEval(id=str(len(self.evaluated)), request=request, env=request.env or "reverse-text")
+
+    async def cancel_eval(self, id_: str) -> EvalReport:
+        left = tuple(each for each in self.eval_report.queue if each.id != id_)
+        self.eval_report = self.eval_report.model_copy(update={"queue": left})
+        return self.eval_report
+
+    async def order_evals(self, every: int, request: EvalRequest) -> EvalReport:
+        self.evaluated.append(request)
+        self.eval_report = self.eval_report.model_copy(update={"every": every})
+        return self.eval_report
+
     async def convert(
         self, to: Literal["tokens", "rollouts"], mean_tokens: float | None = None
     ) -> Conversion:
@@ -537,27 +557,6 @@ class FakeExperiment:
 
     def open_rollouts(self, folder: str = "") -> RolloutSource:
         return open_rollouts(Path(folder) if folder else self.rollouts)
-
-    async def evals(self) -> EvalReport:
-        return self.eval_report
-
-    async def evaluate(self, request: EvalRequest) -> QueuedEval:
-        if self.error:
-            raise self.error
-        queued = QueuedEval(id="9", request=request, why="another evaluation", at=NOW)
-        queue = (*self.eval_report.queue, queued)
-        self.eval_report = self.eval_report.model_copy(update={"queue": queue})
-        return queued
-
-    async def cancel_eval(self, id_: str) -> EvalReport:
-        queue = tuple(each for each in self.eval_report.queue if each.id != id_)
-        self.eval_report = self.eval_report.model_copy(update={"queue": queue})
-        return self.eval_report
-
-    async def order_evals(self, every: int, request: EvalRequest) -> EvalReport:
-        self.ordered.append(request)
-        self.eval_report = self.eval_report.model_copy(update={"every": every})
-        return self.eval_report
 
     def logs(self) -> tuple[LogEntry, ...]:
         return tuple(LogEntry(name, 1, f"/run/{name}.log", NOW - 2470) for name in LOGS)

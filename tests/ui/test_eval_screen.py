@@ -116,7 +116,7 @@ async def test_v_asks_for_one_until_it_is_accepted(open_app: Opener) -> None:
         await press(pilot, "v")
         dialog = pilot.app.screen
         assert isinstance(dialog, EvalDialog)
-        await press(pilot, "up", "up")  # the newest checkpoint but one
+        await press(pilot, "up", "up")  # the oldest checkpoint but one
         await press(pilot, "tab", *"math", "tab", "2", "enter")
         assert isinstance(pilot.app.screen, EvalDialog), "2 examples, refused"
         assert "leave no room" in dialog._refusal
@@ -127,11 +127,18 @@ async def test_v_asks_for_one_until_it_is_accepted(open_app: Opener) -> None:
         assert isinstance(pilot.app.screen, EvalDialog), "2x is no number"
         await press(pilot, "backspace", "enter")
         assert isinstance(pilot.app.screen, EvalScreen)
-        (queued,) = experiment.eval_report.queue
-        target = EvalTarget(kind="checkpoint", step=420)
-        assert queued.request == EvalRequest(target=target, env="math", num_examples=2)
-        await press(pilot, "x")
-        assert experiment.eval_report.queue == ()
+        target = EvalTarget(kind="checkpoint", step=400)
+        assert experiment.evaluated == [EvalRequest(target=target, env="math", num_examples=2)]
+
+
+async def test_x_takes_one_from_the_queue(open_app: Opener) -> None:
+    experiment = with_evals()
+    async with open_app(experiment) as pilot:
+        screen = await open_screen(pilot)
+        await press(pilot, "enter")
+        assert pilot.app.screen is screen, "it has no samples yet"
+        await press(pilot, "j", "x")
+        assert [each.id for each in experiment.eval_report.queue] == ["9"]
 
 
 async def test_a_standing_order_and_a_checkpoint(open_app: Opener) -> None:
@@ -140,11 +147,12 @@ async def test_a_standing_order_and_a_checkpoint(open_app: Opener) -> None:
         await press(pilot, "9", "j", "v")
         await until(pilot, lambda: isinstance(pilot.app.screen, EvalDialog))
         await press(pilot, "enter")
-        assert experiment.eval_report.queue[-1].request.target == EvalTarget(kind="checkpoint", step=480)
+        assert experiment.evaluated[-1].target == EvalTarget(kind="checkpoint", step=480)
         await press(pilot, "v")
-        await press(pilot, "shift+tab", "2", "enter")
+        await press(pilot, "shift+tab", *"done", "shift+tab", "2", "enter")
         assert experiment.eval_report.every == 2
-        assert len(experiment.ordered) == 1
+        assert len(experiment.evaluated) == 2
+        assert experiment.evaluated[-1].when_done
 
 
 async def test_the_baseline_is_chosen_by_a_key(open_app: Opener) -> None:

@@ -47,6 +47,7 @@ EVENT_SIGNS = {
     "resume": "↻",
     "restart": "↻",
     "checkpoint": "◆",
+    "eval": "✦",
     "link": LINK_SIGN,
 }
 """By the word for what happened, in the journal and on charts."""

@@ -23,6 +23,7 @@ from rltui.client.wire import CONNECT_TIMEOUT_S, SupervisorGoneError, check_hell
 from rltui.core.api import EVENT_MODELS, Down, JournalEntry, Plan, Request, Status
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.config_report import Conversion
+from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
 from rltui.core.gpu.report import GpuHistories
 from rltui.core.layout import Screen
 from rltui.core.lines import Level, LogEntry, LogSearching, LogSource, MergedSource
@@ -203,6 +204,23 @@ class SupervisedExperiment:
         """Delete those that were shown."""
         params = {"retention": retention.model_dump(), "only": sorted(only)}
         return PrunePlan.model_validate(await self._call("prune", params, wished=True))
+
+    async def evals(self) -> EvalReport:
+        """All of them."""
+        return EvalReport.model_validate(await self._call("evals", {}))
+
+    async def evaluate(self, request: EvalRequest) -> QueuedEval:
+        """Put one behind the others."""
+        return QueuedEval.model_validate(await self._call("evaluate", request.model_dump(), wished=True))
+
+    async def cancel_eval(self, id_: str) -> EvalReport:
+        """Take one away."""
+        return EvalReport.model_validate(await self._call("cancel_eval", {"id": id_}, wished=True))
+
+    async def order_evals(self, every: int, request: EvalRequest) -> EvalReport:
+        """The standing order."""
+        params = {"every": every, "request": request.model_dump()}
+        return EvalReport.model_validate(await self._call("order_evals", params, wished=True))
 
     async def convert(
         self, to: Literal["tokens", "rollouts"], mean_tokens: float | None = None

@@ -79,6 +79,22 @@ class Experiment(Protocol):
         """Delete those, as far as their steps are among `only`: what the person was shown."""
         ...
 
+    async def evals(self) -> EvalReport:
+        """Those that have ended, and those that wait or run (also in `Status.evals`)."""
+        ...
+
+    async def evaluate(self, request: EvalRequest) -> QueuedEval:
+        """Put an evaluation behind the others."""
+        ...
+
+    async def cancel_eval(self, id_: str) -> EvalReport:
+        """Take one from the queue, or end the one that runs."""
+        ...
+
+    async def order_evals(self, every: int, request: EvalRequest) -> EvalReport:
+        """Evaluate one of so many checkpoints as `request` says, whatever its target; 0: none any more."""
+        ...
+
     async def convert(
         self, to: Literal["tokens", "rollouts"], mean_tokens: float | None = None
     ) -> Conversion:
@@ -148,22 +164,6 @@ class Experiment(Protocol):
 
     def open_rollouts(self, folder: str = "") -> RolloutSource:
         """The rollouts in a folder, whatever generation wrote them. Empty: the run's. Nothing is read yet."""
-        ...
-
-    async def evals(self) -> EvalReport:
-        """The evaluations that have ended, and those in the queue."""
-        ...
-
-    async def evaluate(self, request: EvalRequest) -> QueuedEval:
-        """Put it into the queue."""
-        ...
-
-    async def cancel_eval(self, id_: str) -> EvalReport:
-        """Take it from the queue, or end it."""
-        ...
-
-    async def order_evals(self, every: int, request: EvalRequest) -> EvalReport:
-        """From now on ask that of one of so many checkpoints; 0: of none."""
         ...
 
     def pager_command(self, path: str) -> list[str]:

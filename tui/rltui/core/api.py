@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import Field, computed_field
 
 from rltui.core.config_report import DerivedValue, FileConflict, KnobTable, PendingKnob, Problem
+from rltui.core.evals import QueuedEval
 from rltui.core.gpu.report import GpuReport, MemoryVerdict, OutOfMemory, Remedy
 from rltui.core.values import Value
 
@@ -268,6 +269,8 @@ class Status(Value):
     """An edit that was applied and that a component did not survive."""
     orphans: tuple[Orphan, ...] = ()
     """Processes that outlived their attempt. A start of their component waits until they are gone."""
+    evals: tuple[QueuedEval, ...] = ()
+    """Evaluations that have not ended: the one that runs first, then in the order in which they will."""
     links: tuple[Link, ...] = ()
     """Pages about the run, in the order in which its programs named them."""
 

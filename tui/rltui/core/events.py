@@ -24,6 +24,7 @@ KINDS = (
     "resume",
     "checkpoint",
     "prune",
+    "eval",
     "edit",
     "config",
     "alert",

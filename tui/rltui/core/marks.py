@@ -1,4 +1,4 @@
-"""What of the journal belongs on a chart: edits, restarts, crashes, checkpoints, resumes, alerts, notes."""
+"""What of the journal belongs on a chart: edits, restarts, crashes, checkpoints, evaluations, notes …"""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class MarkKind(StrEnum):
     RESUME = "resume"
     RESTART = "restart"
     CHECKPOINT = "checkpoint"
+    EVAL = "eval"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,8 @@ def mark_kind(kind: str, data: Mapping[str, Any]) -> MarkKind | None:
     match kind:
         case "edit" | "note" | "checkpoint" | "resume":
             return MarkKind(kind)
+        case "eval" if "verdict" in data:
+            return MarkKind.EVAL
         case "exit" if data.get("failed"):
             return MarkKind.CRASH
         case "plan" if data.get("start") and (data.get("stop") or data.get("action") == "restart"):

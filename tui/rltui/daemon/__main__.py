@@ -26,6 +26,7 @@ from rltui.daemon.stalls import watch_stalls, watch_starts
 from rltui.daemon.supervisor import Supervisor
 from rltui.daemon.tasks import go_on
 from rltui.daemon.watches import (
+    carry_out_evals,
     follow_config,
     follow_logs,
     follow_metrics,
@@ -109,6 +110,7 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
             watch_stalls,
             watch_checkpoints,
             watch_disk,
+            carry_out_evals,
             deliver_alerts,
         )
     }

@@ -24,6 +24,7 @@ from pydantic import Field, StrictBool, StrictInt, StrictStr, ValidationError
 
 from rltui.core.api import PROTOCOL_VERSION, ErrorReply, Request
 from rltui.core.checkpoints import Retention
+from rltui.core.evals import EvalRequest
 from rltui.core.values import Value
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ExitCode, RltuiError, UsageError
@@ -42,7 +43,7 @@ _UCRED = struct.Struct("3i")
 _LONGEST_NAME = 200
 """Of who asks for something, in characters."""
 _LOOKING = frozenset(
-    {"status", "knobs", "gpus", "gpu_history", "plan", "convert", "checkpoints", "plan_prune"}
+    {"status", "knobs", "gpus", "gpu_history", "plan", "convert", "checkpoints", "plan_prune", "evals"}
 )
 """Methods that change nothing, all that a read-only client may use."""
 PATIENCE_S = 10.0
@@ -84,6 +85,19 @@ class _PruneParams(Value):
     retention: Retention = Retention()
     only: tuple[StrictInt, ...]
     """Steps that may go: those that the person was shown."""
+
+
+class _CancelParams(Value):
+    """Of `cancel_eval`."""
+
+    id: StrictStr
+
+
+class _OrderParams(Value):
+    """Of `order_evals`."""
+
+    every: StrictInt = Field(ge=0)
+    request: EvalRequest = EvalRequest()
 
 
 class _ShutdownParams(Value):
@@ -305,6 +319,8 @@ class ApiServer:
             case "prune":
                 wanted = _parse_params(_PruneParams, params)
                 return await supervisor.prune(wanted.retention, wanted.only)
+            case "evals" | "evaluate" | "cancel_eval" | "order_evals":
+                return await self._answer_eval(method, params)
             case "shutdown":
                 return await self._shut_down(_parse_params(_ShutdownParams, params))
             case _:
@@ -312,6 +328,20 @@ class ApiServer:
                     f"this supervisor knows no method {method[:_LONGEST_NAME]!r}",
                     hint="it may be of an older version",
                 )
+
+    async def _answer_eval(self, method: str, params: dict[str, Any] | None) -> Value:
+        evals = self._supervisor.evals
+        match method:
+            case "evaluate":
+                return await evals.ask(_parse_params(EvalRequest, params))
+            case "cancel_eval":
+                return await evals.cancel(_parse_params(_CancelParams, params).id)
+            case "order_evals":
+                asked = _parse_params(_OrderParams, params)
+                return await evals.order(asked.every, asked.request)
+            case _:
+                _parse_params(_Nothing, params)
+                return await evals.report()
 
     async def _shut_down(self, asked: _ShutdownParams) -> Value:
         by = "".join(letter if letter.isprintable() else "?" for letter in asked.by)[:_LONGEST_NAME]

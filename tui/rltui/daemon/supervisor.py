@@ -15,6 +15,9 @@ from rltui.core.lifecycle import Life
 from rltui.daemon.checkpoints import CheckpointKeeper
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
+from rltui.daemon.eval_servers import EvalServers
+from rltui.daemon.eval_work import EvalWork
+from rltui.daemon.evals import EvalKeeper
 from rltui.daemon.events import EventBus, Message, config_alert, encoded
 from rltui.daemon.forecast import RemedyAdvisor
 from rltui.daemon.gpu import GpuAccount
@@ -72,6 +75,9 @@ class Supervisor:
         self._rollback = RollbackWatch(alert=events.alert)
         retries = Retries(self._transactions, self._planner)
         self.processes.listeners += [self._rollback.life_changed, self._life_changed, retries.life_changed]
+        servers = EvalServers(setup, self.config, self.processes.runners, self.gpu_readings, memory)
+        work = EvalWork(setup, self.config, self.observation, self.processes, events, servers=servers)
+        self.evals = EvalKeeper(work, events, may_start=lambda: self._transactions.closed is None)
         self._intent = IntentFile(setup.control.intent_file)
         self._down: Down | None = None
         """Since the last start of anything."""
@@ -184,7 +190,7 @@ class Supervisor:
         offer = self._rollback.offer
         if offer is None and under_way is None:
             offer = self.checkpoints.offer(self.observation.health.concerns)
-        return self._status.build(transaction=under_way, down=down, rollback=offer)
+        return self._status.build(transaction=under_way, down=down, rollback=offer, evals=self.evals.queue)
 
     def knobs(self) -> KnobTable:
         """The knob table, from the files as they are now.

@@ -159,6 +159,11 @@ async def watch_disk(supervisor: Supervisor) -> None:
         await asyncio.sleep(_DISK_INTERVAL_S)
 
 
+async def carry_out_evals(supervisor: Supervisor) -> None:
+    """Evaluate what somebody asked for."""
+    await supervisor.evals.run()
+
+
 async def watch_checkpoints(supervisor: Supervisor) -> None:
     """Journal each checkpoint when it is complete; those there before are none of ours to tell."""
     folder, journal = supervisor.observation.folder, supervisor.events.journal
@@ -171,5 +176,6 @@ async def watch_checkpoints(supervisor: Supervisor) -> None:
             there = frozenset(await asyncio.to_thread(folder.checkpoints))
             for step in sorted(there - known):
                 journal.add("checkpoint", f"checkpoint {step} is complete", step=step)
+                await supervisor.evals.checkpoint(step)
             known = there
         was_growing = is_growing

@@ -231,6 +231,10 @@ class EvalModel:
     """Folder of weights, absolute, or a name on the hub."""
     step: int | None = None
     """Of the run, that the weights are of."""
+    places: tuple[str, ...] = ()
+    """Folders in place of `name` where it is not known which there is: the first with weights counts."""
+    marker: str = ""
+    """File in those that makes them complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,8 +260,8 @@ class EvalCommand:
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     """No secrets: it can be seen in the list of processes."""
-    cwd: str = ""
-    """Empty: the workspace."""
+    folders: tuple[str, ...] = ()
+    """Absolute paths of folders that it expects to be there."""
     notes: tuple[str, ...] = ()
     """What a person may not expect of it, in words, for the journal."""
 
@@ -457,6 +461,10 @@ class Framework:
         """The environment that the config trains on; empty where it names none."""
         return ""
 
+    def eval_max_tokens(self, files: ConfigFiles) -> int | None:
+        """Of an answer, as the config samples for training."""
+        return None
+
     def eval_model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
         """What is meant by `target`, which is not `now`.
 
@@ -468,11 +476,19 @@ class Framework:
     def eval_server(
         self, files: ConfigFiles, context: RunContext, model: EvalModel, port: int
     ) -> EvalCommand | None:
-        """A server of that model for an evaluation; `None`: as the layout's `eval-server` says."""
+        """What a server of that model for an evaluation is given besides: its `argv` are options, which stand
+        for `{given.options}` in the layout's `eval-server`; `None` where there are none.
+
+        The layout's entry also gets `{given.model}`, `{given.port}`, `{given.gpus}` and, as a fraction of
+        each device, `{given.gpu_memory}`, empty without a GPU.
+        """
         return None
 
     def evaluation(self, files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand | None:
-        """The evaluator; `None`: as the layout's `eval` says.
+        """The evaluator: `argv` is the whole command, `{given.command}` in the layout's `eval`. `None`: that
+        says it all, with `{given.base_url}`, `{given.model}`, `{given.env}`, `{given.num_examples}`,
+        `{given.rollouts_per_example}`, `{given.max_tokens}` (empty: no limit is named), `{given.results}` and
+        `{given.arguments}`.
 
         Raises:
             ConfigError: if there is none, or it cannot do what is asked.

@@ -170,6 +170,37 @@ def interpreter(folder: Path, *, environment: Mapping[str, str] = os.environ) ->
     return (str(python),) if python.exists() else None
 
 
+def installed(programs: Path, names: Sequence[str]) -> dict[str, str]:
+    """Of packages in the environment whose programs are in the folder `programs`: name → version."""
+    found: dict[str, str] = {}
+    for name in names:
+        stem = name.replace("-", "_")
+        for record in sorted(programs.parent.glob(f"lib/python3.*/site-packages/{stem}-*.dist-info")):
+            found[name] = record.name.removesuffix(".dist-info").rpartition("-")[2]
+    return found
+
+
+def programs(
+    checkout: Checkout,
+    *,
+    workspace: Path,
+    config_files: Sequence[Path],
+    environment: Mapping[str, str] = os.environ,
+) -> Path | None:
+    """The folder of the programs that `run_prefix` runs; `None` where that is not known.
+
+    Raises:
+        ConfigError: as `find`.
+    """
+    folder = find(checkout, workspace=workspace, config_files=config_files, environment=environment)
+    if folder is None:
+        path = environment.get("PATH", os.defpath)
+        places = [place for name in checkout.programs if (place := shutil.which(name, path=path)) is not None]
+        return Path(places[0]).resolve().parent if places else None
+    python = interpreter(folder, environment=environment)
+    return None if python is None else Path(python[0]).parent
+
+
 def _nowhere(checkout: Checkout) -> Missing:
     return Missing(
         f"no checkout of {checkout.project} is near the config or the workspace",

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rltui.core.config_data import changed_keys, deep_leaves, edited
+from rltui.core.evals import SERVER
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.gpu.devices import GpuChoice
 from rltui.core.gpu.report import GpuDevice
@@ -194,6 +195,10 @@ class Launcher:
         """What living services must be told before jobs start against them."""
         return self._framework.service_calls(files, self._context(files, _Start(resume_step)))
 
+    def context(self, files: ConfigFiles) -> RunContext:
+        """What the framework needs to know besides the config."""
+        return self._context(files, _Start())
+
     def run_prefix(self, files: ConfigFiles) -> tuple[str, ...] | Missing:
         """What goes before the framework's own programs."""
         return self._context(files, _Start()).run
@@ -220,6 +225,9 @@ class Launcher:
         fraction = self._gpu_memory(component, files)
         if named is not None and named.component == component:
             return named if fraction is None else replace(named, utilization=fraction)
+        if named is not None and fraction is not None and component == SERVER:
+            model = self._given.get(component, {}).get("model")
+            return replace(named, component=component, utilization=fraction, model=str(model or "") or None)
         return None if fraction is None else EngineMemory(component, fraction)
 
     def gpu_sources(self, files: ConfigFiles) -> tuple[GpuSourceSpec, ...]:

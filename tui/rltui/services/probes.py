@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from rltui.core.failure_cause import LONGEST_LINE
@@ -67,14 +68,32 @@ def _any_matches(pattern: re.Pattern[bytes], data: bytes) -> bool:
     return any(pattern.search(line[:LONGEST_LINE]) for line in _LINE_ENDS.split(data))
 
 
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """What an OpenAI-compatible server says of its first model."""
+
+    model: str
+    context: int | None = None
+    """Tokens of a prompt and its answer together; `None` where it does not say."""
+
+
+def served(base_url: str, *, timeout_s: float = 1.0) -> ServedModel | None:
+    """What the server at a URL that ends in `/v1` serves, `None` without one."""
+    try:
+        answer = json.loads(get(f"{base_url}/models", timeout_s=timeout_s, limit_bytes=1 << 16))
+        model = answer["data"][0]
+        name, context = model["id"], model.get("max_model_len")
+    except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError):
+        return None
+    if not isinstance(name, str):
+        return None
+    return ServedModel(name, context if isinstance(context, int) else None)
+
+
 def served_model(port: int) -> str | None:
     """The model that an OpenAI-compatible server on this machine's `port` serves, `None` without one."""
-    try:
-        answer = json.loads(get(f"http://127.0.0.1:{port}/v1/models", timeout_s=1.0, limit_bytes=1 << 16))
-        name = answer["data"][0]["id"]
-    except (OSError, ValueError, KeyError, IndexError, TypeError):
-        return None
-    return name if isinstance(name, str) else None
+    found = served(f"http://127.0.0.1:{port}/v1")
+    return None if found is None else found.model
 
 
 async def _try_tcp(address: str) -> None:

@@ -180,10 +180,10 @@ class RunRecorder:
 
     # --- from any thread ----------------------------------------------------------------------------------
 
-    def sample(self, values: Mapping[str, float], source: str) -> None:
-        """Note what was measured just now."""
+    def sample(self, values: Mapping[str, float], source: str, step: int | None = None) -> None:
+        """Note what was measured just now. `step`: of the run, where it is known what it is of."""
         at = self._clock()
-        self._queue.append(lambda: self._opened().add(source, values, at=at))
+        self._queue.append(lambda: self._opened().add(source, values, at=at, step=step))
 
     def resumed(self, step: int | None) -> None:
         """The run goes on behind the checkpoint `step`, or begins anew."""

@@ -31,6 +31,7 @@ MARK_SIGNS = {
     MarkKind.RESUME: "↻",
     MarkKind.RESTART: "r",
     MarkKind.CHECKPOINT: "▴",
+    MarkKind.EVAL: "v",
 }
 """A mark on a chart."""
 _LEFT = 7

@@ -26,6 +26,7 @@ _MARK_WORDS = {
     MarkKind.RESUME: ("resume", "resumes"),
     MarkKind.RESTART: ("restart", "restarts"),
     MarkKind.CHECKPOINT: ("checkpoint", "checkpoints"),
+    MarkKind.EVAL: ("evaluation", "evaluations"),
 }
 _READING_WIDTH = 34
 

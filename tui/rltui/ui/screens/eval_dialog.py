@@ -30,6 +30,7 @@ _FIELDS = {
     "tokens": ("tokens", "of an answer at most; empty: as the config samples"),
     "arguments": ("arguments", "more for the evaluator, as they are"),
     "every": ("every", "so many checkpoints, from now on; empty: once"),
+    "when": ("when", "done: not before the run is done; empty: as soon as there is room"),
 }
 """By id: what stands before a field, and what it says while it is empty."""
 _MEANINGS = {
@@ -121,6 +122,8 @@ class EvalDialog(Box[str]):
             arguments = tuple(shlex.split(said["arguments"]))
         except ValueError as error:
             raise UsageError(f"arguments: {error}") from None
+        if said["when"] not in ("", "done"):
+            raise UsageError(f"when: {said['when']!r} is not 'done'")
         every = None if not said["every"] else _number("every", said["every"], least=0)
         values = {
             "target": target_of(said["target"]),
@@ -129,6 +132,7 @@ class EvalDialog(Box[str]):
             "rollouts_per_example": _number("rollouts of each", said["rollouts"]),
             "max_tokens": None if not said["tokens"] else _number("tokens", said["tokens"]),
             "arguments": arguments,
+            "when_done": said["when"] == "done",
         }
         try:
             return EvalRequest.model_validate(values), every

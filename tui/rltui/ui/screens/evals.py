@@ -95,13 +95,13 @@ def eval_rows(
     cells = []
     for each in shown:
         to = _baseline(each, report.evaluations, chosen)
-        row = list(eval_cells(each, None, None, now))
+        told = list(eval_cells(each, None, None, now))
         run = f" (run {runs[each.run]})" if len(runs) > 1 and each.run else ""
-        row[_WHAT] = shortened(each.label.rpartition("/")[2], _LABEL_CELLS) + run
-        row[_ENV] = each.env.rpartition("/")[2] if len(envs) > 1 else ""
-        row[_DIFFERENCE] = _compared(each, to, chosen)
-        row[_NOTE] = ""
-        cells.append(tuple(map(clean_line, row)))
+        told[_WHAT] = shortened(each.label.rpartition("/")[2], _LABEL_CELLS) + run
+        told[_ENV] = each.env.rpartition("/")[2] if len(envs) > 1 else ""
+        told[_DIFFERENCE] = _compared(each, to, chosen)
+        told[_NOTE] = ""
+        cells.append(tuple(map(clean_line, told)))
     room = width - len(_CURSOR)
     columns = fitting_columns([EVAL_HEAD, *cells], room, _FIRST_TO_GO)
     taken = sum(cells + 2 for _, cells in columns)

@@ -1,0 +1,228 @@
+"""Where an evaluation finds its server: that of the run, or one of its own with a port and a GPU."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from rltui.core.api import ComponentState
+from rltui.core.evals import COMPONENT, SERVER, EvalRequest, EvalTarget
+from rltui.core.gpu.report import GpuDevice, MemoryVerdict
+from rltui.daemon.component import ComponentRunner
+from rltui.daemon.config import Config, Setup
+from rltui.errors import ConfigError, ConflictError, RltuiError
+from rltui.frameworks.base import ConfigFiles, EvalModel
+from rltui.services import checkout
+from rltui.services.gpu.memory_plan import MemoryPlan
+from rltui.services.gpu.sampling import GpuReadings
+
+_INFERENCE = "inference"
+
+
+@dataclass(frozen=True, slots=True)
+class _Spot:
+    """Where a server can be."""
+
+    gpus: str
+    gpu_memory: str
+
+
+class EvalServers:
+    """The server of the run, and the one for an evaluation: its model, port and GPU."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        config: Config,
+        runners: dict[str, ComponentRunner],
+        readings: GpuReadings,
+        memory: MemoryPlan,
+    ) -> None:
+        self._setup = setup
+        self._config = config
+        self._runners = runners
+        self._readings = readings
+        self._memory = memory
+        self.serves = ""
+        """Name of the model that the server for evaluations was last started with."""
+        self.url = ""
+
+    @property
+    def is_up(self) -> bool:
+        """That for evaluations runs."""
+        return SERVER in self._runners and self._runners[SERVER].life.busy
+
+    def programs(self) -> dict[str, str]:
+        """Evaluators in the framework's environment, with their versions. For a thread."""
+        framework, record = self._setup.framework, self._setup.record
+        if framework.checkout is None or not framework.eval_packages:
+            return {}
+        files = [Path(name) for name in record.config_files]
+        folder = checkout.programs(framework.checkout, workspace=self._setup.workspace, config_files=files)
+        return {} if folder is None else checkout.installed(folder, framework.eval_packages)
+
+    def configured_context(self, files: ConfigFiles) -> int | None:
+        """Tokens of a prompt and its answer, as the config has it."""
+        engine = self._setup.framework.engine_memory(files)
+        return None if engine is None else engine.max_model_len
+
+    def refuse(self, request: EvalRequest, files: ConfigFiles) -> None:
+        """Raises ConfigError: what is asked for can never be."""
+        for name in (COMPONENT, *(() if request.target.kind == "now" else (SERVER,))):
+            if name not in self._runners:
+                raise ConfigError(
+                    f"the layout has no component {name!r}, which an evaluation needs",
+                    hint="layouts/README.md says how to write one",
+                )
+        if request.target.kind != "now":
+            self.model(request.target, files)
+
+    def model(self, target: EvalTarget, files: ConfigFiles) -> EvalModel:
+        """What is meant by a target, with the folder that is there.
+
+        Raises:
+            ConfigError: if there is none.
+        """
+        model = self._setup.framework.eval_model(files, self._config.launcher.context(files), target)
+        places = [place for place in model.places if _has_weights(Path(place), model.marker)]
+        if places:
+            return EvalModel(model.kind, model.label, places[0], model.step)
+        if model.places:
+            raise ConfigError(
+                f"{model.label} has no weights that a server could load",
+                details=[f"looked for: {place}" for place in model.places],
+                hint="rltui eval --now evaluates what the server of the run has",
+            )
+        if model.name.startswith("/") and not _has_weights(Path(model.name), model.marker):
+            raise ConfigError(f"{model.name} is no folder of weights")
+        return model
+
+    def warm(self) -> str:
+        """URL of the server of the run.
+
+        Raises:
+            ConflictError: if it does not run.
+        """
+        runner = self._runners.get(_INFERENCE)
+        launch = runner.launch if runner is not None and runner.life.state is ComponentState.READY else None
+        address = launch.ready.http if launch is not None and launch.ready is not None else None
+        if launch is None or address is None:
+            raise ConflictError(
+                "the inference server of the run does not run, so nothing has the weights of now",
+                hint="rltui start inference, or evaluate --checkpoint N with a server of its own",
+            )
+        parts = urlsplit(address)
+        port = launch.port or parts.port
+        return f"{parts.scheme}://{parts.hostname}:{port}/v1"
+
+    def why_waiting(self, request: EvalRequest, files: ConfigFiles) -> str | None:
+        """What is not there yet; `None` where it can begin, if only to be refused."""
+        if request.target.kind == "now":
+            runner = self._runners.get(_INFERENCE)
+            is_coming = runner is not None and runner.life.expected
+            ready = runner is not None and runner.life.state is ComponentState.READY
+            return "inference to be ready" if is_coming and not ready else None
+        if self.is_up:
+            return None
+        try:
+            found = self._place(self.model(request.target, files), files)
+        except ConfigError:
+            return None
+        return found if isinstance(found, str) else None
+
+    async def start(self, model: EvalModel, files: ConfigFiles) -> None:
+        """Begin a start of a server of that model.
+
+        Raises:
+            RltuiError: if there is no room for it.
+        """
+        place = self._place(model, files)
+        if isinstance(place, str):
+            raise RltuiError(f"no server of {model.label}: {place}")
+        context, port = self._config.launcher.context(files), _free_port()
+        command = self._setup.framework.eval_server(files, context, model, port)
+        self._give(model, place, port, command.argv if command is not None else ())
+        self.serves, self.url = model.name, f"http://127.0.0.1:{port}/v1"
+        self._runners[SERVER].start()
+
+    async def stop(self) -> None:
+        """End that for evaluations, where it runs: it has no claim on any device from then on."""
+        if SERVER in self._runners:
+            await self._runners[SERVER].stop()
+            self._config.launcher.give(SERVER, {})
+        self.serves = ""
+
+    def _give(self, model: EvalModel, place: _Spot, port: int, options: Iterable[str]) -> None:
+        self._config.launcher.give(
+            SERVER,
+            {
+                "model": model.name,
+                "port": str(port),
+                "gpus": place.gpus,
+                "gpu_memory": place.gpu_memory,
+                "options": tuple(options),
+            },
+        )
+
+    def _place(self, model: EvalModel, files: ConfigFiles) -> _Spot | str:
+        """The device with the most room, and how much of it; in words why there is none."""
+        framework = self._setup.framework
+        engine = framework.engine_memory(files)
+        names = self._config.launcher.context(files).devices
+        devices = [(name, found[0]) for name in names if (found := self._readings.chosen(name))]
+        if engine is None or not devices or not self._computes_on_gpu(files):
+            return _Spot("", "")
+        try:
+            return self._tried(
+                model, [name for name, _ in sorted(devices, key=_free)], engine.utilization, files
+            )
+        finally:
+            self._config.launcher.give(SERVER, {})
+
+    def _tried(
+        self, model: EvalModel, names: Iterable[str], utilization: float, files: ConfigFiles
+    ) -> _Spot | str:
+        worst = ""
+        for name in names:
+            share: float | None = utilization
+            for _ in range(2):  # as the config has it, then as much as fits
+                if share is None:
+                    break
+                place = _Spot(name, f"{share:.2f}")
+                self._give(model, place, 0, ())
+                bad = self._bad(files)
+                if bad is None:
+                    return place
+                worst = worst or bad.text
+                share = bad.suggested_utilization
+        return f"GPU memory: {worst}"
+
+    def _bad(self, files: ConfigFiles) -> MemoryVerdict | None:
+        devices = self._readings.newest.devices
+        verdicts = self._memory.verdicts(devices, files, starts=(SERVER,))
+        return next((each for each in verdicts if each.is_bad), None)
+
+    def _computes_on_gpu(self, files: ConfigFiles) -> bool:
+        """The server of the run has devices: that of an evaluation needs one, too."""
+        return _INFERENCE in self._runners and bool(self._config.launcher.gpus(_INFERENCE, files))
+
+
+def _free(device: tuple[str, GpuDevice]) -> int:
+    """Most first."""
+    return -(device[1].free_bytes or 0)
+
+
+def _has_weights(folder: Path, marker: str) -> bool:
+    if marker and not (folder / marker).exists():
+        return False
+    return (folder / "config.json").is_file() or any(folder.glob("*.safetensors"))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port

@@ -1,0 +1,286 @@
+"""One evaluation: its server, its evaluator, and what its results are worth."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rltui.core.api import ComponentState
+from rltui.core.evals import (
+    COMPONENT,
+    SERVER,
+    EvalRequest,
+    Evaluation,
+    Figures,
+    QueuedEval,
+    refusal,
+    verdict,
+)
+from rltui.core.series import OWN_SOURCE
+from rltui.daemon.config import Config, Setup
+from rltui.daemon.eval_servers import EvalServers
+from rltui.daemon.events import EventBus
+from rltui.daemon.observation import Observation
+from rltui.daemon.processes import Processes
+from rltui.errors import RltuiError, UsageError
+from rltui.frameworks.base import ConfigFiles, EvalCall, EvalModel
+from rltui.services.own_files import make_folder
+from rltui.services.probes import ServedModel, served
+from rltui.services.runs.evaluations import EvalFolder, done_so_far, measured
+from rltui.services.runs.observed import refuse_observed
+
+LOOK_S = 2.0
+"""Between two looks at what a waiting one waits for, and at how far the running one is."""
+_SERVED_TIMEOUT_S = 10.0
+_ENDED = (ComponentState.EXITED, ComponentState.FAILED, ComponentState.STOPPED)
+Tell = Callable[[QueuedEval], None]
+"""Takes the running evaluation as it is now."""
+
+
+class EvalWork:
+    """Carries one evaluation out. Lives on the supervisor's loop; files are read in a thread."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        config: Config,
+        observation: Observation,
+        processes: Processes,
+        events: EventBus,
+        *,
+        servers: EvalServers,
+    ) -> None:
+        self._setup = setup
+        self._config = config
+        self._observation = observation
+        self._processes = processes
+        self._events = events
+        self._servers = servers
+        self.folder = EvalFolder(setup.control)
+        self.experiment = setup.record.name
+
+    # --- before -------------------------------------------------------------------------------------------
+
+    async def accepted(self, request: EvalRequest) -> EvalRequest:
+        """The request with what the config says where it does not.
+
+        Raises:
+            ConfigError: if it cannot be done: no evaluator, no such checkpoint or model.
+            UsageError: if its answers cannot fit the model's context, or somebody else runs the experiment.
+        """
+        refuse_observed(self._setup.record)
+        files = self._config.store.load()
+        request = self._completed(request, files)
+        self._servers.refuse(request, files)
+        await self._refuse_tokens(request, self._servers.configured_context(files))
+        return request
+
+    def why_waiting(self, request: EvalRequest) -> str | None:
+        """What must be before it can begin, in words."""
+        if request.when_done and not self._processes.is_done():
+            return "the end of the run"
+        return self._servers.why_waiting(request, self._config.store.files)
+
+    def wake(self) -> None:
+        """There is something to do."""
+        self._processes.changes.notify()
+
+    async def changed(self, within_s: float | None) -> None:
+        """Return when something has changed, or after so long."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._processes.changes.wait()
+
+    async def stop(self) -> None:
+        """End the evaluator, and its server."""
+        if COMPONENT in self._processes.runners:
+            await self._processes.runners[COMPONENT].stop()
+        await self._servers.stop()
+
+    # --- while it goes on ---------------------------------------------------------------------------------
+
+    async def begin(self, running: QueuedEval, tell: Tell) -> Evaluation:
+        """Find or start a server, and start the evaluator: what is known of it before it ends.
+
+        Raises:
+            RltuiError: why that cannot be.
+        """
+        files = self._config.store.load()
+        request = running.request
+        draft = self._draft(running)
+        if request.target.kind == "now":
+            url = self._servers.warm()
+            draft = draft.model_copy(update={"first_step": self._step()})
+        else:
+            model = self._servers.model(request.target, files)
+            draft = draft.model_copy(update=self._of_model(model))
+            tell(running.model_copy(update={"why": f"loading {model.label}"}))
+            url = await self._started_server(model, files)
+        now = await asyncio.to_thread(served, url, timeout_s=_SERVED_TIMEOUT_S)
+        if now is None:
+            raise RltuiError(f"{url}/models does not say which model is served")
+        await self._refuse_tokens(request, now.context)
+        return await self._start_evaluator(draft, request, url, now, files)
+
+    async def _started_server(self, model: EvalModel, files: ConfigFiles) -> str:
+        runner = self._processes.runners[SERVER]
+        if self._servers.serves == model.name and runner.life.state is ComponentState.READY:
+            return self._servers.url
+        await self._servers.stop()
+        await self._servers.start(model, files)
+        while runner.life.state is not ComponentState.READY:
+            if runner.life.state in _ENDED:
+                raise RltuiError(f"no server of {model.label}: {runner.life.reason or 'it was stopped'}")
+            await self._processes.changes.wait()
+        return self._servers.url
+
+    async def _start_evaluator(
+        self, draft: Evaluation, request: EvalRequest, url: str, now: ServedModel, files: ConfigFiles
+    ) -> Evaluation:
+        setup, launcher = self._setup, self._config.launcher
+        results = await asyncio.to_thread(self.folder.results, draft.id)
+        programs = await asyncio.to_thread(self._servers.programs)
+        call = EvalCall(request, url, now.model, str(results), programs)
+        command = setup.framework.evaluation(files, launcher.context(files), call)
+        given: dict[str, str | tuple[str, ...]] = {
+            "base_url": url,
+            "model": now.model,
+            "env": request.env,
+            "num_examples": str(request.num_examples),
+            "rollouts_per_example": str(request.rollouts_per_example),
+            "max_tokens": "" if request.max_tokens is None else str(request.max_tokens),
+            "results": str(results),
+            "arguments": request.arguments,
+        }
+        if command is not None:
+            for folder in command.folders:
+                await asyncio.to_thread(make_folder, Path(folder))
+            added = [f"{name}={value}" for name, value in command.env.items()]
+            given["command"] = (*(("env", *added) if added else ()), *command.argv)
+            for note in command.notes:
+                self._events.journal.add("eval", note, component=COMPONENT, asked=True)
+        runner = self._processes.runners[COMPONENT]
+        launcher.give(COMPONENT, given)
+        runner.start()
+        while runner.life.state is ComponentState.WAITING:
+            await self._processes.changes.wait()
+        argv = runner.launch.argv if runner.launch is not None else ()
+        return draft.model_copy(
+            update={"model": draft.model or now.model, "results": str(results), "command": argv}
+        )
+
+    async def until_ended(self, running: QueuedEval, begun: Evaluation | None, tell: Tell) -> None:
+        """Return when the evaluator has ended."""
+        runner = self._processes.runners[COMPONENT]
+        while runner.life.busy:
+            if begun is not None:
+                done = await asyncio.to_thread(done_so_far, Path(begun.results), runner.log, running.request)
+                tell(running.model_copy(update={"why": "the evaluator runs", "done": done}))
+            await self.changed(LOOK_S)
+
+    async def conclude(self, running: QueuedEval, begun: Evaluation | None, ended: str) -> None:
+        """Write its record, and tell everybody. `ended`: badly, in words."""
+        found, folder, was_begun = Figures(), Path(begun.results if begun else ""), begun is not None
+        begun = begun or self._draft(running)
+        if was_begun:
+            found, folder = await asyncio.to_thread(measured, folder)
+            ended = ended or self._how_it_ended()
+        told, words = verdict(found, running.request, ended)
+        step = self._step() if running.request.target.kind == "now" else begun.step
+        evaluation = begun.model_copy(
+            update={
+                "at": time.time(),
+                "label": _now_label(begun.first_step, step, self._observation.resume_step)
+                if running.request.target.kind == "now"
+                else begun.label,
+                "step": step,
+                "num_examples": found.examples,
+                "rollouts": found.rollouts,
+                **found.model_dump(include={"mean", "std", "stderr", "input_tokens", "rewards"}),
+                "truncated_frac": found.truncated / found.rollouts if found.rollouts else 0.0,
+                "failed_frac": found.failed / found.rollouts if found.rollouts else 0.0,
+                "verdict": told,
+                "words": words,
+                "results": str(folder) if found.rollouts else "",
+                "seconds": max(0.0, time.time() - (running.started_at or time.time())),
+            }
+        )
+        if running.request.target.kind == "now" and not step and self._observation.resume_step is None:
+            evaluation = evaluation.model_copy(update={"kind": "base", "label": "base (now)", "step": 0})
+        await asyncio.to_thread(self.folder.keep, evaluation)
+        self._tell_result(evaluation)
+
+    def _tell_result(self, evaluation: Evaluation) -> None:
+        value = "no mean" if evaluation.mean is None else f"{evaluation.mean:.3f}"
+        error = "" if evaluation.stderr is None else f" ± {evaluation.stderr:.3f}"
+        bad = "" if evaluation.verdict == "ok" else f" ({evaluation.verdict})"
+        said = f": {evaluation.words}" if evaluation.words else ""
+        self._events.journal.add(
+            "eval",
+            f"{evaluation.label} on {evaluation.env}: {value}{error}{bad}{said}",
+            step=evaluation.step,
+            failed=evaluation.verdict != "ok",
+            **evaluation.model_dump(include={"id", "mean", "stderr", "verdict", "env", "rollouts"}),
+        )
+        if evaluation.is_sound and evaluation.mean is not None:
+            name = f"eval/{evaluation.env.rpartition('/')[2]}/reward/mean"
+            self._observation.recorder.sample({name: evaluation.mean}, OWN_SOURCE, evaluation.step)
+
+    # --- small helpers ------------------------------------------------------------------------------------
+
+    def _completed(self, request: EvalRequest, files: ConfigFiles) -> EvalRequest:
+        """With the environment and the tokens that the config has."""
+        framework = self._setup.framework
+        env = request.env or framework.eval_env(files)
+        if not env:
+            raise UsageError("the config names no environment to evaluate on", hint="rltui eval ENV")
+        tokens = request.max_tokens or framework.eval_max_tokens(files)
+        return request.model_copy(update={"env": env, "max_tokens": tokens})
+
+    async def _refuse_tokens(self, request: EvalRequest, context: int | None) -> None:
+        """Raises UsageError: every answer would be an error of the server."""
+        ended = await asyncio.to_thread(self.folder.ended)
+        known = [each.input_tokens for each in ended if each.env == request.env and each.input_tokens]
+        if why := refusal(request.max_tokens, context, max(known, default=None)):
+            raise UsageError(why, hint="give fewer with --max-tokens, or raise the model's context")
+
+    def _draft(self, running: QueuedEval) -> Evaluation:
+        request = running.request
+        return Evaluation(
+            id=running.id,
+            at=time.time(),
+            experiment=self._setup.record.name,
+            run=self._observation.run_id if request.target.kind in ("now", "checkpoint") else "",
+            kind=request.target.kind,
+            label=request.target.label,
+            step=request.target.step,
+            env=request.env,
+            num_examples=0,
+            rollouts=0,
+            rollouts_per_example=request.rollouts_per_example,
+            verdict="empty",
+        )
+
+    @staticmethod
+    def _of_model(model: EvalModel) -> dict[str, object]:
+        return {"kind": model.kind, "label": model.label, "model": model.name, "step": model.step}
+
+    def _step(self) -> int | None:
+        return self._observation.progress.progress.step
+
+    def _how_it_ended(self) -> str:
+        """The evaluator, where that was not well."""
+        life = self._processes.runners[COMPONENT].life
+        if life.state is ComponentState.EXITED:
+            return ""
+        return life.reason or ("it was stopped" if life.state is ComponentState.STOPPED else "it failed")
+
+
+def _now_label(first: int | None, last: int | None, resumed: int | None) -> str:
+    """`now (step 12 to 14)`."""
+    if not last:
+        return "now" if resumed is None else f"now (step {resumed})"
+    return f"now (step {last})" if first in (None, last) else f"now (step {first} to {last})"
