@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.fakes.experiment import NOW, FakeExperiment
+from tests.fakes.experiment import NOW, FakeExperiment, running_status
 from tests.fakes.rollouts import write_old_evaluation
 from tests.ui.checkpoint_cases import REPORT as CHECKPOINTS
 from tests.ui.conftest import Opener, make_app, press, settle, until
@@ -13,6 +13,7 @@ from tests.ui.eval_cases import REPORT
 from tests.ui.test_look import SMALL, SnapCompare
 from textual.pilot import Pilot
 
+from rltui.cli.status import as_text
 from rltui.core.evals import EvalReport, EvalRequest, EvalTarget
 from rltui.errors import UsageError
 from rltui.ui.screens.eval_dialog import EvalDialog, target_of, targets
@@ -72,6 +73,11 @@ def test_a_chosen_baseline_is_what_all_are_compared_with() -> None:
 def test_no_line_is_wider_than_the_screen(width: int) -> None:
     for each in ("1", "5", "6", "queue:9"):
         assert all(len(line) <= width for line in text_of(each, width))
+
+
+def test_the_status_tells_of_the_queue() -> None:
+    told = as_text(running_status(evals=REPORT.queue).model_dump(mode="json"), NOW).splitlines()
+    assert "  ✦ evaluation 9: checkpoint 40 on reverse-text · 24/60 rollouts" in told
 
 
 def test_what_is_not_there_yet() -> None:

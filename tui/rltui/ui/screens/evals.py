@@ -303,8 +303,8 @@ class EvalScreen(EvaluateActions):
         words = [(part, FAINT) for part in parts]
         self._title.update(self.shared.heading("Evaluations", *words, problem=self._problem))
         chosen = self._ended(self._chosen)
-        to = "base, else SFT (b: with this one)" if chosen is None else chosen.label
-        text = f"compared with {to} · ▲ ▼ by more than {_SURE:g} standard errors"
+        to = "base, else SFT (b: this one)" if chosen is None else chosen.label
+        text = f"against {to} · ▲ ▼ beyond {_SURE:g} standard errors"
         self._notes.update(Content.styled(clean_line(text), FAINT))
 
     def _make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
