@@ -26,8 +26,9 @@ def likeness(completion: str, answer: str) -> float:
 
 
 if find_spec("verifiers.v1") is None:
-    import verifiers as vf
     from datasets import Dataset
+
+    import verifiers as vf
 
     def load_environment(count: int = 100, seed: int = 0) -> vf.Environment:
         """One question, one answer."""

@@ -573,6 +573,10 @@ class FakeExperiment:
     def pager_command(self, path: str) -> list[str]:
         return ["less", path]
 
+    async def open_shell(self, like: str | None) -> str:
+        self.opened.append(f"shell as {like}")
+        return "shell"
+
     async def open_url(self, url: str) -> bool:
         self.opened.append(url)
         return self.has_browser

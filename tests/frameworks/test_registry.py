@@ -79,15 +79,11 @@ def test_detect_says_what_each_file_looks_like() -> None:
     [
         ({"slurm": {"job_name": "x"}}, "an overlay, as in `rl @ base.toml @ overlay.toml`"),
         ({"output_dir": "x", "slurm": {}}, "write its tables into a copy of the base"),
-        (
-            {"model": "m", "env": {"id": "x"}, "inference": {"args": {}}, "trainer": {"args": {}}},
-            "is for vf-rl of verifiers",
-        ),
     ],
-    ids=["slim", "overlay", "vf-rl"],
+    ids=["slim", "overlay"],
 )
 def test_detect_says_what_a_file_is_that_cannot_be_run_alone(data: dict[str, object], words: str) -> None:
-    """Findings P9, C5."""
+    """Finding P9."""
     with pytest.raises(registry.UnknownConfigError) as caught:
         registry.detect([("x.toml", data)])
     assert words in caught.value.details[0]

@@ -28,7 +28,7 @@ from rltui.core.config_report import Problem
 from rltui.core.layout import Screen
 from rltui.errors import ConflictError
 from rltui.ui import app as app_module
-from rltui.ui.actions import ACTIONS, key_text
+from rltui.ui.actions import ACTIONS
 from rltui.ui.palette import ActionCommands
 from rltui.ui.requests import ExperimentScreen
 from rltui.ui.screens import SCREENS
@@ -490,6 +490,20 @@ async def test_palette_offers_only_what_makes_sense(open_app: Opener) -> None:
         assert not {"component.stop", "component.kill", "knob.edit", "knob.apply", "alert.last"} & offered
 
 
+async def test_palette_opens_a_shell_as_the_selected_component(
+    experiment: FakeExperiment, open_app: Opener
+) -> None:
+    async with open_app(experiment) as pilot:
+        await press(pilot, "t", "colon")
+        await press(pilot, *"shell")
+        await pilot.pause(0.2)
+        await press(pilot, "enter")
+        await settle(pilot)
+        assert experiment.opened[-1] == "shell as trainer"
+        message, _ = notifications(pilot)[0]
+        assert "attach -t reverse-text:shell" in message
+
+
 async def test_palette_runs_actions(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
         await press(pilot, "colon")
@@ -503,7 +517,7 @@ def test_help_lists_every_action() -> None:
     text = help_content().plain
     for action in (action for action in ACTIONS if action.help):
         assert action.help in text
-        assert key_text(action.keys) in text
+        assert action.shown_keys in text
 
 
 def test_every_action_has_a_method() -> None:

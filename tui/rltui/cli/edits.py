@@ -203,8 +203,15 @@ def _refuse(plan: Plan) -> None:
 
 def convert(arguments: argparse.Namespace) -> int:
     """Print the arithmetic, and write the edits unless it is a dry run."""
+    if arguments.to is not None:
+        return _write_for(arguments)
+    if arguments.what not in (None, "tokens", "rollouts") or arguments.output is not None:
+        raise UsageError(
+            f"convert takes tokens or rollouts, not {arguments.what or '--output'}",
+            hint="a config for another framework: rltui convert --to prime-rl FILE",
+        )
     record = launch.choose(arguments.name)
-    found = _conversion(record, arguments.to, arguments.mean_tokens)
+    found = _conversion(record, arguments.what, arguments.mean_tokens)
     if found.mean_tokens is None:
         found = _conversion(record, found.to, _asked_mean(found))
     request = _request("set", arguments, edits=found.edits)
@@ -216,6 +223,50 @@ def convert(arguments: argparse.Namespace) -> int:
     if as_json:
         print(found.model_dump_json())
     return code
+
+
+def _write_for(arguments: argparse.Namespace) -> int:
+    """A config for another framework: the diff and what has no counterpart, then the new file.
+
+    Raises:
+        UsageError: if there is no file to convert.
+        ConflictError: if the new file is there already.
+    """
+    if arguments.what is None or arguments.mean_tokens is not None or arguments.restart:
+        raise UsageError(
+            "convert --to needs a config file alone", hint="rltui convert --to prime-rl vf-rl.toml"
+        )
+    (path,) = named([Path(arguments.what)])
+    found = checking.converted(path, arguments.to, Path(arguments.output) if arguments.output else None)
+    if arguments.json:
+        print(found.model_dump_json())
+    else:
+        print(found.diff, end="")
+        for note in found.notes:
+            print(f"note: {note}", file=sys.stderr)
+        for problem in found.problems:
+            print(f"{problem.severity}: {problem.text}", file=sys.stderr)
+    new = Path(found.path)
+    if arguments.dry_run:
+        return 0 if found.valid else int(ConfigError.exit_code)
+    if not found.valid:
+        raise ConfigError("what came out is not valid, so nothing was written", hint="see the problems above")
+    if not arguments.yes and not confirm(f"write {new}?"):
+        return 1
+    _write_new(new, found.text)
+    print(f"written: {new}", file=sys.stderr)
+    return 0
+
+
+def _write_new(path: Path, text: str) -> None:
+    """Raises ConflictError if it is there already, and ConfigError if it cannot be written."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ConflictError(f"{path} is there already", hint="name another file with --output") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def _origin(found: Conversion) -> str:

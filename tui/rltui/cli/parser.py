@@ -201,6 +201,20 @@ def _add_processes(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     orphans.add_argument("--yes", action="store_true", help="do not ask")
     _add_json(orphans)
+    shell = _command(
+        commands, "shell", "by_hand:shell", "a terminal where a component runs (ctrl+] leaves it)"
+    )
+    shell.add_argument(
+        "--as",
+        dest="like",
+        metavar="C",
+        help="with the folder, variables and devices of this component (default: the one that trains)",
+    )
+    shell.add_argument("--detach", action="store_true", help="only start it; `rltui attach shell` shows it")
+    shell.add_argument(
+        "command", nargs="*", metavar="COMMAND", help="after --: what to run (default: $SHELL)"
+    )
+    _add_name(shell)
     attach = _command(commands, "attach", "looking:attach", "show the raw tmux pane (q leaves it)")
     attach.add_argument("component", metavar="C", help="component id, or supervisor")
     attach.add_argument("--readonly", action="store_true", help="pass no keys on")
@@ -236,17 +250,7 @@ def _add_config(commands: _Commands[argparse.ArgumentParser]) -> None:
     _add_edit(taking_back)
     again = _command(commands, "redo", "edits:redo", "make the edit again that was undone last")
     _add_edit(again)
-    convert = _command(
-        commands, "convert", "edits:convert", "count the batch in tokens instead of rollouts, or back"
-    )
-    convert.add_argument("to", nargs="?", choices=("tokens", "rollouts"), help="default: the other way")
-    convert.add_argument(
-        "--mean-tokens",
-        type=tokens,
-        metavar="N",
-        help="tokens of a mean rollout (default: as this run measured)",
-    )
-    _add_edit(convert)
+    _add_convert(commands)
     diff = _command(commands, "diff", "knobs:diff", "what the files say beside what runs, or two attempts")
     diff.add_argument(
         "attempt",
@@ -273,6 +277,34 @@ def _add_check(commands: _Commands[argparse.ArgumentParser]) -> None:
         "--no-own", action="store_true", help="do not ask the framework's own validators, if they are found"
     )
     _add_json(check)
+
+
+def _add_convert(commands: _Commands[argparse.ArgumentParser]) -> None:
+    convert = _command(
+        commands,
+        "convert",
+        "edits:convert",
+        "count the batch in tokens instead of rollouts, or back; or write a config for another framework",
+    )
+    convert.add_argument(
+        "what",
+        nargs="?",
+        metavar="tokens|rollouts|CONFIG",
+        help="tokens or rollouts (default: the other way); with --to, the config file",
+    )
+    convert.add_argument(
+        "--to", metavar="FRAMEWORK", help="write CONFIG for this one, such as prime-rl, into a new file"
+    )
+    convert.add_argument(
+        "--output", metavar="FILE", help="with --to: the new file (default: CONFIG.FRAMEWORK.toml beside it)"
+    )
+    convert.add_argument(
+        "--mean-tokens",
+        type=tokens,
+        metavar="N",
+        help="tokens of a mean rollout (default: as this run measured)",
+    )
+    _add_edit(convert)
 
 
 def _add_edit(parser: argparse.ArgumentParser) -> None:

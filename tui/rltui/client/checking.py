@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from rltui.core.config_report import Check, KnobTable, Problem
+from rltui.core.config_report import Check, ForeignConfig, KnobTable, Problem
 from rltui.core.gpu.report import MemoryVerdict
 from rltui.core.layout import ComponentSpec, Layout
 from rltui.core.template import GIVEN, Missing, TemplateValue, placeholders, render
 from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks import registry
-from rltui.frameworks.base import ConfigFiles, Framework, RunContext
+from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework, RunContext
 from rltui.frameworks.generic import CONFIG, GENERIC
 from rltui.services import layout_files
-from rltui.services.checkout import traits
+from rltui.services.checkout import lacking, traits
+from rltui.services.config.diff import text_diff
 from rltui.services.config.editor import shared_configs
-from rltui.services.config.files import detect, load_files, read_file
+from rltui.services.config.files import detect, load_files, parse_file, read_file
 from rltui.services.config.models import FrameworkModels
 from rltui.services.config.origins import made_from
 from rltui.services.config.store import ConfigStore
@@ -115,17 +116,22 @@ def check(
     files = sources.files
     loaded = layout_files.with_instances(runnable_layout(layout_file), chosen.instances(files), layout_file)
     problems += shared_configs(store.base())
-    lacking = _start_problems(layout_file, loaded, chosen, files, workspace or Path.cwd())
+    in_the_way = (
+        *_programs_lacking(chosen, config_files, workspace or Path.cwd()),
+        *_start_problems(layout_file, loaded, chosen, files, workspace or Path.cwd()),
+    )
     problems += (
-        tuple(each.model_copy(update={"severity": "error"}) for each in lacking) if starting else lacking
+        tuple(each.model_copy(update={"severity": "error"}) for each in in_the_way)
+        if starting
+        else in_the_way
     )
     memory: tuple[MemoryVerdict, ...] = ()
-    if with_memory and not lacking:
+    if with_memory and not in_the_way:
         memory, here = _memory(config_files, layout_file, loaded, chosen, files, devices)
         problems += here
     return Check(
         valid=not any(problem.severity == "error" for problem in problems),
-        startable=not lacking,
+        startable=not in_the_way,
         framework=chosen.id,
         layout=str(layout_file),
         problems=problems,
@@ -147,6 +153,40 @@ def knobs(config_files: tuple[Path, ...], layout: str | None, framework: str | N
     components = [spec.id for spec in loaded.component]
     store = ConfigStore(list(config_files), chosen, components=components, launched=loaded.launched)
     return store.knob_table({})
+
+
+def converted(path: Path, framework: str, new: Path | None) -> ForeignConfig:
+    """The config file `path` written for another framework, into `new` or beside it; nothing is written.
+
+    Where a checkout of that framework is near, its own schemas count.
+
+    Raises:
+        ConfigError: if the file is not valid, or there is no way from its framework to the other.
+    """
+    chosen, to = detect([path], workspace=Path.cwd()), registry.get(framework)
+    new = (new or path.with_name(f"{path.stem}.{framework}.toml")).absolute()
+    loaded = load_files([path], chosen)
+    with closing(FrameworkModels(to, Path.cwd())) as models:
+        to = models.informed([path])
+    made = chosen.converted(loaded.files, to)
+    if made is None:
+        faults = [each.text for each in ConfigStore([path], chosen).problems() if each.severity == "error"]
+        raise ConfigError(
+            f"{path} ({chosen.title}) cannot be written for {to.title}",
+            details=faults,
+            hint="mend the file first" if faults else "there is a way from vf-rl's files to prime-rl",
+        )
+    source = parse_file(new, made.text.encode())
+    problems = to.check({"rl": ConfigFile("rl", str(new), source.data)})
+    return ForeignConfig(
+        framework=to.id,
+        path=str(new),
+        text=made.text,
+        diff=text_diff(loaded.sources["rl"].text, made.text, new.name),
+        notes=made.notes,
+        problems=problems,
+        valid=not any(each.severity == "error" for each in problems),
+    )
 
 
 def runnable_layout(layout_file: Path) -> Layout:
@@ -180,6 +220,19 @@ def _memory(
     except ConfigError as error:
         text = f"on this box: {error.title}" + (f"; {error.hint}" if error.hint else "")
         return (), (Problem(severity="warning", message=text),)
+
+
+def _programs_lacking(
+    framework: Framework, config_files: Sequence[Path], workspace: Path
+) -> tuple[Problem, ...]:
+    """That what is installed has no such programs any more."""
+    if framework.checkout is None:
+        return ()
+    try:
+        found = lacking(framework.checkout, workspace=workspace, config_files=config_files)
+    except ConfigError:  # told where the programs are looked for
+        return ()
+    return () if found is None else (Problem(severity="warning", message=f"{found.reason}; {found.hint}"),)
 
 
 def _start_problems(

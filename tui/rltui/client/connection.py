@@ -6,6 +6,7 @@ A read-only one says so first on every connection, whereupon the supervisor refu
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import os
@@ -13,14 +14,15 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from rltui.client.by_hand import SHELL, shell_request
 from rltui.client.launch import not_running
 from rltui.client.protocol import ConfigText, Event, TakenDownError
 from rltui.client.wire import CONNECT_TIMEOUT_S, SupervisorGoneError, check_hello, result_of
-from rltui.core.api import EVENT_MODELS, Down, JournalEntry, Plan, Request, Status
+from rltui.core.api import EVENT_MODELS, ComponentState, Down, JournalEntry, Plan, Request, Status
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.config_report import Conversion
 from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
@@ -158,7 +160,7 @@ class SupervisedExperiment:
         self.component_ids = tuple(spec.id for spec in layout.automatic)
         self.log_ids = tuple(spec.id for spec in layout.log)
 
-    async def events(self) -> AsyncIterator[Event]:
+    async def events(self) -> AsyncGenerator[Event, None]:
         """Current values, then changes. Ends when the supervisor does; the next call starts another.
 
         Ends likewise when the supervisor drops us, which it does where we do not read for long.
@@ -297,6 +299,15 @@ class SupervisedExperiment:
         """`$PAGER`, or less."""
         return pager_command(path)
 
+    async def open_shell(self, like: str | None) -> str:
+        """Return once it runs, or has ended."""
+        await self.execute(await asyncio.to_thread(shell_request, self._record, like=like))
+        async with contextlib.aclosing(self.events()) as events:
+            async for event in events:
+                if isinstance(event, Status) and not event.transaction and not _begins(event, SHELL):
+                    break
+        return SHELL
+
     async def open_url(self, url: str) -> bool:
         """By the person's browser."""
         return await open_url(url)
@@ -366,6 +377,19 @@ class SupervisedExperiment:
             raise RltuiError(
                 "no supervisor can be started", details=done.errors.decode(errors="replace").splitlines()
             )
+
+
+def _begins(status: Status, component: str) -> bool:
+    """It is on its way.
+
+    Raises:
+        RltuiError: if it failed.
+    """
+    for each in status.components:
+        if each.id == component and each.state is ComponentState.FAILED:
+            raise RltuiError(f"{component} failed: {each.reason}")
+    on_the_way = (ComponentState.WAITING, ComponentState.STARTING)
+    return any(each.id == component and each.state in on_the_way for each in status.components)
 
 
 def _message(line: bytes) -> dict[str, Any]:

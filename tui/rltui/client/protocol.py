@@ -174,6 +174,10 @@ class Experiment(Protocol):
         """
         ...
 
+    async def open_shell(self, like: str | None) -> str:
+        """Start a terminal in the surroundings of the component `like`, unless one lives; its id."""
+        ...
+
     async def open_url(self, url: str) -> bool:
         """Have a browser show a page; false where there is none to be seen."""
         ...

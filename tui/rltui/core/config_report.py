@@ -224,3 +224,20 @@ class Conversion(Value):
     """Where that figure comes from, in words: `mean of steps 3 to 12`; `None` where a person gave it."""
     arithmetic: tuple[str, ...] = ()
     """How each new value comes about, a line each."""
+
+
+class ForeignConfig(Value):
+    """A config written for another framework: `rltui convert --to FRAMEWORK FILE --json`."""
+
+    framework: str
+    path: str
+    """Of the new file."""
+    text: str
+    """What it holds, or would."""
+    diff: str = ""
+    """Unified diff from the old file."""
+    notes: tuple[str, ...] = ()
+    """What has no counterpart there, or means something else."""
+    problems: tuple[Problem, ...] = ()
+    """What the other framework's rules say of it."""
+    valid: bool = True

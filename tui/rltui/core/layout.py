@@ -149,7 +149,11 @@ class ComponentSpec(LayoutSection):
     """`manual`: only when somebody names it, such as an evaluation or a shell. Such a component is never part
     of the run, in no restart set, and shown only from its start to its end."""
     tty: bool = False
-    """It gets a terminal of its own, for programs that talk to a person: `rltui attach ID`."""
+    """It gets a terminal of its own, for programs that talk to a person: `rltui attach ID`; ctrl+] leaves.
+    What it shows is logged as well. It is never stalled, and its end counts as wanted, whatever its code."""
+    like: str = ""
+    """Id of the component in whose surroundings it runs: of that come its folder, variables and devices, as
+    far as it has none of its own. It counts as given no device."""
     launches: tuple[str, ...] = ()
     """Programs that it starts itself, by the ids they have as components elsewhere: what those read of the
     config, it reads."""
@@ -220,7 +224,7 @@ class ComponentSpec(LayoutSection):
     def templates(self) -> tuple[str, ...]:
         """Its values that may hold placeholders."""
         ready = () if self.ready is None else (self.ready.http, self.ready.tcp, self.ready.file)
-        single = (self.cwd, self.gpus, self.port, self.gpu_memory, self.metrics, self.creates)
+        single = (self.cwd, self.like, self.gpus, self.port, self.gpu_memory, self.metrics, self.creates)
         return (*self.command, *self.env.values(), *single, *filter(None, ready))
 
     @field_validator("metrics")

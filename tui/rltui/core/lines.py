@@ -252,16 +252,17 @@ def plain_text(raw: str) -> str:
     return _sanitise(raw)[0] if "\t" in raw else _TOKEN.sub("", raw)
 
 
-def decode_line(data: bytes, *, complete: bool = True) -> str:
+def decode_line(data: bytes, *, complete: bool = True, folded: bool = True) -> str:
     """Decode one line, with U+FFFD for invalid UTF-8, and fold carriage returns.
 
-    Of a progress bar redrawn with carriage returns, only the last state that shows something is returned. A
+    Of a progress bar redrawn with carriage returns, only the last state that shows something is returned, or
+    all of them, one behind the other, where it is not `folded`. A
     record of JSON logging becomes the line that it stands for: time, level and message.
     `complete=False` says that `data` may end inside a character, whose bytes are then left out.
     """
     text, _ = codecs.utf_8_decode(data, "replace", complete)
     if "\r" in text:
-        text = _fold_redraws(text)
+        text = _fold_redraws(text) if folded else text.replace("\r", " ")
     return _as_line(text) if text.endswith("}") and '"level"' in text else text
 
 

@@ -87,6 +87,7 @@ class Attempt:
             "attempt": self.number,
             "argv": launch.argv,
             "cwd": launch.cwd,
+            "tty": self.spec.tty,
             "env": dict(launch.env),
             "shell": read_shell(self._control),
             "log": str(self.log),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,7 @@ class RunHealth:
         self.bottleneck: Bottleneck | None = None
         self._folder, self._journal_file, self._events, self._names = folder, journal_file, events, names
         self._thresholds, self._knobs = Thresholds(), BottleneckKnobs()
+        self._advice: Mapping[str, str] = {}
         self._activities: deque[InferenceActivity] = deque(maxlen=_LOOKS)
         self._edits: dict[tuple[str, int | None], tuple[str, ...]] = {}
         self._told: dict[str, _KnownTrouble] = {}
@@ -58,9 +59,9 @@ class RunHealth:
         """Those of the settings, from the next look on."""
         self._thresholds = thresholds
 
-    def set_knobs(self, knobs: BottleneckKnobs) -> None:
-        """Those that this config has, from the next look on."""
-        self._knobs = knobs
+    def set_knobs(self, knobs: BottleneckKnobs, advice: Mapping[str, str]) -> None:
+        """Those that this config has, and what its framework advises by rule, from the next look on."""
+        self._knobs, self._advice = knobs, advice
 
     def saw(self, activities: Iterable[InferenceActivity]) -> None:
         """What the inference servers do now."""
@@ -121,8 +122,9 @@ class RunHealth:
         known = (finding.rule, last_good)
         if known not in self._edits:
             self._edits[known] = self._edits_since(last_good)
+        own = self._advice.get(finding.rule)
         return concern_of(
-            finding,
+            replace(finding, advice=f"{finding.advice}; {own}") if own else finding,
             component=self._names.get(finding.role),
             last_good=last_good,
             edits=self._edits[known],

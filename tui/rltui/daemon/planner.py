@@ -213,6 +213,8 @@ class Planner:
             return (*instances, *shared_configs(edit.paths, record))
         is_first_start = not plan.keep and not plan.stop  # a person should hear it once
         store = self._config.store
+        if all(self._setup.layout[name].is_manual for name in plan.start):
+            return self._port_problems(plan)  # a shell is wanted most where the config is wrong
         return (
             *store.problems(),
             *instances,

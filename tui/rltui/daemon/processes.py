@@ -210,7 +210,7 @@ class Processes:
 
     async def open_window(self, component: str, attempt_dir: Path) -> None:
         """Run the shim for `attempt_dir` in the component's window of the private tmux server."""
-        await self._terminal.open_window(component, attempt_dir)
+        await self._terminal.open_window(component, attempt_dir, takes_keys=self.runners[component].spec.tty)
 
 
 def _has_done_its_work(life: Life) -> bool:
@@ -278,10 +278,11 @@ class _Terminal:
         self._workspace = workspace
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tmux")
 
-    async def open_window(self, component: str, attempt_dir: Path) -> None:
+    async def open_window(self, component: str, attempt_dir: Path, *, takes_keys: bool) -> None:
         argv = [sys.executable, "-I", "-S", str(_SHIM), str(attempt_dir)]
         cwd = str(self._workspace)
-        await self._call(partial(self._tmux.start_window, self._session, component, argv, cwd=cwd))
+        start = partial(self._tmux.start_window, takes_keys=takes_keys)
+        await self._call(partial(start, self._session, component, argv, cwd=cwd))
 
     async def close(self) -> None:
         await self._call(self._tmux.call_back)

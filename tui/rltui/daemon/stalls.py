@@ -182,10 +182,10 @@ class _Watched:
 
 def rule_of(spec: ComponentSpec) -> StallRule:
     """A service without metrics may be silent because nobody asks it anything: its output alone is no
-    evidence, unless its own layout entry sets `silence_s`.
+    evidence, unless its own layout entry sets `silence_s`. Nor is a terminal's, which waits for a person.
     """
     return StallRule(
-        silence_s=spec.stall.silence_s,
+        silence_s=0.0 if spec.tty else spec.stall.silence_s,
         factor=spec.stall.factor,
         output_suffices=spec.kind == "job" or "silence_s" in spec.stall.model_fields_set,
     )

@@ -308,7 +308,7 @@ class Supervisor:
         self.events.config_error(None)
         framework, files = self.setup.framework, self.config.store.files
         self.observation.progress.max_steps = framework.max_steps(files)
-        self.observation.health.set_knobs(framework.bottleneck_knobs(files))
+        self.observation.health.set_knobs(framework.bottleneck_knobs(files), framework.advice(files))
         self.events.publish("knobs", table)
 
     # --- what is in hand ----------------------------------------------------------------------------------

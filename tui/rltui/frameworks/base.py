@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from rltui.core.evals import EvalRequest, EvalTarget, TargetKind
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.gpu.training import Training
+from rltui.core.json_schema import Json
 from rltui.core.knobs import Knob, KnobValue
 from rltui.core.layout import Layout
 from rltui.core.metrics import MetricNames
@@ -198,6 +199,13 @@ class Checkout:
     generations: tuple[tuple[str, str], ...] = ()
     """(path in the tree, id of the framework that a checkout with it is), newest first; the first that exists
     counts."""
+    dependents: tuple[str, ...] = ()
+    """Names of packages: a project that depends on one of them counts as a checkout too."""
+    lacking: Callable[[Mapping[str, str]], str] | None = None
+    """By the versions of all packages that are installed there: why those have no such programs; empty where
+    they have."""
+    instead: str = ""
+    """What to do then."""
     merges_tables: str = ""
     """Path in the tree whose programs do not merge several config files key by key: a later file takes the
     place of whole tables."""
@@ -212,11 +220,23 @@ class ConfigModels:
 
     models: Mapping[str, tuple[str, ...]]
     """Role → where its model may be, as `module:Class`, newest first; the first that can be imported
-    counts."""
+    counts. `package/folder/file.py:Class`: without what its package imports."""
     sources: tuple[str, ...] = ()
     """Patterns of the files below the checkout that the models are made of."""
     packages: tuple[str, ...] = ()
     """Whose versions are told, where they are installed."""
+    tables: Mapping[str, str] = field(default_factory=dict)
+    """Role → table of its file that the model is of, where that is not the whole file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A config of one framework, written for another."""
+
+    text: str
+    """TOML."""
+    notes: tuple[str, ...]
+    """What has no counterpart there, or means something else, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +304,11 @@ class RunFiles:
     """Where the metrics may be: the first place that exists counts. JSONL rows with `step`, which may be
     null, and `time`; several rows a step, the last value of a key wins."""
     checkpoints: str = "checkpoints"
-    """Folder of `step_<N>` folders."""
+    """Folder of `step_<N>` folders; empty: the run's own."""
+    checkpoint_prefix: str = "step_"
+    """What the names of those folders begin with, before the step."""
+    no_resume: str = ""
+    """Why no run can be continued from its checkpoints, in words; empty where one can."""
     checkpoint_marker: str = "STABLE"
     """File in a checkpoint's folder that makes it complete; empty: only `checkpoint_parts` count."""
     checkpoint_parts: tuple[str, ...] = ()
@@ -299,7 +323,7 @@ class RunFiles:
     stale_always: tuple[str, ...] = ()
     """Folders of `step_<N>` folders of which none may outlive a restart of the run's jobs."""
     artifacts: tuple[str, ...] = ("metrics.jsonl", "checkpoints", "rollouts", "broadcasts", "weights")
-    """Any of these means: this folder holds an earlier run."""
+    """Any of these means: this folder holds an earlier run. `*` as in a shell."""
     beats: Mapping[str, str] = field(default_factory=dict)
     """Component → file that it writes whenever it has done a step."""
     stale_after_resume: tuple[str, ...] = ("checkpoints",)
@@ -332,6 +356,8 @@ class Framework:
     log_mark: str | None = None
     """Text in every line of which `log_row` makes something: others are not even decoded. `None` where it
     makes nothing of any."""
+    log_redraws: bool = False
+    """`log_row` gets all states of a line that was redrawn, one behind the other, and not the last alone."""
     further_marks: tuple[str, ...] = ()
     """Texts in lines of which `log_row` makes something for the curves alone, such as evaluations."""
     checkout: Checkout | None = None
@@ -364,6 +390,10 @@ class Framework:
     def fitted(self, layout: Layout) -> Framework:
         """The same, with what only the layout says where the framework says nothing itself."""
         return self
+
+    def file_schema(self, role: str, document: Json) -> Json:
+        """The schema of a whole file, by that which `config_models` tell of its model."""
+        return document
 
     # --- what the config files say ---
 
@@ -400,6 +430,10 @@ class Framework:
     def bottleneck_knobs(self, files: ConfigFiles) -> BottleneckKnobs:
         """What decides who waits for whom."""
         return BottleneckKnobs()
+
+    def advice(self, files: ConfigFiles) -> Mapping[str, str]:
+        """By the id of a rule of health, what to turn in this config where it speaks, in words."""
+        return {}
 
     def engine_memory(self, files: ConfigFiles) -> EngineMemory | None:
         """What the inference engine will do with its devices' memory."""
@@ -509,6 +543,10 @@ class Framework:
 
     def log_row(self, component: str, line: str) -> Mapping[str, Any] | None:
         """A row for the metrics, as in a metrics file, from one line of output without colours."""
+        return None
+
+    def converted(self, files: ConfigFiles, to: Framework) -> Converted | None:
+        """The config that does the same there; `None` where nobody knows, or a value is faulty."""
         return None
 
 

@@ -151,9 +151,10 @@ class Generic(Framework):
 
 
 def common_values(files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
-    """`python`, `workspace`, `output_dir`, `run_dir`, `name`, and `config.<role>` for each file."""
+    """`python`, `run`, `workspace`, `output_dir`, `run_dir`, `name`, and `config.<role>` for each file."""
     return {
         "python": context.python,
+        "run": context.run,
         "workspace": context.workspace,
         "output_dir": context.output_dir,
         "run_dir": context.run_folder,

@@ -17,6 +17,7 @@ _FRAMEWORKS = {
     "prime-rl": "rltui.frameworks.prime_rl:CURRENT",
     "prime-rl-merged": "rltui.frameworks.prime_rl:MERGED",
     "prime-rl-split": "rltui.frameworks.prime_rl:SPLIT",
+    "verifiers": "rltui.frameworks.verifiers:VF_RL",
     "generic": "rltui.frameworks.generic:GENERIC",
 }
 """Id → where it is, in the order in which they are asked: of generations the newest first. Each is imported
@@ -67,9 +68,9 @@ def detect(parsed: Parsed, *, installed: str | None = None) -> Framework:
         AmbiguousConfigError: if several do, and that does not help.
         UnknownConfigError: if there is none; the details say what each file looks like.
     """
-    embedded = get("tinyrl")
-    if embedded.fit(parsed) is not None:  # its files have knobs that no other framework knows
-        return embedded
+    own = (get(name) for name in ("tinyrl", "verifiers"))  # their files have knobs that no other knows
+    if (sure := next((each for each in own if each.fit(parsed) is not None), None)) is not None:
+        return sure
     if installed is not None:
         roles = [get(installed).role(path, data) for path, data in parsed]
         if None not in roles and len(set(roles)) == len(roles):

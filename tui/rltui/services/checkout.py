@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +16,8 @@ from rltui.frameworks.base import Checkout
 from rltui.services.config.origins import made_from
 
 VENV_PROGRAMS = ".venv/bin"
+_PACKAGE = re.compile(r"[A-Za-z0-9][\w.-]*")
+"""The name at the beginning of a requirement."""
 
 
 def find(
@@ -53,9 +56,59 @@ def find(
 
 
 def _is_checkout(folder: Path, checkout: Checkout) -> bool:
-    """Whether the folder is the root of one, by the project name in its `pyproject.toml`."""
-    project = _pyproject(folder).get("project")
-    return isinstance(project, dict) and project.get("name") == checkout.project
+    """Whether the folder is the root of one, by its `pyproject.toml`: its name, or what it needs."""
+    data = _pyproject(folder)
+    project = data.get("project")
+    if not isinstance(project, dict):
+        return False
+    return project.get("name") == checkout.project or _depends_on(data, checkout.dependents)
+
+
+def _depends_on(data: Mapping[str, Any], packages: Sequence[str]) -> bool:
+    """Whether a `pyproject.toml` with this content asks for one of the packages, in whatever group."""
+    project = data["project"]
+    lists = [project.get("dependencies"), *_values(project.get("optional-dependencies"))]
+    lists += _values(data.get("dependency-groups"))
+    wanted = (each for group in lists if isinstance(group, list) for each in group if isinstance(each, str))
+    names = (_PACKAGE.match(each) for each in wanted)
+    return any(name is not None and _normal(name[0]) in packages for name in names)
+
+
+def _values(table: object) -> list[object]:
+    return list(table.values()) if isinstance(table, dict) else []
+
+
+def _normal(package: str) -> str:
+    return re.sub(r"[-_.]+", "-", package).lower()
+
+
+def installed_packages(folder: Path, *, environment: Mapping[str, str] = os.environ) -> Mapping[str, str]:
+    """Name → version of what is installed for the checkout in `folder`; runs nothing."""
+    python = interpreter(folder, environment=environment)
+    if python is None:
+        return {}
+    entries = Path(python[0]).parents[1].glob("lib/python*/site-packages/*.dist-info")
+    parts = (entry.name.removesuffix(".dist-info").rpartition("-") for entry in entries)
+    return {_normal(name): version for name, _, version in parts if name}
+
+
+def lacking(
+    checkout: Checkout,
+    *,
+    workspace: Path,
+    config_files: Sequence[Path],
+    environment: Mapping[str, str] = os.environ,
+) -> Missing | None:
+    """Why the packages that are installed for its users have no such programs, where that is so.
+
+    Raises:
+        ConfigError: as `find`.
+    """
+    folder = find(checkout, workspace=workspace, config_files=config_files, environment=environment)
+    if folder is None or checkout.lacking is None:
+        return None
+    why = checkout.lacking(installed_packages(folder, environment=environment))
+    return Missing(f"{why} ({folder})", hint=checkout.instead) if why else None
 
 
 def _pyproject(folder: Path) -> Mapping[str, Any]:
@@ -100,8 +153,11 @@ def run_prefix(
     """
     try:
         folder = find(checkout, workspace=workspace, config_files=config_files, environment=environment)
+        fault = lacking(checkout, workspace=workspace, config_files=config_files, environment=environment)
     except ConfigError as error:
         return Missing(error.title, error.hint)
+    if fault is not None:
+        return fault
     path = environment.get("PATH", os.defpath)
     if folder is None:
         if all(shutil.which(program, path=path) for program in checkout.programs):

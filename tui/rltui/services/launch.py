@@ -130,9 +130,10 @@ class Launcher:
                     f"{where}: {{{name}}} is not given", hint="it comes with the request to start it"
                 )
         port = render(spec.port, values, where=where)
+        housed = component if "cwd" in spec.model_fields_set else self._model(component, files)
         return Launch(
             argv=render_arguments(spec.command, values, where=where),
-            cwd=render(spec.cwd, values, where=where),
+            cwd=render(self._layout[housed].cwd, self._values_of(housed, files, start), where=where),
             env=self._environment(component, files, start),
             ready=_filled(spec.ready, values, where) if spec.ready is not None else None,
             port=_port_number(port, where) if port else None,
@@ -213,6 +214,8 @@ class Launcher:
         spec = self._layout[component]
         if text := self._one(component, spec.gpus, files):
             return text
+        if spec.like:
+            return ""
         return self._environment(component, files, _Start()).get(VISIBLE_DEVICES, "")
 
     def devices(self, component: str, files: ConfigFiles) -> tuple[GpuDevice, ...]:
@@ -255,17 +258,25 @@ class Launcher:
 
     def _environment(self, component: str, files: ConfigFiles, start: _Start) -> dict[str, str]:
         """What framework and layout add, the layout last. Devices are counted as NVML counts them."""
-        where, values = self._where(component), self._values_of(component, files, start)
-        added = {
-            **self._framework.environment(component, files, self._context(files, start)),
-            **{key: render(value, values, where=where) for key, value in self._layout[component].env.items()},
-        }
+        where, model = self._where(component), self._model(component, files)
+        added = {**self._framework.environment(model, files, self._context(files, start))}
+        for name in dict.fromkeys((model, component)):
+            values = self._values_of(name, files, start)
+            env = self._layout[name].env
+            added |= {key: render(value, values, where=where) for key, value in env.items()}
         if (order := added.setdefault(DEVICE_ORDER, BY_BUS)) != BY_BUS:
             raise ConfigError(
                 f"{where}: env sets {DEVICE_ORDER} to {order!r}",
                 hint=f"leave it out: rltui counts GPUs as nvidia-smi does, in the order {BY_BUS}",
             )
         return added
+
+    def _model(self, component: str, files: ConfigFiles) -> str:
+        """The component in whose surroundings it runs: mostly its own."""
+        named = self._one(component, self._layout[component].like, files) or component
+        if all(spec.id != named for spec in self._layout.component):
+            raise ConfigError(f"{self._where(component)}: like is {named!r}, which is no component")
+        return named
 
     def _one(self, component: str, text: str, files: ConfigFiles) -> str:
         if not text:

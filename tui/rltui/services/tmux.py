@@ -50,7 +50,7 @@ SERVER_OPTIONS: tuple[tuple[str, ...], ...] = (
     ("-g", "history-limit", "5000"),
     ("-g", "update-environment", ""),
     ("-g", "status-left", ""),
-    ("-g", "status-right", " #{session_name} · q leaves, nothing stops "),
+    ("-g", "status-right", " #{session_name} · #{?@takes_keys,ctrl+],q} leaves, nothing stops "),
     ("-g", "status-right-length", "80"),
     ("-wg", "allow-rename", "off"),
     ("-wg", "automatic-rename", "off"),
@@ -58,15 +58,18 @@ SERVER_OPTIONS: tuple[tuple[str, ...], ...] = (
 )
 """Set before every new session, on the private server only."""
 
+_TYPING = "typing"
+"""The key table for a pane that takes keys: all but one go there."""
 _SERVER_KEYS: tuple[tuple[str, ...], ...] = (
     ("-n", "q", "detach-client"),
+    *(("-T", table, "C-]", "detach-client") for table in ("root", _TYPING)),
     (
         *("-n", "C-c", "display-message", "-d", "5000"),
         "ctrl+c stops nothing here: rltui stop #{window_name} does; q leaves",
     ),
 )
-"""Set with the options. No pane here reads keys, and the prefix is taken by a tmux of the person's own around
-this one."""
+"""Set with the options. Few panes here read keys, and the prefix is taken by a tmux of the person's own
+around this one. ctrl+] is what leaves a console elsewhere, too (telnet, virsh)."""
 
 _SERVER_VARIABLES = frozenset(
     {
@@ -95,6 +98,8 @@ class TmuxWindow(NamedTuple):
     name: str
     pane_pid: int
     """What tmux started: the supervisor or a shim."""
+    takes_keys: bool
+    """What runs in it has a terminal of its own: keys are for that."""
     dead: bool
     """It ended and the window was kept. Tells nothing about the exit code: tmux 3.3a often has none."""
 
@@ -158,7 +163,9 @@ class TmuxHost:
         closing = ("set-option", "-w", "-t", f"={session}:0", "remain-on-exit", "off")
         return self._new_session(session, SUPERVISOR_WINDOW, argv, cwd=cwd, env=env, then=(closing,))
 
-    def start_window(self, session: str, window: str, argv: Sequence[str], *, cwd: str) -> TmuxWindow:
+    def start_window(
+        self, session: str, window: str, argv: Sequence[str], *, cwd: str, takes_keys: bool = False
+    ) -> TmuxWindow:
         """Run `argv`, without a shell, in a new window that stays when it ends; replaces dead namesakes.
 
         Where the session is gone (somebody ended the tmux server), it is made anew with this process's
@@ -167,8 +174,10 @@ class TmuxHost:
         Raises:
             ConflictError: A living window has that name.
         """
+        typing = ("set-option", "-w", "-t", f"={session}:={window}", "@takes_keys", "1")
+        then = [typing] if takes_keys else []
         if not self.has_session(session):
-            return self._new_session(session, window, argv, cwd=cwd, env={}, then=())
+            return self._new_session(session, window, argv, cwd=cwd, env={}, then=then)
         namesakes = [other for other in self.list_windows(session) if other.name == window]
         if any(not other.dead for other in namesakes):
             raise ConflictError(f"tmux window {window!r} of session {session!r} is still running")
@@ -184,7 +193,7 @@ class TmuxHost:
             _WINDOW_FORMAT,
         )
         replaced = [("kill-window", "-t", other.id) for other in namesakes]
-        lines = self._run(("new-window", "-d", *place, "--", *_executed(argv)), *replaced)
+        lines = self._run(("new-window", "-d", *place, "--", *_executed(argv)), *replaced, *then)
         return _parse_window(lines[0])
 
     def list_windows(self, session: str) -> tuple[TmuxWindow, ...]:
@@ -219,7 +228,19 @@ class TmuxHost:
         for candidate in self.list_windows(session):
             if candidate.name == window:
                 target = ["-t", f"={session}:{candidate.id}", *(["-r"] if readonly else [])]
-                tmux = ["tmux", "-L", self.socket_name, "-f", "/dev/null", "attach-session", *target]
+                table = _TYPING if candidate.takes_keys else "root"
+                keys = ["set-option", "-t", f"={session}:", "key-table", table]
+                tmux = [
+                    "tmux",
+                    "-L",
+                    self.socket_name,
+                    "-f",
+                    "/dev/null",
+                    *keys,
+                    ";",
+                    "attach-session",
+                    *target,
+                ]
                 return ["env", "-u", "TMUX", *tmux]
         raise RltuiError(
             f"tmux session {session!r} has no window {window!r}",
@@ -322,7 +343,7 @@ class TmuxHost:
         return result.stdout
 
 
-_WINDOW_FORMAT = "#{window_id} #{pane_pid} #{pane_dead} #{window_name}"
+_WINDOW_FORMAT = "#{window_id} #{pane_pid} #{?@takes_keys,1,0} #{pane_dead} #{window_name}"
 _DYING = ("server exited", "lost server")
 """Said when the last session ended a moment ago."""
 _NOT_THERE = ("no server running", "error connecting", "can't find session", "no sessions", *_DYING)
@@ -345,8 +366,8 @@ def session_name(experiment: str) -> str:
 
 
 def _parse_window(line: str) -> TmuxWindow:
-    window_id, pane_pid, dead, name = line.split(" ", 3)
-    return TmuxWindow(window_id, name, int(pane_pid), dead == "1")
+    window_id, pane_pid, takes_keys, dead, name = line.split(" ", 4)
+    return TmuxWindow(window_id, name, int(pane_pid), takes_keys == "1", dead == "1")
 
 
 def _literal(text: str) -> str:

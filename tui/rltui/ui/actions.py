@@ -116,7 +116,7 @@ class Action:
     id: str
     """Stable: keymaps name it."""
     keys: str
-    """Textual key names, comma-separated; the first one is shown."""
+    """Textual key names, comma-separated; the first one is shown. Empty: by the palette alone."""
     name: str
     """Method without `action_`, with its parameters if it has any."""
     label: str
@@ -136,6 +136,11 @@ class Action:
     def places(self) -> tuple[Place, ...]:
         """Where the key works."""
         return self.only_in or _PLACES[self.scope]
+
+    @property
+    def shown_keys(self) -> str:
+        """As a person reads them; `:shell` where only the palette has it."""
+        return key_text(self.keys) if self.keys else f":{self.label}"
 
     @property
     def call(self) -> tuple[str, tuple[object, ...]]:
@@ -186,6 +191,8 @@ ACTIONS: tuple[Action, ...] = (
            "Open the log of the selected component in full width", _C),
     Action("component.attach", "a", "attach_component", "attach",
            "Attach to the raw terminal of the component", _C),
+    Action("component.shell", "", "open_shell", "shell",
+           "Open a shell with the folder, variables and devices of the selected component", _C, changes=True),
     Action("knob.edit", "e", "edit_knob", "edit", "Edit the knob under the cursor", _K, _YES, changes=True),
     Action("knob.apply", "A", "apply_knobs", "apply",
            "Write what was collected and restart what reads the changed knobs, so that they count",
@@ -534,7 +541,7 @@ def bindings(place: Place) -> list[BindingType]:
             id=action.id,
         )
         for action in ACTIONS
-        if place in action.places
+        if action.keys and place in action.places
     ]
 
 

@@ -11,7 +11,7 @@ from textual import work
 from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.css.query import NoMatches
 
-from rltui.ui.actions import Action, key_text, offered_on
+from rltui.ui.actions import Action, offered_on
 from rltui.ui.requests import ExperimentScreen
 from rltui.ui.screens.dialogs import AnsweredOnce
 
@@ -46,7 +46,7 @@ class ActionCommands(Provider):
 
     @staticmethod
     def _text(action: Action) -> str:
-        return f"{action.help} ({key_text(action.keys)})"
+        return f"{action.help} ({action.shown_keys})"
 
     async def discover(self) -> Hits:
         """All of them, before anything is typed."""

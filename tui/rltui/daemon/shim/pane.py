@@ -8,6 +8,8 @@ import time
 
 _PANE_BYTES = 64 * 1024
 """Most log bytes shown at once."""
+_INTERVALS_S = (0.5, 2.0)
+"""Between two looks at the log: while it grows, and when it has been quiet for a while."""
 _FAREWELL_S = 0.5
 """Longest time spent on showing the last lines."""
 
@@ -19,12 +21,17 @@ class Pane:
         self._log = log
         self._reader = os.open(log, os.O_RDONLY)
         self._offset = os.fstat(self._reader).st_size
-        self._screen = _reopen_stdout()
+        self._screen = open_screen(os.O_WRONLY)
+        self._interval_s = _INTERVALS_S[0]
 
-    def has_news(self) -> bool:
-        return os.fstat(self._reader).st_size != self._offset
+    def show(self) -> float:
+        """Show what is new. Returns the seconds until the next look."""
+        grew = os.fstat(self._reader).st_size != self._offset
+        self._interval_s = _INTERVALS_S[0] if grew else min(2 * self._interval_s, _INTERVALS_S[1])
+        self._pump()
+        return self._interval_s
 
-    def pump(self) -> bool:
+    def _pump(self) -> bool:
         """Show what is new, at most `_PANE_BYTES`; True when there is more to show."""
         if self._screen is None:
             return False
@@ -42,7 +49,7 @@ class Pane:
     def finish(self, text: str) -> None:
         """Show the rest of the log and a last line, for at most `_FAREWELL_S`."""
         deadline = time.monotonic() + _FAREWELL_S
-        while self.pump() and time.monotonic() < deadline:
+        while self._pump() and time.monotonic() < deadline:
             time.sleep(0.02)
         self.note(text)
 
@@ -74,8 +81,10 @@ def open_pane(log: str) -> Pane | None:
     return None
 
 
-def _reopen_stdout() -> int | None:
-    """A non-blocking descriptor of our own: the flag set on stdout would hold for all who share it."""
+def open_screen(access: int) -> int | None:
+    """Stdout anew, with a non-blocking descriptor of our own: set on stdout, that would hold for all who
+    share it.
+    """
     with contextlib.suppress(OSError):  # closed, or a socket: then nothing is shown
-        return os.open("/proc/self/fd/1", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_APPEND)
+        return os.open("/proc/self/fd/1", access | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY)
     return None

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import os
 import signal
 import sys
 import time
 
-from rltui.daemon.shim.pane import Pane, open_pane
+from rltui.daemon.shim.pane import Pane, open_pane, open_screen
 from rltui.daemon.shim.record import Record, first_record
 from rltui.daemon.shim.spawn import (
     CANNOT_RUN,
@@ -22,16 +23,16 @@ from rltui.daemon.shim.spawn import (
     spawn,
 )
 from rltui.daemon.shim.stop import ASKED, ENDING, KILLING, RUNNING, StopSequence
+from rltui.daemon.shim.terminal import Terminal
 from rltui.daemon.shim.tree import Tree, start_ticks
 
-_WAKING = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGCHLD, signal.SIGALRM)
+_ASKING = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+_WAKING = (*_ASKING, signal.SIGCHLD, signal.SIGALRM, signal.SIGIO, signal.SIGWINCH)
 """Blocked and waited for, so each is handled between two steps and never within one. SIGALRM is our clock."""
 _SOON_S = 1e-4
 """A timer of 0 would never go off."""
 _TREE_INTERVALS_S = (0.125, 2.0)
 """First and longest pause between two looks at the tree, which grows most in its first seconds."""
-_PANE_INTERVALS_S = (0.5, 2.0)
-"""Between two looks at the log: while it grows, and when it has been quiet for a while."""
 _RETRY_S = 0.2
 """Pause after running out of descriptors or memory."""
 
@@ -45,12 +46,12 @@ class _Shim:
         self._told_problem: str | None = None
         self._tree = Tree()
         self._stop = StopSequence(spec, self._tree)
-        self._pane: Pane | None = None
+        self._pane: Pane | Terminal | None = None
         self._main: int | None = None
         """The main process until it is reaped."""
         self._told_leftovers = False
         self._next_tree = self._next_pane = 0.0
-        self._tree_interval_s, self._pane_interval_s = _TREE_INTERVALS_S[0], _PANE_INTERVALS_S[0]
+        self._tree_interval_s = _TREE_INTERVALS_S[0]
 
     def run(self) -> None:
         """Returns when every descendant has been reaped and the record says so."""
@@ -69,8 +70,7 @@ class _Shim:
         try:
             log = open_log(self._spec.log)
             try:
-                self._pane = open_pane(self._spec.log)
-                self._main = spawn(self._spec, log)
+                self._main = self._start_in_terminal(log) if self._spec.tty else self._start_on_log(log)
             finally:
                 os.close(log)
         except CannotRunError as error:
@@ -79,6 +79,20 @@ class _Shim:
             values.update(pid=self._main, pid_start=start_ticks(self._main), session=self._main)
         self._save()
         self._record.reserve_room()
+
+    def _start_on_log(self, log: int) -> int:
+        self._pane = open_pane(self._spec.log)
+        return spawn(self._spec, log)
+
+    def _start_in_terminal(self, log: int) -> int:
+        try:
+            terminal = self._pane = Terminal(log, open_screen(os.O_RDWR))
+        except OSError as error:
+            raise CannotRunError(f"no terminal can be had for it: {error.strerror}") from None
+        try:
+            return spawn(self._spec, log, terminal=terminal.component)
+        finally:
+            terminal.handed_over()
 
     def _reap(self) -> bool:
         """Collect the dead; False when no child is left."""
@@ -109,8 +123,7 @@ class _Shim:
             self._tree_interval_s = min(2 * self._tree_interval_s, _TREE_INTERVALS_S[1])
             self._record_tree()
         if now >= self._next_pane:
-            self._show_log()
-            self._next_pane = now + self._pane_interval_s
+            self._next_pane = math.inf if self._pane is None else now + self._pane.show()
         self._stop.advance(now)
 
     def _wait(self) -> None:
@@ -122,7 +135,11 @@ class _Shim:
         until = min(self._next_tree, self._next_pane, self._stop.due)
         signal.setitimer(signal.ITIMER_REAL, max(_SOON_S, until - time.monotonic()))
         received = signal.sigwaitinfo(_WAKING)
-        if received.si_signo in (signal.SIGCHLD, signal.SIGALRM):
+        if received.si_signo == signal.SIGWINCH and isinstance(self._pane, Terminal):
+            self._pane.resize()
+        if received.si_signo == signal.SIGIO:
+            self._next_pane = 0.0
+        if received.si_signo not in _ASKING:
             return
         if received.si_signo == signal.SIGINT:  # a key in the attached pane, where people press it to leave
             name = self._spec.experiment.partition("@")[0]
@@ -145,7 +162,8 @@ class _Shim:
         if self._record.values["leftovers_kept"] and self._tree.members and not self._told_leftovers:
             self._told_leftovers = True
             named = ", ".join(f"pid {pid}" for pid in self._tree.members)
-            self._show_log()
+            if self._pane is not None:
+                self._pane.show()
             self._say(f"{self._record.outcome()}; left alive: {named}; a stop ends them")
 
     def _save(self, *, durable: bool = True) -> None:
@@ -153,14 +171,6 @@ class _Shim:
         if self._record.problem not in (None, self._told_problem):
             self._say(str(self._record.problem))
         self._told_problem = self._record.problem
-
-    def _show_log(self) -> None:
-        grew = self._pane is not None and self._pane.has_news()
-        self._pane_interval_s = (
-            _PANE_INTERVALS_S[0] if grew else min(2 * self._pane_interval_s, _PANE_INTERVALS_S[1])
-        )
-        if self._pane is not None:
-            self._pane.pump()
 
     def _say(self, text: str) -> None:
         if self._pane is not None:

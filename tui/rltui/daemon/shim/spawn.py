@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import resource
 import signal
 import stat
+import termios
 
 TYPE_CHECKING = False  # the one of `typing`, which costs a megabyte
 if TYPE_CHECKING:
@@ -74,6 +76,8 @@ class Spec:
         """Added to the shim's own environment; None removes."""
         self.shell: dict[str, Any] = dict(values.get("shell") or {})
         """See `take_over`; of a supervisor from before an upgrade, empty."""
+        self.tty: bool = values.get("tty", False)
+        """It gets a terminal of its own, in which a person may type."""
         stop = values["stop"]
         self.stop_signal = signal.Signals[stop["signal"]]
         self.stop_grace_s = float(stop["grace_s"])
@@ -167,8 +171,8 @@ def open_log(path: str) -> int:
         raise CannotRunError(f"cannot open log {path!r}: {error.strerror}") from None
 
 
-def spawn(spec: Spec, log: int) -> int:
-    """Start the component in its own session and return its pid once it runs.
+def spawn(spec: Spec, log: int, *, terminal: int | None = None) -> int:
+    """Start the component in its own session, on `log` or in `terminal`, and return its pid once it runs.
 
     Raises:
         CannotRunError: Its program or folder cannot be used, or the system has no room for a process.
@@ -181,7 +185,7 @@ def spawn(spec: Spec, log: int) -> int:
         reason = _FORK_PROBLEMS.get(error.errno or 0, error.strerror)
         raise CannotRunError(f"cannot start {spec.argv[0]!r}: {reason}") from None
     if pid == 0:
-        _become(spec, log, failure)
+        _become(spec, log, terminal, failure)
     os.close(failure)
     with os.fdopen(failed, "rb") as pipe:
         problem = pipe.read().decode()
@@ -190,21 +194,23 @@ def spawn(spec: Spec, log: int) -> int:
     return pid
 
 
-def _become(spec: Spec, log: int, failure: int) -> None:
+def _become(spec: Spec, log: int, terminal: int | None, failure: int) -> None:
     """Turn the forked child into the component. Does not return."""
     doing = f"enter {spec.cwd!r}"
     try:
         os.setsid()
         os.chdir(spec.cwd)
         doing = f"run {spec.argv[0]!r}"
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
+        if terminal is not None:
+            fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+        os.dup2(os.open(os.devnull, os.O_RDONLY) if terminal is None else terminal, 0)
+        os.dup2(log if terminal is None else terminal, 1)
+        os.dup2(1, 2)
         for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         for problem in take_over(spec.shell):
-            os.write(log, f"rltui: {problem}\n".encode())
+            os.write(2, f"rltui: {problem}\n".encode())
         os.execvpe(spec.argv[0], spec.argv, _component_environment(spec))  # noqa: S606 - no shell
     except OSError as error:
         os.write(failure, f"cannot {doing}: {error.strerror}".encode())

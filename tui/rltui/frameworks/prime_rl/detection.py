@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from rltui.core.config_data import value_at
 from rltui.frameworks.base import Checkout, Parsed
 from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, PARTS, SPLIT, best, fit, snapshots
+from rltui.frameworks.verifiers.files import is_vf_rl
 
 _OF_OVERLAYS = frozenset(
     {"output_dir", "slurm", "deployment", "run", "log", "max_steps", "wandb", "monitors"}
@@ -48,8 +48,6 @@ def is_of_summer(data: Mapping[str, Any]) -> bool:
 
 def not_alone(path: str, data: Mapping[str, Any]) -> str:
     """What a file is that no generation takes by itself, in words; empty where nothing tells."""
-    if _is_vf_rl(data):
-        return "is for vf-rl of verifiers, which was removed in July 2026 and for which there is no layout"
     if data and data.keys() <= _OF_OVERLAYS:
         return (
             f"has only {', '.join(data)}: an overlay, as in `rl @ base.toml @ overlay.toml`; "
@@ -64,15 +62,9 @@ def not_alone(path: str, data: Mapping[str, Any]) -> str:
     return ""
 
 
-def _is_vf_rl(data: Mapping[str, Any]) -> bool:
-    """It names the model by a text, and has the arguments of its two programs in tables of their own."""
-    arguments = any(isinstance(value_at(data, f"{part}.args"), Mapping) for part in ("trainer", "inference"))
-    return arguments and isinstance(data.get("model"), str)
-
-
 def _rl_or_sft(path: str, data: Mapping[str, Any]) -> str | None:
     del path
-    if _is_vf_rl(data):
+    if is_vf_rl(data):
         return None
     if any(isinstance(data.get(part), Mapping) for part in ("orchestrator", "trainer")):
         return "rl"
@@ -86,7 +78,7 @@ def _is_sft(data: Mapping[str, Any]) -> bool:
 
 
 def _part_or_sft(path: str, data: Mapping[str, Any]) -> str | None:
-    if any(part in data for part in ("orchestrator", "trainer")) or _is_vf_rl(data):
+    if any(part in data for part in ("orchestrator", "trainer")) or is_vf_rl(data):
         return None
     if _is_sft(data):
         return "sft"

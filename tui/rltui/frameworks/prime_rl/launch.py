@@ -95,7 +95,6 @@ class PrimeRlLaunch(SchemaFramework):
         for_sft = ",".join(context.devices[: max(1, count(data, "deployment.num_gpus", 1))])
         return {
             **common_values(files, context),
-            "run": context.run,
             **{f"config.{name}": fault or _MADE_AT_START for name, fault in _made(g, files).items()},
             **{f"config.{name}": path for name, path in context.resolved.items()},
             **ports.values(g, data, context, sources=sources(files), moving=self.ports(files)),

@@ -31,6 +31,7 @@ from rltui.frameworks.base import (
     RunFiles,
 )
 from rltui.frameworks.failures import COMMON
+from rltui.frameworks.generic import common_values
 from rltui.frameworks.schemas import Names, Overlay, SchemaFramework
 from rltui.tinyrl.rules import BATCH, SHARED, following, rl_rules, sft_rules
 
@@ -202,9 +203,7 @@ class _TinyRl(SchemaFramework):
         device = "".join(context.cuda_devices[:1])
         resume = _resume(values["ckpt.resume_step"], context)
         return {
-            "python": context.python,
-            "workspace": context.workspace,
-            "output_dir": context.output_dir,
+            **common_values(files, context),
             "resume": () if resume is None else ("--ckpt.resume-step", str(resume)),
             "overrides": tuple(
                 word for name, value in context.overrides.items() for word in (f"--{name}", str(value))
@@ -215,7 +214,6 @@ class _TinyRl(SchemaFramework):
             "gpus.orchestrator": "",
             **dict.fromkeys(("gpus.inference", "gpus.trainer", "gpus.sft"), device),
             "gpu_memory.inference": str(values[_UTILIZATION]) if context.cuda_devices else "",
-            "config.rl": files["rl"].path,
             "config.sft": _sft_config(files),
         }
 

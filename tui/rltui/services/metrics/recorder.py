@@ -348,7 +348,7 @@ class RunRecorder:
         origin = f"log {component} {path.parent.name}/{path.name} {identity}"
         cursor = self._opened().cursor(origin)
         backlog = AppendedLines(path, offset=cursor, most_bytes=_CHUNK_BYTES, line_bytes=_LINE_BYTES)
-        texts = (_text(line) for _, line in self._marked_lines(backlog))
+        texts = (_text(line, self._framework) for _, line in self._marked_lines(backlog))
         dates = _Dates(texts, path.stat().st_mtime)
         backlog.close()
         lines = AppendedLines(path, offset=cursor, most_bytes=_CHUNK_BYTES, line_bytes=_LINE_BYTES)
@@ -372,7 +372,7 @@ class RunRecorder:
         for position, line in self._marked_lines(log.lines, whole=False):
             if log.lines.restarted:
                 break
-            text = _text(line)
+            text = _text(line, self._framework)
             at = log.dates.of(text, now)
             if dropped := _DROPPED.search(text):
                 self._add_dropped(component, int(dropped[1]), dropped[2], at, (log.origin, position))
@@ -447,8 +447,9 @@ def _with_marks(data: bytes, marks: Iterable[bytes]) -> list[tuple[int, bytes]]:
     return sorted(found.items())
 
 
-def _text(line: bytes) -> str:
-    return plain_text(decode_line(line[:_LINE_BYTES].rstrip(b"\r\n")))
+def _text(line: bytes, framework: Framework) -> str:
+    is_folded = not framework.log_redraws
+    return plain_text(decode_line(line[:_LINE_BYTES].rstrip(b"\r\n"), folded=is_folded))
 
 
 def _step(row: Mapping[str, Any]) -> int | None:

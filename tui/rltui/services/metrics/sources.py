@@ -39,9 +39,12 @@ class LogMetrics:
     A log that was truncated or replaced is read from its start, and so is the next attempt's.
     """
 
-    def __init__(self, log_row: Callable[[str, str], Row | None], mark: str = "") -> None:
-        """`log_row` and `mark` as in `Framework`."""
+    def __init__(
+        self, log_row: Callable[[str, str], Row | None], mark: str = "", *, redraws: bool = False
+    ) -> None:
+        """`log_row`, `mark` and `redraws` as in `Framework`."""
         self._log_row = log_row
+        self._folded = not redraws
         self._mark = mark.encode()
         self._followed: dict[str, AppendedLines] = {}
 
@@ -84,7 +87,9 @@ class LogMetrics:
         self.restarted |= followed.restarted
         for line in _marked(data, self._mark):
             try:
-                row = self._log_row(component, plain_text(decode_line(line[:LINE_BYTES])))
+                row = self._log_row(
+                    component, plain_text(decode_line(line[:LINE_BYTES], folded=self._folded))
+                )
             except ValueError:  # a number with more digits than Python reads
                 continue
             if row is not None:
@@ -121,7 +126,9 @@ class RunMetrics:
         self._rows_in_file = JsonLines(*places, most_bytes=_PIECE_BYTES)
         self._in_file: set[str] = set()
         mark = framework.log_mark
-        self._printed = None if mark is None else LogMetrics(framework.log_row, mark)
+        self._printed = (
+            None if mark is None else LogMetrics(framework.log_row, mark, redraws=framework.log_redraws)
+        )
         self._logs, self._earlier_logs = logs, earlier_logs
         self._known: dict[str, None] = {}
         self.restarted = False

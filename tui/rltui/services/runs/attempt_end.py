@@ -158,12 +158,15 @@ def explained(
 ) -> ExitInfo:
     """`exit_info` with what the end of the output says of the cause.
 
-    An end that was wanted needs none; of a job that ended well, it may say to whom it left the work.
+    An end that was wanted needs none; of a job that ended well, it may say to whom it left the work. Who
+    leaves a program in a terminal wants its end, whatever the last command's code was.
 
     `host_oom`: the kernel has killed a process for want of memory while the attempt ran.
     """
     if exit_info.on_request:
         return exit_info
+    if spec.tty and exit_info.code is not None and exit_info.error is None:
+        return replace(exit_info, on_request=True)
     if exit_info.code == 0 and spec.kind == "job":
         left = find_cause(last_lines(log), patterns, ends_well=True)
         return exit_info if left is None else replace(exit_info, cause=left.text)

@@ -141,7 +141,7 @@ class DiskMeter:
 
     def newest_step(self) -> int | None:
         """Of the newest complete checkpoint; one look at their folder."""
-        return self._folder.latest_checkpoint()
+        return max(self._folder.checkpoint_folders(), default=None)
 
     def archived(self) -> tuple[Path, int]:
         """What restarts moved aside, and its size."""

@@ -18,8 +18,9 @@ from rltui.frameworks.base import ConfigFiles, Framework, RunFiles
 from rltui.services.config.files import load_snapshot
 from rltui.services.runs.experiment_files import ControlFolder
 
-_STEP = re.compile(r"step_(0|[1-9]\d{0,14})")
-"""The whole name of a folder that a framework makes: `best_step_400` and `step_0400` are a person's."""
+_NUMBER = r"(0|[1-9]\d{0,14})"
+"""Behind the prefix, the whole name of a folder that a framework makes: `best_step_400` and `step_0400` are a
+person's."""
 
 
 class RunFolder:
@@ -31,6 +32,7 @@ class RunFolder:
     def __init__(self, path: Path, files: RunFiles, output_dir: Path | None = None) -> None:
         self.path = path
         self.files = files
+        self._name = re.compile(re.escape(files.checkpoint_prefix) + _NUMBER)
         self.archive = ControlFolder(path if output_dir is None else output_dir).archive
 
     @property
@@ -47,23 +49,27 @@ class RunFolder:
 
     def artifacts(self) -> list[str]:
         """Names of what an earlier run left here; folders without any file are nothing."""
-        return [name for name in self.files.artifacts if _holds_files(self.path / name)]
+        named = (
+            sorted(entry.name for entry in self.path.glob(name)) if "*" in name else [name]
+            for name in self.files.artifacts
+        )
+        return [name for names in named for name in names if _holds_files(self.path / name)]
 
     def checkpoints(self) -> list[int]:
-        """Steps of the complete checkpoints, ascending."""
-        return sorted(self.checkpoint_folders())
+        """Steps of the complete checkpoints that a run can continue from, ascending."""
+        return [] if self.files.no_resume else sorted(self.checkpoint_folders())
 
     def checkpoint_folders(self) -> dict[int, Path]:
         """Step → folder of the complete checkpoints, in no order."""
         folder = self.path / self.files.checkpoints
-        return {step: entry for step, entry in _steps(folder) if self._is_complete(step, entry)}
+        return {step: entry for step, entry in self._steps(folder) if self._is_complete(step, entry)}
 
     def _is_complete(self, step: int, entry: Path) -> bool:
         parts = (self.path / part.format(step=step) for part in self.files.checkpoint_parts)
         return (entry / self.files.checkpoint_marker).exists() and all(part.exists() for part in parts)
 
     def checkpoint_roots(self) -> tuple[Path, ...]:
-        """The folders of `step_<N>` folders that the parts of checkpoints lie in; the main one first."""
+        """The folders of the folders that the parts of checkpoints lie in; the main one first."""
         halves = (part.partition("/step_{step}/")[0] for part in self.files.checkpoint_parts)
         return tuple(self.path / name for name in dict.fromkeys((self.files.checkpoints, *halves)))
 
@@ -71,15 +77,15 @@ class RunFolder:
         """All checkpoints, whole or not, by step, ascending."""
         found: dict[int, list[Path]] = {}
         for root in self.checkpoint_roots():
-            for step, entry in _steps(root):
+            for step, entry in self._steps(root):
                 found.setdefault(step, []).append(entry)
         return [self._files_of(step, found[step]) for step in sorted(found)]
 
     def _files_of(self, step: int, folders: list[Path]) -> CheckpointFiles:
-        main = self.path / self.files.checkpoints / f"step_{step}"
+        main = self.path / self.files.checkpoints / f"{self.files.checkpoint_prefix}{step}"
         needed = [self.path / part.format(step=step) for part in self.files.checkpoint_parts]
         needed += [main / self.files.checkpoint_marker] if self.files.checkpoint_marker else []
-        missing = [_first_missing(path) for path in needed if not path.exists()]
+        missing = [self._first_missing(path) for path in needed if not path.exists()]
         names = [each.name for folder in folders for each in sorted(folder.iterdir()) if each.is_dir()]
         names += [self.files.checkpoint_marker] if (main / self.files.checkpoint_marker).is_file() else []
         if "weights" in self.files.artifacts and (self.path / "weights" / main.name).is_dir():
@@ -91,7 +97,7 @@ class RunFolder:
     def archived_checkpoints(self) -> list[int]:
         """Steps of the checkpoints that restarts moved aside, ascending."""
         folders = self.archive.glob(f"*/{self.files.checkpoints}") if self.archive.is_dir() else ()
-        return sorted({step for folder in folders for step, _ in _steps(folder)})
+        return sorted({step for folder in folders for step, _ in self._steps(folder)})
 
     def latest_checkpoint(self) -> int | None:
         """Step of the newest complete checkpoint."""
@@ -113,18 +119,21 @@ class RunFolder:
             **dict.fromkeys(files.stale_always, -1),
         }
         return [
-            entry for name, last in kept.items() for step, entry in _steps(self.path / name) if step > last
+            entry
+            for name, last in kept.items()
+            for step, entry in self._steps(self.path / name)
+            if step > last
         ]
 
     def archived(self, resume_step: int | None) -> tuple[Archived, ...]:
         """What `move_stale_aside` would move, by folder, in words for a plan."""
         found: dict[str, list[int]] = {}
         for entry in self.stale(resume_step):
-            name, match = str(entry.relative_to(self.path)), _STEP.fullmatch(entry.name)
+            name, match = str(entry.relative_to(self.path)), self._name.fullmatch(entry.name)
             if match is not None:
-                found.setdefault(name.rpartition("/")[0], []).append(int(match[1]))
+                found.setdefault(name.rpartition("/")[0] or "checkpoints", []).append(int(match[1]))
             else:
-                found[name] = [step for step, _ in _steps(entry)]
+                found[name] = [step for step, _ in self._steps(entry)]
         return tuple(Archived(folder=name, steps=tuple(sorted(steps))) for name, steps in found.items())
 
     def move_stale_aside(self, resume_step: int | None) -> Path | None:
@@ -151,8 +160,24 @@ class RunFolder:
         artifact = self.path / name
         if name not in (self.files.checkpoints, *self.files.stale_after_resume) or not artifact.is_dir():
             return [artifact]
-        steps = [entry for _, entry in _steps(artifact)]
+        steps = [entry for _, entry in self._steps(artifact)]
         return steps if len(steps) < len(list(artifact.iterdir())) else [artifact]
+
+    def _steps(self, folder: Path) -> Iterator[tuple[int, Path]]:
+        if not folder.is_dir():
+            return
+        for entry in folder.iterdir():
+            if (match := self._name.fullmatch(entry.name)) and entry.is_dir():
+                yield int(match[1]), entry
+
+    def _first_missing(self, path: Path) -> str:
+        """`orchestrator` of `…/step_5/orchestrator/progress.pt` where the folder is missing."""
+        name = path.name
+        for parent in path.parents:
+            if self._name.fullmatch(parent.name):
+                break
+            name = f"{parent.name}/{name}" if parent.exists() else parent.name
+        return name
 
     def _new_archive(self) -> Path:
         stamp = time.strftime("%Y%m%d-%H%M%S")
@@ -185,16 +210,6 @@ class CheckpointFiles:
         return max(times, default=None)
 
 
-def _first_missing(path: Path) -> str:
-    """`orchestrator` of `…/step_5/orchestrator/progress.pt` where the folder is missing."""
-    name = path.name
-    for parent in path.parents:
-        if _STEP.fullmatch(parent.name):
-            break
-        name = f"{parent.name}/{name}" if parent.exists() else parent.name
-    return name
-
-
 def next_free(path: Path) -> Path:
     """`path` with the smallest number from 2 on that does not exist: `outputs/reverse-text-2`."""
     number = 2
@@ -205,14 +220,6 @@ def next_free(path: Path) -> Path:
 
 def _holds_files(path: Path) -> bool:
     return any(files for _, _, files in os.walk(path)) if path.is_dir() else path.exists()
-
-
-def _steps(folder: Path) -> Iterator[tuple[int, Path]]:
-    if not folder.is_dir():
-        return
-    for entry in folder.iterdir():
-        if (match := _STEP.fullmatch(entry.name)) and entry.is_dir():
-            yield int(match[1]), entry
 
 
 _NAMED = 12
@@ -285,7 +292,9 @@ class ResumePoints:
         return named.key in edited.get(named.role, ()) or named.step not in self._started_with()
 
     def _passed_over(self, named: _Named | None, step: int | None, *, is_new: bool) -> str:
-        """That the step of the config is not the one to go on from, and how it would be."""
+        """That the step of the config is not the one to go on from, and how it would be; or that none is."""
+        if self.folder.files.no_resume and self.folder.checkpoint_folders():
+            return f"it begins at step 0 again: {self.folder.files.no_resume}"
         if named is None or named.step == (step or 0):
             return ""
         what = f"{named.key} = {named.step} is passed over"
@@ -307,6 +316,9 @@ class ResumePoints:
         return steps
 
     def _missing(self, asked: _WantedStep, there: Sequence[int]) -> Problem:
+        if self.folder.files.no_resume:
+            what = f"there is no going on from checkpoint {asked.step}: {self.folder.files.no_resume}"
+            return Problem(key=asked.key or None, file=asked.file or None, message=what)
         nearest = sorted(sorted(there, key=lambda step: abs(step - asked.step))[:_NAMED])
         names = ", ".join(map(str, nearest)) or "none"
         more = f" and {len(there) - len(nearest)} others" if len(there) > len(nearest) else ""

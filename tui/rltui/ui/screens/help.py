@@ -9,7 +9,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from rltui.ui.actions import ACTIONS, Action, Place, Scope, bindings, key_text
+from rltui.ui.actions import ACTIONS, Action, Place, Scope, bindings
 from rltui.ui.screens.dialogs import Dialog
 from rltui.ui.states import BADGES, MEANINGS, STALLED
 
@@ -25,7 +25,7 @@ def _section(heading: str, rows: list[Content]) -> Content:
 
 
 def _row_of(action: Action, *, readonly: bool) -> Content:
-    row = _row(key_text(action.keys), action.help)
+    row = _row(action.shown_keys, action.help)
     if not (readonly and action.changes):
         return row
     return Content.styled(f"{row.plain} (not while read-only)", "$foreground 60%")

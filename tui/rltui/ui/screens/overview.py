@@ -16,9 +16,10 @@ from rltui.core.api import Alert, ComponentState, ComponentStatus, JournalEntry,
 from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.core.gpu.report import GpuReport
 from rltui.core.layout import Screen as ScreenLayout
+from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
 from rltui.ui.config_actions import ConfigActions
-from rltui.ui.requests import AskedRequest, ComponentActions
+from rltui.ui.requests import AskedRequest, ComponentActions, show_error
 from rltui.ui.screens.dialogs import MessageDialog, alert_mark
 from rltui.ui.shared import Shared
 from rltui.ui.text import clean, clean_line
@@ -298,6 +299,17 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
         """Hand the terminal to tmux, and take it back."""
         if (item := self.component) is not None:
             self.post_message(self.AttachRequested(item.id))
+
+    def action_open_shell(self) -> None:
+        """In the surroundings of the selected component; the one that lives, if one does."""
+        self.work(self._open_shell())
+
+    async def _open_shell(self) -> None:
+        like = None if self.component is None or self.component.manual else self.component.id
+        try:
+            self.post_message(self.AttachRequested(await self.experiment.open_shell(like)))
+        except RltuiError as error:
+            await show_error(self.app, error)
 
     def action_last_alert(self) -> None:
         """In full."""

@@ -80,7 +80,8 @@ class FrameworkModels:
     def informed(self, paths: Sequence[Path], *, ask: bool = True) -> Framework:
         """The framework with the schemas of what will read the files at `paths`, where they can be had."""
         found = self.schemas(paths, ask=ask)
-        schemas = {role: ConfigSchema(document) for role, document in found.items()}
+        whole = {role: self._framework.file_schema(role, document) for role, document in found.items()}
+        schemas = {role: ConfigSchema(document) for role, document in whole.items()}
         return self._framework.with_schemas(schemas) if schemas else self._framework
 
     def versions(self, paths: Sequence[Path]) -> Mapping[str, str]:

@@ -1,9 +1,11 @@
 """Run by the checkout's interpreter, never imported: answers questions about its config classes.
 
-Its argument is JSON: `{"models": {role: ["module:Class", …]}, "packages": [name, …], "interpreter": path,
-"idle_s": seconds}`; of a role's classes the first that can be imported counts. Questions and answers are one
-JSON object a line, told apart by `id`. It ends when nobody asked for `idle_s`, and at once, with all that it
-started, when its stdin closes.
+Its argument is JSON: `{"models": {role: ["module:Class", …]}, "tables": {role: table}, "packages": [name, …],
+"interpreter": path, "idle_s": seconds}`; of a role's classes the first that can be imported counts.
+`package/folder/file.py:Class` is read from its file alone, without what its package imports. A class is of
+the whole file, or of one dotted table of it; it is a model of pydantic, or a dataclass whose arguments are
+the keys of that table. Questions and answers are one JSON object a line, told apart by `id`. It ends when
+nobody asked for `idle_s`, and at once, with all that it started, when its stdin closes.
 
 - `{"id", "role", "schema": true}` → `schema` and `versions`. Keys are the names that a TOML file uses; a text
   below a field in the source is its description. Beside JSON Schema: `x-aliases`, further names of a property
@@ -23,9 +25,12 @@ from __future__ import annotations
 import ast
 import contextlib
 import copy
+import dataclasses
+import enum
 import functools
 import importlib
 import importlib.metadata
+import importlib.util
 import inspect
 import itertools
 import json
@@ -37,6 +42,7 @@ import signal
 import sys
 import threading
 import types
+import typing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,8 +95,12 @@ def _answer(question: dict[str, Any], job: dict[str, Any]) -> dict[str, Any]:
         model, reason = _model(job["models"][question["role"]], job["interpreter"])
         if model is None:
             return {"unavailable": reason}
+        is_plain = dataclasses.is_dataclass(model) and not hasattr(model, "model_validate")
         if "text" in question:
-            return _verdict(model, question["text"])
+            table = job["tables"].get(question["role"], "")
+            return _tried(model, question["text"], table) if is_plain else _verdict(model, question["text"])
+        if is_plain:
+            return {"schema": _dataclass_schema(model), "versions": _versions(job["packages"])}
         schema = model.model_json_schema(by_alias=False, schema_generator=_generator())
         return {"schema": schema, "versions": _versions(job["packages"])}
     except (Exception, SystemExit) as error:  # noqa: BLE001 - validators of theirs raise what they like
@@ -107,7 +117,7 @@ def _model(names: list[str], interpreter: str) -> tuple[Any, str]:
     for name in names:
         module, _, attribute = name.partition(":")
         try:
-            return getattr(importlib.import_module(module), attribute), ""
+            return getattr(_imported(module), attribute), ""
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever their code does at import
             lacks = error.name if isinstance(error, ModuleNotFoundError) else None
             reason = _in_words(error)
@@ -117,6 +127,29 @@ def _model(names: list[str], interpreter: str) -> tuple[Any, str]:
             is_absent = lacks is not None and f"{module}.".startswith(f"{lacks}.")
             (absent if is_absent else reasons).append(reason)
     return None, "; ".join(dict.fromkeys(reasons or absent))
+
+
+def _imported(name: str) -> Any:  # noqa: ANN401 - a module of theirs
+    """A module by its name; by its place in a package, without what the packages around it import."""
+    if not name.endswith(".py"):
+        return importlib.import_module(name)
+    package, _, inner = name.partition("/")
+    found = importlib.util.find_spec(package)
+    folders = (found.submodule_search_locations or ()) if found is not None else ()
+    file = next((path for folder in folders if (path := Path(folder) / inner).is_file()), None)
+    if file is None:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=package)
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, file)
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)  # dataclasses look for it there
+        try:
+            spec.loader.exec_module(sys.modules[name])
+        except BaseException:
+            del sys.modules[name]
+            raise
+    return sys.modules[name]
 
 
 def _in_words(error: BaseException) -> str:
@@ -186,6 +219,25 @@ def _validated(model: Any, text: str) -> dict[str, Any]:  # noqa: ANN401
             raise
         found = error.errors(include_url=False, include_context=False, include_input=False)
         return {"errors": [{"at": item["loc"], "type": item["type"], "text": item["msg"]} for item in found]}
+    return {"valid": True}
+
+
+def _tried(model: Any, text: str, table: str) -> dict[str, Any]:  # noqa: ANN401
+    """What a dataclass says when it is made of a table, on the CPU where it asks for a device."""
+    import tomllib
+
+    path, values = table.split(".") if table else [], tomllib.loads(text)
+    for part in path:
+        values = values.get(part, {})
+    known = {field.name for field in dataclasses.fields(model) if field.init}
+    strange = [key for key in values if key not in known]
+    if strange:
+        said = f"{model.__name__} takes no argument of that name"
+        return {"errors": [{"at": [*path, key], "type": "extra_forbidden", "text": said} for key in strange]}
+    try:
+        model(**{**({"use_cpu": True} if "use_cpu" in known else {}), **values})
+    except (AssertionError, TypeError, ValueError) as error:
+        return {"errors": [{"at": path, "type": "value_error", "text": str(error)}]}
     return {"valid": True}
 
 
@@ -323,6 +375,47 @@ def _generator() -> Any:  # noqa: ANN401 - a class of pydantic's, which is impor
             return {}
 
     return WithNames
+
+
+def _dataclass_schema(model: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Of its arguments. What a type has no words for takes anything."""
+    types_of = typing.get_type_hints(model)
+    properties: dict[str, Any] = {}
+    required = []
+    for field in dataclasses.fields(model):
+        if not field.init:
+            continue
+        make = field.default_factory
+        default = field.default if make is dataclasses.MISSING else make()
+        schema = _type_schema(types_of[field.name])
+        if default is dataclasses.MISSING:
+            required.append(field.name)
+        elif _type_schema(type(default)) or default is None:
+            schema["default"] = default.value if isinstance(default, enum.Enum) else default
+        if help_text := field.metadata.get("help"):
+            schema["description"] = help_text
+        properties[field.name] = schema
+    return {
+        "type": "object", "properties": properties, "required": required, "additionalProperties": False,
+    }  # fmt: skip
+
+
+_PLAIN_TYPES = {int: "integer", float: "number", bool: "boolean", str: "string", list: "array"}
+
+
+def _type_schema(wanted: Any) -> dict[str, Any]:  # noqa: ANN401 - an annotation
+    """Empty for what may be anything. A text beside an enumeration is one of its values."""
+    members = typing.get_args(wanted)
+    if typing.get_origin(wanted) in (typing.Union, types.UnionType) and members:
+        enums = [each for each in members if isinstance(each, type) and issubclass(each, enum.Enum)]
+        found = [_type_schema(each) for each in members if not (enums and each is str)]
+        return {"anyOf": found} if all(found) else {}
+    wanted = typing.get_origin(wanted) or wanted
+    if wanted is type(None):
+        return {"type": "null"}
+    if isinstance(wanted, type) and issubclass(wanted, enum.Enum):
+        return {"enum": [each.value for each in wanted], "type": "string"}
+    return {"type": _PLAIN_TYPES[wanted]} if wanted in _PLAIN_TYPES else {}
 
 
 class _Help:

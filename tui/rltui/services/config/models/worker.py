@@ -76,6 +76,7 @@ class Worker:
         """
         job = {
             "models": validation.models,
+            "tables": validation.tables,
             "packages": validation.packages,
             "interpreter": interpreter[0],
             "idle_s": limits.idle_s,

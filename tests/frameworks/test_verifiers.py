@@ -1,0 +1,217 @@
+"""vf-rl as a framework: its file, its rules, what it prints, how it is run, and the way to prime-rl."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rltui.core.config_data import edited
+from rltui.core.failure_cause import find_cause
+from rltui.core.lines import decode_line, plain_text
+from rltui.core.template import Missing
+from rltui.frameworks import registry
+from rltui.frameworks.base import ConfigFile, ConfigFiles, RunContext
+from rltui.frameworks.verifiers import VF_RL, lacking
+from rltui.services.metrics.sources import LogMetrics
+
+DATA = Path(__file__).parents[1] / "data/verifiers"
+SEED = tomllib.loads((DATA / "reverse-text.toml").read_text())
+CONTEXT = RunContext("/w", "/w/out", "python", run=("uv", "run"), devices=("0", "1", "2"))
+
+
+def files(**edits: Any) -> ConfigFiles:
+    """The seed's file; `__` for dots."""
+    data = edited(SEED, {key.replace("__", "."): value for key, value in edits.items()})
+    return {"rl": ConfigFile("rl", "/w/vf.toml", data)}
+
+
+def said(**edits: Any) -> list[tuple[str, str]]:
+    return [(each.severity, each.message) for each in VF_RL.check(files(**edits))]
+
+
+def test_its_file_is_told_from_those_of_others() -> None:
+    """Finding C5."""
+    assert registry.detect([("vf.toml", SEED)]) is VF_RL
+    assert registry.detect([("vf.toml", SEED)], installed="prime-rl") is VF_RL
+    assert registry.layout_for(VF_RL, ["rl"]) == "verifiers"
+    assert VF_RL.role("rl.toml", {"model": {"name": "m"}, "trainer": {"args": {}}}) is None
+    assert VF_RL.fit([("a.toml", SEED), ("b.toml", SEED)]) is None
+
+
+def test_the_file_of_the_tutorial_is_sound() -> None:
+    assert said() == []
+    figures = {each.name: each.value for each in VF_RL.derive(files())}
+    assert figures["prompts per step"] == 8
+    assert figures["micro-batches per optimizer step"] == 8
+    assert VF_RL.max_steps(files()) == 100
+    assert VF_RL.output_dir(files()) == "outputs/reverse-text"
+
+
+RULES: list[tuple[dict[str, Any], str, str]] = [
+    ({"trainer__args__micro_batch_size": 48}, "error", "nearest valid batch_size is 96 or 144"),
+    ({"trainer__args__rollouts_per_example": 1}, "error", "must be a whole number ≥ 2"),
+    ({"trainer__args__rollouts_per_example": 256}, "error", "must be at least trainer.args.rollouts"),
+    ({"trainer__args__rollouts_per_example": 24}, "warning", "makes 120 rollouts and drops the rest"),
+    ({"inference__args__port": 8001}, "error", "must be the same: set both to 8000 or 8001"),
+    ({"inference__args__max_model_len": 128}, "error", "leaves no room for a prompt"),
+    (
+        {"inference__args__max_model_len": 512, "trainer__args__max_tokens": None},
+        "error",
+        "is also the longest answer",
+    ),
+    ({"inference__args__tensor_parallel_size": 2}, "error", "must be divisible by inference.args.tensor"),
+    ({"trainer__gpus": 2}, "warning", "vf-train is one process"),
+    ({"trainer__args__use_lora": False, "trainer__args__learning_rate": 1e-4}, "hint", "for all weights"),
+    ({"trainer__args__wandb": {"project": "p"}}, "warning", "the variable WANDB_PROJECT"),
+    ({"trainer__args__learning_rat": 1e-5}, "error", "did you mean trainer.args.learning_rate"),
+    ({"trainer__run_name": "x"}, "warning", "did you mean trainer.args.run_name"),
+    ({"trainer__args__lr_scheduler_type": "cosin"}, "warning", "must be one of linear, cosine"),
+    ({"env__id": None}, "error", "env.id is missing"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("edits", "severity", "words"), RULES, ids=[each[2] for each in RULES])
+def test_rules_that_people_break(edits: dict[str, Any], severity: str, words: str) -> None:
+    found = said(**edits)
+    assert [each for each in found if each[0] == severity and words in each[1]], found
+
+
+def test_vllm_takes_options_that_are_no_knobs_here() -> None:
+    assert said(inference__args__max_lora_rank=8) == []
+    values = VF_RL.template_values(files(inference__args__max_lora_rank=8, inference__gpus=2), CONTEXT)
+    assert values["vllm_arguments"] == (
+        "--enforce-eager", "--max-lora-rank", "8", "--data-parallel-size", "2", "--port", "8000",
+    )  # fmt: skip
+    assert (values["gpus.inference"], values["gpus.trainer"]) == ("0,1", "2")
+
+
+def test_both_programs_learn_another_port_and_the_folder_of_the_run() -> None:
+    (port,) = VF_RL.ports(files())
+    assert (port.knob, port.port) == ("inference.args.port", 8000)
+    context = RunContext("/w", "/w/out", "python", overrides={port.knob: 8005})
+    assert VF_RL.template_values(files(), context)["vllm_arguments"] == ("--enforce-eager", "--port", "8005")
+    (copy,) = VF_RL.resolutions(files(), context)
+    assert copy.edits == {"rl": {"trainer.args.output_dir": "/w/out", "trainer.args.vllm_server_port": 8005}}
+
+
+def test_the_programs_do_not_share_a_gpu() -> None:
+    found = VF_RL.template_values(files(), RunContext("/w", "/o", "python", devices=("0",)))["gpus.trainer"]
+    assert isinstance(found, Missing)
+    assert "rltui convert --to prime-rl" in found.hint
+
+
+def test_steps_are_read_from_the_bar_before_the_figures(tmp_path: Path) -> None:
+    """`trainer.log` was printed by transformers 4.57.6, with the figures of `RLTrainer.log`."""
+    log = tmp_path / "output.log"
+    log.write_bytes((DATA / "trainer.log").read_bytes())
+    rows = LogMetrics(VF_RL.log_row, VF_RL.log_mark or "", redraws=True).read({"trainer": log})
+    assert [row["step"] for row in rows] == [1, 2, 3, 4, 5]
+    assert rows[0] == {
+        "step": 1, "time/step": pytest.approx(1 / 2.69), "loss": 0.0001, "grad_norm": 2.3130383851821534e-05,
+        "learning_rate": 1e-05, "reward": 0.4, "reward/std": 0.1, "time/generate": 0.2,
+        "importance_ratio": 1.0, "entropy": 2.1, "mismatch_kl": 0.001,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("figures", "row"),
+    [
+        ("{'loss': '0.234', 'reward': '0.45', 'epoch': '0.01'}", {"loss": 0.234, "reward": 0.45}),
+        (
+            "{'loss': nan, 'grad_norm': inf, 'reward': 0.1}",
+            {"loss": "nan", "grad_norm": "inf", "reward": 0.1},
+        ),
+        ("{'loss': [1], 'reward': True}", {}),
+        ("{'loss': ", None),
+    ],
+    ids=["transformers 5", "no numbers", "other types", "cut"],
+)
+def test_figures_as_texts_and_wild_ones(figures: str, row: dict[str, Any] | None) -> None:
+    line = f"\r 12%|#2        | 12/100 [00:10<15:02,  9.10s/it]\r      \r{figures}".encode()
+    found = VF_RL.log_row("trainer", plain_text(decode_line(line, folded=False)))
+    assert VF_RL.log_row("trainer", figures) is None
+    if row is None:
+        assert not found or found.keys() == {"step", "time/step"}
+        return
+    assert found is not None
+    assert {key: str(value) for key, value in found.items()} == {
+        key: str(value) for key, value in {"step": 12, "time/step": 9.1, **row}.items()
+    }
+
+
+FAILURES = [
+    ("ValueError: Could not import 'reverse-text' environment. Ensure …", "rltui start environment"),
+    ("AssertionError: batch_size must be divisible by (micro_batch_size * num_processes).", "config error"),
+    ("TypeError: RLConfig.__init__() got an unexpected keyword argument 'wandb'", "trainer.args.wandb is no"),
+    ("The vLLM server can't be reached at 0.0.0.0:8000 after 300.0 s…", "vllm_server_timeout"),
+    ("TimeoutError: Batch 3 timed out after 600.0s", "generation_timeout (600.0 s)"),
+    ("wandb.errors.errors.UsageError: api_key not configured (no-tty). call wandb.login()", "report_to=none"),
+    ("failed to listen on any local network address. port: 51216, use…", "stop that one first"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "words"), FAILURES, ids=[each[1] for each in FAILURES])
+def test_failures_say_what_to_do(line: str, words: str) -> None:
+    cause = find_cause(["Traceback (most recent call last):", line], VF_RL.failures)
+    assert cause is not None
+    assert words in cause.text
+
+
+@pytest.mark.parametrize(
+    ("installed", "words"),
+    [
+        ({}, ""),
+        ({"verifiers": "0.1.9.post3", "vllm": "0.10.2"}, ""),
+        ({"verifiers": "0.1.9.post3"}, "without its extra rl: uv add 'verifiers[rl]==0.1.9.post3'"),
+        ({"verifiers": "0.1.10"}, "in the package verifiers-rl, which is not installed"),
+        ({"verifiers": "0.1.14", "verifiers-rl": "0.1.14"}, ""),
+        ({"verifiers": "0.4.0"}, "has no vf-rl: it was removed in July 2026"),
+    ],
+)
+def test_which_verifiers_still_has_it(installed: dict[str, str], words: str) -> None:
+    assert (words in lacking(installed)) is True
+    assert bool(words) is bool(lacking(installed))
+
+
+@pytest.mark.parametrize(
+    ("to", "group", "environment"),
+    [
+        ("prime-rl", ("orchestrator", "group_size"), ("taskset", "id")),
+        ("prime-rl-merged", ("orchestrator", "group_size"), ("taskset", "id")),
+    ],
+)
+def test_it_is_written_for_prime_rl(to: str, group: tuple[str, str], environment: tuple[str, str]) -> None:
+    target = registry.get(to)
+    given = files(trainer__args__mask_ratio_low=0.2, trainer__args__lr_scheduler_type="polynomial")
+    made = VF_RL.converted(given, target)
+    assert made is not None
+    data = tomllib.loads(made.text)
+    found = target.check({"rl": ConfigFile("rl", "/w/rl.toml", data)})
+    assert [each.message for each in found if each.severity == "error"] == []
+    assert data[group[0]][group[1]] == 16
+    assert data["orchestrator"]["train"]["source"][0]["env"][environment[0]][environment[1]] == "reverse-text"
+    assert data["trainer"]["optim"]["lr"] == 1e-5
+    assert data["trainer"]["model"]["lora"]["rank"] == 8
+    told = "\n".join(made.notes)
+    for words in (
+        "micro_batch_size has no counterpart",
+        "mask_ratio_low = 0.2 is left out",
+        "prime-rl has constant",
+    ):
+        assert words in told
+
+
+def test_it_is_written_for_nobody_else() -> None:
+    assert VF_RL.converted(files(), registry.get("prime-rl-split")) is None
+    assert VF_RL.converted(files(trainer__args__batch_size="x"), registry.get("prime-rl")) is None
+
+
+def test_advice_names_the_levers_with_the_values_of_the_config() -> None:
+    advice = VF_RL.advice(files())
+    assert "trainer.args.learning_rate 1e-05 → 5e-06" in advice["grad-norm"]
+    assert "trainer.args.rollouts_per_example 16 → 32" in advice["reward-collapse"]
+    assert "trainer.args.max_tokens 128 → 256" in advice["truncation"]
+    assert "rltui eval --base" in advice["flat"]

@@ -1,0 +1,343 @@
+"""vf-rl of verifiers: vLLM with a door for weights, and `vf.RLTrainer`, from one file. Until July 2026.
+
+vf-rl itself only types the two commands into tmux: here they are components. Facts: `facts/verifiers.md`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from types import MappingProxyType
+from typing import Any
+
+from rltui.core.batch import BatchKnobs, accumulation, batch_figures, figure
+from rltui.core.bottleneck import BottleneckKnobs
+from rltui.core.config_data import value_at
+from rltui.core.config_report import DerivedValue
+from rltui.core.config_schema import ConfigSchema
+from rltui.core.gpu.budget import EngineMemory
+from rltui.core.json_schema import Json
+from rltui.core.knobs import KnobValue
+from rltui.core.metrics import MetricNames
+from rltui.core.plan import RestartRule
+from rltui.core.rules import Rule, Values
+from rltui.core.template import Missing, TemplateValue
+from rltui.core.toml.values import TomlValue
+from rltui.frameworks.base import (
+    Checkout,
+    ConfigFile,
+    ConfigFiles,
+    ConfigModels,
+    Converted,
+    Framework,
+    Parsed,
+    PortKnob,
+    Resolution,
+    RunContext,
+    RunFiles,
+)
+from rltui.frameworks.generic import common_values
+from rltui.frameworks.schemas import Names, Overlay, SchemaFramework
+from rltui.frameworks.verifiers import files as vf_files
+from rltui.frameworks.verifiers import log_lines, rules
+from rltui.frameworks.verifiers.files import ARGS, is_vf_rl
+
+_DATA = resources.files(__package__) / "data"
+_PAIR = frozenset({"inference", "trainer"})
+_SYNC = (
+    "they share a connection for weights that is made once, and the server keeps the weights of the run "
+    "before: one without the other hangs, or trains on"
+)
+_NO_RESUME = "vf-train cannot continue from a checkpoint, which has the weights alone"
+_UTILIZATION = "inference.args.gpu_memory_utilization"
+_BATCH = BatchKnobs(
+    batch_size=rules.BATCH, token_batch_size="", group_size=rules.GROUP, seq_len=rules.LENGTH
+)  # fmt: skip
+_LAST_WITH_VF_RL, _FIRST_WITHOUT = (0, 1, 9), (0, 2)
+INSTEAD = "rltui convert --to prime-rl FILE makes the config of prime-rl that does the same"
+
+
+def lacking(installed: Mapping[str, str]) -> str:
+    """By the versions of what is installed: why vf-rl cannot run with that; empty where it can."""
+    version = installed.get("verifiers")
+    if version is None or "verifiers-rl" in installed:
+        return ""
+    release = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+    again = "uv add 'verifiers[rl]==0.1.9.post3' brings back the last one that has it"
+    if release >= _FIRST_WITHOUT:
+        return f"verifiers {version} has no vf-rl: it was removed in July 2026; {again}"
+    if release > _LAST_WITH_VF_RL:
+        return (
+            f"verifiers {version} has vf-rl in the package verifiers-rl, which is not installed here; {again}"
+        )
+    if "vllm" not in installed:
+        return f"verifiers {version} is installed without its extra rl: uv add 'verifiers[rl]=={version}'"
+    return ""
+
+
+class VfRl(SchemaFramework):
+    """`schema`: that of the `RLConfig` which will read the file."""
+
+    id, title = "verifiers", "vf-rl (verifiers until July 2026)"
+    layouts: Mapping[str, str] = {"rl": "verifiers"}
+    overlay = Overlay.parse((_DATA / "concepts.toml").read_text(encoding="utf-8"))
+    namespaces: Mapping[str, str] = {"rl": ""}
+    reader = "vf-rl"
+    free = frozenset({"env.args"})
+    run_roles = frozenset({"trainer"})
+    required = (frozenset({"rl"}),)
+    log_mark, log_redraws = log_lines.MARK, True
+    signs = ("checkpoint-*",)
+    facts, failures = log_lines.FACTS, log_lines.FAILURES
+    metrics = MetricNames(reward="reward", trainer_step="loss", tokens_per_s="", step_time="time/step")
+    checkout = Checkout(
+        project="verifiers",
+        variable="RLTUI_VERIFIERS",
+        programs=("vf-vllm", "vf-train"),
+        dependents=("verifiers", "verifiers-rl"),
+        lacking=lacking,
+        instead=INSTEAD,
+    )
+    config_models = ConfigModels(
+        {"rl": ("verifiers/rl/trainer/config.py:RLConfig", "verifiers_rl/rl/trainer/config.py:RLConfig")},
+        sources=("verifiers/rl/trainer/config.py",),
+        packages=("verifiers", "verifiers-rl", "transformers", "vllm"),
+        tables={"rl": ARGS},
+    )
+    files = RunFiles(
+        metrics=(),
+        checkpoints="",
+        checkpoint_prefix="checkpoint-",
+        checkpoint_marker="trainer_state.json",
+        no_resume=_NO_RESUME,
+        artifacts=("checkpoint-*", "runs"),
+        stale_after_resume=(),
+    )
+
+    def __init__(self, schemas: Mapping[str, ConfigSchema] = MappingProxyType({})) -> None:
+        super().__init__()
+        self._schemas = schemas
+
+    def role(self, path: str, data: Mapping[str, Any]) -> str | None:
+        """There is one kind of file."""
+        del path
+        return "rl" if is_vf_rl(data) else None
+
+    def fit(self, parsed: Parsed) -> int | None:
+        """No other framework has such a file."""
+        return 0 if [self.role(path, data) for path, data in parsed] == ["rl"] else None
+
+    def file_schema(self, role: str, document: Json) -> Json:
+        """`RLConfig` is one table of it."""
+        del role
+        return vf_files.around(document)
+
+    def with_schemas(self, schemas: Mapping[str, ConfigSchema]) -> VfRl:
+        """They go before ours."""
+        return VfRl(schemas)
+
+    # --- what the config files say ---
+
+    def schema(self, file: ConfigFile) -> ConfigSchema:
+        """The installed one's, else that of the last release."""
+        return self._schemas.get(file.role) or vf_files.snapshot()
+
+    def rules(self, names: Names) -> Sequence[Rule]:
+        """Those that people break."""
+        del names
+        return rules.rules()
+
+    def following(self, files: ConfigFiles, values: Values, names: Names) -> Mapping[str, TomlValue]:
+        """As vf-rl and `RLConfig` work them out."""
+        del files, names
+        gpus, tensor = values.get("inference.gpus"), values.get(rules.TENSOR) or 1
+        found: dict[str, TomlValue] = {}
+        if isinstance(gpus, int) and gpus > 1:
+            found["inference.args.data_parallel_size"] = max(1, gpus // tensor)
+        if isinstance(name := values.get(f"{ARGS}.run_name"), str):
+            found[f"{ARGS}.output_dir"] = f"outputs/{name}"
+        return found
+
+    def derive(self, files: ConfigFiles) -> tuple[DerivedValue, ...]:
+        """What a step amounts to. Empty while a value has a wrong type or is out of bounds."""
+        v = self.sound_values(files)
+        if v is None:
+            return ()
+        answer = v[rules.ANSWER] or v[rules.LENGTH]
+        longest = figure(
+            "longest answer", answer, "tokens",
+            "" if v[rules.ANSWER] else f"{rules.ANSWER} is not set, so it is {rules.LENGTH}",
+        )  # fmt: skip
+        return (
+            *batch_figures(v, _BATCH, max_tokens=rules.ANSWER),
+            accumulation(v, batch=rules.BATCH, micro=rules.MICRO, name="micro-batches per optimizer step"),
+            longest,
+        )
+
+    def batch_knobs(self, files: ConfigFiles) -> BatchKnobs | None:
+        """A batch is always a number of rollouts."""
+        del files
+        return _BATCH
+
+    def bottleneck_knobs(self, files: ConfigFiles) -> BottleneckKnobs:
+        """Rollouts are always one batch ahead of the training."""
+        del files
+        return BottleneckKnobs(
+            in_flight=f"{ARGS}.max_concurrent",
+            kv_memory=_UTILIZATION,
+            sequences="inference.args.max_num_seqs",
+        )
+
+    def advice(self, files: ConfigFiles) -> Mapping[str, str]:
+        """By the tutorial of `vf.RLTrainer`, with the values of this config."""
+        v = self.sound_values(files)
+        return {} if v is None else rules.advice(v)
+
+    def engine_memory(self, files: ConfigFiles) -> EngineMemory | None:
+        """What vLLM takes; `None` while a value is faulty."""
+        v = self.sound_values(files)
+        if v is None:
+            return None
+        args = {
+            key.rpartition(".")[2]: value for key, value in v.items() if key.startswith("inference.args.")
+        }
+        return EngineMemory(
+            "inference",
+            float(args["gpu_memory_utilization"]),
+            utilization_knob=_UTILIZATION,
+            model=v["model"],
+            dtype=args["dtype"],
+            kv_cache_dtype=args["kv_cache_dtype"],
+            tensor_parallel=args["tensor_parallel_size"],
+            max_model_len=args["max_model_len"],
+            max_num_seqs=args["max_num_seqs"],
+            max_num_batched_tokens=args["max_num_batched_tokens"],
+            enforce_eager=args["enforce_eager"],
+            version=(0, 10),
+        )
+
+    def output_dir(self, files: ConfigFiles) -> str | None:
+        """`outputs/<run_name>`, unless the file says another."""
+        named = self.sound_value(files, f"{ARGS}.output_dir")
+        return named if isinstance(named, str) and named else None
+
+    def max_steps(self, files: ConfigFiles) -> int | None:
+        """The default where the file does not say."""
+        steps = self.sound_value(files, f"{ARGS}.max_steps")
+        return steps if isinstance(steps, int) else None
+
+    # --- how it is run ---
+
+    def template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
+        """`model`, `env_id`, `install_environment`, `vllm_arguments`, `config.trainer`, `gpus.<id>` …"""
+        data = files["rl"].data
+        memory, split = self.engine_memory(files), self._split(files, context.devices)
+        port = str(self._port(files, context))
+        return {
+            **common_values(files, context),
+            "run": context.run,
+            "model": str(data.get("model", "")),
+            "env_id": str(value_at(data, "env.id") or ""),
+            "install_environment": str(_DATA / "install_environment.py"),
+            "vllm_arguments": _options({**self._vllm(files), "port": port}),
+            "config.trainer": context.resolved.get("trainer", files["rl"].path),
+            "port.inference": port,
+            "host.inference": "127.0.0.1",
+            "gpu_memory.inference": str(memory.utilization) if memory and split["inference"] else "",
+            **{f"gpus.{component}": given for component, given in split.items()},
+            "gpus.environment": "",
+        }
+
+    def resolutions(self, files: ConfigFiles, context: RunContext) -> Sequence[Resolution]:
+        """vf-train's copy: with the run's folder, and the port at which vf-vllm listens."""
+        edits: dict[str, KnobValue] = {
+            f"{ARGS}.output_dir": context.run_folder,
+            rules.CLIENT_PORT: self._port(files, context),
+        }
+        return (Resolution(edits={"rl": edits}, outputs={"trainer": ("rl.toml",)}),)
+
+    def environment(self, component: str, files: ConfigFiles, context: RunContext) -> Mapping[str, str]:
+        """What they print comes at once: the figures of a step belong to the bar before them."""
+        del component, files, context
+        return {"PYTHONUNBUFFERED": "1"}
+
+    def ports(self, files: ConfigFiles) -> tuple[PortKnob, ...]:
+        """That of vf-vllm, which both learn: one as an option, the other in its copy of the config."""
+        port = self.sound_value(files, rules.SERVER_PORT)
+        both = tuple(sorted(_PAIR))
+        return (
+            (PortKnob("inference", rules.SERVER_PORT, port, both, by_option=False),)
+            if isinstance(port, int)
+            else ()
+        )
+
+    def restart_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
+        """Both or none."""
+        del files
+        return ((_PAIR, _PAIR, _SYNC),)
+
+    def log_row(self, component: str, line: str) -> Mapping[str, Any] | None:
+        """From the dict that a step prints."""
+        return log_lines.log_row(component, line)
+
+    def converted(self, files: ConfigFiles, to: Framework) -> Converted | None:
+        """For prime-rl, where it has the same knobs."""
+        from rltui.frameworks.verifiers.conversion import to_prime_rl  # only who converts needs it
+
+        values = self.sound_values(files)
+        return None if values is None else to_prime_rl(files["rl"], values, to)
+
+    def _port(self, files: ConfigFiles, context: RunContext) -> int:
+        found = context.overrides.get(rules.SERVER_PORT, self.sound_value(files, rules.SERVER_PORT))
+        return found if isinstance(found, int) else 8000
+
+    def _vllm(self, files: ConfigFiles) -> Mapping[str, TomlValue]:
+        """Its arguments, as vf-rl passes them on: GPUs that no tensor parallelism takes are copies."""
+        given = value_at(files["rl"].data, "inference.args")
+        arguments = dict(given) if isinstance(given, Mapping) else {}
+        gpus, tensor = self.sound_value(files, "inference.gpus"), arguments.get("tensor_parallel_size")
+        if isinstance(gpus, int) and gpus > 1:
+            parts = tensor if isinstance(tensor, int) and tensor > 0 else 1
+            arguments["data_parallel_size"] = max(1, gpus // parts)
+        return arguments
+
+    def _split(self, files: ConfigFiles, devices: Sequence[str]) -> Mapping[str, TemplateValue]:
+        """The first devices for vf-vllm, the next for vf-train: they cannot share one."""
+        wanted = [self.sound_value(files, f"{part}.gpus") for part in ("inference", "trainer")]
+        first, second = (each if isinstance(each, int) else 1 for each in wanted)
+        if not devices:
+            return {"inference": "", "trainer": ""}
+        if first + second > len(devices):
+            fault = Missing(
+                f"the config asks for {first + second} GPUs ({first} for vf-vllm, {second} for vf-train), "
+                f"and {len(devices)} can be used here",
+                hint="weights go from one GPU to the other, so the two cannot share one; prime-rl can: "
+                + INSTEAD,
+            )
+            return {"inference": fault, "trainer": fault}
+        return {
+            "inference": ",".join(devices[:first]),
+            "trainer": ",".join(devices[first : first + second]),
+        }
+
+
+def _options(arguments: Mapping[str, TomlValue]) -> tuple[str, ...]:
+    """As vf-rl spells them, but each value is one word, and a list several."""
+    words: list[str] = []
+    for key, value in arguments.items():
+        option = f"--{key.replace('_', '-')}"
+        match value:
+            case bool():
+                words += [option] if value else []
+            case list():
+                words += [option, *map(str, value)]
+            case dict():
+                words += [option, json.dumps(value)]
+            case _:
+                words += [option, str(value)]
+    return tuple(words)
+
+
+VF_RL = VfRl()

@@ -1,0 +1,184 @@
+"""A vf-rl file written as the `rl.toml` of prime-rl that does the same, by concepts that both have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from rltui.core.config_data import edited, value_at
+from rltui.core.knobs import shown
+from rltui.core.rules import Values
+from rltui.core.toml.values import TomlValue, format_key, format_value
+from rltui.frameworks.base import ConfigFile, Converted, Framework
+from rltui.frameworks.schemas import SchemaFramework
+from rltui.frameworks.verifiers.files import ARGS
+
+_GENERATIONS = ("prime-rl", "prime-rl-merged")
+_ALWAYS = {
+    "max_steps": "max_steps",
+    "max_seq_len": "seq_len",
+    "batch_size": "orchestrator.batch_size",
+    "rollouts_per_example": "group_size",
+    "max_tokens": "max_completion_tokens",
+    "temperature": "temperature",
+    "learning_rate": "trainer.optim.lr",
+    "weight_decay": "trainer.optim.weight_decay",
+    "max_grad_norm": "trainer.optim.max_norm",
+    "save_steps": "ckpt.interval",
+}
+"""Argument of `RLConfig` → concept or key of prime-rl. Also where it is the default, which differs."""
+_WHERE_SET = {
+    "top_p": "orchestrator.train.sampling.top_p",
+    "top_k": "orchestrator.train.sampling.top_k",
+    "min_p": "orchestrator.train.sampling.min_p",
+    "adam_beta1": "trainer.optim.betas1",
+    "adam_beta2": "trainer.optim.betas2",
+    "warmup_steps": "trainer.scheduler.warmup_steps",
+    "max_concurrent": "max_inflight",
+    "save_total_limit": "ckpt.keep_last",
+    "lora_dropout": "trainer.model.lora.dropout",
+    "lora_target_modules": "trainer.model.lora.target_modules",
+    "lora_modules_to_save": "trainer.model.lora.modules_to_save",
+    "seed": "seed",
+}
+_OF_VLLM = {
+    "port": "inference.server.port",
+    "gpu_memory_utilization": "gpu_memory_utilization",
+    "max_model_len": "max_model_len",
+    "max_num_seqs": "inference.vllm.max_num_seqs",
+    "enforce_eager": "enforce_eager",
+    "tensor_parallel_size": "tensor_parallel",
+    "data_parallel_size": "data_parallel",
+}
+_BY_ITSELF = frozenset(
+    {"vllm_server_host", "vllm_server_port", "vllm_server_timeout", "output_dir", "use_lora", "lora_rank",
+     "lora_alpha", "run_name", "report_to", "gradient_checkpointing", "lr_scheduler_type", "bf16",
+     "logging_steps", "save_strategy", "save_only_model"}
+)  # fmt: skip
+"""What is dealt with below, or needs no counterpart."""
+_SCHEDULERS = frozenset({"constant", "linear", "cosine"})
+_PACKING = (
+    "micro_batch_size has no counterpart: prime-rl packs rollouts into micro-batches of seq_len tokens; "
+    "where memory does not suffice, lower seq_len or compute activations again"
+)
+_OTHER_MEANING = {
+    "mask_ratio_low": "prime-rl's loss masks by other bounds (trainer.loss)",
+    "mask_ratio_high": "prime-rl's loss masks by other bounds (trainer.loss)",
+    "max_prompt_len": "prime-rl leaves no prompt out",
+}
+
+
+def to_prime_rl(file: ConfigFile, values: Values, to: Framework) -> Converted | None:
+    """For a generation with one `rl.toml`; `None` for others. `values`: what every knob of it amounts to."""
+    if to.id not in _GENERATIONS or not isinstance(to, SchemaFramework):
+        return None
+    base: dict[str, Any] = {
+        "model": {"name": values["model"]},
+        "orchestrator": {},
+        "trainer": {},
+        "inference": {},
+    }
+    names = to.names({"rl": ConfigFile("rl", file.path, base)})
+    given = value_at(file.data, ARGS) or {}
+    found: dict[str, TomlValue] = {}
+    notes = [_PACKING]
+
+    def put(key: str, value: TomlValue, of: str) -> None:
+        """Under what prime-rl calls it here."""
+        name = names.get(key)
+        if name is None:
+            notes.append(f"{of} = {shown(value)} has no counterpart in {to.title}")
+        elif value is not None:
+            found[name] = value
+
+    for argument, concept in _ALWAYS.items():
+        value = values[f"{ARGS}.{argument}"]
+        put(concept, int(value) if argument == "save_steps" else value, f"{ARGS}.{argument}")
+    for argument in (each for each in given if each in _WHERE_SET):
+        put(_WHERE_SET[argument], given[argument], f"{ARGS}.{argument}")
+    left = [each for each in given if each not in {*_ALWAYS, *_WHERE_SET, *_BY_ITSELF, "micro_batch_size"}]
+    notes += [
+        f"{ARGS}.{each} = {shown(given[each], key=each)} is left out: "
+        + _OTHER_MEANING.get(each, f"{to.title} has no such knob")
+        for each in left
+    ]
+    for key, value in _model_and_devices(values, given):
+        put(key, value, key)
+    for argument, value in (value_at(file.data, "inference.args") or {}).items():
+        put(_OF_VLLM.get(argument, f"{names('vllm')}.{argument}"), value, f"inference.args.{argument}")
+    notes += _tracking(values, given, put)
+    entry, more = _environment(file.data, by_sources=names("train_source").endswith(".source"))
+    data = edited(base, {**found, names("train_source"): [entry]})
+    head = f"# Made of {file.path.rpartition('/')[2]}, a config of vf-rl, by rltui convert.\n"
+    return Converted(head + "".join(_tables("", data)), (*notes, *more))
+
+
+def _model_and_devices(v: Values, given: Mapping[str, Any]) -> Iterator[tuple[str, TomlValue]]:
+    yield "deployment.num_infer_gpus", v["inference.gpus"]
+    yield "deployment.num_train_gpus", v["trainer.gpus"]
+    if v[f"{ARGS}.use_lora"]:
+        yield "lora_rank", v[f"{ARGS}.lora_rank"]
+        yield "lora_alpha", float(v[f"{ARGS}.lora_alpha"])
+    if v[f"{ARGS}.gradient_checkpointing"]:
+        yield "trainer.model.ac.freq", 1
+    if (scheduler := given.get("lr_scheduler_type")) in _SCHEDULERS:
+        yield "trainer.scheduler.type", scheduler
+
+
+def _tracking(
+    v: Values, given: Mapping[str, Any], put: Callable[[str, TomlValue, str], None]
+) -> Iterator[str]:
+    """W&B is on in vf-rl unless it is turned off."""
+    reports = v[f"{ARGS}.report_to"]
+    if reports in ("wandb", "all") or (isinstance(reports, list) and "wandb" in reports):
+        put("wandb_name", v[f"{ARGS}.run_name"] or "vf-rl", f"{ARGS}.run_name")
+        yield "W&B is on, as vf-rl has it: without a login, remove its table"
+    scheduler = given.get("lr_scheduler_type")
+    if scheduler is not None and scheduler not in _SCHEDULERS:
+        known = ", ".join(sorted(_SCHEDULERS))
+        yield f"{ARGS}.lr_scheduler_type = {shown(scheduler)} is left out: prime-rl has {known}"
+
+
+def _environment(data: Mapping[str, Any], *, by_sources: bool) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The entry of the environment, and what to say of it."""
+    whole = str(value_at(data, "env.id") or "")
+    known, arguments = whole.rpartition("/")[2], value_at(data, "env.args") or {}
+    if not by_sources:
+        return {"id": known, **({"args": arguments} if arguments else {})}, ()
+    agent = {"harness": {"id": "null"}, "runtime": {"type": "subprocess"}}
+    entry = {"name": known, "env": {"taskset": {"id": known, **arguments}, "agent": agent}}
+    note = (
+        f"{whole} must be installed for the verifiers that prime-rl has, as a taskset: its arguments may be "
+        "called otherwise there, and one with tools needs another harness than null"
+    )
+    return entry, (note,)
+
+
+def _tables(at: str, data: Mapping[str, Any]) -> Iterator[str]:
+    """The table's own values, then those below it; arrays of tables last."""
+    plain = {
+        key: value for key, value in data.items() if not isinstance(value, Mapping) and not _is_array(value)
+    }
+    inner = {key: value for key, value in data.items() if isinstance(value, Mapping)}
+    if at and (plain or not data):
+        yield f"\n[{at}]\n"
+    yield from (f"{format_key((key,))} = {format_value(value)}\n" for key, value in plain.items())
+    for key, value in inner.items():
+        yield from _tables(_below(at, key), value)
+    for key, entries in data.items():
+        for entry in entries if _is_array(entries) else ():
+            here = _below(at, key)
+            own = {name: value for name, value in entry.items() if not isinstance(value, Mapping)}
+            yield f"\n[[{here}]]\n"
+            yield from (f"{format_key((name,))} = {format_value(value)}\n" for name, value in own.items())
+            for name, value in entry.items():
+                if isinstance(value, Mapping):
+                    yield from _tables(_below(here, name), value)
+
+
+def _below(at: str, key: str) -> str:
+    return f"{at}.{format_key((key,))}" if at else format_key((key,))
+
+
+def _is_array(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, Mapping) for each in value)

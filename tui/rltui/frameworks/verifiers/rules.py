@@ -1,0 +1,130 @@
+"""Rules between the knobs of a vf-rl file, and what to turn where a run goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rltui.core.batch import micro_batches
+from rltui.core.rules import (
+    Rule,
+    Values,
+    bad_if,
+    divisible,
+    holds,
+    nearest_multiples,
+    number,
+    requires,
+    room_for_prompts,
+    same,
+)
+from rltui.frameworks.verifiers.files import ARGS
+
+BATCH, GROUP, MICRO = f"{ARGS}.batch_size", f"{ARGS}.rollouts_per_example", f"{ARGS}.micro_batch_size"
+LENGTH, PROMPT, ANSWER = f"{ARGS}.max_seq_len", f"{ARGS}.max_prompt_len", f"{ARGS}.max_tokens"
+RATE, TEMPERATURE, LORA = f"{ARGS}.learning_rate", f"{ARGS}.temperature", f"{ARGS}.use_lora"
+CLIENT_PORT, SERVER_PORT = f"{ARGS}.vllm_server_port", "inference.args.port"
+CLIENT_HOST = f"{ARGS}.vllm_server_host"
+MODEL_LENGTH, TENSOR = "inference.args.max_model_len", "inference.args.tensor_parallel_size"
+_HERE = frozenset({"0.0.0.0", "127.0.0.1", "localhost", "::1"})  # noqa: S104
+_USUAL_RATES = {True: (1e-5, 1e-4), False: (1e-6, 1e-5)}
+"""With LoRA, and without."""
+
+
+def rules() -> tuple[Rule, ...]:
+    """Those that people break."""
+    return (
+        micro_batches(BATCH, MICRO),
+        holds(BATCH, GROUP),
+        _whole_groups(),
+        same(CLIENT_PORT, SERVER_PORT),
+        room_for_prompts(ANSWER, MODEL_LENGTH),
+        room_for_prompts(ANSWER, LENGTH, severity="warning"),
+        _answer_as_long_as_the_model(),
+        divisible("inference.gpus", TENSOR),
+        bad_if(
+            lambda v: v["trainer.gpus"] > 1, "trainer.gpus", (),
+            lambda v: f"trainer.gpus is {v['trainer.gpus']}, and vf-train is one process: the further GPUs "
+            "only share its micro-batches (nn.DataParallel); give them to inference.gpus, or use prime-rl: "
+            "rltui convert --to prime-rl", "warning",
+        ),
+        bad_if(
+            lambda v: v[CLIENT_HOST] not in _HERE, CLIENT_HOST, (),
+            lambda v: f"vf-train would ask {v[CLIENT_HOST]}, and vf-vllm is started here: leave it out",
+            "warning",
+        ),
+        bad_if(
+            lambda v: bool(v[f"{ARGS}.resume_from_checkpoint"]), f"{ARGS}.resume_from_checkpoint", (),
+            "vf-train passes over resume_from_checkpoint and begins at step 0: name weights as the model",
+            "warning",
+        ),
+        _usual_rate(),
+        requires(f"{ARGS}.load_best_model_at_end", f"{ARGS}.save_only_model", False),
+    )  # fmt: skip
+
+
+def _whole_groups() -> Rule:
+    """vf-train takes whole groups and says nothing of the rest."""
+    return bad_if(
+        lambda v: v[BATCH] >= v[GROUP] and v[BATCH] % v[GROUP], BATCH, (GROUP,),
+        lambda v: f"{BATCH} ({v[BATCH]}) is no multiple of {GROUP} ({v[GROUP]}): vf-train makes "
+        f"{v[BATCH] // v[GROUP] * v[GROUP]} rollouts and drops the rest without a word; nearest are "
+        f"{nearest_multiples(v[BATCH], v[GROUP])}", "warning",
+    )  # fmt: skip
+
+
+def _answer_as_long_as_the_model() -> Rule:
+    """Without `max_tokens`, an answer may be as long as `max_seq_len`."""
+    return bad_if(
+        lambda v: v[ANSWER] is None and v[MODEL_LENGTH] is not None and v[LENGTH] >= v[MODEL_LENGTH],
+        LENGTH, (ANSWER, MODEL_LENGTH),
+        lambda v: f"{LENGTH} ({v[LENGTH]}) is also the longest answer while {ANSWER} is not set, and leaves "
+        f"no room for a prompt within {MODEL_LENGTH} ({v[MODEL_LENGTH]}): set {ANSWER}, or raise that",
+    )  # fmt: skip
+
+
+def _usual_rate() -> Rule:
+    def fault(v: Values) -> str | None:
+        low, high = _USUAL_RATES[v[LORA]]
+        if not v[RATE] or low <= v[RATE] <= high:
+            return None
+        how = "with LoRA" if v[LORA] else "for all weights"
+        return f"{RATE} is {v[RATE]:g}; usual {how} is {low:g} to {high:g}"
+
+    return Rule(RATE, (RATE, LORA), fault, "hint")
+
+
+def advice(v: Values) -> Mapping[str, str]:
+    """By the id of a rule of health: what to turn in this config, by the tutorial of vf.RLTrainer."""
+    smaller = f"{_half(RATE, v)}, {_doubled(GROUP, v)} or {_doubled(BATCH, v)}"
+    steadier = f"in this config: {smaller}; vf-train then begins at step 0 again"
+    warmer = _times(TEMPERATURE, v, 1.2)
+    livelier = f"in this config: {_doubled(RATE, v)} or {warmer}"
+    base = "see first what the model can do without training: rltui eval --base"
+    shorter = ", ".join(filter(None, (_half(GROUP, v), _half(BATCH, v), _half(ANSWER, v))))
+    return {
+        **dict.fromkeys(("non-finite", "reward-collapse", "kl", "importance-ratio", "grad-norm"), steadier),
+        "entropy-collapse": f"in this config: {warmer} or {_half(RATE, v)}",
+        "flat": f"{base}; {livelier}",
+        "no-signal": f"{base}; in this config: {warmer} or {_doubled(GROUP, v)}",
+        "truncation": f"in this config: {_doubled(ANSWER, v)}",
+        "throughput": f"faster steps by {shorter}",
+    }
+
+
+def _half(name: str, v: Values) -> str:
+    return _times(name, v, 0.5)
+
+
+def _doubled(name: str, v: Values) -> str:
+    return _times(name, v, 2)
+
+
+def _times(name: str, v: Values, factor: float) -> str:
+    """The knob, its value now, and the one to try; empty where it has none that could be turned so."""
+    value = v.get(name)
+    if not value:
+        return f"a larger {name}" if factor > 1 else ""
+    other = value * factor
+    return (
+        f"{name} {number(value)} → {number(int(other) if isinstance(value, int) else float(f'{other:.3g}'))}"
+    )
