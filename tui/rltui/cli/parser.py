@@ -48,6 +48,11 @@ def parse(argv: list[str]) -> argparse.Namespace:
         if argv and not is_config and not is_file_name(argv[0]):
             _refuse_unless_experiment(argv[0], commands.choices)
         argv = ["open", *argv]
+    if argv[0] == "eval" and "--" in argv:
+        end = argv.index("--")
+        parsed = parser.parse_args(argv[:end])
+        parsed.arguments = tuple(argv[end + 1 :])
+        return parsed
     if argv[0] not in _OF_CONFIGS:
         return parser.parse_args(argv)
     options = commands.choices[argv[0]]._option_string_actions  # noqa: SLF001
@@ -97,7 +102,7 @@ def _build() -> tuple[argparse.ArgumentParser, _Commands[argparse.ArgumentParser
     )
     parser.add_argument("--version", action="version", version=f"rltui {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (_add_running, _add_processes, _add_config, _add_looking, _add_box):
+    for add in (_add_running, _add_processes, _add_config, _add_looking, _add_evals, _add_box):
         add(commands)
     return parser, commands
 
@@ -419,6 +424,47 @@ def _add_rollouts(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     _add_name(rollouts)
     _add_json(rollouts)
+
+
+def _add_evals(commands: _Commands[argparse.ArgumentParser]) -> None:
+    asked = _command(
+        commands, "eval", "evals:evaluate", "evaluate the model: now, a checkpoint, what it began with"
+    )
+    asked.add_argument("env", nargs="?", default="", metavar="ENV", help="default: what the config trains on")
+    target = asked.add_mutually_exclusive_group()
+    target.add_argument("--now", action="store_true", help="what the server of the run has (the default)")
+    target.add_argument("--checkpoint", type=_step, metavar="STEP", help="with a server of its own")
+    target.add_argument(
+        "--model", metavar="MODEL", help="a folder of weights, or a name on the hub; likewise"
+    )
+    target.add_argument("--base", action="store_true", help="the model that training began from; likewise")
+    target.add_argument("--sft", action="store_true", help="what the SFT of this experiment made; likewise")
+    asked.add_argument(
+        "-n",
+        action="append",
+        default=[],
+        metavar="N",
+        help="examples (default: 20); or the experiment's name",
+    )
+    asked.add_argument("-r", type=_positive, default=3, metavar="R", help="answers to each (default: 3)")
+    asked.add_argument(
+        "--max-tokens", type=_positive, metavar="T", help="of an answer (default: the config's)"
+    )
+    asked.add_argument("--when-done", action="store_true", help="not before the run is done; returns at once")
+    asked.add_argument(
+        "--every", type=_count, metavar="K", help="from now on, one of K checkpoints as they come; 0: none"
+    )
+    asked.add_argument("--no-wait", action="store_true", help="return at once; see: rltui evals")
+    asked.add_argument("--name", metavar="NAME", help="which experiment (default: the one that runs)")
+    asked.epilog = "What follows -- is for the evaluator itself: rltui eval -- --temperature 0.2"
+    asked.set_defaults(arguments=())
+    _add_json(asked)
+    evals = _command(commands, "evals", "evals:evals", "the evaluations, how they differ, what waits")
+    evals.add_argument("--against", metavar="ID", help="differences to this one (default: to the base)")
+    evals.add_argument("--all", action="store_true", help="those of all experiments")
+    evals.add_argument("--cancel", metavar="ID", help="take it from the queue, or end it")
+    _add_name(evals, positional=True)
+    _add_json(evals)
 
 
 def _add_box(commands: _Commands[argparse.ArgumentParser]) -> None:

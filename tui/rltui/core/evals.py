@@ -178,11 +178,12 @@ class Difference(Value):
 
 
 def difference(of: Evaluation, to: Evaluation) -> Difference | None:
-    """How much the mean of one is above that of the other; `None` where they measure different things.
+    """How much the mean of one is above that of the other; `None` where they measure different things, or one
+    says nothing of its model.
 
     Paired by example where the examples of one are all among those of the other: over those both have.
     """
-    if of.env != to.env or of.mean is None or to.mean is None:
+    if of.env != to.env or not (of.is_sound and to.is_sound) or of.mean is None or to.mean is None:
         return None
     common = of.rewards.keys() & to.rewards.keys()
     if len(common) >= 2 and len(common) == min(len(of.rewards), len(to.rewards)):

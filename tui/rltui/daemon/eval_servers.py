@@ -106,8 +106,8 @@ class EvalServers:
         Raises:
             ConflictError: if it does not run.
         """
-        runner = self._runners.get(_INFERENCE)
-        launch = runner.launch if runner is not None and runner.life.state is ComponentState.READY else None
+        runner = self._ready_inference()
+        launch = runner.launch if runner is not None else None
         address = launch.ready.http if launch is not None and launch.ready is not None else None
         if launch is None or address is None:
             raise ConflictError(
@@ -118,13 +118,19 @@ class EvalServers:
         port = launch.port or parts.port
         return f"{parts.scheme}://{parts.hostname}:{port}/v1"
 
+    def _ready_inference(self) -> ComponentRunner | None:
+        runner = self._runners.get(_INFERENCE)
+        return runner if runner is not None and runner.life.state is ComponentState.READY else None
+
+    def is_coming(self) -> bool:
+        """The server of the run is about to be ready."""
+        runner = self._runners.get(_INFERENCE)
+        return runner is not None and runner.life.expected and self._ready_inference() is None
+
     def why_waiting(self, request: EvalRequest, files: ConfigFiles) -> str | None:
         """What is not there yet; `None` where it can begin, if only to be refused."""
         if request.target.kind == "now":
-            runner = self._runners.get(_INFERENCE)
-            is_coming = runner is not None and runner.life.expected
-            ready = runner is not None and runner.life.state is ComponentState.READY
-            return "inference to be ready" if is_coming and not ready else None
+            return None if self._ready_inference() is not None else "the inference server of the run"
         if self.is_up:
             return None
         try:

@@ -70,12 +70,17 @@ class EvalWork:
         Raises:
             ConfigError: if it cannot be done: no evaluator, no such checkpoint or model.
             UsageError: if its answers cannot fit the model's context, or somebody else runs the experiment.
+            ConflictError: if the weights of now are nowhere.
         """
         refuse_observed(self._setup.record)
         files = self._config.store.load()
         request = self._completed(request, files)
         self._servers.refuse(request, files)
-        await self._refuse_tokens(request, self._servers.configured_context(files))
+        context = self._servers.configured_context(files)
+        if request.target.kind == "now" and not request.when_done and not self._servers.is_coming():
+            now = await asyncio.to_thread(served, self._servers.warm(), timeout_s=_SERVED_TIMEOUT_S)
+            context = now.context if now is not None and now.context is not None else context
+        await self._refuse_tokens(request, context)
         return request
 
     def why_waiting(self, request: EvalRequest) -> str | None:

@@ -75,7 +75,9 @@ class EvalKeeper:
             ConfigError, UsageError: as `ask`.
         """
         if every:
-            request = await self._work.accepted(request.model_copy(update={"target": EvalTarget()}))
+            now = {"target": EvalTarget(), "when_done": True}  # nothing of it need be there yet
+            request = await self._work.accepted(request.model_copy(update=now))
+            request = request.model_copy(update={"when_done": False})
         self._change(every=every, order=request, seen=0)
         text = f"every {every} checkpoints are evaluated" if every > 1 else "every checkpoint is evaluated"
         self._events.journal.add("eval", text if every else "no checkpoint is evaluated unasked", asked=True)
@@ -104,10 +106,12 @@ class EvalKeeper:
     async def run(self) -> None:
         """Carry out what is in the queue, for ever."""
         self._queue = await asyncio.to_thread(self._folder.queue)
-        if (left := self._queue.running) is not None:  # of an earlier supervisor
-            await self._carry_out(left, self._queue.begun)
+        left, begun = self._queue.running, self._queue.begun  # of an earlier supervisor
+        if left is not None and begun is not None:
+            await self._carry_out(left, begun)
         else:
             await self._work.stop()
+            self._put_back(left)
         while True:
             found = self._next() if self._may_start() else None
             if found is not None:
@@ -144,11 +148,16 @@ class EvalKeeper:
         if self._may_start():
             await self._conclude(running, ended)
         else:  # everything is being taken down: it is done again when the experiment is up again
-            again = queued.model_copy(update={"state": "waiting", "started_at": None})
-            self._change(waiting=(again, *self._queue.waiting), running=None, begun=None)
+            self._put_back(queued)
         follower = self._queue.waiting[0] if self._queue.waiting else None
         if follower is None or follower.request.target != running.request.target:
             await self._work.stop()
+
+    def _put_back(self, queued: QueuedEval | None) -> None:
+        """In front of the others."""
+        if queued is not None:
+            again = queued.model_copy(update={"state": "waiting", "why": "", "started_at": None, "done": 0})
+            self._change(waiting=(again, *self._queue.waiting), running=None, begun=None)
 
     async def _conclude(self, running: QueuedEval, ended: str) -> None:
         await self._work.conclude(running, self._queue.begun, ended)

@@ -505,6 +505,8 @@ class Framework:
         Raises:
             ConfigError: if there is no such thing, or no server could load it.
         """
+        if target.kind == "model":
+            return EvalModel("model", target.label, target.model)
         raise ConfigError(f"{self.title} does not say where {target.label} would be", hint=EVAL_HINT)
 
     def eval_server(

@@ -99,6 +99,8 @@ class EvalFolder:
         Raises:
             RltuiError: if it cannot be written.
         """
+        self._make()
+        make_folder(self.path / evaluation.id)
         write_atomically(self.path / evaluation.id / _RECORD, evaluation.model_dump_json().encode())
 
     def new(self, queue: EvalQueue) -> str:

@@ -1,0 +1,168 @@
+"""`eval`, `evals`: how good the model is, before, while and after it is trained."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from rltui.cli.terminal import columns
+from rltui.client import launch
+from rltui.client.wire import Wire
+from rltui.core.evals import (
+    EvalReport,
+    EvalRequest,
+    EvalTarget,
+    Evaluation,
+    QueuedEval,
+    baseline,
+    difference,
+)
+from rltui.core.text import unknown
+from rltui.errors import ExitCode, RltuiError, UsageError
+from rltui.services.runs.evaluations import EvalFolder
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import find_experiment, known_experiments
+from rltui.wording import EVAL_HEAD, eval_cells, eval_summary
+
+
+def evaluate(arguments: argparse.Namespace) -> int:
+    """Ask for one, and follow it on stderr until it has ended; or give the standing order."""
+    name, examples = _numbers(arguments.n)
+    request = EvalRequest(
+        target=_target(arguments),
+        env=arguments.env,
+        num_examples=examples,
+        rollouts_per_example=arguments.r,
+        max_tokens=arguments.max_tokens,
+        arguments=arguments.arguments,
+        when_done=arguments.when_done,
+    )
+    with launch.reach(launch.choose(arguments.name or name)) as wire:
+        if arguments.every is not None:
+            params = {"every": arguments.every, "request": request.model_dump()}
+            _print(EvalReport.model_validate(wire.call("order_evals", params)), arguments)
+            return 0
+        queued = QueuedEval.model_validate(wire.call("evaluate", request.model_dump()))
+        if arguments.no_wait or arguments.when_done:
+            told = f"{queued.id}: {queued.label} is in the queue; rltui evals shows it"
+            print(queued.model_dump_json() if arguments.json else told)
+            return 0
+        try:
+            ended = _followed(wire, queued)
+        except KeyboardInterrupt:
+            print(f"it goes on; rltui evals --cancel {queued.id} ends it", file=sys.stderr)
+            return int(ExitCode.INTERRUPTED)
+    found = next((each for each in ended.evaluations if each.id == queued.id), None)
+    if found is None:
+        raise RltuiError(f"{queued.label} was cancelled")
+    _print(ended.model_copy(update={"queue": (), "every": 0}), arguments, only=queued.id)
+    return 0 if found.is_sound else int(ExitCode.COMPONENT_FAILED)
+
+
+def _numbers(given: Iterable[str]) -> tuple[str | None, int]:
+    """`-n` is the experiment everywhere, and the number of examples for evaluators: a number is that."""
+    name, examples = None, EvalRequest().num_examples
+    for word in given:
+        if word.isdecimal() and find_experiment(word) is None:
+            if not (examples := int(word)):
+                raise UsageError("-n 0: no examples are no evaluation")
+        else:
+            name = word
+    return name, examples
+
+
+def _target(arguments: argparse.Namespace) -> EvalTarget:
+    if arguments.checkpoint is not None:
+        return EvalTarget(kind="checkpoint", step=arguments.checkpoint)
+    if arguments.model is not None:
+        folder = Path(arguments.model)
+        return EvalTarget(kind="model", model=str(folder.absolute()) if folder.is_dir() else arguments.model)
+    return EvalTarget(kind="base" if arguments.base else "sft" if arguments.sft else "now")
+
+
+def _followed(wire: Wire, queued: QueuedEval) -> EvalReport:
+    """Tell how it goes until it has ended, or somebody took it from the queue: all there are then."""
+    shown = ""
+    for kind, value in wire.events():
+        if kind != "status":
+            continue
+        now = next(
+            (QueuedEval.model_validate(each) for each in value["evals"] if each["id"] == queued.id), None
+        )
+        if now is None:
+            break
+        if now.words != shown:
+            shown = now.words
+            print(f"{now.label}: {shown}", file=sys.stderr)
+    with launch.reach(launch.choose(value["experiment"])) as again:
+        return EvalReport.model_validate(again.call("evals"))
+
+
+def evals(arguments: argparse.Namespace) -> int:
+    """List them, with their differences."""
+    record = None if arguments.all else launch.choose(arguments.experiment or arguments.name)
+    if record is None:
+        reports = [EvalFolder(_control(each)).report(each.name) for each in known_experiments()]
+        found = [each for report in reports for each in report.evaluations]
+        queue = tuple(each for report in reports for each in report.queue)
+        report = EvalReport(experiment="", evaluations=tuple(sorted(found, key=_at)), queue=queue)
+    else:
+        report = _report(record, arguments.cancel)
+    _print(report, arguments)
+    return 0
+
+
+def _report(record: ExperimentRecord, cancelled: str | None) -> EvalReport:
+    wire = launch.connect(record)
+    if wire is None:
+        if cancelled is not None:
+            raise UsageError(f"{record.name} is not up: nothing of its queue runs", hint="rltui up --resume")
+        return EvalFolder(_control(record)).report(record.name)
+    with closing(wire):
+        answer = wire.call("evals") if cancelled is None else wire.call("cancel_eval", {"id": cancelled})
+    return EvalReport.model_validate(answer)
+
+
+def _control(record: ExperimentRecord) -> ControlFolder:
+    return ControlFolder(Path(record.output_dir))
+
+
+def _at(evaluation: Evaluation) -> float:
+    return evaluation.at
+
+
+def _print(report: EvalReport, arguments: argparse.Namespace, *, only: str = "") -> None:
+    """The table, or the document with the differences besides; of all of them, or of one."""
+    ended, against = report.evaluations, getattr(arguments, "against", None)
+    chosen = next((each for each in ended if each.id == against), None)
+    if against is not None and chosen is None:
+        raise unknown("evaluation", against, [each.id for each in ended])
+    compared = [(each, chosen or baseline(ended, each)) for each in ended]
+    compared = [pair for pair in compared if only in ("", pair[0].id)]
+    found = [(each, difference(each, to) if to and to != each else None, to) for each, to in compared]
+    if arguments.json:
+        shown = report.model_copy(update={"evaluations": tuple(each for each, *_ in found)})
+        document: dict[str, Any] = shown.model_dump(mode="json")
+        document["differences"] = [
+            {"id": each.id, "to": to.id, **gap.model_dump()} for each, gap, to in found if gap and to
+        ]
+        print(json.dumps(document))
+        return
+    now = time.time()
+    if ended:
+        head = tuple(word.upper() for word in EVAL_HEAD)
+        rows = [eval_cells(each, gap, to, now) for each, gap, to in found]
+        if len({each.experiment for each in ended}) > 1:
+            head = ("EXPERIMENT", *head)
+            rows = [(each.experiment, *row) for each, row in zip(ended, rows, strict=True)]
+        print("\n".join(columns([head, *rows])))
+    lines = eval_summary(report)
+    if not ended and not lines:
+        lines = ["no evaluation yet: rltui eval --base, rltui eval --now"]
+    print("\n".join(lines)) if lines else None
