@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
-from rltui.core.evals import Difference, EvalReport, Evaluation, QueuedEval, baseline, difference
+from rltui.core.evals import EvalReport, Evaluation, QueuedEval, baseline, difference
 from rltui.core.text import duration, shortened
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
@@ -24,7 +24,7 @@ from rltui.ui.text import clean_line, progress_bar
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_words import FAINT, hanging
 from rltui.ui.widgets.row_list import Row, RowList, cells_line, fitting_columns
-from rltui.wording import EVAL_HEAD, eval_cells
+from rltui.wording import EVAL_HEAD, SURE, difference_text, eval_cells
 
 _INTERVAL_S = 2.0
 """Between two questions, while the screen is seen."""
@@ -45,8 +45,6 @@ _ORDERS: dict[Order, str] = {
 }
 _KINDS = ("base", "sft", "checkpoint", "model")
 _OF_RUN = ("checkpoint", "now")
-_SURE = 2.0
-"""So many standard errors from nothing, and a difference is hardly chance."""
 _VERDICTS = {"▲": "$text-success", "▼": "$text-error"}
 
 
@@ -144,22 +142,14 @@ def _compared(each: Evaluation, to: Evaluation | None, chosen: str | None) -> st
     if each.id == chosen:
         return "baseline"
     found = None if to is None else difference(each, to)
-    return "" if found is None else _difference_text(found)
-
-
-def _difference_text(found: Difference) -> str:
-    """`+0.312 ± 0.041 ▲`: better by more than chance; ▼ worse, ≈ neither."""
-    if found.stderr is None:
-        return found.words
-    is_sure = abs(found.value) > _SURE * found.stderr
-    return f"{found.words} {('▲' if found.value > 0 else '▼') if is_sure else '≈'}"
+    return "" if found is None else difference_text(found)
 
 
 def _baseline(each: Evaluation, others: Sequence[Evaluation], chosen: str | None) -> Evaluation | None:
     """The one that a person chose, else what suggests itself."""
     if chosen is None:
         return baseline(others, each)
-    return next((other for other in others if other.id == chosen and other.is_sound), None)
+    return next((other for other in others if other.id == chosen), None)
 
 
 def _queued_row(each: QueuedEval, width: int, is_selected: bool, now: float) -> Row:
@@ -207,7 +197,7 @@ def _comparison(each: Evaluation, others: Sequence[Evaluation], chosen: str | No
     if found is None:
         return f"not with {to.label}: that one was of {to.env}"
     how = f"example by example, over {found.examples}" if found.examples else "by the means: other examples"
-    return f"with {to.label} (#{to.id}): {_difference_text(found)}, {how}"
+    return f"with {to.label} (#{to.id}): {difference_text(found)}, {how}"
 
 
 def _spread(each: Evaluation) -> str:
@@ -304,7 +294,7 @@ class EvalScreen(EvaluateActions):
         self._title.update(self.shared.heading("Evaluations", *words, problem=self._problem))
         chosen = self._ended(self._chosen)
         to = "base, else SFT (b: this one)" if chosen is None else chosen.label
-        text = f"against {to} · ▲ ▼ beyond {_SURE:g} standard errors"
+        text = f"against {to} · ▲ ▼ beyond {SURE:g} standard errors"
         self._notes.update(Content.styled(clean_line(text), FAINT))
 
     def _make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
