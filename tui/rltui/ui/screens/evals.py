@@ -349,13 +349,14 @@ class EvalScreen(EvaluateActions):
     def action_choose_baseline(self) -> None:
         """This one, or no more."""
         each = self._ended(self._rows.key)
-        if each is not None and not each.is_sound:
-            self.notify(
-                f"It says nothing of the model: {clean_line(each.words or each.verdict)}", markup=False
-            )
+        if each is not None and (each.mean is None or each.verdict == "failed"):
+            why = clean_line(each.words or each.verdict)
+            self.notify(f"It says nothing of the model: {why}", markup=False)
         elif each is not None:
             self._chosen = None if self._chosen == each.id else each.id
             self._show()
+            if not each.is_sound:
+                self.notify(f"To be compared with care: {clean_line(each.words)}", markup=False)
 
     def action_sort(self) -> None:
         """The next order."""
