@@ -120,3 +120,35 @@ def test_a_config_that_never_ran_is_edited(
     assert main(["set", "rl.toml", "max_steps=-1"]) == 3
     assert main(["set", "rl.toml", "max_steps=5", "--restart"]) == 2
     assert "max_steps = 31 " in path.read_text()
+
+
+def test_a_checkpoint_becomes_the_model_and_can_be_taken_back(
+    own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del own_user
+    monkeypatch.chdir(tmp_path)
+    weights = tmp_path / "out/weights/step_100"
+    weights.mkdir(parents=True)
+    (weights / "config.json").write_text("{}")
+    (weights / "pytorch_model.bin").touch()
+    text = (Path(__file__).parents[1] / "data/prime_rl/era_b/rl.toml").read_text()
+    config = tmp_path / "rl.toml"
+    config.write_text(text)
+    assert main(["use-checkpoint", "out/weights/step_100", "rl.toml", "--dry-run"]) == 0
+    assert config.read_text() == text
+    wish = creation.ExperimentRequest(config_files=(config,), name="rl", output_dir=tmp_path / "out")
+    record, _ = creation.plan_record(wish)
+    ControlFolder(Path(record.output_dir)).write_record(record)
+    assert main(["use-checkpoint", "100"]) == 0
+    assert f'+name = "{weights}"' in capsys.readouterr().out
+    assert main(["undo"]) == 0
+    assert config.read_text() == text
+    assert main(["use-checkpoint", "100", "rl.toml"]) == 0, "the experiment that reads it remembers"
+    assert main(["undo"]) == 0
+    capsys.readouterr()
+    assert main(["use-checkpoint", "7"]) == 3
+    assert "there are: 100" in capsys.readouterr().err
+    sft = tmp_path / "sft.toml"
+    sft.write_text('[data]\nname = "x"\n')
+    assert main(["use-checkpoint", "100", "sft.toml", "--framework", "prime-rl-merged"]) == 3
+    assert "is the config of SFT" in capsys.readouterr().err

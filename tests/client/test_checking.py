@@ -43,11 +43,8 @@ def config(work: Path, text: str) -> Path:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [
-        (PRIME + INFERENCE + "[slurm]\n", "asks for a cluster with [slurm]"),
-        (PRIME, "no [inference] table, so there is no server to start"),
-    ],
-    ids=["slurm", "no server"],
+    [(PRIME + INFERENCE + "[slurm]\n", "asks for a cluster with [slurm]")],
+    ids=["slurm"],
 )
 def test_what_a_layout_cannot_start_is_said_by_check_and_refused_by_up(
     work: Path, capsys: pytest.CaptureFixture[str], text: str, words: str

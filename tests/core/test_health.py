@@ -160,7 +160,37 @@ def test_rewards_that_are_noisy_rare_or_negative_are_no_reason(seed: int) -> Non
     bounded = [min(1.0, max(0.0, chance.gauss(step / 300, 0.2))) for step in range(300)]
     for rewards in (noisy, rare, negative, bounded, [0.0] * 100, CLIMB):
         for end in range(0, len(rewards), 17):
-            assert words(figures(REWARD=rewards[:end])) == []
+            assert not {*words(figures(REWARD=rewards[:end]))} - {"reward is flat"}
+
+
+def test_a_reward_that_never_rises() -> None:
+    chance = random.Random(0)
+    flat = [chance.gauss(0.2, 0.02) for _ in range(60)]
+    (found,) = findings(figures(REWARD=flat), Thresholds())
+    assert (found.rule, found.since) == ("flat", 1)
+    assert "in the first 8 steps" in found.evidence
+    assert words(figures(REWARD=flat[:49])) == [], "too early to tell"
+    assert words(figures(REWARD=[value + 0.01 * step for step, value in enumerate(flat)])) == []
+    assert words(figures(REWARD=[*CLIMB, *CLIMB[-1:] * 60])) == [], "it rose before"
+    assert words(figures(REWARD=[0.97] * 60)) == [], "there is nothing to gain"
+
+
+def test_where_there_is_no_going_back_nobody_is_sent_to_a_checkpoint() -> None:
+    """vf-rl keeps weights alone."""
+    finding = Finding(
+        "kl",
+        "KL out of range",
+        "warning",
+        "trainer",
+        3,
+        "it is 1",
+        "lower the rate; go back to a checkpoint from before that",
+    )
+    told = concern_of(
+        finding, component="trainer", last_good=None, edits=(), more_advice="lr 2 → 1", no_resume="no resume"
+    )
+    assert told.advice == "lower the rate; begin anew; lr 2 → 1"
+    assert told.text == "it is 1; lower the rate; begin anew; lr 2 → 1. No resume"
 
 
 def test_a_policy_that_explores_no_more() -> None:

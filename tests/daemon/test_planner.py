@@ -35,6 +35,7 @@ class Box:
         self.planner._observation = SimpleNamespace(run_id="")
         self.planner._processes = SimpleNamespace(orphans=SimpleNamespace(settled=self._noted("settled")))
         self.planner._readings = SimpleNamespace(first=self._noted("first"), fresh=self._noted("fresh"))
+        self.planner._servers = SimpleNamespace(refreshed=self._noted("servers"))
         self.planner._config = SimpleNamespace(
             store=SimpleNamespace(files=OLD),
             rehearse=self._rehearse,
@@ -129,7 +130,7 @@ async def test_processes_are_freed_by_a_fresh_reading_once_leftovers_are_known()
     box = Box(RESTART)
     await box.planner.plan(Request(action="free", pids=(4711,)))
     await box.planner.plan(Request(action="restart"))
-    assert box.read == ["settled", "fresh", "settled", "first"]
+    assert box.read == ["settled", "fresh", "servers", "settled", "first", "servers"]
 
 
 LAYOUT = '[[component]]\nid = "a"\ncommand = ["sleep", "9"]\n'

@@ -28,3 +28,21 @@ def test_the_pane_says_how_to_leave_and_ctrl_c_stops_nothing(counters: Box) -> N
         terminal.close()
     after = counters.component("trainer")
     assert (after["state"], after["pid"]) == ("ready", before["pid"])
+
+
+def test_the_screen_comes_back_from_a_pane_and_takes_keys(counters: Box) -> None:
+    counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
+    terminal = Terminal([sys.executable, "-m", "rltui"], cwd=counters.work, env=counters.env)
+    try:
+        terminal.wait_for("q detach")
+        for _ in range(2):
+            terminal.press("t", "a")
+            terminal.wait_for("one · q leaves, nothing stops")
+            terminal.press("q")
+            terminal.wait_for("q detach")
+        terminal.press("3")
+        terminal.wait_for("GPUs")
+        terminal.press("?")
+        terminal.wait_for("Keys")
+    finally:
+        terminal.close()

@@ -16,11 +16,17 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from rltui.core.config_data import value_at
+from rltui.core.evals import COMPONENT, SERVER, EvalRequest
 from rltui.core.knobs import Knob
+from rltui.core.layout import Layout
 from rltui.core.toml import edit
-from rltui.frameworks.base import ConfigFile, ConfigFiles
+from rltui.frameworks.base import ConfigFile, ConfigFiles, EvalCall
 from rltui.frameworks.tinyrl import TINYRL
-from rltui.tinyrl.config import RlConfig, SftConfig
+from rltui.services.launch import Given, Launcher
+from rltui.services.layout_files import parts
+from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.tinyrl.config import EVAL_OPTIONS, EvalConfig, RlConfig, SftConfig
+from rltui.tinyrl.config_file import load_config, parse_arguments
 
 MODELS: dict[str, type[BaseModel]] = {"rl": RlConfig, "sft": SftConfig}
 BASE = {
@@ -140,3 +146,38 @@ def test_shipped_examples_are_sound(path: Path) -> None:
         pytest.skip("of another framework")
     problems = TINYRL.check({"rl": ConfigFile("rl", "/rl.toml", {}), role: ConfigFile(role, str(path), data)})
     assert [problem for problem in problems if problem.file == str(path)] == []
+
+
+def test_the_engine_takes_the_commands_of_an_evaluation(tmp_path: Path) -> None:
+    (tmp_path / "rl.toml").write_text(
+        f'{BASE["rl"]}[orchestrator.client]\nbase_url = "http://127.0.0.1:8000"\n'
+    )
+    record = ExperimentRecord("one", str(tmp_path), str(tmp_path), (), "tinyrl.toml", "tinyrl", 1.0)
+    layout = Layout(component=parts("tinyrl"))
+    launcher = Launcher(record, layout, TINYRL, choose=lambda _: ())
+    data = tomllib.loads((tmp_path / "rl.toml").read_text())
+    found = {"rl": ConfigFile("rl", str(tmp_path / "rl.toml"), data)}
+    for memory, utilization in (("", 0.9), ("0.30", 0.3)):
+        given: Given = {
+            "model": "/w/base",
+            "port": "4711",
+            "gpus": "",
+            "gpu_memory": memory,
+            "options": ("--seed", "5"),
+        }
+        launcher.give(SERVER, given)
+        launch = launcher.launch(SERVER, found, resume_step=None)
+        server = load_config(RlConfig, parse_arguments([*launch.argv[4:]]))
+        assert (server.model.name, server.inference.server.port, server.seed) == ("/w/base", 4711, 5)
+        assert server.inference.gpu_memory_utilization == utilization
+        assert launch.port == 4711
+    request = EvalRequest(env="reverse-text", num_examples=7, max_tokens=99, arguments=("--seed", "6"))
+    call = EvalCall(request, "http://127.0.0.1:4711/v1", "/w/base", "/results")
+    argv = TINYRL.evaluation(found, launcher.context(found), call).argv
+    launcher.give(COMPONENT, {"command": argv})
+    assert launcher.launch(COMPONENT, found, resume_step=None).argv == argv
+    asked = load_config(EvalConfig, parse_arguments([*argv[4:]], EVAL_OPTIONS))
+    assert (asked.base_url, asked.model.name, asked.results_dir) == (
+        "http://127.0.0.1:4711", "/w/base", Path("/results"),
+    )  # fmt: skip
+    assert (asked.num_examples, asked.rollouts_per_example, asked.max_tokens, asked.seed) == (7, 3, 99, 6)

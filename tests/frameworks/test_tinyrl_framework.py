@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from rltui.core.evals import EvalRequest, EvalTarget
 from rltui.core.template import Missing, render
 from rltui.errors import ConfigError
-from rltui.frameworks.base import ConfigFile, ConfigFiles, RunContext
+from rltui.frameworks.base import ConfigFile, ConfigFiles, EvalCall, RunContext
 from rltui.frameworks.tinyrl import TINYRL
 
 BASE = """
@@ -104,8 +105,8 @@ def test_a_sound_config_has_no_problems() -> None:
         (
             'client.base_url = "http://gpu-7:9000/v1"',
             ("orchestrator.client.base_url (http://gpu-7:9000/v1) is on another host, gpu-7: nothing here "
-            "asks the server at inference.server.port (8000). Use http://localhost:8000/v1, or leave the "
-            "inference server out"),
+            "asks the server at inference.server.port (8000). Use http://localhost:8000/v1, or let no server "
+            "be started here, with --inference http://gpu-7:9000/v1"),
         ),
         (
             "batch_size = 0",
@@ -417,3 +418,31 @@ def test_engine_is_what_the_config_says() -> None:
 
 def test_engine_with_a_faulty_value_is_unknown() -> None:
     assert TINYRL.engine_memory(files(BASE + "gpu_memory_utilization = 1.4\n")) is None
+
+
+RUN = RunContext(workspace="/w", output_dir="/w/out", python="/py")
+
+
+def test_models_to_evaluate_are_folders_of_this_run() -> None:
+    targets = {
+        EvalTarget(kind="base"): ["/w/outputs/base/base"],
+        EvalTarget(kind="sft"): ["/w/outputs/base"],
+        EvalTarget(kind="checkpoint", step=20): [
+            "/w/out/checkpoints/step_20/trainer/weights", "/w/out/weights/step_20"
+        ],
+        EvalTarget(kind="model", model="/else"): ["/else"],
+        EvalTarget(kind="model", model="mine"): ["/w/mine"],
+    }  # fmt: skip
+    for target, folders in targets.items():
+        model = TINYRL.eval_model(files(), RUN, target)
+        assert [*model.places] == folders
+        assert (model.kind, model.label, model.step) == (target.kind, target.label, target.step)
+    with pytest.raises(ConfigError, match="the config names no model"):
+        TINYRL.eval_model(files("[model]\nname = 3\n"), RUN, EvalTarget(kind="base"))
+
+
+def test_only_the_task_that_there_is_is_evaluated() -> None:
+    assert (TINYRL.eval_env(files()), TINYRL.eval_max_tokens(files())) == ("reverse-text", 16)
+    call = EvalCall(EvalRequest(env="gsm8k"), "http://127.0.0.1:1/v1", "m", "/r")
+    with pytest.raises(ConfigError, match="evaluates on reverse-text only, not on gsm8k"):
+        TINYRL.evaluation(files(), RUN, call)

@@ -120,6 +120,10 @@ def test_flags_without_value_are_booleans() -> None:
     assert arguments.overrides == {"orchestrator.strict_async_level": True, "orchestrator.other": False}
 
 
+def test_an_option_with_nothing_in_it_changes_nothing() -> None:
+    assert parse_arguments(["--inference.gpu-memory-utilization=", "--seed=3"]).overrides == {"seed": 3}
+
+
 def test_negative_number_is_a_value() -> None:
     assert parse_arguments(["--ckpt.resume-step", "-1"]).overrides == {"ckpt.resume_step": -1}
 

@@ -5,8 +5,8 @@ The command line prints these words as they are; the screen cleans, wraps and co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rltui.core.text import (
     duration,
@@ -21,7 +21,7 @@ from rltui.core.text import (
 )
 
 if TYPE_CHECKING:
-    from rltui.core.api import Concern, Lost, Orphan, Plan
+    from rltui.core.api import Concern, Lost, Orphan, Plan, Publication
     from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan
     from rltui.core.config_report import DerivedValue
     from rltui.core.evals import Difference, EvalReport, Evaluation
@@ -54,6 +54,8 @@ EVENT_SIGNS = {
 _BLOCKS = "▁▂▃▄▅▆▇█"
 LOG_SYMBOLS = {"growing": "●", "quiet": "○", "no file yet": "◌"}
 """By the word of `log_state`."""
+_SERVER_WORDS = {"unknown": "◌ not asked yet", "ready": "● ready", "down": "✗ down", "refused": "✗ refused"}
+"""By the state of a server that somebody else runs."""
 STALLED_SYMBOL = "⚠"
 _FULL_COMMAND_WIDTH = 200
 """As much as a question shows."""
@@ -212,6 +214,19 @@ def _archived_texts(plan: Plan) -> list[str]:
         return []
     found = [f"{each.folder} {steps_text(each.steps)}".rstrip() for each in plan.archived]
     return [", ".join(found), f"kept in {plan.archive}"]
+
+
+def server_text(server: Mapping[str, Any]) -> str:
+    """Of a `ServerStatus`: `inference (external) ● ready · http://gpu-2:8000/v1 · KV 41 % · serves tiny`."""
+    source = server["source"]
+    whose = "external" if source in ("config", "--inference") else f"of {source}"
+    parts = [f"{server['id']} ({whose}) {_SERVER_WORDS[server['state']]}", server["url"], *server["facts"]]
+    if server["reason"]:
+        parts.append(server["reason"])
+    elif server["models"]:
+        wanted = server["model"] if server["model"] in server["models"] else server["models"][0]
+        parts.append(f"serves {wanted}")
+    return " · ".join(parts)
 
 
 CHECKPOINT_HEAD = ("step", "age", "reward", "eval", "parts", "size", "attempt", "")
@@ -449,3 +464,18 @@ def range_text(bounds: Sequence[float | None]) -> str:
     if low is not None:
         return f"{value_text(low)} or more"
     return "" if high is None else f"up to {value_text(high)}"
+
+
+_FILES_NAMED = 8
+
+
+def publication_text(published: Publication) -> str:
+    """What an upload consists of, line by line."""
+    count = len(published.files)
+    files = f"{count} file{'' if count == 1 else 's'}, {size_text(published.size_bytes)}"
+    more = f" and {count - _FILES_NAMED} more" if count > _FILES_NAMED else ""
+    named = f"{', '.join(published.files[:_FILES_NAMED])}{more}"
+    kind = "private, if it does not exist yet" if published.private else "public, if it does not exist yet"
+    return (
+        f"upload     {files}: {named}\nof         {published.folder}\nto         {published.repo} ({kind})\n"
+    )

@@ -54,7 +54,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif self.server.fallback is not None:
             status, content = self.server.fallback(method, self.path, raw)
         else:
-            status, content = 404, {"detail": "Not Found"}
+            others = any(known.endswith(f" {path}") for known in self.server.routes)
+            status, content = (
+                (405, {"detail": "Method Not Allowed"}) if others else (404, {"detail": "Not Found"})
+            )
         text = content if isinstance(content, str) else json.dumps(content)
         body = text.encode()
         self.send_response(status)

@@ -197,6 +197,27 @@ def _prime_rl() -> _Finding:
     return _Finding("prime-rl", known is not None, " · ".join(parts), essential=False)
 
 
+def _verifiers() -> _Finding:
+    from rltui.frameworks import registry
+    from rltui.services import checkout
+
+    wanted = registry.get("verifiers").checkout
+    assert wanted is not None
+    try:
+        folder = checkout.find(wanted, workspace=Path.cwd(), config_files=())
+    except RltuiError as error:
+        return _Finding("vf-rl", False, str(error).replace("\n", " "), essential=False)
+    if folder is None:
+        text = f"no project with verifiers here or above; one from elsewhere: export {wanted.variable}=FOLDER"
+        return _Finding("vf-rl", False, text, essential=False)
+    installed = checkout.installed_packages(folder)
+    if why := wanted.lacking(installed) if wanted.lacking is not None else "":
+        return _Finding("vf-rl", False, f"{folder} · {why}; {wanted.instead}", essential=False)
+    version = next((f"{name} {installed[name]}" for name in wanted.dependents[::-1] if name in installed), "")
+    text = f"{folder} · {version or 'nothing is installed yet: uv sync'}"
+    return _Finding("vf-rl", bool(version), text, essential=False)
+
+
 def _terminal() -> _Finding:
     term, encoding = os.environ.get("TERM", ""), sys.stdout.encoding
     if term in ("", "dumb"):
@@ -274,6 +295,7 @@ _CHECKS: tuple[Callable[[], _Finding], ...] = (
     _engine,
     _uv,
     _prime_rl,
+    _verifiers,
     _open_files,
     _disk,
     _settings,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext, redirect_stdout
@@ -17,18 +18,25 @@ from rltui.cli.waiting import plan_of
 from rltui.client import checking, launch, offline
 from rltui.core.api import Plan, Request
 from rltui.core.batch import Way
+from rltui.core.config_data import deep_leaves
 from rltui.core.config_report import Conversion
 from rltui.core.knobs import split_assignment
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.frameworks import registry
+from rltui.frameworks.base import ConfigFiles
 from rltui.services.config.editor import shared_configs
 from rltui.services.config.files import named
 from rltui.services.config.models import FrameworkModels
 from rltui.services.config.store import ConfigStore
+from rltui.services.runs import weights
 from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.runs.experiments import known_experiments
 from rltui.services.runs.observed import refuse_observed
 from rltui.wording import plan_text
 
+_MODEL = "model.name"
+_NAMES_MODEL = re.compile(r"^model$|(^|\.)model\.name$|\.vllm\.model$")
+"""Keys that name the model which a run begins with."""
 _Ask = Callable[[Literal["plan", "execute"], Request], Plan]
 """Plans an edit, or makes it."""
 
@@ -61,6 +69,49 @@ def undo(arguments: argparse.Namespace) -> int:
 def redo(arguments: argparse.Namespace) -> int:
     """Make the edit again that was undone last."""
     return _edit(launch.choose(arguments.name), _request("redo", arguments), arguments)
+
+
+def use_checkpoint(arguments: argparse.Namespace) -> int:
+    """Make what was trained the model of a config, such as the result of SFT that of RL."""
+    if arguments.target.isdecimal():
+        source = launch.choose(arguments.name)
+        folder = weights.of_step(Path(source.run_dir), int(arguments.target))
+    else:
+        folder = weights.whole(Path(arguments.target).expanduser())
+    if arguments.config is None:
+        record = launch.choose(arguments.name)
+        edits = _of_model(offline.open_store(record).load(), folder, called=record.name)
+        return _edit(record, _request("set", arguments, edits=edits), arguments)
+    files = named([Path(arguments.config)])
+    asked = _OfFiles(files, arguments.framework)
+    request = _request("set", arguments, edits=_of_model(asked.files, folder, called=arguments.config))
+    readers = [each for each in known_experiments() if set(map(str, files)) <= set(each.config_files)]
+    if readers:  # whose history knows it then: it can be undone
+        return _edit(max(readers, key=lambda each: each.created_at), request, arguments)
+    if arguments.restart:
+        raise UsageError(f"no experiment reads {arguments.config}", hint="leave out --restart")
+    return _carry_out(asked.ask, request, arguments)
+
+
+def _of_model(files: ConfigFiles, folder: Path, *, called: str) -> dict[str, str]:
+    """What makes the folder the model: every key that has named the same one.
+
+    Raises:
+        ConfigError: if the config is of a run that makes models, rather than one that begins with this.
+    """
+    if set(files) == {"sft"}:
+        raise ConfigError(
+            f"{called} is the config of SFT, which would begin with its own result",
+            hint="name the config that is to begin with it: rltui use-checkpoint STEP rl.toml",
+        )
+    found = {
+        (f"{role}.{key}" if len(files) > 1 and role not in ("rl", "sft") else key): value
+        for role, file in files.items()
+        for key, value in deep_leaves(file.data).items()
+        if role != "sft" and _NAMES_MODEL.search(key) and isinstance(value, str)
+    }
+    first = next(iter(found.values()), None)
+    return {key: str(folder) for key, value in found.items() if value == first} or {_MODEL: str(folder)}
 
 
 def _request(
@@ -132,6 +183,7 @@ class _OfFiles:
     def __init__(self, files: tuple[Path, ...], framework: str | None) -> None:
         chosen, _ = checking.identify(files, None, chosen_framework(files, None, framework))
         self._store = ConfigStore(list(files), chosen)
+        self.files = self._store.load()
 
     def ask(self, method: Literal["plan", "execute"], request: Request) -> Plan:
         preview = self._store.preview(request.edits, force=request.force)

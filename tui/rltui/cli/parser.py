@@ -102,7 +102,7 @@ def _build() -> tuple[argparse.ArgumentParser, _Commands[argparse.ArgumentParser
     )
     parser.add_argument("--version", action="version", version=f"rltui {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (_add_running, _add_processes, _add_config, _add_looking, _add_evals, _add_box):
+    for add in (_add_running, _add_processes, _add_by_hand, _add_config, _add_looking, _add_evals, _add_box):
         add(commands)
     return parser, commands
 
@@ -206,6 +206,13 @@ def _add_processes(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     orphans.add_argument("--yes", action="store_true", help="do not ask")
     _add_json(orphans)
+    attach = _command(commands, "attach", "looking:attach", "show the raw tmux pane (q leaves it)")
+    attach.add_argument("component", metavar="C", help="component id, or supervisor")
+    attach.add_argument("--readonly", action="store_true", help="pass no keys on")
+    _add_name(attach)
+
+
+def _add_by_hand(commands: _Commands[argparse.ArgumentParser]) -> None:
     shell = _command(
         commands, "shell", "by_hand:shell", "a terminal where a component runs (ctrl+] leaves it)"
     )
@@ -220,10 +227,21 @@ def _add_processes(commands: _Commands[argparse.ArgumentParser]) -> None:
         "command", nargs="*", metavar="COMMAND", help="after --: what to run (default: $SHELL)"
     )
     _add_name(shell)
-    attach = _command(commands, "attach", "looking:attach", "show the raw tmux pane (q leaves it)")
-    attach.add_argument("component", metavar="C", help="component id, or supervisor")
-    attach.add_argument("--readonly", action="store_true", help="pass no keys on")
-    _add_name(attach)
+    publish = _command(
+        commands, "publish", "by_hand:publish", "upload weights of the run to the hub, by `hf`"
+    )
+    publish.add_argument("what", metavar="STEP", help="whose weights; or a folder of weights")
+    publish.add_argument("repo", metavar="USER/NAME", help="the repository; made where there is none")
+    publish.add_argument("--private", action="store_true", help="one that is made is only for its owner")
+    publish.add_argument("--revision", metavar="R", help="branch (default: main)")
+    publish.add_argument("--message", metavar="TEXT", help="of the commit (default: experiment and step)")
+    for option, what in (("--include", "only files like this"), ("--exclude", "no files like this")):
+        publish.add_argument(option, action="append", default=[], metavar="GLOB", help=what)
+    publish.add_argument("--plan", action="store_true", help="only say what would be uploaded")
+    publish.add_argument("--yes", action="store_true", help="do not ask")
+    publish.add_argument("--no-wait", action="store_true", help="return once it has begun")
+    _add_name(publish)
+    _add_json(publish)
 
 
 def _add_config(commands: _Commands[argparse.ArgumentParser]) -> None:
@@ -240,6 +258,23 @@ def _add_config(commands: _Commands[argparse.ArgumentParser]) -> None:
     knobs.add_argument("-v", "--verbose", action="store_true", help="also what each one means")
     _add_name(knobs)
     _add_json(knobs)
+    _add_edits(commands)
+    diff = _command(commands, "diff", "knobs:diff", "what the files say beside what runs, or two attempts")
+    diff.add_argument(
+        "attempt",
+        nargs="*",
+        metavar="C[#K]",
+        help="a component's attempt (default: the newest), or `original`, what the run's own copy of the "
+        "config was made from; one is compared with the files",
+    )
+    diff.add_argument("--text", action="store_true", help="the lines of the files, not the keys")
+    _add_name(diff)
+    _add_json(diff)
+    _add_check(commands)
+    _add_layouts(commands)
+
+
+def _add_edits(commands: _Commands[argparse.ArgumentParser]) -> None:
     edit = _command(commands, "set", "edits:set_knobs", "edit the TOML; prints the diff and the restart set")
     edit.add_argument(
         "edit",
@@ -256,20 +291,42 @@ def _add_config(commands: _Commands[argparse.ArgumentParser]) -> None:
     again = _command(commands, "redo", "edits:redo", "make the edit again that was undone last")
     _add_edit(again)
     _add_convert(commands)
-    diff = _command(commands, "diff", "knobs:diff", "what the files say beside what runs, or two attempts")
-    diff.add_argument(
-        "attempt",
-        nargs="*",
-        metavar="C[#K]",
-        help="a component's attempt (default: the newest), or `original`, what the run's own copy of the "
-        "config was made from; one is compared with the files",
+    model = _command(
+        commands,
+        "use-checkpoint",
+        "edits:use_checkpoint",
+        "make trained weights the model of a config, as an edit",
     )
-    diff.add_argument("--text", action="store_true", help="the lines of the files, not the keys")
-    _add_name(diff)
-    _add_json(diff)
-    _add_check(commands)
+    model.add_argument(
+        "target", metavar="STEP|DIR", help="step of a run (-n NAME), such as of SFT; or a folder"
+    )
+    model.add_argument(
+        "config", nargs="?", metavar="CONFIG", help="config to edit (default: the experiment's)"
+    )
+    _add_edit(model)
+    _add_framework(model)
+
+
+def _add_layouts(commands: _Commands[argparse.ArgumentParser]) -> None:
     layouts = _command(commands, "layouts", "config:list_layouts", "list the layouts and where they lie")
     _add_json(layouts)
+    init = _command(
+        commands,
+        "init",
+        "init:init",
+        "write a commented layout for your own programs, by questions or options",
+    )
+    init.add_argument("layout_name", nargs="?", metavar="NAME", help="of the layout (default: this folder's)")
+    init.add_argument(
+        "--component",
+        action="append",
+        default=[],
+        metavar="NAME='COMMAND'",
+        help="a program of the run, as often as needed; {port.NAME} in it makes it a service on a free port",
+    )
+    init.add_argument(
+        "--user", action="store_true", help="for all folders (default: for this one, in .rltui/layouts)"
+    )
 
 
 def _add_check(commands: _Commands[argparse.ArgumentParser]) -> None:
@@ -561,6 +618,18 @@ def _add_creation(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--name", metavar="NAME", help="name of the experiment")
     parser.add_argument("-o", "--output-dir", metavar="DIR", help="output folder (default: by the config)")
     parser.add_argument("--workspace", metavar="DIR", help="folder the components run in (default: here)")
+    servers = parser.add_mutually_exclusive_group()
+    servers.add_argument(
+        "--inference",
+        action="append",
+        metavar="URL",
+        help="use the inference server there and start none; several times for several; `config`: as it says",
+    )
+    servers.add_argument(
+        "--inference-of",
+        metavar="EXPERIMENT",
+        help="use that experiment's inference server, while that trains nothing",
+    )
     again = parser.add_mutually_exclusive_group()
     again.add_argument("--resume", action="store_true", help="continue the earlier run in the output folder")
     again.add_argument(

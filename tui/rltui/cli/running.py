@@ -7,7 +7,7 @@ import importlib.util
 import json
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from rltui.client.down import take_down
 from rltui.client.observation import ObservationRequest, observe
 from rltui.client.wire import Wire
 from rltui.core.api import Plan, Request
+from rltui.core.evals import EvalRequest, EvalTarget
 from rltui.core.text import size_text
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.config.own_copy import Staged
@@ -34,6 +35,12 @@ from rltui.wording import plan_text
 
 _DEMO_FOLDER = Path("outputs/demo")
 _DEMO_FILES = ("rl.toml", "sft.toml")
+_DEMO_EVALS = tuple(
+    EvalRequest(target=target, max_tokens=112, when_done=True)
+    for target in (EvalTarget(kind="base"), EvalTarget(kind="sft"), EvalTarget(kind="now"))
+)
+"""Before all training, before RL, after it; at the end, so that they slow nothing. An untrained model seldom
+comes to an end: as many tokens as the context has room for."""
 
 
 def open_config(arguments: argparse.Namespace) -> int:
@@ -100,7 +107,12 @@ def demo(arguments: argparse.Namespace) -> int:
         config_files=(_copy_example(folder),), name=folder.name, output_dir=folder
     )
     code = _start_headless(
-        wanted, Request(action="start"), wait=arguments.no_tui, timeout_s=None, as_json=False
+        wanted,
+        Request(action="start"),
+        wait=arguments.no_tui,
+        timeout_s=None,
+        as_json=False,
+        evals=_DEMO_EVALS,
     )
     return code if arguments.no_tui or code else show(launch.choose(folder.name))
 
@@ -134,8 +146,9 @@ def _start_headless(
     wait: bool,
     timeout_s: float | None,
     as_json: bool,
+    evals: Sequence[EvalRequest] = (),
 ) -> int:
-    """Create, start, follow on stderr until all is ready, print the status on stdout.
+    """Create, start, follow on stderr until all is ready, print the status on stdout; queue the `evals`.
 
     Where nothing can be started, or shall not be, nothing of it is left either.
     """
@@ -164,6 +177,8 @@ def _start_headless(
                 print("nothing was started", file=sys.stderr)
                 creation.undo(created)
                 return int(ExitCode.FAILED)
+        for each in evals:
+            wire.call("evaluate", each.model_dump())
         if wait:
             status = wait_until_settled(wire, set(plan.start), timeout_s=timeout_s)
         else:
@@ -196,6 +211,8 @@ def _wanted(arguments: argparse.Namespace) -> Iterator[creation.ExperimentReques
             checkpoint=checkpoint,
             devices=devices,
             earlier_run=earlier,  # type: ignore[arg-type]  # one of three literals
+            inference=None if arguments.inference is None else _addresses(arguments.inference),
+            inference_of=arguments.inference_of,
             force=arguments.force,
         )
 
@@ -215,6 +232,11 @@ def _wanted(arguments: argparse.Namespace) -> Iterator[creation.ExperimentReques
     arguments.config, arguments.given.parts = list(map(str, own)), []
     with staged(arguments, choose, workspace=here, force=arguments.force) as copies:
         yield request(copies)
+
+
+def _addresses(given: list[str]) -> tuple[str, ...]:
+    """Of `--inference`, which may come several times; `config`: none but what the config says."""
+    return () if given == ["config"] else tuple(given)
 
 
 def down(arguments: argparse.Namespace) -> int:

@@ -17,7 +17,15 @@ from rltui.core.text import duration
 from rltui.errors import RltuiError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import BrokenExperiment, listed_experiments
-from rltui.wording import EVENT_SIGNS, LINK_SIGN, STALLED_SYMBOL, STATE_SYMBOLS, log_state, orphan_text
+from rltui.wording import (
+    EVENT_SIGNS,
+    LINK_SIGN,
+    STALLED_SYMBOL,
+    STATE_SYMBOLS,
+    log_state,
+    orphan_text,
+    server_text,
+)
 
 if TYPE_CHECKING:
     from rltui.core.gpu.report import Remedy
@@ -126,6 +134,7 @@ def as_text(status: dict[str, Any], now: float | None = None) -> str:
         lines.extend(f"  ⚠ cannot be ended: {what}" for what in down["left"])
     for component in status["components"]:
         lines.extend(_component_lines(component, time.time() if now is None else now))
+    lines.extend(f"  {server_text(server)}" for server in status.get("servers", ()))
     lines.extend(_log_line(log, time.time() if now is None else now) for log in status.get("logs", ()))
     lines.extend(f"  {LINK_SIGN} {link['title']}: {link['url']}" for link in status.get("links", ()))
     lines.extend(_eval_lines(status.get("evals", ())))

@@ -10,6 +10,7 @@ from pathlib import Path
 from rltui.core.config_report import Check, ForeignConfig, KnobTable, Problem
 from rltui.core.gpu.report import MemoryVerdict
 from rltui.core.layout import ComponentSpec, Layout
+from rltui.core.servers import ServerAddress
 from rltui.core.template import GIVEN, Missing, TemplateValue, placeholders, render
 from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError, UsageError
@@ -95,16 +96,20 @@ def check(
     with_memory: bool = False,
     ask_models: bool = False,
     starting: bool = False,
+    inference: Sequence[str] = (),
+    is_lent: bool = False,
 ) -> Check:
     """Validate; no side effects. `workspace` as for `identify`.
 
     `with_memory` also reads the GPUs, and says what will fit, on `devices` where those are given.
     `ask_models` asks the framework's own models, where its checkout is found, which takes seconds; what they
     take, no rule of ours refuses.
-    `starting`: what would stand in the way of a start is an error too.
+    `starting`: what would stand in the way of a start is an error too. `inference`: addresses of servers that
+    the run is sent to, in place of one of its own; `is_lent` as in `Framework.sent_to`.
     """
     chosen, layout_file = identify(config_files, layout, framework, workspace=workspace)
     chosen = chosen.fitted(runnable_layout(layout_file))
+    chosen = chosen.sent_to(inference, is_lent=is_lent) if inference else chosen
     with closing(FrameworkModels(chosen, workspace or Path.cwd())) as models:
         chosen = models.informed(config_files, ask=ask_models)
         store = ConfigStore(list(config_files), chosen)
@@ -114,8 +119,11 @@ def check(
         problems = store.problems()
         problems += models.problems(sources, problems) if ask_models else ()
     files = sources.files
-    loaded = layout_files.with_instances(runnable_layout(layout_file), chosen.instances(files), layout_file)
+    loaded = layout_files.with_instances(
+        runnable_layout(layout_file), chosen.instances(files), layout_file, without=chosen.external(files)
+    )
     problems += shared_configs(store.base())
+    problems += tuple(map(_uses, chosen.inference_servers(files)))
     in_the_way = (
         *_programs_lacking(chosen, config_files, workspace or Path.cwd()),
         *_start_problems(layout_file, loaded, chosen, files, workspace or Path.cwd()),
@@ -148,11 +156,22 @@ def knobs(config_files: tuple[Path, ...], layout: str | None, framework: str | N
     chosen = chosen.fitted(runnable_layout(layout_file))
     with closing(FrameworkModels(chosen, Path.cwd())) as models:
         chosen = models.informed(config_files)
-    instances = chosen.instances(ConfigStore(list(config_files), chosen).load())
-    loaded = layout_files.with_instances(runnable_layout(layout_file), instances, layout_file)
+    store = ConfigStore(list(config_files), chosen)
+    instances = chosen.instances(store.load())
+    loaded = layout_files.with_instances(
+        runnable_layout(layout_file), instances, layout_file, without=chosen.external(store.files)
+    )
     components = [spec.id for spec in loaded.component]
     store = ConfigStore(list(config_files), chosen, components=components, launched=loaded.launched)
     return store.knob_table({})
+
+
+def _uses(server: ServerAddress) -> Problem:
+    """So that nobody wonders where the server is."""
+    key = f", with the key in {server.key_variable}" if server.key_variable else ""
+    return Problem(
+        severity="hint", message=f"no inference server is started: the run uses the one at {server.url}{key}"
+    )
 
 
 def converted(path: Path, framework: str, new: Path | None) -> ForeignConfig:

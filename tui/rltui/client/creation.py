@@ -14,10 +14,11 @@ from rltui import paths
 from rltui.client import down, launch
 from rltui.client.checking import check, identify, runnable_layout
 from rltui.client.offline import offline_editor, open_store
-from rltui.client.ports import with_ports
+from rltui.client.ports import inference_url, with_ports
 from rltui.core.api import Request
 from rltui.core.config_report import Problem
 from rltui.core.layout import Layout, needed
+from rltui.core.servers import server_url
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import layout_files, trust
@@ -27,6 +28,8 @@ from rltui.services.config.store import ConfigStore
 from rltui.services.own_files import FileLock, make_folder
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import default_output_dir, find_experiment, forget, free_name, new_record
+from rltui.services.runs.leases import keep_lease, living
+from rltui.services.runs.observed import framework_of
 from rltui.services.runs.run_folder import ResumePoint, ResumePoints, RunFolder, next_free
 from rltui.services.shell import keep_shell, make_room_for_files
 
@@ -50,6 +53,11 @@ class ExperimentRequest:
     """What to do where the output folder holds an earlier run."""
     checkpoint: int | None = None
     """The checkpoint to resume from; `None`: the one that the config asks for, else the newest."""
+    inference: tuple[str, ...] | None = None
+    """Where the inference servers are that it uses in place of its own; empty: as the config says, `None`:
+    likewise, or as before where an earlier run goes on."""
+    inference_of: str | None = None
+    """The experiment whose inference server it uses."""
     devices: str | None = None
     """Those that it shall use, as `CUDA_VISIBLE_DEVICES` lists them; `None`: as before, or all."""
     force: bool = False
@@ -111,13 +119,20 @@ def plan_record(request: ExperimentRequest) -> tuple[ExperimentRecord, EarlierRu
     framework = framework.fitted(layout)
     files = ConfigStore(list(paths_), framework).load()
     instances = needed(layout, framework.instances(files))
-    layout_files.with_instances(layout, instances, layout_file)  # refused now rather than at the start
     output_dir = _output_dir(request, workspace, framework, files)
     name = request.name if request.name is not None else free_name(output_dir.name, output_dir)
     earlier = _earlier_run(request, output_dir, layout, name, framework, files)
     if earlier is not None and request.earlier_run == "new":
         output_dir, earlier = earlier.next_free, None
         name = request.name if request.name is not None else free_name(output_dir.name, output_dir)
+    lent = _inference(request, output_dir, name)
+    sent = framework.sent_to(lent.urls, is_lent=bool(lent.owner)) if lent.urls else framework
+    if lent.owner:
+        _refuse_other_weights(lent.owner, sent, files)
+    external = sent.external(files)
+    layout_files.with_instances(
+        layout, instances, layout_file, without=external
+    )  # refused now, not at the start
     record = new_record(
         name=name,
         output_dir=output_dir.resolve(),
@@ -127,10 +142,63 @@ def plan_record(request: ExperimentRequest) -> tuple[ExperimentRecord, EarlierRu
         framework=framework.id,
         run_dir=layout.run_dir,
         instances=instances,
+        external=external,
+        inference=lent.urls,
+        inference_of=lent.owner,
         devices=request.devices or "",
         forced=request.force,
     )
     return record, earlier
+
+
+@dataclass(frozen=True, slots=True)
+class _Inference:
+    """Servers of somebody else that an experiment is sent to."""
+
+    urls: tuple[str, ...] = ()
+    owner: str = ""
+    """The experiment whose server it is."""
+
+
+def _inference(request: ExperimentRequest, output_dir: Path, name: str) -> _Inference:
+    """As `request` says; where it says nothing and goes on with an earlier run, as that had it.
+
+    Raises:
+        ConfigError: if the experiment that is named has no server.
+        ConflictError: if it is this one, or its server does not run.
+    """
+    owner = request.inference_of
+    if owner is None and request.inference is not None:
+        return _Inference(tuple(map(server_url, request.inference)))
+    if owner is None and request.earlier_run == "resume":
+        before = ControlFolder(output_dir).read_record()
+        if before is None or before.name != name or not before.inference_of:
+            return _Inference(before.inference if before is not None and before.name == name else ())
+        owner = before.inference_of
+    if owner is None:
+        return _Inference()
+    other = launch.choose(owner)
+    if other.name == name:
+        raise ConflictError(f"{name} cannot use its own inference server in place of its own")
+    url = inference_url(other)
+    if not living(other, ("inference",)):
+        raise ConflictError(
+            f"the inference server of {owner} does not run",
+            hint=f"start it: rltui start inference -n {owner}",
+        )
+    return _Inference((url,), owner)
+
+
+def _refuse_other_weights(owner: str, framework: Framework, files: ConfigFiles) -> None:
+    """Raises ConflictError where its server gets weights in another way than `framework` would send them."""
+    other = launch.choose(owner)
+    theirs = framework_of(other).weights_by(open_store(other).load())
+    if theirs != (ours := framework.weights_by(files)):
+        raise ConflictError(
+            f"the inference server of {owner} takes weights by {theirs or 'another way'}, and this config"
+            f" sends them by {ours or 'another way'}",
+            hint="let [weight_broadcast] say the same in both",
+        )
 
 
 def _output_dir(
@@ -246,6 +314,8 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
         make_folder(Path(record.output_dir))
         record, texts = _with_own_copies(record, request.copies, control)
         control.write_record(record)
+        if record.inference_of:
+            keep_lease(launch.choose(record.inference_of), record)
         if texts:
             _edit(record, texts)
         keep_shell(control)
@@ -390,6 +460,8 @@ def _refuse_errors(record: ExperimentRecord) -> None:
             workspace=Path(record.workspace),
             ask_models=ask_models,
             starting=True,
+            inference=record.inference,
+            is_lent=bool(record.inference_of),
         )
         if not (errors := [problem for problem in found.problems if problem.severity == "error"]):
             return

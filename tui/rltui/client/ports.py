@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from rltui.client import launch
 from rltui.client.offline import open_store
 from rltui.core.layout import Layout
-from rltui.core.template import render
+from rltui.core.template import TemplateValue, render
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, PortKnob, RunContext, standing
 from rltui.services import layout_files, processes
@@ -48,7 +48,10 @@ def with_ports(record: ExperimentRecord) -> tuple[ExperimentRecord, tuple[str, .
         if busy is not None:
             notes.append(f"port {busy[0]} is {busy[1]}: this experiment uses {port}{_for(item)}")
             if (model := served_model(busy[0])) is not None:
-                notes.append(f"a server is already there, serving {model}; it is left alone")
+                notes.append(
+                    f"a server is already there, serving {model}; it is left alone, and "
+                    f"--inference http://127.0.0.1:{busy[0]} uses it in place of one of one's own"
+                )
         else:
             notes.append(f"{item.component} uses port {port}, as before; the config says {item.port}")
     instead_of = {item.knob: item.port for item in ports if item.knob in chosen}
@@ -67,20 +70,44 @@ def listening_ports(record: ExperimentRecord) -> tuple[int, ...]:
     framework = framework_of(record)
     knobs = framework.ports(files)
     still = standing(knobs, record.overrides, record.overridden)
+    values = _template_values(record, files)
+    texts = [render(spec.port, values, where=record.layout_file) for spec in layout.component if spec.port]
+    named = {int(text) for text in texts if text.isdigit()}
+    for item in knobs:
+        named.update(int(still.get(item.knob, item.port)) + above for above in (0, *item.more))
+    return tuple(sorted(named))
+
+
+def inference_url(record: ExperimentRecord) -> str:
+    """Where clients on this machine reach the inference server of an experiment.
+
+    Raises:
+        ConfigError: if its config or layout cannot be read any more, or it has no such server.
+    """
+    layout, files = _read(record)
+    values = _template_values(record, files)
+    specs = [spec for spec in layout.component if spec.id == "inference" and spec.port]
+    if not specs:
+        elsewhere = f"it uses the one at {record.inference[0]} itself" if record.inference else ""
+        raise ConfigError(f"{record.name} has no inference server of its own", hint=elsewhere)
+    # Past a router, which hands no weights on.
+    engine, host = values.get("port.engine"), values.get("host.inference")
+    port = engine if isinstance(engine, str) else render(specs[0].port, values, where=record.layout_file)
+    return f"http://{host if isinstance(host, str) else '127.0.0.1'}:{port}/v1"
+
+
+def _template_values(record: ExperimentRecord, files: ConfigFiles) -> Mapping[str, TemplateValue]:
+    framework = framework_of(record)
+    chosen = standing(framework.ports(files), record.overrides, record.overridden)
     context = RunContext(
         workspace=record.workspace,
         output_dir=record.output_dir,
         run_dir=record.run_dir,
         name=record.name,
         python=sys.executable,
-        overrides=still,
+        overrides=chosen,
     )
-    values = framework.template_values(files, context)
-    texts = [render(spec.port, values, where=record.layout_file) for spec in layout.component if spec.port]
-    named = {int(text) for text in texts if text.isdigit()}
-    for item in knobs:
-        named.update(int(still.get(item.knob, item.port)) + above for above in (0, *item.more))
-    return tuple(sorted(named))
+    return framework.template_values(files, context)
 
 
 class _Taken:

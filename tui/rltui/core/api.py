@@ -14,6 +14,7 @@ from pydantic import Field, computed_field
 from rltui.core.config_report import DerivedValue, FileConflict, KnobTable, PendingKnob, Problem
 from rltui.core.evals import QueuedEval
 from rltui.core.gpu.report import GpuReport, MemoryVerdict, OutOfMemory, Remedy
+from rltui.core.servers import ServerStatus
 from rltui.core.values import Value
 
 PROTOCOL_VERSION = 1
@@ -261,6 +262,8 @@ class Status(Value):
     """Somebody else runs it, rltui only looks at its files. `running` then means that they grow."""
     logs: tuple[FollowedLog, ...] = ()
     """Log files that no component here prints."""
+    servers: tuple[ServerStatus, ...] = ()
+    """Inference servers that this run uses and somebody else runs."""
     transaction: str | None = None
     """The plan that is being carried out, until all its starts have begun."""
     down: Down | None = None
@@ -422,6 +425,24 @@ class Plan(Value):
     def blocked(self) -> bool:
         """An error forbids it."""
         return any(problem.severity == "error" for problem in self.problems)
+
+
+class Publication(Value):
+    """`rltui publish --json`: weights on their way to the hub."""
+
+    repo: str
+    """`USER/NAME`."""
+    folder: str
+    """Absolute."""
+    files: tuple[str, ...]
+    """Paths within the folder of what is uploaded."""
+    size_bytes: int
+    private: bool = False
+    """Where the repository does not exist yet: only its owner sees it."""
+    options: tuple[str, ...] = ()
+    """Of `hf upload`."""
+    url: str | None = None
+    """Where it is; `None` before that."""
 
 
 class JournalEntry(Value):

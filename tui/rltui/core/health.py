@@ -18,7 +18,7 @@ from rltui.core.text import duration
 
 RuleId = Literal[
     "non-finite", "reward-collapse", "entropy-collapse", "kl", "importance-ratio", "no-signal", "truncation",
-    "grad-norm", "eval-falls", "throughput", "staleness", "no-step",
+    "grad-norm", "eval-falls", "throughput", "staleness", "no-step", "flat",
 ]  # fmt: skip
 Severity = Literal["error", "warning"]
 
@@ -48,6 +48,8 @@ class Thresholds(BaseModel):
     """Highest mean importance ratio."""
     no_signal_steps: int = Field(default=10, ge=1, le=1000)
     """So many steps without any group whose rewards differ: nothing is learnt from them."""
+    flat_steps: int = Field(default=50, ge=16, le=10000)
+    """So many steps in which the reward has not risen above its first ones."""
     truncated_frac: float = Field(default=0.5, gt=0, le=1, allow_inf_nan=False)
     """Largest share of rollouts that are cut off at their longest length."""
     grad_norm_factor: float = Field(default=10.0, gt=1, allow_inf_nan=False)
@@ -249,6 +251,29 @@ def _no_signal(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
         return
 
 
+def _flat(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
+    rewards, best = run.track("reward"), run.levels["reward"].best
+    if len(rewards) < limits.flat_steps:
+        return
+    start, now = statistics.median(rewards.values[:_LEVEL]), statistics.median(rewards.last(_LEVEL))
+    if not math.isfinite(start + now) or start >= _NEAR_BEST:
+        return
+    edge = start + max(_RISE, _CLEAR * _noise(rewards))
+    if now > edge or (best is not None and best.value > edge):
+        return
+    yield Finding(
+        "flat",
+        "reward is flat",
+        "warning",
+        "orchestrator",
+        rewards.steps[0],
+        f"the reward was {start:.3g} in the first {_LEVEL} steps and is {now:.3g} in the last {_LEVEL} of"
+        f" {len(rewards)}",
+        "the task may be too hard for the model, or the learning rate too low: see what the model can do"
+        " without training, and read its rollouts",
+    )
+
+
 def _too_high(run: RunFigures, limits: Thresholds) -> Iterator[Finding]:
     """What the orchestrator says of its rollouts, and must stay below a limit."""
     cut, stale = run.track("truncation"), run.track("staleness")
@@ -381,7 +406,7 @@ def _seconds(seconds: float) -> str:
 
 _RULES = (
     _non_finite, _reward, _entropy, _out_of_range, _no_signal, _too_high, _grad_norm, _eval_falls,
-    _throughput,
+    _throughput, _flat,
 )  # fmt: skip
 
 
@@ -401,18 +426,29 @@ def findings(
 
 def spoils(rule: str) -> bool:
     """What was trained since then is worse than what was there before, not just slower."""
-    return rule not in ("throughput", "staleness", "no-step")
+    return rule not in ("throughput", "staleness", "no-step", "flat")
 
 
 def concern_of(
-    finding: Finding, *, component: str | None, last_good: int | None, edits: Sequence[str]
+    finding: Finding,
+    *,
+    component: str | None,
+    last_good: int | None,
+    edits: Sequence[str],
+    more_advice: str = "",
+    no_resume: str = "",
 ) -> Concern:
     """A finding for people, with all that is known beside it.
 
     `last_good`: the newest complete checkpoint from before it. `edits`: those since that one, oldest first.
+    `more_advice`: of the framework. `no_resume`: why there is no going back to a checkpoint.
     """
-    parts = [f"{finding.evidence}; {finding.advice}"]
-    if last_good is not None:
+    advice = finding.advice.replace(_BACK, "begin anew") if no_resume else finding.advice
+    advice = f"{advice}; {more_advice}" if more_advice else advice
+    parts = [f"{finding.evidence}; {advice}"]
+    if no_resume:
+        parts.append(no_resume)
+    elif last_good is not None:
         parts.append(f"the last good checkpoint is {last_good} (rltui restart --from {last_good})")
     else:
         parts.append("no complete checkpoint is older than that")
@@ -427,7 +463,7 @@ def concern_of(
         component=component,
         since=finding.since,
         evidence=finding.evidence,
-        advice=finding.advice,
+        advice=advice,
         last_good=last_good,
         edits=tuple(edits),
     )

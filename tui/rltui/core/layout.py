@@ -187,6 +187,12 @@ class ComponentSpec(LayoutSection):
     other group is a metric under its own name."""
     creates: str = ""
     """A path this job makes. Where it exists already, the job is not run."""
+    check: tuple[str, ...] = ()
+    """Argument list that must succeed in its surroundings, within a minute, before it starts, such as one
+    that asks whether a person is logged in. What it says last is the reason where it does not."""
+    outcome: str = ""
+    """Regular expression, searched in the end of its output once it has ended with code 0: the last text that
+    it finds says what came of it, such as the address of what was uploaded."""
     part_of_run: bool | None = None
     """Whether this job writes the run: ends with it, resumes from its checkpoints, is why files move aside.
     Left out: those jobs that the framework knows by their ids; where it knows none of them, every job."""
@@ -194,6 +200,15 @@ class ComponentSpec(LayoutSection):
     stop: Stop = Stop()
     restart: Restart = Restart()
     stall: Stall = Stall()
+
+    @field_validator("outcome")
+    @classmethod
+    def _can_be_searched(cls, pattern: str) -> str:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+        return pattern
 
     @field_validator("progress")
     @classmethod
@@ -225,7 +240,7 @@ class ComponentSpec(LayoutSection):
         """Its values that may hold placeholders."""
         ready = () if self.ready is None else (self.ready.http, self.ready.tcp, self.ready.file)
         single = (self.cwd, self.like, self.gpus, self.port, self.gpu_memory, self.metrics, self.creates)
-        return (*self.command, *self.env.values(), *single, *filter(None, ready))
+        return (*self.command, *self.check, *self.env.values(), *single, *filter(None, ready))
 
     @field_validator("metrics")
     @classmethod
@@ -392,8 +407,11 @@ _LONGEST_ID = 32
 _NOT_IN_IDS = re.compile(r"[^a-z0-9]+")
 
 
-def expanded(layout: Layout, instances: Mapping[str, Sequence[str]]) -> Layout:
-    """The layout with each component that has `each` once per instance of that name, in their order.
+def expanded(
+    layout: Layout, instances: Mapping[str, Sequence[str]], *, without: Collection[str] = ()
+) -> Layout:
+    """The layout with each component that has `each` once per instance of that name, in their order, and
+    `without` the components and logs of these ids, whose programs run elsewhere.
 
     Where others name such a component (`after`, `restart.together`, the screen), all of them are meant; none
     where there is no instance.
@@ -401,18 +419,21 @@ def expanded(layout: Layout, instances: Mapping[str, Sequence[str]]) -> Layout:
     Raises:
         ValueError: if no component or log is left, or two components would have one id.
     """
-    if not any(spec.each for spec in layout.component):
+    if not without and not any(spec.each for spec in layout.component):
         return layout
     ids = {
         spec.id: instance_ids(spec.id, instances.get(spec.each, ())) if spec.each else (spec.id,)
         for spec in layout.component
-    }
-    components = [one for spec in layout.component for one in _components(spec, ids, instances)]
+    } | dict.fromkeys(without, ())
+    here = [spec for spec in layout.component if spec.id not in without]
+    components = [one for spec in here for one in _components(spec, ids, instances)]
+    logs = [spec for spec in layout.log if spec.id not in without]
     columns = [_named(column, ids) for column in layout.screen.columns]
     return Layout.model_validate(
         layout.model_dump(exclude_unset=True)
         | {
             "component": components,
+            "log": logs,
             "screen": layout.screen.model_dump(exclude_unset=True) | {"columns": columns},
         }
     )

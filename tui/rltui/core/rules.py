@@ -247,7 +247,8 @@ def same_port(url: str, port: str, *, severity: Severity = "error") -> Rule:
         if (host := urlsplit(address).hostname) not in _THIS_MACHINE:
             return (
                 f"{url} ({address}) is on another host, {host}: nothing here asks the server at {port}"
-                f" ({v[port]}). Use http://localhost:{v[port]}/v1, or leave the inference server out"
+                f" ({v[port]}). Use http://localhost:{v[port]}/v1, or let no server be"
+                f" started here, with --inference {address}"
             )
         return f"{url} ({address}) must name the port of {port} ({v[port]}): use the same port in both"
 

@@ -35,6 +35,7 @@ from rltui.daemon.watches import (
     watch_disk,
     watch_gpus,
     watch_orphans,
+    watch_servers,
 )
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.own_files import FileLock
@@ -110,6 +111,7 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
             watch_stalls,
             watch_checkpoints,
             watch_disk,
+            watch_servers,
             carry_out_evals,
             deliver_alerts,
         )

@@ -77,7 +77,7 @@ class EvalServers:
                     f"the layout has no component {name!r}, which an evaluation needs",
                     hint="layouts/README.md says how to write one",
                 )
-        if request.target.kind != "now":
+        if request.target.kind != "now" and not request.when_done:  # by then it may have been made
             self.model(request.target, files)
 
     def model(self, target: EvalTarget, files: ConfigFiles) -> EvalModel:

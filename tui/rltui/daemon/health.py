@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -122,12 +122,13 @@ class RunHealth:
         known = (finding.rule, last_good)
         if known not in self._edits:
             self._edits[known] = self._edits_since(last_good)
-        own = self._advice.get(finding.rule)
         return concern_of(
-            replace(finding, advice=f"{finding.advice}; {own}") if own else finding,
+            finding,
             component=self._names.get(finding.role),
             last_good=last_good,
             edits=self._edits[known],
+            more_advice=self._advice.get(finding.rule, ""),
+            no_resume=self._folder.files.no_resume,
         )
 
     def _edits_since(self, checkpoint: int | None) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from rltui.daemon.config import Config, Setup
 from rltui.daemon.forecast import problems_of
 from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
+from rltui.daemon.servers import SERVER, Servers
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services.config.editor import shared_configs
@@ -55,12 +56,14 @@ class Planner:
         observation: Observation,
         processes: Processes,
         readings: GpuReadings,
+        servers: Servers,
     ) -> None:
         self._setup = setup
         self._config = config
         self._observation = observation
         self._processes = processes
         self._readings = readings
+        self._servers = servers
         self._points = ResumePoints(setup.framework, setup.control, observation.folder, setup.run_jobs)
         self._times = _StartTimes(setup.control.journal_file)
 
@@ -111,6 +114,7 @@ class Planner:
             await self._readings.fresh()  # may name what only the GPUs know
         else:
             await self._readings.first()
+        await self._servers.refreshed()
         planned = self._planned_now(request, automatic=automatic)
         if not any(problem.severity == "error" and problem.file for problem in planned.plan.problems):
             return planned
@@ -200,8 +204,11 @@ class Planner:
             problems = (*problems, *problems_of(memory))
             held = self._processes.forecast.reasons(plan, files)
             told |= {"memory": memory, "reasons": (*reasons, *held)}
+        if edit is None or draft.request.restart:
+            is_anew = draft.begins and point.step is None
+            problems = (*problems, *self._servers.problems(plan, is_anew=is_anew))
         if automatic:
-            problems = tuple(problem for problem in problems if problem.key != "port")
+            problems = tuple(problem for problem in problems if problem.key not in ("port", SERVER))
             told["free"] = ()
         return plan.model_copy(update={**told, "problems": problems})
 
@@ -288,15 +295,16 @@ def refuse_blocked(plan: Plan) -> None:
     """Stop here if an error forbids the plan.
 
     Raises:
-        ConflictError: if only ports are in the way.
+        ConflictError: if only ports, or servers elsewhere, are in the way.
         ConfigError: for any other error.
     """
     errors = [problem for problem in plan.problems if problem.severity == "error"]
     if not errors:
         return
     lines = [problem.text for problem in errors]
-    if all(problem.key == "port" for problem in errors):
-        hint = "end that process, or change the port in the config"
+    if all(problem.key in ("port", SERVER) for problem in errors):
+        is_port = errors[0].key == "port"
+        hint = "end that process, or change the port in the config" if is_port else "nothing was started"
         raise ConflictError(lines[0], details=lines[1:], hint=hint)
     title = lines[0] if len(lines) == 1 else f"{len(lines)} errors in the config"
     raise ConfigError(title, details=lines if len(lines) > 1 else (), hint="nothing was written or started")

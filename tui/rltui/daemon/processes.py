@@ -20,6 +20,7 @@ from rltui.daemon.config import Config, Setup
 from rltui.daemon.events import EventBus
 from rltui.daemon.forecast import MemoryForecast
 from rltui.daemon.observation import Observation
+from rltui.daemon.servers import Servers
 from rltui.daemon.shim import program as shim_program
 from rltui.daemon.tasks import Signal
 from rltui.services import processes
@@ -51,8 +52,9 @@ class Processes:
         config: Config,
         observation: Observation,
         readings: GpuReadings,
-        *,
         memory: MemoryPlan,
+        servers: Servers,
+        *,
         tmux: TmuxHost,
     ) -> None:
         self.record = setup.record
@@ -67,9 +69,12 @@ class Processes:
         self._config = config
         self._observation = observation
         self._readings = readings
+        self._servers = servers
         self._terminal = _Terminal(tmux, session_name(setup.record.name), setup.workspace)
         self.runners = {spec.id: ComponentRunner(spec=spec, around=self) for spec in setup.layout.component}
         self.orphans = OrphanWatch(setup, self.runners, events, readings, self.changes)
+        servers.on_change = self.changes.notify
+        servers.is_in_use = lambda: any(runner.life.busy for runner in self.runners.values())
         self.forecast = MemoryForecast(setup.layout, self.runners, config.store, memory, readings)
 
     async def close_terminal(self) -> None:
@@ -158,7 +163,7 @@ class Processes:
         self._events.life_changed(runner, before)
         for listener in self.listeners:
             listener(runner, before)
-        if life.state is ComponentState.EXITED and self.is_done():
+        if life.state is ComponentState.EXITED and not runner.spec.is_manual and self.is_done():
             self._events.alert(_done_alert(self._observation.progress.progress, self.alive()))
         if life.alive != before.alive:
             self._events.changed("knobs")
@@ -184,6 +189,8 @@ class Processes:
                 return True, f"{needed} to be {'ready' if life.kind == 'service' else 'done'}"
             why = (life.reason or "").partition(" (")[0].partition(";")[0]  # the whole is told of `needed`
             return False, f"{needed} is {life.state}" + (f": {why}" if why else "")
+        if (server := self._servers.why_held(component)) is not None:
+            return server
         engine = self.forecast.why_held(component)
         return None if engine is None else (True, engine)
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 from rltui.core.api import ComponentState, ComponentStatus, Down, RollbackOffer, Status
 from rltui.core.evals import COMPONENT, SERVER, QueuedEval
+from rltui.core.text import listed
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.forecast import RemedyAdvisor
 from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
+from rltui.daemon.servers import Servers
 from rltui.errors import ConfigError
 from rltui.services.runs.observed import is_growing, title_of
 
@@ -26,6 +28,7 @@ class StatusBuilder:
     observation: Observation
     processes: Processes
     remedies: RemedyAdvisor
+    servers: Servers
 
     def build(
         self,
@@ -58,6 +61,7 @@ class StatusBuilder:
             workspace=record.workspace,
             progress=progress,
             logs=self.observation.logs.logs,
+            servers=self.servers.status(),
             transaction=transaction,
             down=down,
             rollback=rollback,
@@ -135,4 +139,6 @@ class StatusBuilder:
             facts = next(((each.label, each.words) for each in evals if each.state == "running"), facts)
         if runner.life.state is ComponentState.STARTING and runner.phase is not None:
             return (runner.phase, *facts)
+        if runner.spec.id == "inference" and self.servers.users:
+            facts = (*facts, f"used by {listed(self.servers.users)}")
         return facts if runner.life.alive else ()

@@ -24,6 +24,7 @@ from rltui.daemon.gpu import GpuAccount
 from rltui.daemon.observation import Observation
 from rltui.daemon.planner import Planned, Planner, refuse_blocked
 from rltui.daemon.processes import Processes
+from rltui.daemon.servers import Servers
 from rltui.daemon.status import StatusBuilder
 from rltui.daemon.tasks import spawn
 from rltui.daemon.transactions import Retries, RollbackWatch, Transactions
@@ -59,17 +60,27 @@ class Supervisor:
             control=setup.control,
             workspace=setup.workspace,
         )
+        self.servers = Servers(setup, self.config, self.observation, events)
         self.processes = Processes(
-            setup, events, self.config, self.observation, self.gpu_readings, memory=memory, tmux=tmux
+            setup, events, self.config, self.observation, self.gpu_readings, memory, self.servers, tmux=tmux
         )
         self.gpu_account = GpuAccount(record.name, self.processes.runners, self.processes.forecast)
         remedies = RemedyAdvisor(
             self.config.store, self.config.launcher, memory, setup.control, self.gpu_readings
         )
-        self._status = StatusBuilder(setup, self.config, self.observation, self.processes, remedies)
-        self._planner = Planner(setup, self.config, self.observation, self.processes, self.gpu_readings)
+        self._status = StatusBuilder(
+            setup, self.config, self.observation, self.processes, remedies, self.servers
+        )
+        self._planner = Planner(
+            setup, self.config, self.observation, self.processes, self.gpu_readings, self.servers
+        )
         self._transactions = Transactions(
-            self.processes, self.config, self.observation, events, changed=self._in_hand_changed
+            self.processes,
+            self.config,
+            self.observation,
+            events,
+            changed=self._in_hand_changed,
+            resets=self.servers.resets,
         )
         self.checkpoints = CheckpointKeeper(setup, self.config, self.observation, self.processes, events)
         self._rollback = RollbackWatch(alert=events.alert)

@@ -6,8 +6,9 @@ Also what follows from one: the starts that a restart policy promised, the offer
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from rltui.core.api import Alert, ComponentState, Plan, Request, RollbackOffer
@@ -52,14 +53,18 @@ class Transactions:
         events: EventBus,
         *,
         changed: Callable[[], None],
+        resets: Callable[[], Sequence[ServiceCall]] = tuple,
     ) -> None:
-        """`changed` is called when `pending` did."""
+        """`changed` is called when `pending` did. `resets`: what servers elsewhere are told before jobs of
+        the run start.
+        """
         self._processes = processes
         self._runners = processes.runners
         self._config = config
         self._observation = observation
         self._events = events
         self._tell_changed = changed
+        self._resets = resets
         self._task: asyncio.Task[None] | None = None
         self._number = 0
         self._decision = asyncio.Lock()
@@ -203,9 +208,12 @@ class Transactions:
             runner = self._runners.get(call.component)
             if runner is not None and runner.life.alive and call.component not in plan.start:
                 await self._call(call)
+        for call in self._resets():
+            await self._call(call)
 
     async def _call(self, call: ServiceCall) -> None:
-        fault = await asyncio.to_thread(post_json, call.url, call.body, timeout_s=call.timeout_s)
+        key = os.environ.get(call.key_variable, "")
+        fault = await asyncio.to_thread(post_json, call.url, call.body, timeout_s=call.timeout_s, key=key)
         if fault is not None and call.required:
             raise RltuiError(f"{call.component} could not be told to {call.why}: {fault}")
         outcome = "done" if fault is None else f"not done: {fault}"

@@ -147,6 +147,11 @@ async def watch_orphans(supervisor: Supervisor) -> None:
     await supervisor.processes.orphans.watch()
 
 
+async def watch_servers(supervisor: Supervisor) -> None:
+    """Ask the inference servers that somebody else runs, and see who uses ours."""
+    await supervisor.servers.watch()
+
+
 async def watch_disk(supervisor: Supervisor) -> None:
     """While something runs, alert when the forecast becomes worse. It is told again after it was well."""
     folder = supervisor.observation.folder

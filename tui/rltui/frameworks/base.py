@@ -23,8 +23,9 @@ from rltui.core.knobs import Knob, KnobValue
 from rltui.core.layout import Layout
 from rltui.core.metrics import MetricNames
 from rltui.core.plan import RestartRule
+from rltui.core.servers import ServerAddress
 from rltui.core.template import Missing, TemplateValue
-from rltui.errors import ConfigError
+from rltui.errors import ConfigError, UsageError
 from rltui.frameworks.failures import COMMON
 
 EVAL_HINT = "rltui eval --model FOLDER evaluates any folder of weights; --now what the server has"
@@ -184,6 +185,8 @@ class ServiceCall:
     required: bool = False
     """A failed call fails the plan. Else it is only told: older servers may not know the route."""
     timeout_s: float = 60.0
+    key_variable: str = ""
+    """Environment variable with the key of its API."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,6 +394,18 @@ class Framework:
         """The same, with what only the layout says where the framework says nothing itself."""
         return self
 
+    def sent_to(self, urls: Sequence[str], *, is_lent: bool = False) -> Framework:
+        """The same, for a run that is to use the inference servers at these addresses, whatever its config
+        says. `is_lent`: another experiment's on this machine, such as the config would start itself.
+
+        Raises:
+            UsageError: if nothing is known of how to send its programs there.
+        """
+        raise UsageError(
+            f"how a run of {self.title} is sent to {' and '.join(urls)} is not known",
+            hint="name the address in its own config, and leave its inference server out of the layout",
+        )
+
     def file_schema(self, role: str, document: Json) -> Json:
         """The schema of a whole file, by that which `config_models` tell of its model."""
         return document
@@ -431,6 +446,18 @@ class Framework:
         """What decides who waits for whom."""
         return BottleneckKnobs()
 
+    def inference_servers(self, files: ConfigFiles) -> tuple[ServerAddress, ...]:
+        """The inference servers that the run uses and somebody else runs; none where it has its own.
+
+        Raises:
+            ConfigError: if the config names no address.
+        """
+        return ()
+
+    def weights_by(self, files: ConfigFiles) -> str:
+        """How new weights get to the inference server, which is made for that; empty where it takes any."""
+        return ""
+
     def advice(self, files: ConfigFiles) -> Mapping[str, str]:
         """By the id of a rule of health, what to turn in this config where it speaks, in words."""
         return {}
@@ -454,6 +481,10 @@ class Framework:
     def run_files(self, files: ConfigFiles) -> RunFiles:
         """Where a run with these config files leaves its own."""
         return self.files
+
+    def external(self, files: ConfigFiles) -> tuple[str, ...]:
+        """Components of layouts that somebody else runs. Raises as `inference_servers`."""
+        return ("inference",) if self.inference_servers(files) else ()
 
     # --- how it is run ---
 
@@ -490,6 +521,14 @@ class Framework:
     def service_calls(self, files: ConfigFiles, context: RunContext) -> tuple[ServiceCall, ...]:
         """What living services must be told before the run's jobs start against them again."""
         return ()
+
+    def weights_reset(
+        self, files: ConfigFiles, context: RunContext, root: str
+    ) -> ServiceCall | Missing | None:
+        """What a server that was trained with gets before another run begins with it, at `root`; `None` where
+        the run itself sees to that, `Missing` where nothing does.
+        """
+        return None
 
     def eval_env(self, files: ConfigFiles) -> str:
         """The environment that the config trains on; empty where it names none."""

@@ -11,29 +11,46 @@ from typing import Any
 from urllib.parse import urlsplit
 
 
-def get(url: str, *, timeout_s: float, limit_bytes: int = 0) -> bytes:
+class StatusError(OSError):
+    """There is an answer, and its status is not 200."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"status {status}")
+        self.status = status
+
+
+def get(url: str, *, timeout_s: float, limit_bytes: int = 0, key: str = "") -> bytes:
     """The first `limit_bytes` of what `url`, http or https, answers with status 200. Blocks.
 
+    `key`: of its API, sent as the bearer's token.
+
     Raises:
-        OSError: There is no answer, or another one; says which, in words.
+        OSError: There is no answer, or another one (`StatusError`); says which, in words.
     """
-    status, _, content = _exchange("GET", url, timeout_s=timeout_s, limit_bytes=limit_bytes)
+    status, _, content = _exchange("GET", url, timeout_s=timeout_s, limit_bytes=limit_bytes, key=key)
     if status != http.client.OK:
-        raise OSError(f"status {status}")
+        raise StatusError(status)
     return content
 
 
-def post_json(url: str, body: Mapping[str, Any], *, timeout_s: float) -> str | None:
+def post_json(url: str, body: Mapping[str, Any], *, timeout_s: float, key: str = "") -> str | None:
     """POST `body`. Returns why it failed, in words; `None` where the answer was a success. Blocks."""
+    data = json.dumps(dict(body)).encode()
     try:
-        status, reason, _ = _exchange("POST", url, json.dumps(dict(body)).encode(), timeout_s=timeout_s)
+        status, reason, _ = _exchange("POST", url, data, timeout_s=timeout_s, key=key)
     except OSError as error:
         return str(error)
     return None if 200 <= status < 300 else f"status {status} {reason}"
 
 
 def _exchange(
-    method: str, url: str, body: bytes | None = None, *, timeout_s: float, limit_bytes: int = 0
+    method: str,
+    url: str,
+    body: bytes | None = None,
+    *,
+    timeout_s: float,
+    limit_bytes: int = 0,
+    key: str = "",
 ) -> tuple[int, str, bytes]:
     """Status, reason and the first `limit_bytes` of the answer.
 
@@ -51,6 +68,7 @@ def _exchange(
                 connection.sock = _encrypted(host, connection.port, timeout_s)
             target = parts.path or "/"
             headers = {} if body is None else {"Content-Type": "application/json"}
+            headers |= {"Authorization": f"Bearer {key}"} if key else {}
             connection.request(method, f"{target}?{parts.query}" if parts.query else target, body, headers)
             answer = connection.getresponse()
             return answer.status, answer.reason, answer.read(limit_bytes)

@@ -64,6 +64,8 @@ class Launch:
     """Its devices, as far as layout and config say."""
     gpu_memory: float | None = None
     """Fraction of each device's memory that must be free before it starts."""
+    check: tuple[str, ...] = ()
+    """What must succeed before."""
     given: Given = field(default_factory=dict)
     """What the request said that started it, where it is manual."""
 
@@ -140,6 +142,7 @@ class Launcher:
             metrics=_address("metrics", render(spec.metrics, values, where=where), where) or None,
             gpus=self.gpus(component, files),
             gpu_memory=self._gpu_memory(component, files),
+            check=render_arguments(spec.check, values, where=where),
             given=given,
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +105,8 @@ def load_for(record: ExperimentRecord) -> Layout:
     Raises:
         ConfigError: as `load`, or if the instances do not fit into it.
     """
-    layout = with_instances(load(Path(record.layout_file)), record.instances, Path(record.layout_file))
+    path = Path(record.layout_file)
+    layout = with_instances(load(path), record.instances, path, without=record.external)
     return layout if record.observed else completed(layout, parts(record.framework))
 
 
@@ -120,14 +121,16 @@ def parts(framework: str) -> tuple[ComponentSpec, ...]:
     return tuple(spec for path in files for spec in load(path).component)
 
 
-def with_instances(layout: Layout, instances: Mapping[str, Sequence[str]], path: Path) -> Layout:
-    """The layout read from `path` with a component for each instance.
+def with_instances(
+    layout: Layout, instances: Mapping[str, Sequence[str]], path: Path, *, without: Collection[str] = ()
+) -> Layout:
+    """The layout read from `path` with a component for each instance, `without` those that run elsewhere.
 
     Raises:
         ConfigError: if that is no layout any more, such as one without components.
     """
     try:
-        return expanded(layout, instances)
+        return expanded(layout, instances, without=without)
     except ValidationError as error:
         what = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise ConfigError(

@@ -6,11 +6,13 @@ import asyncio
 import json
 import re
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 
 from rltui.core.failure_cause import LONGEST_LINE
 from rltui.core.layout import Ready
-from rltui.services.http import get
+from rltui.core.servers import Answer, ServerAddress
+from rltui.services.http import StatusError, get
 from rltui.services.logs.growing_file import AppendedLines
 
 _PROBE_TIMEOUT_S = 5.0
@@ -96,6 +98,40 @@ def served_model(port: int) -> str | None:
     return None if found is None else found.model
 
 
+_MOST_MODELS, _LONGEST_NAME = 200, 200
+"""Of what a server says it serves."""
+
+
+def ask_server(address: ServerAddress, key: str) -> Answer:
+    """What a server somewhere says it serves. Never raises. Blocks."""
+    try:
+        content = get(f"{address.url}/models", timeout_s=_PROBE_TIMEOUT_S, limit_bytes=1 << 20, key=key)
+        cards = json.loads(content)["data"]
+        names = [card["id"][:_LONGEST_NAME] for card in cards[:_MOST_MODELS] if isinstance(card["id"], str)]
+    except StatusError as error:
+        return Answer(status=error.status, fault=str(error))
+    except OSError as error:
+        return Answer(fault=error.strerror or str(error) or type(error).__name__)
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
+        return Answer(fault=f"what {address.url}/models answers is no list of models")
+    return Answer(tuple(names), updates_weights=_has_route(f"{address.root}/update_weights", key))
+
+
+def _has_route(url: str, key: str) -> bool | None:
+    """Whether something can be posted there, by what a server says to who does not; `None` where it is not
+    said.
+    """
+    try:
+        get(url, timeout_s=_PROBE_TIMEOUT_S, key=key)
+    except StatusError as error:
+        return {HTTPStatus.METHOD_NOT_ALLOWED: True, HTTPStatus.NOT_FOUND: False}.get(
+            HTTPStatus(error.status)
+        )
+    except OSError:
+        return None
+    return None
+
+
 async def _try_tcp(address: str) -> None:
     host, _, port = address.rpartition(":")
     try:
@@ -112,13 +148,13 @@ _LONGEST_ANSWER = 8 * 1024 * 1024
 """Bytes read at most; one engine's text has about 50 kB."""
 
 
-async def read_exposition(url: str) -> bytes | None:
+async def read_exposition(url: str, *, key: str = "") -> bytes | None:
     """What the server's metrics say now; `None` where it does not answer. Never raises."""
-    return await asyncio.to_thread(_get, url)
+    return await asyncio.to_thread(_get, url, key)
 
 
-def _get(url: str) -> bytes | None:
+def _get(url: str, key: str) -> bytes | None:
     try:
-        return get(url, timeout_s=TIMEOUT_S, limit_bytes=_LONGEST_ANSWER)
+        return get(url, timeout_s=TIMEOUT_S, limit_bytes=_LONGEST_ANSWER, key=key)
     except OSError:
         return None

@@ -1,6 +1,7 @@
 """From the command line to a checked configuration, or to one message that says what to do.
 
-The grammar is prime-rl's: `@ file.toml` as often as needed, then `--dotted.key value`.
+The grammar is prime-rl's: `@ file.toml` as often as needed, then `--dotted.key value`. `--dotted.key=` with
+nothing behind it changes nothing: for layouts whose values may be empty.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ def _add_override(arguments: Arguments, option: str, rest: list[str]) -> None:
     key, equals, text = option.partition("=")
     key = key.replace("-", "_")
     if equals:
-        arguments.overrides[key] = override_value(text)
+        if text:
+            arguments.overrides[key] = override_value(text)
     elif rest and rest[0] != "@" and not rest[0].startswith("--"):
         arguments.overrides[key] = override_value(rest.pop(0))
     else:

@@ -58,7 +58,7 @@ class PrimeRl(PrimeRlLaunch):
             self.resume_elsewhere = ("ckpt.output_dir", "resume.dir")
         else:
             self.namespaces = {role: role for role in (*configs.PARTS, "sft")}
-            self.required = (frozenset(configs.PARTS), frozenset({"sft"}))
+            self.required = (frozenset(configs.PARTS), frozenset(configs.PARTS[:2]), frozenset({"sft"}))
         cleared = g.resume_cleared
         self.resume_keys = tuple(f"{table}.step" for table in cleared) if g.run_folders else cleared
         models = MODELS if g.has_launchers else _MODELS_OF_2025
@@ -74,7 +74,9 @@ class PrimeRl(PrimeRlLaunch):
 
     def with_schemas(self, schemas: Mapping[str, ConfigSchema]) -> PrimeRl:
         """They go before ours."""
-        return PrimeRl(self.generation, schemas)
+        found = PrimeRl(self.generation, schemas)
+        found.servers, found.is_lent = self.servers, self.is_lent
+        return found
 
     def schema(self, file: ConfigFile) -> ConfigSchema:
         """The checkout's, else the one that the file fits best."""

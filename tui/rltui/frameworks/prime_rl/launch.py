@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from math import prod
 from pathlib import PurePath
 from typing import Any
 
-from rltui.core.config_data import value_at
+from rltui.core.config_data import edited, value_at
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.knobs import KnobValue
 from rltui.core.plan import RestartRule
+from rltui.core.servers import ServerAddress, server_url
 from rltui.core.template import Missing, TemplateValue
 from rltui.core.toml.values import TomlValue
+from rltui.errors import ConfigError, UsageError
 from rltui.frameworks.base import ConfigFiles, PortKnob, Resolution, RunContext, RunFiles, ServiceCall
 from rltui.frameworks.generic import common_values
 from rltui.frameworks.prime_rl import ports
@@ -59,17 +62,14 @@ _FIRST_ATTEMPT = {
     "logs/attempt_1": ports.attempt_logs,
 }
 """Folders of the first attempt in an empty folder, and of those before there were several."""
-_FILE_BROADCAST: Mapping[str, KnobValue] = {
-    ports.WEIGHTS: None,
-    **{f"{part}.{ports.WEIGHTS}": None for part in _PARTS},
-    f"{ports.WEIGHTS}.type": "filesystem",
-}
 _BROADCAST_NOTE = "one GPU for inference and trainer: weights go through files, since NCCL needs two GPUs"
 _MADE_AT_START = Missing("it is made as the component starts")
 _NO_INFERENCE = Missing(
     "the config has no [inference] table, so there is no server to start",
     hint="add [inference], or use --layout prime-rl-single beside a server of your own",
 )
+_SERVER = "http://localhost:8000/v1"
+"""Where prime-rl looks for a server unless it is told."""
 _UTILIZATION = 0.9
 """vLLM's own default; prime-rl does not change it."""
 _MODEL = ("inference.vllm.model", "inference.model.name", "model.name")
@@ -85,17 +85,22 @@ class PrimeRlLaunch(SchemaFramework):
     def __init__(self, generation: Generation) -> None:
         super().__init__()
         self.generation = generation
+        self.servers: tuple[str, ...] = ()
+        """Where a person sent the run for inference; empty: as the config says."""
+        self.is_lent = False
+        """It is such a server as the config would start, of another experiment."""
         self.files = generation.rl_files
 
     def template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
         """`config.<part>`, `config.launcher`, `run`, `gpus.<id>`, `port.inference`, `port.engine` …"""
-        g, data = self._of(files), _config(files)
+        g, data = self._of(files), self._config(files)
         split, memory = _split(g, data, context.devices), self.engine_memory(files)
-        both = ",".join(dict.fromkeys((*split.inference, *split.trainer)))
+        launched = _split(g, data, context.devices, by_launcher=True)
+        both = ",".join(dict.fromkeys((*launched.inference, *launched.trainer)))
         for_sft = ",".join(context.devices[: max(1, count(data, "deployment.num_gpus", 1))])
         return {
             **common_values(files, context),
-            **{f"config.{name}": fault or _MADE_AT_START for name, fault in _made(g, files).items()},
+            **{f"config.{name}": fault or _MADE_AT_START for name, fault in _made(g, files, data).items()},
             **{f"config.{name}": path for name, path in context.resolved.items()},
             **ports.values(g, data, context, sources=sources(files), moving=self.ports(files)),
             **({"port.weights": ""} if split.is_shared else {}),
@@ -116,9 +121,10 @@ class PrimeRlLaunch(SchemaFramework):
         """
         g = self._of(files)
         if not g.has_launchers:
-            return tuple(_copy(g, role, files, context) for role in files)
+            moved = {**self._sent(files), **ports.edits(g, self._config(files), context.overrides)}
+            return tuple(_copy(g, role, context, moved) for role in files)
         role = "rl" if "rl" in files else "sft"
-        data = files[role].data
+        data = self._config(files)
         common: dict[str, KnobValue] = {**dict.fromkeys(g.dropped), **_resume(g, data, context)}
         folder = PurePath(context.run_folder)
         place: dict[str, KnobValue] = {"output_dir": str(folder)}
@@ -126,11 +132,11 @@ class PrimeRlLaunch(SchemaFramework):
             common["run.name"] = _run_name(files, context)
             place = {"output_dir": str(folder.parent), "run.dir": folder.name}
         if role == "rl":
-            common |= ports.edits(g, data, context.overrides)
+            common |= {**self._sent(files), **ports.edits(g, data, context.overrides)}
         launcher = Resolution(edits={role: {**common, **place}}, outputs={"launcher": (f"{role}.toml",)})
         if role == "sft" or _not_by_parts(data) is not None:
             return (launcher,)
-        return (launcher, _parts(g, files, context, common))
+        return (launcher, _parts(g, files, data, context, common))
 
     def instances(self, files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
         """The env servers."""
@@ -140,22 +146,23 @@ class PrimeRlLaunch(SchemaFramework):
         """Of everything that listens and can be moved."""
         if "sft" in files:
             return ()
-        return tuple(ports.knobs(self._of(files), _rl(files), sources(files)))
+        found = ports.knobs(self._of(files), self._rl(files), sources(files))
+        return tuple(each for each in found if not self.servers or each.component != "inference")
 
     def environment(self, component: str, files: ConfigFiles, context: RunContext) -> Mapping[str, str]:
         """As its launcher gives it to its children."""
         g = self._of(files)
-        split = _split(g, _rl(files), context.devices)
+        split = _split(g, self._rl(files), context.devices)
         return _environment(g, component, files, context, split)
 
     def engine_memory(self, files: ConfigFiles) -> EngineMemory | None:
         """What vLLM takes; `None` without a server, and where the utilization is no share."""
-        g, data = self._of(files), _rl(files)
+        g, data = self._of(files), self._rl(files)
         share = value_at(data, g.utilization)
         share = _UTILIZATION if share is None else share
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
             return None
-        if not is_table(data, "inference"):
+        if self.servers or not is_table(data, "inference"):
             return None
         return EngineMemory(
             "inference",
@@ -190,7 +197,7 @@ class PrimeRlLaunch(SchemaFramework):
 
     def restart_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
         """By the transports. A pair stays a pair even where both go through files: their counters are two."""
-        g, data = self._of(files), _rl(files)
+        g, data = self._of(files), self._rl(files)
         in_memory = ports.transport(g, data, ports.WEIGHTS) != "filesystem"
         through_files = not in_memory and ports.transport(g, data, ports.BATCHES) == "filesystem"
         servers = [source.component for source in sources(files) if source.component]
@@ -213,9 +220,80 @@ class PrimeRlLaunch(SchemaFramework):
         """
         if "rl" not in files:
             return ()
-        found = ports.values(self._of(files), files["rl"].data, context)
+        found = ports.values(self._of(files), self._rl(files), context)
         url = f"http://{found['host.inference']}:{found['port.engine']}/resume"
         return (ServiceCall("inference", url, "resume an engine that was left paused"),)
+
+    # --- inference that somebody else runs ---
+
+    def sent_to(self, urls: Sequence[str], *, is_lent: bool = False) -> PrimeRlLaunch:
+        """As if its config named these addresses; without [inference], unless that describes the server."""
+        found = copy(self)
+        found.servers, found.is_lent = tuple(urls), is_lent
+        return found
+
+    def inference_servers(self, files: ConfigFiles) -> tuple[ServerAddress, ...]:
+        """Those that the orchestrator is sent to where no server is started."""
+        if "sft" in files or (not self.servers and is_table(_config(files), "inference")):
+            return ()
+        values = self.values(files)
+        key = ports.base_url_key(self._of(files), _config(files))
+        client = ports.client_table(key)
+        variable, admin = values.get(f"{client}.api_key_var"), values.get(f"{client}.admin_base_url")
+        model = values.get("orchestrator.model.name")
+        named = self.servers or values.get(key) or _SERVER
+        urls = named if isinstance(named, list | tuple) else [named]
+        admins = admin if isinstance(admin, list) and len(admin) == len(urls) else [""] * len(urls)
+        return tuple(
+            ServerAddress(
+                _server_url(key, str(url)),
+                key_variable=variable if isinstance(variable, str) else "",
+                model=model if isinstance(model, str) else None,
+                is_strict=values.get(f"{client}.skip_model_check") is not True,
+                admin_url=""
+                if self.servers or not engine
+                else _server_url(f"{client}.admin_base_url", str(engine)),
+            )
+            for url, engine in zip(urls, admins, strict=True)
+        )
+
+    def weights_by(self, files: ConfigFiles) -> str:
+        """The worker of an engine knows one way."""
+        return ports.transport(self._of(files), self._rl(files), ports.WEIGHTS)
+
+    def weights_reset(
+        self, files: ConfigFiles, context: RunContext, root: str
+    ) -> ServiceCall | Missing | None:
+        """In 2025 the orchestrator asks for it, from August 2026 on the trainer's first weights take their
+        place; in between a server takes those of a folder, if that is what the model is.
+        """
+        if self._of(files).resends_weights:
+            return None
+        model = self.values(files).get("orchestrator.model.name")
+        folder = PurePath(context.workspace) / str(model)
+        if str(model).startswith((".", "/")):
+            why = "give it back the weights of the model"
+            return ServiceCall(
+                "inference", f"{root}/update_weights", why, {"weight_dir": str(folder)}, required=True
+            )
+        return Missing(_TRAINED, hint="restart that server first")
+
+    def _sent(self, files: ConfigFiles) -> dict[str, KnobValue]:
+        """Edits of the merged config for where a person sent it."""
+        if not self.servers or "sft" in files:
+            return {}
+        data = _config(files)
+        move = ports.lent if self.is_lent and is_table(data, "inference") else ports.sent_to
+        return move(self.generation.of(data), data, self.servers)
+
+    def _config(self, files: ConfigFiles) -> Mapping[str, Any]:
+        """One merged config, whether it is written in one file or in three, as the run gets it."""
+        data, moved = _config(files), self._sent(files)
+        return edited(data, moved) if moved else data
+
+    def _rl(self, files: ConfigFiles) -> Mapping[str, Any]:
+        """Likewise, nothing for SFT."""
+        return {} if "sft" in files else self._config(files)
 
     def _of(self, files: ConfigFiles) -> Generation:
         return self.generation.of(_config(files))
@@ -248,20 +326,25 @@ def _config(files: ConfigFiles) -> Mapping[str, Any]:
     return {role: file.data for role, file in files.items()} if whole is None else whole
 
 
-def _rl(files: ConfigFiles) -> Mapping[str, Any]:
-    """Likewise, nothing for SFT."""
-    return {} if "sft" in files else _config(files)
+def _server_url(key: str, text: str) -> str:
+    """Raises ConfigError where a config names no address."""
+    try:
+        return server_url(text)
+    except UsageError as error:
+        raise ConfigError(f"{key}: {error.title}", hint=error.hint) from error
 
 
-def _wanted(g: Generation, data: Mapping[str, Any]) -> tuple[int, int]:
-    """Devices of inference and trainer."""
+def _wanted(g: Generation, data: Mapping[str, Any], *, by_launcher: bool = False) -> tuple[int, int]:
+    """Devices of inference and trainer. Early launchers keep some for a server that there is not."""
     named = numbers(data, "trainer_gpu_ids")
     trainer = len(named) if named else prod(count(data, key, 1) for key in g.train_gpus)
-    serves = not g.run_folders or is_table(data, "inference")
+    serves = is_table(data, "inference") or (by_launcher and not g.run_folders)
     return prod(count(data, key, 1) for key in g.infer_gpus) if serves else 0, max(1, trainer)
 
 
-def _split(g: Generation, data: Mapping[str, Any], devices: Sequence[str]) -> _GpuSplit:
+def _split(
+    g: Generation, data: Mapping[str, Any], devices: Sequence[str], *, by_launcher: bool = False
+) -> _GpuSplit:
     """By number in files from before February 2026, where the lists may overlap; else the first devices for
     inference, the next for the trainer.
 
@@ -272,7 +355,7 @@ def _split(g: Generation, data: Mapping[str, Any], devices: Sequence[str]) -> _G
     numbered, others = numbers(data, "inference_gpu_ids"), numbers(data, "trainer_gpu_ids")
     if numbered is not None or others is not None:
         return _GpuSplit(tuple(map(str, numbered or (0,))), tuple(map(str, others or (1,))))
-    inference, trainer = _wanted(g, data)
+    inference, trainer = _wanted(g, data, by_launcher=by_launcher)
     wanted = inference + trainer
     if wanted <= len(devices):
         return _GpuSplit(tuple(devices[:inference]), tuple(devices[inference:wanted]))
@@ -288,11 +371,10 @@ def _split(g: Generation, data: Mapping[str, Any], devices: Sequence[str]) -> _G
     )
 
 
-def _made(g: Generation, files: ConfigFiles) -> Mapping[str, Missing | None]:
+def _made(g: Generation, files: ConfigFiles, data: Mapping[str, Any]) -> Mapping[str, Missing | None]:
     """Name of each file that resolutions make → why it cannot be made, if that is so."""
     if not g.has_launchers:
         return dict.fromkeys(map(_name, files))
-    data = _config(files)
     fault = _not_by_parts(data)
     return {
         "launcher": None,
@@ -326,20 +408,23 @@ def _not_by_parts(data: Mapping[str, Any]) -> Missing | None:
     return None
 
 
-def _copy(g: Generation, role: str, files: ConfigFiles, context: RunContext) -> Resolution:
+def _copy(g: Generation, role: str, context: RunContext, moved: Mapping[str, KnobValue]) -> Resolution:
     """Of the file of one program, for it."""
     edits: dict[str, KnobValue] = {}
     if role in _WRITERS:
         edits |= {"output_dir": context.run_folder, g.resume_step: context.resume_step}
-    moved = ports.edits(g, _config(files), context.overrides)
     edits |= {key.removeprefix(f"{role}."): port for key, port in moved.items() if key.startswith(f"{role}.")}
     return Resolution(edits={role: edits}, outputs={_name(role): (f"{role}.toml",)})
 
 
 def _parts(
-    g: Generation, files: ConfigFiles, context: RunContext, common: Mapping[str, KnobValue]
+    g: Generation,
+    files: ConfigFiles,
+    data: Mapping[str, Any],
+    context: RunContext,
+    common: Mapping[str, KnobValue],
 ) -> Resolution:
-    data, how = files["rl"].data, g.resolving
+    how = g.resolving
     is_shared = _split(g, data, context.devices).is_shared
     through_files = is_shared and ports.transport(g, data, ports.WEIGHTS) == "nccl"
     edits = {**common, "output_dir": _OUT, **dict.fromkeys(how.dropped)}
@@ -347,7 +432,7 @@ def _parts(
         edits["run.dir"] = how.run
     if through_files:
         kept = {key: value for key, value in edits.items() if f"{ports.WEIGHTS}." not in key}
-        edits = {**kept, **_FILE_BROADCAST}
+        edits = {**kept, **ports.FILE_BROADCAST}
     run = PurePath("out") / how.run
     names = {part: f"{part}{how.suffix}" for part in _PARTS}
     names |= {f"env.{split}": f"envs/{split}/*{how.suffix}" for split in SPLITS}

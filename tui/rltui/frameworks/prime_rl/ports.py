@@ -11,7 +11,9 @@ from typing import Any
 
 from rltui.core.config_data import value_at
 from rltui.core.knobs import KnobValue
+from rltui.core.servers import port_of
 from rltui.core.toml.values import TomlValue
+from rltui.errors import UsageError
 from rltui.frameworks.base import PortKnob, RunContext
 from rltui.frameworks.prime_rl.detection import is_of_summer
 from rltui.frameworks.prime_rl.generation import Generation
@@ -33,6 +35,12 @@ _FIRST_SERVER, _FIRST_ENVIRONMENT = 8000, 5000
 _FIXED = {WEIGHTS: ("trainer", "nccl", NCCL_PORT, ()), BATCHES: ("orchestrator", "zmq", 5555, (1, 2))}
 """By table: who listens with which kind, where, and how far above besides; the second port above the one for
 batches went away in August 2026."""
+FILE_BROADCAST: Mapping[str, KnobValue] = {
+    WEIGHTS: None,
+    **{f"{part}.{WEIGHTS}": None for part in ("inference", "orchestrator", "trainer")},
+    f"{WEIGHTS}.type": "filesystem",
+}
+"""Edits with which weights go through files."""
 _EVERY_INTERFACE = ("", "0.0.0.0", "::")  # noqa: S104
 
 
@@ -81,9 +89,47 @@ def edits(g: Generation, data: Mapping[str, Any], overrides: Mapping[str, int | 
     if {_SERVER, _ENGINE} & overrides.keys():
         router, engine = _server_ports(g, data, overrides)
         url = f"http://localhost:{router}/v1"
-        found |= {_SERVER: router, _base_url(g, data): url if g.has_router else [url]}
+        found |= {_SERVER: router, base_url_key(g, data): url if g.has_router else [url]}
         found |= {_ENGINE: engine} if _has_router(g, data) else {}
     return found
+
+
+def sent_to(g: Generation, data: Mapping[str, Any], urls: Sequence[str]) -> dict[str, KnobValue]:
+    """Edits for a run that uses the inference servers at `urls`, and starts none.
+
+    Weights go through files: who broadcasts them in memory must know the engine's devices, which rl counts in
+    the table that is not there.
+    """
+    key = base_url_key(g, data)
+    if len(urls) > 1 and g.has_router:
+        raise UsageError(
+            f"{key} takes one address here, not {len(urls)}", hint="put a router before the servers"
+        )
+    found: dict[str, KnobValue] = {"inference": None, key: urls[0] if g.has_router else list(urls)}
+    if value_at(data, admin := f"{client_table(key)}.admin_base_url") is not None:
+        found[admin] = None
+    if transport(g, data, WEIGHTS) != "filesystem":
+        found |= FILE_BROADCAST
+    return found
+
+
+def lent(g: Generation, data: Mapping[str, Any], urls: Sequence[str]) -> dict[str, KnobValue]:
+    """Edits for a run that uses the engine at the first of `urls` as if it were the one of [inference],
+    without a router: which devices it has and how it gets weights is as that table says.
+    """
+    key, url = base_url_key(g, data), urls[0]
+    found: dict[str, KnobValue] = {_SERVER: port_of(url), key: url if g.has_router else [url]}
+    if g.has_router:
+        found["inference.router"] = "None"
+    for left in (_ENGINE, f"{client_table(key)}.admin_base_url"):
+        if value_at(data, left) is not None:
+            found[left] = None
+    return found
+
+
+def client_table(key: str) -> str:
+    """The table that the address of the server stands in, with all else about it."""
+    return key.rpartition(".")[0]
 
 
 def values(
@@ -176,7 +222,7 @@ def _has_router(g: Generation, data: Mapping[str, Any]) -> bool:
     return g.has_router and value_at(data, "inference.router") != "None"
 
 
-def _base_url(g: Generation, data: Mapping[str, Any]) -> str:
+def base_url_key(g: Generation, data: Mapping[str, Any]) -> str:
     """Where the orchestrator's half of the server's address stands: it moved in June and July 2026."""
     if len(g.base_urls) == 1 or not is_of_summer(data):
         return g.base_urls[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cache
 from importlib import resources
@@ -14,21 +15,28 @@ from rltui.core.bottleneck import BottleneckKnobs
 from rltui.core.config_data import value_at
 from rltui.core.config_report import DerivedValue
 from rltui.core.config_schema import ConfigSchema
+from rltui.core.evals import EvalTarget
 from rltui.core.failure_cause import FailurePattern, Weight
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.knobs import KnobValue
 from rltui.core.plan import RestartRule
 from rltui.core.rules import Rule, Values
+from rltui.core.servers import ServerAddress, port_of
 from rltui.core.template import Missing, TemplateValue
 from rltui.core.toml.values import TomlValue
+from rltui.errors import ConfigError, UsageError
 from rltui.frameworks.base import (
     ConfigFile,
     ConfigFiles,
+    EvalCall,
+    EvalCommand,
+    EvalModel,
     Fact,
     Parsed,
     PortKnob,
     RunContext,
     RunFiles,
+    ServiceCall,
 )
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.generic import common_values
@@ -107,6 +115,8 @@ class _TinyRl(SchemaFramework):
         *COMMON,
         _LAST_WORDS,
     )
+    server: str = ""
+    """Where a person sent the run for inference; empty: its own."""
     signs = ("control/trainer.json", "control/orchestrator.json")
 
     def role(self, path: str, data: Mapping[str, Any]) -> str | None:
@@ -167,6 +177,8 @@ class _TinyRl(SchemaFramework):
 
     def engine_memory(self, files: ConfigFiles) -> EngineMemory | None:
         """What the inference server takes on a CUDA device, as vLLM does; `None` for faulty values."""
+        if self.server:
+            return None
         names = (_UTILIZATION, "inference.model.max_model_len", "inference.max_num_seqs")
         utilization, max_model_len, max_num_seqs = (self.sound_value(files, name) for name in names)
         if utilization is None or max_model_len is None or max_num_seqs is None:
@@ -192,6 +204,44 @@ class _TinyRl(SchemaFramework):
         steps = self.sound_value(files, "max_steps")
         return steps if isinstance(steps, int) else None
 
+    # --- inference that somebody else runs ---
+
+    def sent_to(self, urls: Sequence[str], *, is_lent: bool = False) -> _TinyRl:
+        """By options of the orchestrator; it takes one server.
+
+        Raises:
+            UsageError: if there are several.
+        """
+        if len(urls) > 1:
+            raise UsageError(f"{self.title} uses one inference server, not {len(urls)}")
+        del is_lent
+        found = copy(self)
+        found.server = urls[0]
+        return found
+
+    def inference_servers(self, files: ConfigFiles) -> tuple[ServerAddress, ...]:
+        """Only the one that a person sent it to: its config always has a server of its own."""
+        model = self.sound_value(files, "model.name")
+        return (
+            (ServerAddress(self.server, model=model if isinstance(model, str) else None),)
+            if self.server
+            else ()
+        )
+
+    def weights_reset(self, files: ConfigFiles, context: RunContext, root: str) -> ServiceCall:
+        """The orchestrator would see to it as well; done before, nobody meets the other run's weights."""
+        folder = str(_model_path(self.sound_value(files, "model.name"), context.workspace))
+        body = {"weight_dir": folder}
+        return ServiceCall(
+            "inference", f"{root}/update_weights", "take the weights of the model", body, required=True
+        )
+
+    def _options(self, context: RunContext) -> Mapping[str, int | str]:
+        """Values that go before those of the config, on the command lines that have `{overrides}`."""
+        if not self.server:
+            return context.overrides
+        return {**context.overrides, "orchestrator.client.base_url": self.server, _PORT: port_of(self.server)}
+
     # --- how it is run ---
 
     def template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
@@ -199,15 +249,14 @@ class _TinyRl(SchemaFramework):
 
         Every program computes on the first device that torch sees, and the orchestrator on none.
         """
-        values = {name: self.sound_value(files, name) for name in _USED} | dict(context.overrides)
+        options = self._options(context)
+        values = {name: self.sound_value(files, name) for name in _USED} | dict(options)
         device = "".join(context.cuda_devices[:1])
         resume = _resume(values["ckpt.resume_step"], context)
         return {
             **common_values(files, context),
             "resume": () if resume is None else ("--ckpt.resume-step", str(resume)),
-            "overrides": tuple(
-                word for name, value in context.overrides.items() for word in (f"--{name}", str(value))
-            ),
+            "overrides": tuple(word for name, value in options.items() for word in (f"--{name}", str(value))),
             "model_path": _model_path(values["model.name"], context.workspace),
             "port.inference": str(values[_PORT]),
             "host.inference": _reachable(values["inference.server.host"]),
@@ -224,7 +273,7 @@ class _TinyRl(SchemaFramework):
         named = self.sound_value(files, "ckpt.resume_step")
         values: Mapping[str, Mapping[str, KnobValue]] = {
             "output_dir": {"output_dir": context.output_dir},
-            "overrides": context.overrides,
+            "overrides": self._options(context),
             "resume": {"ckpt.resume_step": _resume(named, context)},
         }
         return {"rl": values[placeholder]} if placeholder in values and "rl" in files else {}
@@ -232,9 +281,55 @@ class _TinyRl(SchemaFramework):
     def ports(self, files: ConfigFiles) -> tuple[PortKnob, ...]:
         """The port of the inference server, unless the config gives its address a second time."""
         port = self.sound_value(files, _PORT)
-        if port is None or self.values(files).get("orchestrator.client.base_url") is not None:
+        if self.server or port is None or self.values(files).get("orchestrator.client.base_url") is not None:
             return ()
         return (PortKnob("inference", _PORT, port, self.overlay.readers_of(_PORT)),)
+
+    # --- evaluations ---
+
+    def eval_env(self, files: ConfigFiles) -> str:
+        """The one that there is, unless the config is faulty."""
+        return str(self.sound_value(files, "orchestrator.env.0.id") or "") if "rl" in files else ""
+
+    def eval_max_tokens(self, files: ConfigFiles) -> int | None:
+        """As the orchestrator samples."""
+        tokens = self.sound_value(files, "orchestrator.sampling.max_tokens")
+        return tokens if isinstance(tokens, int) else None
+
+    def eval_model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
+        """Folders of weights: RL begins with what SFT made, and SFT keeps what it began with in `base`."""
+        made = _model_path(self.sound_value(files, "model.name"), context.workspace)
+        if isinstance(made, Missing):
+            raise ConfigError(made.reason, hint=made.hint)
+        run = context.run_folder
+        folders = {
+            "base": (f"{made}/base",),
+            "sft": (made,),
+            "checkpoint": (
+                f"{run}/checkpoints/step_{target.step}/trainer/weights",
+                f"{run}/weights/step_{target.step}",
+            ),
+            "model": (str(PurePath(context.workspace) / target.model),),
+        }[target.kind]
+        return EvalModel(target.kind, target.label, folders[0], target.step, folders)
+
+    def evaluation(self, files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand:
+        """The engine's own evaluator."""
+        request = call.request
+        if request.env != (known := self.eval_env(files)):
+            raise ConfigError(
+                f"the embedded engine evaluates on {known} only, not on {request.env}",
+                hint="leave the environment out",
+            )
+        argv = [
+            context.python, "-m", "rltui.tinyrl", "eval", "@", files["rl"].path,
+            "--model.name", call.model, "--client.base-url", call.base_url,
+            "-n", str(request.num_examples), "-r", str(request.rollouts_per_example),
+            "--results-dir", call.results,
+        ]  # fmt: skip
+        if request.max_tokens is not None:
+            argv += ["-t", str(request.max_tokens)]
+        return EvalCommand((*argv, *request.arguments))
 
     def restart_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
         """The same for every config: weights go through the file system, step counters must agree."""
@@ -264,7 +359,7 @@ def _sft_config(files: ConfigFiles) -> TemplateValue:
     )
 
 
-def _model_path(name: TomlValue, workspace: str) -> TemplateValue:
+def _model_path(name: TomlValue, workspace: str) -> str | Missing:
     if not isinstance(name, str) or not name:
         return Missing("the config names no model", hint='set [model] name = "outputs/reverse-text-sft"')
     return str(PurePath(workspace) / name)

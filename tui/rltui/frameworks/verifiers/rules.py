@@ -96,7 +96,7 @@ def _usual_rate() -> Rule:
 def advice(v: Values) -> Mapping[str, str]:
     """By the id of a rule of health: what to turn in this config, by the tutorial of vf.RLTrainer."""
     smaller = f"{_half(RATE, v)}, {_doubled(GROUP, v)} or {_doubled(BATCH, v)}"
-    steadier = f"in this config: {smaller}; vf-train then begins at step 0 again"
+    steadier = f"in this config: {smaller}"
     warmer = _times(TEMPERATURE, v, 1.2)
     livelier = f"in this config: {_doubled(RATE, v)} or {warmer}"
     base = "see first what the model can do without training: rltui eval --base"

@@ -84,7 +84,8 @@ class CheckpointReader:
         complete = [each for each in listed if each.complete]
         newest = complete[-1] if complete else None
         best = max((each for each in complete if each.reward is not None), key=_reward, default=None)
-        listed = [_noted(each, newest, best, news) for each in listed]
+        resumed = folder.latest_checkpoint()
+        listed = [_noted(each, newest, best, news, resumed=resumed) for each in listed]
         size = newest.size_bytes if newest is not None else None
         archived = folder.archived_checkpoints()
         return CheckpointReport(
@@ -173,9 +174,15 @@ def _reward(checkpoint: Checkpoint) -> float:
 
 
 def _noted(
-    each: Checkpoint, newest: Checkpoint | None, best: Checkpoint | None, news: CheckpointNews
+    each: Checkpoint,
+    newest: Checkpoint | None,
+    best: Checkpoint | None,
+    news: CheckpointNews,
+    *,
+    resumed: int | None,
 ) -> Checkpoint:
-    notes = [NEWEST] if each is newest else []
+    """`resumed`: the one that a plain resume takes."""
+    notes = [NEWEST] if each.step == resumed else []
     if each is best and newest is not best:
         notes.append(BEST)
     if each.step in news.notes:

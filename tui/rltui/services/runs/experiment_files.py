@@ -42,6 +42,12 @@ class ExperimentRecord:
     """The folder that the framework writes the run into. Left out: the output folder."""
     instances: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What `each` in the layout means for this experiment, as its framework said when it was created."""
+    external: tuple[str, ...] = ()
+    """Components of the layout that somebody else runs, as was known when it was created: `inference`."""
+    inference: tuple[str, ...] = ()
+    """Where its inference servers are, as a person said; empty: where the config says."""
+    inference_of: str = ""
+    """The experiment whose inference server that is."""
     devices: str = ""
     """Those that it uses, as `CUDA_VISIBLE_DEVICES` lists them. Left out: all that its supervisor sees."""
     forced: bool = False
@@ -207,6 +213,8 @@ def _record(content: bytes) -> ExperimentRecord:
             raise ValueError(f"{key} is {data[key]!r}, not {word}")
     known: dict[str, Any] = {key: value for key, value in data.items() if key in _KINDS}
     known["config_files"] = tuple(known["config_files"])
+    for key in ("external", "inference"):
+        known[key] = tuple(known.get(key, ()))
     known["instances"] = {key: tuple(names) for key, names in known.get("instances", {}).items()}
     return ExperimentRecord(**known)
 
@@ -247,6 +255,10 @@ _KINDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "overridden": (_is_options, "a table of numbers and texts"),
     "run_dir": (_is_text, "a text"),
     "instances": (_is_instances, "a table of lists of texts"),
+    "external": (_is_texts, "a list of texts"),
+    "inference": (_is_texts, "a list of texts"),
+    "inference_of": (_is_text, "a text"),
+    "forced": (lambda value: isinstance(value, bool), "true or false"),
     "devices": (_is_text, "a text"),
     "observed": (lambda value: isinstance(value, bool), "true or false"),
 }

@@ -130,6 +130,9 @@ def new_record(
     framework: str,
     run_dir: str = "",
     instances: Mapping[str, tuple[str, ...]] | None = None,
+    external: tuple[str, ...] = (),
+    inference: tuple[str, ...] = (),
+    inference_of: str = "",
     devices: str = "",
     forced: bool = False,
 ) -> ExperimentRecord:
@@ -149,6 +152,9 @@ def new_record(
         created_at=time.time(),
         run_dir=str(output_dir / run_dir),
         instances=dict(instances or {}),
+        external=external,
+        inference=inference,
+        inference_of=inference_of,
         devices=devices,
         forced=forced,
     )

@@ -55,6 +55,8 @@ def framework_of(record: ExperimentRecord) -> Framework:
     """The framework of an experiment. Of an observed one, only what its files mean: it has no config here."""
     framework = registry.get(record.framework)
     if not record.observed:
+        if record.inference:
+            framework = framework.sent_to(record.inference, is_lent=bool(record.inference_of))
         return framework if framework.id != GENERIC.id else framework.fitted(layout_files.load_for(record))
     return _Observed(framework, Path(record.run_dir))
 

@@ -23,7 +23,7 @@ from rltui.ui.requests import AskedRequest, ComponentActions, show_error
 from rltui.ui.screens.dialogs import MessageDialog, alert_mark
 from rltui.ui.shared import Shared
 from rltui.ui.text import clean, clean_line
-from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, RewardCurve
+from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, RewardCurve, ServerBar
 from rltui.ui.widgets.body import Body, PaneActions
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.gpu_words import claims
@@ -92,6 +92,7 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
         yield KeyBar()
         yield Static(id="banner", markup=False)
         yield OrphanBar(hint="" if self._readonly else " · K ends them", clock=self._clock)
+        yield ServerBar()
         yield self._new_body()
 
     def _new_body(self) -> Body:
@@ -189,6 +190,7 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
         self.query_one(RewardCurve).curve = status.progress.curve
         self._share_header()
         self.query_one(OrphanBar).orphans = status.orphans
+        self.query_one(ServerBar).servers = status.servers
         for component in status.components:
             pane = self.body.reader(component.id)
             if isinstance(pane, ComponentPane):

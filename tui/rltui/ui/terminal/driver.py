@@ -126,8 +126,8 @@ class TerminalDriver(LinuxDriver):
         self._asked = 0
         self._answers = 0
         self._answer = threading.Event()
-        self._input_end = os.eventfd(0)
-        """Readable when no more input is wanted."""
+        self._input_end = -1
+        """Readable when no more input is wanted; there only while the terminal is ours."""
 
     def show(
         self, update: ChopsUpdate | LayoutUpdate, size: Size, cursor: Offset, colors: ColorSystem
@@ -162,6 +162,7 @@ class TerminalDriver(LinuxDriver):
 
     def start_application_mode(self) -> None:
         """Take the terminal, whose state is unknown."""
+        self._input_end = os.eventfd(0)
         super().start_application_mode()  # type: ignore[no-untyped-call] # Textual has no types here
         self._is_painting = True
         for signum in _ENDING_SIGNALS:
@@ -185,13 +186,13 @@ class TerminalDriver(LinuxDriver):
             self._answer.wait(left)
             self._answer.clear()
         super().stop_application_mode()
+        os.close(self._input_end)
 
     def close(self) -> None:
         """As far as the terminal takes it: one that has stopped reading must not keep us."""
         if self._writer_thread is not None:
             threading.Thread(target=self._writer_thread.stop, daemon=True).start()
             self._writer_thread.join(_LEAVE_S)
-        os.close(self._input_end)
 
     def disable_input(self) -> None:
         """Read no more, at once."""

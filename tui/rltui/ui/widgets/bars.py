@@ -15,11 +15,20 @@ from textual.widgets import Static
 
 from rltui.core.api import Orphan, Status
 from rltui.core.curve import curve_rows
+from rltui.core.servers import ServerStatus
 from rltui.core.text import duration, figure, gib, listed, shortened
 from rltui.ui.actions import ACTIONS, key_text
 from rltui.ui.states import SEPARATOR, STALLED, TROUBLES, experiment_badge
 from rltui.ui.text import clean_line, progress_bar, rate, sparkline
-from rltui.wording import brief_orphan, by_attempt, orphan_count, owner_text, ports_text, waits_text
+from rltui.wording import (
+    brief_orphan,
+    by_attempt,
+    orphan_count,
+    owner_text,
+    ports_text,
+    server_text,
+    waits_text,
+)
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -162,6 +171,19 @@ class RewardCurve(Widget):
 _ROWS_ON_TALL_SCREENS = 3
 _TALL_ROWS = 36
 """A lower screen has one line for all of them."""
+
+
+class ServerBar(Static):
+    """A line for each inference server that somebody else runs; takes no room where there is none."""
+
+    servers: reactive[tuple[ServerStatus, ...]] = reactive(())
+
+    def watch_servers(self) -> None:
+        """Show how they stand."""
+        self.set_class(bool(self.servers), "-shown")
+        self.set_class(any(each.state in ("down", "refused") for each in self.servers), "-trouble")
+        lines = (clean_line(server_text(each.model_dump())) for each in self.servers)
+        self.update(Content("\n".join(lines)))
 
 
 class OrphanBar(Static):

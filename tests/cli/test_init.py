@@ -1,0 +1,73 @@
+"""`rltui init`: a layout that can be loaded, never over another one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from rltui.cli import init, main
+from rltui.services import layout_files
+
+
+@pytest.fixture(autouse=True)
+def _alone(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    del own_user
+    monkeypatch.chdir(tmp_path)
+
+
+def test_commands_become_a_layout_that_is_found_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    serve, work = "serve=python serve.py --port {port.serve}", "work=echo 'a b' $HOME | cat"
+    assert main(["init", "mine", "--component", serve, "--component", work]) == 0
+    path = Path(capsys.readouterr().out.strip())
+    assert path == layout_files.find("mine", Path.cwd())
+    layout = layout_files.load(path)
+    assert layout["serve"].kind == "service"
+    assert layout["serve"].command == ("python", "serve.py", "--port", "{port.serve}")
+    assert layout["serve"].ready is not None
+    assert layout["work"].command == ("sh", "-c", "echo 'a b' $HOME | cat")
+    uncommented = (
+        path.read_text().replace("# after", "after").replace("# stop", "stop").replace("# env", "env")
+    )
+    path.write_text(uncommented.replace("# progress", "progress").replace('after = ["work"]', ""))
+    assert layout_files.load(path)["work"].after == ("serve",)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["mine", "--component", "a=b {prot.x}"], 3, "unknown placeholder {prot.x}"),
+        (["mine", "--component", "a b=c"], 3, "id: string should match"),
+        (["mine", "--component", "a='"], 2, "the command of a cannot be understood"),
+        (["mine", "--component", "a="], 2, "a has no command"),
+        (["tinyrl", "--component", "a=b"], 4, "is a layout that rltui ships"),
+        (["no name", "--component", "a=b"], 2, "does not suit"),
+        (["mine"], 2, "a layout needs components"),
+    ],
+)
+def test_nothing_is_written_that_could_not_be_used(
+    arguments: list[str], code: int, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["init", *arguments]) == code
+    assert words in capsys.readouterr().err
+    assert not list(Path.cwd().rglob("*.toml"))
+
+
+def test_a_layout_is_never_overwritten(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["init", "mine", "--component", "a=b", "--user"]) == 0
+    assert main(["init", "mine", "--component", "a=c", "--user"]) == 4
+    assert "is there already" in capsys.readouterr().err
+    assert layout_files.load(layout_files.find("mine"))["a"].command == ("b",)
+
+
+def test_questions_make_one_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter(
+        ["asked", "serve", "python s.py", "8123", "train", "python t.py {config.t}", "", "serve", ""]
+    )
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr(init, "ask", lambda _: next(answers))
+    monkeypatch.setattr(init, "confirm", lambda _: True)
+    assert main(["init"]) == 0
+    layout = layout_files.load(layout_files.find("asked", Path.cwd()))
+    assert (layout["serve"].port, layout["train"].after) == ("8123", ("serve",))

@@ -1,0 +1,100 @@
+"""Runs that use an inference server which is none of theirs: at an address, or another experiment's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from tests.conftest import Box
+from tests.fakes.prime_rl.boxed import PrimeBox, prime_box
+from tests.fakes.prime_rl.generation import Name
+from tests.waiting import retry_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+
+LAYOUTS: Mapping[Name, str] = {
+    "A1": "prime-rl-split",
+    "B0": "prime-rl-merged",
+    "B1": "prime-rl-merged",
+    "C": "prime-rl",
+}
+
+
+@contextmanager
+def lender(box: Box, generation: Name) -> Iterator[PrimeBox]:
+    """The experiment `one`, of which only the inference server runs."""
+    prime = prime_box(box, generation)
+    prime.up(LAYOUTS[generation], "--only", "inference")
+    yield prime
+    box.run("down", "two")
+    prime.done("down", "one")
+
+
+def up_two(prime: PrimeBox, *options: str) -> dict[str, Any]:
+    layout = LAYOUTS[prime.generation]
+    status: dict[str, Any] = prime.box.json(
+        "up", *prime.files, "-l", layout, "-n", "two", "-o", "out2", *options
+    )
+    return status
+
+
+def steps_of_two(box: Box) -> int:
+    return int(box.json("status", "two")["step"] or 0)
+
+
+@pytest.mark.parametrize(
+    "generation", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("A1", "B0", "B1")), "C"]
+)
+def test_the_warm_server_of_another_experiment_is_lent(box: Box, generation: Name) -> None:
+    with lender(box, generation) as prime:
+        before = [(box.work / name).read_text() for name in prime.files]
+        status = up_two(prime, "--inference-of", "one")
+        assert "inference" not in [each["id"] for each in status["components"]]
+        retry_until(lambda: steps_of_two(box) >= 2, timeout_s=40)
+        (server,) = box.json("status", "two")["servers"]
+        assert (server["id"], server["state"], server["source"]) == ("inference", "ready", "one")
+        assert [(box.work / name).read_text() for name in prime.files] == before
+
+        # Both sides see it: what the owner's plans would do to the other is said, or refused.
+        stopping = box.json("stop", "inference", "--plan", "-n", "one")
+        assert any("two uses the inference server" in each["message"] for each in stopping["problems"])
+        assert "used by two" in box.component("inference", experiment="one")["facts"]
+        refused = box.run("start", "orchestrator", "trainer", "--yes", "-n", "one")
+        assert refused.returncode == 4
+        assert "rltui down two" in refused.stderr + refused.stdout
+        assert box.run("down", "two").returncode == 0
+        assert prime.attempt("inference") == 1, "it is left alone"
+
+
+@pytest.mark.slow
+def test_a_server_is_not_lent_while_its_own_run_trains(box: Box) -> None:
+    with lender(box, "C") as prime:
+        prime.done("start", "orchestrator", "trainer", "--yes", "--wait")
+        refused = box.run(
+            "up", *prime.files, "-l", "prime-rl", "-n", "two", "-o", "out2", "--inference-of", "one"
+        )
+        assert refused.returncode == 4
+        assert "one trains with its inference server" in refused.stderr
+        assert not (box.work / "out2" / ".rltui").exists(), "nothing is left of it"
+
+
+@pytest.mark.slow
+def test_a_run_waits_for_a_server_elsewhere_and_tells_when_it_is_gone(box: Box) -> None:
+    """By its own config: no [inference], and an address."""
+    with lender(box, "B0") as prime:
+        text = (box.work / "rl.toml").read_text()
+        alone = re.sub(r"(?ms)^\[inference.*?(?=^\[(?!inference)|\Z)", "", text)
+        assert alone != text
+        (box.work / "alone.toml").write_text(alone)
+        prime.done("stop", "inference", "--yes", "--wait", "-n", "one")
+        begun = box.run("up", "alone.toml", "-n", "two", "-o", "out2", "--no-wait")
+        assert begun.returncode == 0, begun.stderr
+        assert "what needs it waits until it answers" in begun.stderr
+        assert "Connection refused" in box.component("orchestrator", experiment="two")["reason"]
+        prime.done("start", "inference", "--yes", "--wait", "-n", "one")
+        retry_until(lambda: steps_of_two(box) >= 2, timeout_s=40)
+        prime.done("stop", "inference", "--yes", "--wait", "-n", "one")
+        retry_until(lambda: "(external) is down" in box.run("events", "-n", "two").stdout, timeout_s=40)

@@ -1,0 +1,77 @@
+"""The real `RLConfig`: what rltui asks of it, and what the snapshot of it says.
+
+`RLTUI_VERIFIERS_PYTHONS=A/bin/python pytest -m verifiers -n 0 tests/verifiers`
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from tests.verifiers.conftest import interpreter
+
+from rltui.frameworks.base import ConfigFile
+from rltui.frameworks.verifiers import VF_RL
+from rltui.services import trust
+from rltui.services.checkout import installed_packages
+from rltui.services.config.files import load_files
+from rltui.services.config.models import FrameworkModels
+
+pytestmark = pytest.mark.verifiers
+SEED = (Path(__file__).parents[1] / "data/verifiers/reverse-text.toml").read_text()
+SNAPSHOT = Path(__file__).parents[2] / "tui/rltui/frameworks/verifiers/data/rlconfig.json"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project whose environment has `RLConfig`."""
+    environment = interpreter("0.1.9").parents[1]
+    for name in ("STATE", "CACHE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name))
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "lab"\ndependencies = ["verifiers[rl]"]\n')
+    (tmp_path / ".venv").symlink_to(environment)
+    trust.trust([tmp_path, environment])
+    return tmp_path
+
+
+def test_the_snapshot_is_what_the_last_release_says(project: Path) -> None:
+    config = project / "vf.toml"
+    config.write_text(SEED)
+    models = FrameworkModels(VF_RL, project)
+    try:
+        asked = models.schemas([config])["rl"]
+        assert models.versions([config])["verifiers"] == installed_packages(project)["verifiers"]
+    finally:
+        models.close()
+    for each in asked["properties"].values():
+        each.pop("description", None)
+    assert json.loads(SNAPSHOT.read_text())["properties"] == asked["properties"]
+
+
+@pytest.mark.parametrize(
+    ("edit", "ours", "theirs"),
+    [
+        ("batch_size = 128", [], []),
+        ("batch_size = 100", ["nearest valid"], ["batch_size must be divisible by"]),
+        ("rollouts_per_example = 1", ["a whole number ≥ 2"], ["2 or more rollouts per example"]),
+        ("wandb = { project = 'x' }", ["unknown key"], ["RLConfig takes no argument of that name"]),
+        ("lr_scheduler_type = 'cosin'", ["must be one of"], ["is not a valid SchedulerType"]),
+    ],
+)  # fmt: skip
+def test_rules_of_ours_agree_with_it(project: Path, edit: str, ours: list[str], theirs: list[str]) -> None:
+    config = project / "vf.toml"
+    key = edit.partition(" ")[0]
+    lines = [line for line in SEED.splitlines() if not line.startswith(f"{key} ")]
+    config.write_text("\n".join([*lines, edit]))
+    found = VF_RL.check({"rl": ConfigFile("rl", str(config), tomllib.loads(config.read_text()))})
+    assert all(any(words in each.message for each in found) for words in ours)
+    assert bool(ours) is bool(found)
+    models = FrameworkModels(VF_RL, project)
+    try:
+        said = [each.message for each in models.problems(load_files([config], VF_RL))]
+    finally:
+        models.close()
+    assert all(any(words in each for each in said) for words in theirs), said
+    assert bool(theirs) is bool(said)

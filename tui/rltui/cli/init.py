@@ -1,0 +1,197 @@
+"""`init`: a layout of one's own, from a few questions or from commands."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rltui import paths
+from rltui.cli.terminal import ask, confirm
+from rltui.client import checking
+from rltui.core.knobs import split_assignment
+from rltui.core.toml.values import format_value
+from rltui.errors import ConfigError, ConflictError, UsageError
+from rltui.services import layout_files
+from rltui.services.own_files import make_folder
+from rltui.services.runs.experiment_files import NAME_PATTERN
+
+_SHELL = re.compile(r"[|&;<>`]|\$[\w({]")
+"""What only a shell understands."""
+_WIDTH = 44
+
+
+@dataclass(frozen=True, slots=True)
+class _Component:
+    id: str
+    command: tuple[str, ...]
+    is_service: bool = False
+    port: str = ""
+    after: tuple[str, ...] = ()
+
+
+def init(arguments: argparse.Namespace) -> int:
+    """Write a commented layout, once it can be loaded and run. Nothing is overwritten."""
+    components = [_of_option(text) for text in arguments.component]
+    if not components and not sys.stdin.isatty():
+        raise UsageError(
+            "a layout needs components",
+            hint="rltui init NAME --component serve='python serve.py' --component train='python train.py'",
+        )
+    name = arguments.layout_name or ""
+    if not name and not components:
+        name = ask(f"name of the layout? [{Path.cwd().name}]")
+    name = name or Path.cwd().name
+    path = _free_path(name, for_user=arguments.user)
+    if not components:
+        components = list(_asked_components())
+    make_folder(path.parent)
+    with path.open("x", encoding="utf-8") as file:
+        file.write(_text(name, components))
+    try:
+        _check(path)
+    except ConfigError as error:
+        path.unlink()
+        raise ConfigError(error.title, details=error.details, hint=f"{path} was not written") from error
+    print(path)
+    print(f"start it: rltui up -l {name} [CONFIG.toml]; or look at it first: {path}", file=sys.stderr)
+    return 0
+
+
+def _free_path(name: str, *, for_user: bool) -> Path:
+    if not NAME_PATTERN.fullmatch(name):
+        raise UsageError(
+            f"the layout name {name!r} does not suit", hint="rltui init NAME: letters, digits, - and _"
+        )
+    user, project, *_ = layout_files.folders(Path.cwd())
+    path = (user if for_user else project) / f"{name}.toml"
+    if path.exists():
+        raise ConflictError(f"{path} is there already", hint="choose another name: rltui init NAME")
+    if (paths.shipped_dir("layouts") / path.name).exists():
+        raise ConflictError(f"{name} is a layout that rltui ships", hint="choose another: rltui init NAME")
+    return path
+
+
+def _check(path: Path) -> None:
+    """It can be loaded, and its placeholders are known, as far as no config is needed for that.
+
+    Raises:
+        ConfigError: if not.
+    """
+    layout = layout_files.load(path)
+    if any("{config." in text for spec in layout.component for text in spec.templates):
+        return
+    errors = [
+        problem.text for problem in checking.check((), str(path)).problems if problem.severity == "error"
+    ]
+    if errors:
+        raise ConfigError(errors[0], details=errors[1:])
+
+
+# --- what it holds ----------------------------------------------------------------------------------------
+
+
+def _of_option(text: str) -> _Component:
+    name, command = split_assignment(text)
+    return _component(name, command)
+
+
+def _component(
+    name: str, command: str, *, is_service: bool = False, port: str = "", after: tuple[str, ...] = ()
+) -> _Component:
+    """Raises UsageError for a command that is none."""
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as error:
+        raise UsageError(f"the command of {name} cannot be understood: {error}") from error
+    if not words:
+        raise UsageError(f"{name} has no command", hint="--component NAME='command with arguments'")
+    if _SHELL.search(command):
+        words = ("sh", "-c", command)
+    own = f"{{port.{name}}}"
+    port = port or (own if any(own in word for word in words) else "")
+    return _Component(name, words, is_service or bool(port), port, after)
+
+
+def _text(name: str, components: Sequence[_Component]) -> str:
+    lines = [
+        "# A layout: which programs make a run, and how rltui looks after them. Written by `rltui init`.",
+        f"# Start it: rltui up -l {name} [CONFIG.toml]",
+        f"# Every key and placeholder: {paths.shipped_dir('layouts') / 'README.md'}",
+        f"title = {format_value(name)}",
+        _line('# framework = "generic"', "whose configs it runs; left out, the config itself tells"),
+    ]
+    for component in components:
+        lines += ["", *_section(component, [each.id for each in components if each.id != component.id])]
+    return "\n".join(lines) + "\n"
+
+
+def _line(text: str, comment: str) -> str:
+    return f"{text:<{_WIDTH}} # {comment}"
+
+
+def _section(component: _Component, others: Sequence[str]) -> Iterator[str]:
+    yield "[[component]]"
+    yield f"id = {format_value(component.id)}"
+    if component.command[:2] == ("sh", "-c"):
+        yield "# an argument list; the shell is there for what only a shell understands"
+    else:
+        yield "# an argument list, no shell line; {config.NAME} stands for NAME.toml"
+    yield f"command = {format_value(list(component.command))}"
+    kind = '"service"' if component.is_service else '"job"'
+    yield _line(f"kind = {kind}", 'a "service" must not end by itself, a "job" may, with code 0')
+    if component.port:
+        chosen = "rltui chooses a free one" if "{" in component.port else "must be free before it starts"
+        yield _line(f"port = {format_value(component.port)}", chosen)
+        yield _line(
+            f'ready = {{ tcp = "127.0.0.1:{component.port}" }}', "or http, log, file; when others may start"
+        )
+    else:
+        yield _line('# ready = { log = "listening on" }', "or http, tcp, file: when others may start")
+    if component.after:
+        yield _line(
+            f"after = {format_value(list(component.after))}", "starts once services are ready, jobs done"
+        )
+    elif others:
+        yield _line(
+            f"# after = {format_value(list(others[:1]))}", "starts once services are ready, jobs done"
+        )
+    yield _line('# env = { CUDA_VISIBLE_DEVICES = "0" }', "besides the environment you start it from")
+    if not component.is_service:
+        yield _line(
+            "# progress = ['step (?P<step>\\d+).* reward (?P<reward>\\S+)']", "lines that tell how far it is"
+        )
+    yield _line('# stop = { signal = "SIGINT", grace_s = 60 }', "how it is asked to end, and for how long")
+    yield _line('# restart = { policy = "on-failure" }', "by default nothing starts again by itself")
+
+
+# --- questions --------------------------------------------------------------------------------------------
+
+
+def _asked_components() -> Iterator[_Component]:
+    names: list[str] = []
+    while name := ask(
+        f"component {len(names) + 1}: its name, such as trainer?{' (nothing: done)' if names else ''}"
+    ):
+        command = ask("its command?")
+        is_service = confirm("is it a service, which must not end by itself?")
+        port = ask(
+            "the port it listens on? (a number; nothing: none, or the one of {port."
+            + name
+            + "} in its command)"
+        )
+        after = ask(f"starts behind which of {', '.join(names)}? (nothing: none)") if names else ""
+        yield _component(
+            name,
+            command,
+            is_service=is_service,
+            port=port,
+            after=tuple(re.split(r"[,\s]+", after)) if after else (),
+        )
+        names.append(name)
+    if not names:
+        raise UsageError("a layout needs components", hint="give each a name and a command")

@@ -1,0 +1,152 @@
+"""Inference servers that no component of the experiment is: where they are, and how they stand. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlsplit
+
+from rltui.core.values import Value
+from rltui.errors import UsageError
+
+_API = "/v1"
+_EXAMPLE = "use one such as http://gpu-2:8000/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAddress:
+    """Where a run finds an inference server that somebody else runs, and what it will ask of it."""
+
+    url: str
+    """Of its OpenAI API, http or https: `http://gpu-2:8000/v1`."""
+    key_variable: str = ""
+    """Environment variable that holds the key of its API."""
+    model: str | None = None
+    """That it must serve, as the run will name it."""
+    is_strict: bool = True
+    """The run refuses a server that does not serve the model."""
+    admin_url: str = ""
+    """Where its engine is spoken to, if not at `url`: behind a router."""
+
+    @property
+    def root(self) -> str:
+        """Where the routes of the engine are: `http://gpu-2:8000`."""
+        return (self.admin_url or self.url).rstrip("/").removesuffix(_API)
+
+    @property
+    def is_here(self) -> bool:
+        """It listens on this machine's own address."""
+        return urlsplit(self.url).hostname in ("localhost", "127.0.0.1", "::1", "0.0.0.0")  # noqa: S104
+
+
+def server_url(text: str) -> str:
+    """The address of an API as a person writes it, with the path that clients need.
+
+    Raises:
+        UsageError: if it is none, or holds a secret.
+    """
+    try:
+        parts = urlsplit(text.strip())
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # no port number
+        is_address, parts = False, urlsplit("")
+    if not is_address:
+        raise UsageError(f"{text!r} is no address of an inference server", hint=_EXAMPLE)
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise UsageError(
+            f"the address of the inference server at {parts.hostname} has more than host, port and path",
+            hint="a key belongs into the environment variable that the config names as api_key_var; "
+            + _EXAMPLE,
+        )
+    path = parts.path.rstrip("/")
+    return f"{parts.scheme}://{parts.netloc}{path or _API}"
+
+
+def port_of(url: str) -> int:
+    """Of an address that `server_url` made."""
+    parts = urlsplit(url)
+    return parts.port or (443 if parts.scheme == "https" else 80)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server said to the question which models it serves."""
+
+    models: tuple[str, ...] = ()
+    status: int = 200
+    fault: str = ""
+    """Why there is none, in words; empty where there is one."""
+    updates_weights: bool | None = None
+    """It has the route that a trainer's weights come by; `None`: not known."""
+
+
+ServerState = Literal["unknown", "ready", "down", "refused"]
+
+
+class ServerStatus(Value):
+    """An inference server that somebody else runs, as it was last seen."""
+
+    id: str = "inference"
+    """As metrics and plans call it; with a number where there are several."""
+    url: str
+    state: ServerState = "unknown"
+    """`down`: it does not answer, and may yet. `refused`: it cannot serve this run, as `reason` says."""
+    reason: str | None = None
+    models: tuple[str, ...] = ()
+    """That it serves."""
+    model: str | None = None
+    """That the run asks for."""
+    source: str = "config"
+    """Who says so: `config`, `--inference`, or the experiment whose server it is."""
+    key_variable: str = ""
+    """Environment variable that holds the key of its API; never the key."""
+    key_is_set: bool = False
+    since: float | None = None
+    """When it came into this state."""
+    facts: tuple[str, ...] = ()
+    """Short texts on its load, as in a component's title."""
+
+
+def server_ids(count: int) -> tuple[str, ...]:
+    """`inference`, and with a number from the second on."""
+    return tuple("inference" if number == 0 else f"inference-{number + 1}" for number in range(count))
+
+
+def judged(address: ServerAddress, answer: Answer, *, key_is_set: bool) -> tuple[ServerState, str | None]:
+    """How a server stands after it was asked, and why in words."""
+    variable = address.key_variable
+    if answer.status in (401, 403):
+        if not variable:
+            return "refused", f"it wants a key (status {answer.status}), and the config names no variable"
+        if not key_is_set:
+            return "refused", f"it wants a key: set {variable} in the shell that starts the experiment"
+        return "refused", f"it does not take the key that is in {variable} (status {answer.status})"
+    if answer.status in (404, 405):
+        return "refused", f"there is no OpenAI API at {address.url} (status {answer.status} for /models)"
+    if answer.fault:
+        return "down", answer.fault
+    wanted = address.model
+    if wanted is not None and answer.models and wanted not in answer.models and address.is_strict:
+        return "refused", f"it serves {_few(answer.models)}, and the config asks for {wanted}"
+    return "ready", None
+
+
+def doubts(address: ServerAddress, answer: Answer) -> tuple[str, ...]:
+    """What may go wrong with a server that is ready."""
+    found = []
+    if answer.updates_weights is False:
+        found.append(
+            f"{address.root} has no /update_weights: its policy stays as it is, whatever the trainer learns"
+            " (a plain vLLM? or a router, behind which admin_base_url must name the engine)"
+        )
+    if not address.is_here:
+        found.append(
+            "new weights go through files: its machine must see the output folder at the same path, and its"
+            " own config say so (weight_broadcast.type filesystem)"
+        )
+    return tuple(found)
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

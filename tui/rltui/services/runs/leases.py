@@ -1,0 +1,99 @@
+"""Experiments that use the inference server of another one.
+
+Who uses it has that in its record (`inference_of`); whose it is has a file for each of them, so that both
+sides see it. It counts while something of the user lives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+
+from rltui.errors import RltuiError
+from rltui.services import layout_files
+from rltui.services.own_files import make_folder, write_atomically
+from rltui.services.processes import read_attempt
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import find_experiment
+from rltui.services.runs.observed import framework_of
+
+_FOLDER = "leases"
+
+
+def keep_lease(owner: ExperimentRecord, user: ExperimentRecord) -> None:
+    """Let `owner` know that `user` uses its server.
+
+    Raises:
+        RltuiError: if it cannot be written.
+    """
+    folder = ControlFolder(Path(owner.output_dir)).path / _FOLDER
+    make_folder(folder)
+    write_atomically(folder / user.name, user.output_dir.encode())
+
+
+def users_of(owner: ExperimentRecord) -> tuple[ExperimentRecord, ...]:
+    """The experiments that use its server now: something of each of them lives."""
+    found = []
+    for name in _lease_names(owner):
+        with suppress(RltuiError):  # a damaged record uses nothing
+            user = find_experiment(name)
+            if user is not None and user.inference_of == owner.name and living(user):
+                found.append(user)
+    return tuple(found)
+
+
+def has_been_trained(owner: ExperimentRecord) -> bool:
+    """Its server may have other weights than those it started with: its own run, or a user's, began since.
+
+    Raises:
+        RltuiError: if one of their layouts or records cannot be read any more.
+    """
+    since = max(map(_began, _newest_of(owner, ("inference",))), default=0.0)
+    users = (find_experiment(name) for name in _lease_names(owner))
+    return any(
+        _began(folder) > since
+        for one in (owner, *filter(None, users))
+        for folder in _newest_of(one, _run_jobs(one))
+    )
+
+
+def living(record: ExperimentRecord, components: Collection[str] | None = None) -> tuple[str, ...]:
+    """Those of these components, or of all, that have a process."""
+    return tuple(
+        folder.parent.name
+        for folder in _newest_of(record, components)
+        if (attempt := read_attempt(folder)) is not None
+        and (attempt.is_supervised or attempt.living_main is not None)
+    )
+
+
+def training(record: ExperimentRecord) -> tuple[str, ...]:
+    """The jobs of its run that have a process.
+
+    Raises:
+        ConfigError: if its layout cannot be read any more.
+    """
+    return living(record, _run_jobs(record))
+
+
+def _run_jobs(record: ExperimentRecord) -> frozenset[str]:
+    return layout_files.load_for(record).run_jobs(framework_of(record).run_roles)
+
+
+def _newest_of(record: ExperimentRecord, components: Collection[str] | None) -> list[Path]:
+    folders = ControlFolder(Path(record.output_dir)).newest_attempts()
+    return [each for each in folders if components is None or each.parent.name in components]
+
+
+def _began(folder: Path) -> float:
+    attempt = read_attempt(folder)
+    return 0.0 if attempt is None or attempt.started_at is None else attempt.started_at
+
+
+def _lease_names(owner: ExperimentRecord) -> list[str]:
+    folder = ControlFolder(Path(owner.output_dir)).path / _FOLDER
+    try:
+        return sorted(entry.name for entry in folder.iterdir())
+    except OSError:  # there is none
+        return []
