@@ -329,7 +329,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("knob-table.drop", "backspace,delete", "screen.drop_edit", "drop",
            "Forget the collected edit under the cursor", _T, _YES, changes=True),
     Action("knob-table.pending", "d", "screen.show_pending", "differs",
-           "Show where the files and what runs differ", _T, _YES),
+           "Show where the files differ from what runs, and a copy from its original", _T, _YES),
     Action("knob-table.convert", "c", "screen.convert_batch", "convert",
            "Count the batch in tokens instead of rollouts, or back", _T, _YES, changes=True),
     Action("gpu-screen.free", "K", "free_process", "end",
