@@ -252,8 +252,8 @@ EVAL_HEAD = (
 def eval_cells(
     evaluation: Evaluation, compared: Difference | None, to: Evaluation | None, now: float
 ) -> tuple[str, ...]:
-    """`3`, `checkpoint 20`, `reverse-text`, `20 × 3`, `0.812 ± 0.021`, `0.110`, `+0.312 ± 0.041 to 1`, `2 %`,
-    `0 %`, `12m`, and what is wrong with it.
+    """`3`, `checkpoint 20`, `reverse-text`, `20 × 3`, `0.812 ± 0.021`, `0.110`, `+0.312 ± 0.041 ▲ to 1`,
+    `2 %`, `0 %`, `12m`, and what is wrong with it.
 
     `compared`: with `to`, where there is a baseline.
     """
@@ -269,12 +269,24 @@ def eval_cells(
         f"{evaluation.num_examples} × {evaluation.rollouts_per_example}",
         mean + error,
         "" if evaluation.std is None else f"{evaluation.std:.3f}",
-        f"{compared.words} to {to.id}" if compared is not None and to is not None else "",
+        f"{difference_text(compared)} to {to.id}" if compared is not None and to is not None else "",
         _share(evaluation.truncated_frac),
         _share(evaluation.failed_frac),
         duration(now - evaluation.at),
         note,
     )
+
+
+SURE = 2.0
+"""So many standard errors from nothing, and a difference is hardly chance."""
+
+
+def difference_text(found: Difference) -> str:
+    """`+0.312 ± 0.041 ▲`: better by more than chance; ▼ worse, ≈ neither."""
+    if found.stderr is None:
+        return found.words
+    is_sure = abs(found.value) > SURE * found.stderr
+    return f"{found.words} {('▲' if found.value > 0 else '▼') if is_sure else '≈'}"
 
 
 def _share(frac: float) -> str:
