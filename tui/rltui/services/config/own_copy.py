@@ -237,7 +237,7 @@ class OwnCopy:
                     change = merge.with_table if wanted.is_there else merge.without
                     text = change(path.read_bytes().decode(), wanted.key)
                     write_atomically(path, text.encode())
-                elif isinstance(wanted, _Nothing):
+                elif isinstance(wanted, _NoValue):
                     _write_none(wanted.knob, store, framework)
                 else:
                     edits[wanted.name] = wanted.value
@@ -323,7 +323,7 @@ class _WholeTable:
 
 
 @dataclass(frozen=True, slots=True)
-class _Nothing:
+class _NoValue:
     """That a knob has no value although its default is one."""
 
     knob: Knob
@@ -340,7 +340,7 @@ def _write_none(knob: Knob, store: ConfigStore, framework: Framework) -> None:
     write_atomically(source.path, source.content)
 
 
-def _meant(override: Override, knobs: Sequence[Knob]) -> list[_Setting | _WholeTable | _Nothing]:
+def _meant(override: Override, knobs: Sequence[Knob]) -> list[_Setting | _WholeTable | _NoValue]:
     """What is to be set: several keys where programs with a file each share one.
 
     Raises:
@@ -365,7 +365,7 @@ def _meant(override: Override, knobs: Sequence[Knob]) -> list[_Setting | _WholeT
             unknown = "true" if not values else values[0] if len(values) == 1 else list(map(typed, values))
             return [_Setting(key, unknown)]
     return [
-        _Nothing(knob)
+        _NoValue(knob)
         if values == ("None",) and knob.nullable and knob.default is not None
         else _Setting(knob.name, _value(override, knob, values))
         for knob in meant
