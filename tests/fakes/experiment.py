@@ -555,8 +555,8 @@ class FakeExperiment:
         self.entries.append(entry)
         return entry
 
-    def open_rollouts(self) -> RolloutSource:
-        return open_rollouts(self.rollouts)
+    def open_rollouts(self, folder: str = "") -> RolloutSource:
+        return open_rollouts(Path(folder) if folder else self.rollouts)
 
     def logs(self) -> tuple[LogEntry, ...]:
         return tuple(LogEntry(name, 1, f"/run/{name}.log", NOW - 2470) for name in LOGS)

@@ -9,11 +9,17 @@ from typing import Any
 import pytest
 
 from rltui.core.config_data import edited
+from rltui.core.config_report import KnobInfo
+from rltui.core.evals import EvalRequest, EvalTarget
 from rltui.core.failure_cause import find_cause
+from rltui.core.gpu.remedies import Case, remedies
+from rltui.core.gpu.report import OutOfMemory
 from rltui.core.lines import decode_line, plain_text
 from rltui.core.template import Missing
+from rltui.errors import ConfigError
 from rltui.frameworks import registry
-from rltui.frameworks.base import ConfigFile, ConfigFiles, RunContext
+from rltui.frameworks.base import ConfigFile, ConfigFiles, EvalCall, RunContext
+from rltui.frameworks.memory_levers import LEVERS
 from rltui.frameworks.verifiers import VF_RL, lacking
 from rltui.services.metrics.sources import LogMetrics
 
@@ -215,3 +221,36 @@ def test_advice_names_the_levers_with_the_values_of_the_config() -> None:
     assert "trainer.args.rollouts_per_example 16 → 32" in advice["reward-collapse"]
     assert "trainer.args.max_tokens 128 → 256" in advice["truncation"]
     assert "rltui eval --base" in advice["flat"]
+
+
+def test_an_evaluation_is_by_the_installed_vf_eval() -> None:
+    assert VF_RL.eval_env(files()) == "reverse-text"
+    assert (VF_RL.eval_max_tokens(files()), VF_RL.eval_max_tokens(files(trainer__args__max_tokens=None))) == (
+        128, 512,
+    )  # fmt: skip
+    base, step = EvalTarget(kind="base"), EvalTarget(kind="checkpoint", step=50)
+    assert VF_RL.eval_model(files(), CONTEXT, base).name == SEED["model"]
+    with pytest.raises(ConfigError, match="holds adapters"):
+        VF_RL.eval_model(files(), CONTEXT, step)
+    whole = files(trainer__args__use_lora=False)
+    assert VF_RL.eval_model(whole, CONTEXT, step).name == "/w/out/checkpoint-50"
+    call = EvalCall(EvalRequest(env="reverse-text"), "http://h/v1", "m", "/r", {"verifiers": "0.1.9.post3"})
+    assert VF_RL.evaluation(files(), CONTEXT, call).argv[:4] == ("uv", "run", "vf-eval", "reverse-text")
+
+
+def test_what_helps_where_memory_does_not_suffice() -> None:
+    """The order of the tutorial: micro-batch, sequence, checkpointing, LoRA."""
+    given = files(trainer__args__use_lora=False)
+    values = VF_RL.values(given)
+    knobs = [
+        KnobInfo(key=knob.name, file="vf.toml", value=values[knob.name], kind=knob.kind, readers=knob.readers,
+                 bounds=knob.bounds, is_set=True)
+        for knob in VF_RL.knobs(given)
+    ]  # fmt: skip
+    case = Case(OutOfMemory(kind="allocation"), knobs, "trainer")
+    assert [each.edits for each in remedies(case, LEVERS)] == [
+        {"trainer.args.micro_batch_size": 8},
+        {"trainer.args.max_seq_len": 256},
+        {"trainer.args.gradient_checkpointing": True},
+        {"trainer.args.use_lora": True},
+    ]

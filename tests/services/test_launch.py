@@ -145,3 +145,20 @@ def test_framework_knows_what_was_made_for_a_start(tmp_path: Path) -> None:
     made.write_text("{")
     with pytest.raises(ConfigError, match=r"env\.json cannot be read"):
         launcher.launch("serve", {}, resume_step=4, resolved={"env": str(made)})
+
+
+def test_a_component_runs_in_the_surroundings_of_the_one_that_it_is_like(tmp_path: Path) -> None:
+    trainer = {"id": "trainer", "command": ["x"], "cwd": "/data", "gpus": "1"}
+    env = {"CUDA_VISIBLE_DEVICES": "1", "A": "{name}", "B": "2"}
+    shell = {"id": "shell", "command": ["{given.command}"], "start": "manual", "like": "{given.like}"}
+    record = ExperimentRecord("one", str(tmp_path), str(tmp_path), (), "parts.toml", "generic", 1.0)
+    layout = Layout.model_validate({"component": [{**trainer, "env": env}, {**shell, "env": {"B": "3"}}]})
+    made = Launcher(record, layout, GENERIC, choose=choose)
+    assert made.devices("shell", {}) == (), "nothing was given yet"
+    made.give("shell", {"like": "trainer", "command": ("sh", "-l")})
+    launch = made.launch("shell", {}, resume_step=None)
+    assert (launch.argv, launch.cwd, launch.gpus) == (("sh", "-l"), "/data", "")
+    assert launch.env == {"CUDA_VISIBLE_DEVICES": "1", "A": "one", "B": "3", DEVICE_ORDER: "PCI_BUS_ID"}
+    made.give("shell", {"like": "nobody", "command": "sh"})
+    with pytest.raises(ConfigError, match="component 'shell': like is 'nobody', which is no component"):
+        made.launch("shell", {}, resume_step=None)

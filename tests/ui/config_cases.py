@@ -148,6 +148,14 @@ def config_experiment(**table: object) -> FakeExperiment:
     return experiment
 
 
+def own_copy_experiment() -> FakeExperiment:
+    """As `config_experiment`, with options of the command line in a copy of the run's own."""
+    return config_experiment(
+        since_origin="--- a/rl.toml\n+++ b/rl.toml\n@@ -1,5 +1,8 @@\n [model]\n"
+        '-name = "Qwen/Qwen3-0.6B"\n+name = "outputs/weights/step_100"\n \n [orchestrator]\n'
+    )
+
+
 def conflicting() -> FakeExperiment:
     """As `config_experiment`, with a file that somebody changes after the first look."""
     experiment = config_experiment()
@@ -174,4 +182,5 @@ PICTURES: dict[str, tuple[Callable[[], FakeExperiment], tuple[int, int], tuple[s
     "conflict-small": (conflicting, SMALL, (*COLLECT, "w")),
     "converter": (config_experiment, MIDDLE, ("6", "c", *"211.5")),
     "pending": (config_experiment, MIDDLE, ("6", "d")),
+    "pending-own-copy": (own_copy_experiment, SMALL, ("6", "d")),
 }

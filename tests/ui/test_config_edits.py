@@ -18,6 +18,7 @@ from tests.ui.config_cases import (
     config_experiment,
     config_table,
     conflicting,
+    own_copy_experiment,
     plan_of,
 )
 from tests.ui.conftest import Opener, press, settle, until
@@ -387,6 +388,20 @@ async def test_the_difference_to_what_runs_is_shown_also_to_who_may_only_look(op
         await press(pilot, "c", "d")
         await see(pilot, PendingDialog)
         assert "orchestrator.batch_size 128 → 64  orchestrator" in shown(pilot)
+
+
+async def test_what_the_runs_own_copy_says_beside_its_original_is_shown(open_app: Opener) -> None:
+    experiment = own_copy_experiment()
+    async with open_app(experiment) as pilot:
+        status = overview(pilot).shared.status
+        assert status is not None
+        gone = [part.model_copy(update={"state": ComponentState.STOPPED}) for part in status.components]
+        experiment.push(status.model_copy(update={"components": tuple(gone)}))
+        await until(pilot, lambda: overview(pilot).pending_readers == ())
+        await press(pilot, "c", "d")
+        await see(pilot, PendingDialog)
+        assert "original → this run's own copy" in shown(pilot)
+        assert '+name = "outputs/weights/step_100"' in shown(pilot)
 
 
 async def test_the_batch_is_counted_the_other_way(open_app: Opener) -> None:

@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.verifiers.conftest import interpreter
 
-from rltui.frameworks.base import ConfigFile
+from rltui.core.config_data import edited
+from rltui.frameworks.base import ConfigFile, RunContext
 from rltui.frameworks.verifiers import VF_RL
 from rltui.services import trust
 from rltui.services.checkout import installed_packages
@@ -75,3 +78,31 @@ def test_rules_of_ours_agree_with_it(project: Path, edit: str, ours: list[str], 
         models.close()
     assert all(any(words in each for each in said) for words in theirs), said
     assert bool(theirs) is bool(said)
+
+
+OPTIONS = [
+    {},
+    {"inference__args__port": 8123, "inference__args__enforce_eager": False},
+    {"inference__gpus": 4, "inference__args__tensor_parallel_size": 2},
+    {"inference__gpus": 2, "inference__args__tool_call_parser": "hermes"},
+]
+
+
+@pytest.mark.parametrize("edits", OPTIONS)
+def test_vf_vllm_is_called_as_vf_rl_calls_it(edits: dict[str, Any]) -> None:
+    data = edited(tomllib.loads(SEED), {key.replace("__", "."): value for key, value in edits.items()})
+    script = (
+        "import json, sys; from verifiers.scripts.rl import build_vllm_command as build; "
+        "data = json.loads(sys.argv[1]); print(build(data['model'], data['inference'], 'DEVICES=0'))"
+    )
+    said = subprocess.run(
+        [interpreter("0.1.9"), "-c", script, json.dumps(data)], capture_output=True, text=True, check=True
+    ).stdout.split()
+    given = {"rl": ConfigFile("rl", "/w/vf.toml", data)}
+    values = VF_RL.template_values(given, RunContext("/w", "/o", "python", run=("uv", "run")))
+    options = values["vllm_arguments"]
+    assert isinstance(options, tuple)
+    ours = ("uv", "run", "vf-vllm", "--model", str(values["model"]), *options)
+    assert said[0] == "DEVICES=0"
+    port = ("--port", str(values["port.inference"]))
+    assert sorted(ours) == sorted((*said[1:], *(() if "--port" in said else port)))

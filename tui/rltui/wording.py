@@ -21,7 +21,7 @@ from rltui.core.text import (
 )
 
 if TYPE_CHECKING:
-    from rltui.core.api import Concern, Lost, Orphan, Plan
+    from rltui.core.api import Concern, Lost, Orphan, Plan, Publication
     from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan
     from rltui.core.config_report import DerivedValue
     from rltui.core.evals import Difference, EvalReport, Evaluation
@@ -252,8 +252,8 @@ EVAL_HEAD = (
 def eval_cells(
     evaluation: Evaluation, compared: Difference | None, to: Evaluation | None, now: float
 ) -> tuple[str, ...]:
-    """`3`, `checkpoint 20`, `reverse-text`, `20 × 3`, `0.812 ± 0.021`, `0.110`, `+0.312 ± 0.041 to 1`, `2 %`,
-    `0 %`, `12m`, and what is wrong with it.
+    """`3`, `checkpoint 20`, `reverse-text`, `20 × 3`, `0.812 ± 0.021`, `0.110`, `+0.312 ± 0.041 ▲ to 1`,
+    `2 %`, `0 %`, `12m`, and what is wrong with it.
 
     `compared`: with `to`, where there is a baseline.
     """
@@ -269,12 +269,24 @@ def eval_cells(
         f"{evaluation.num_examples} × {evaluation.rollouts_per_example}",
         mean + error,
         "" if evaluation.std is None else f"{evaluation.std:.3f}",
-        f"{compared.words} to {to.id}" if compared is not None and to is not None else "",
+        f"{difference_text(compared)} to {to.id}" if compared is not None and to is not None else "",
         _share(evaluation.truncated_frac),
         _share(evaluation.failed_frac),
         duration(now - evaluation.at),
         note,
     )
+
+
+SURE = 2.0
+"""So many standard errors from nothing, and a difference is hardly chance."""
+
+
+def difference_text(found: Difference) -> str:
+    """`+0.312 ± 0.041 ▲`: better by more than chance; ▼ worse, ≈ neither."""
+    if found.stderr is None:
+        return found.words
+    is_sure = abs(found.value) > SURE * found.stderr
+    return f"{found.words} {('▲' if found.value > 0 else '▼') if is_sure else '≈'}"
 
 
 def _share(frac: float) -> str:
@@ -452,3 +464,18 @@ def range_text(bounds: Sequence[float | None]) -> str:
     if low is not None:
         return f"{value_text(low)} or more"
     return "" if high is None else f"up to {value_text(high)}"
+
+
+_FILES_NAMED = 8
+
+
+def publication_text(published: Publication) -> str:
+    """What an upload consists of, line by line."""
+    count = len(published.files)
+    files = f"{count} file{'' if count == 1 else 's'}, {size_text(published.size_bytes)}"
+    more = f" and {count - _FILES_NAMED} more" if count > _FILES_NAMED else ""
+    named = f"{', '.join(published.files[:_FILES_NAMED])}{more}"
+    kind = "private, if it does not exist yet" if published.private else "public, if it does not exist yet"
+    return (
+        f"upload     {files}: {named}\nof         {published.folder}\nto         {published.repo} ({kind})\n"
+    )

@@ -232,3 +232,23 @@ def test_this_machine() -> None:
     kills = oom_kills()
     told = "oom_kill" in Path("/proc/vmstat").read_text() if Path("/proc/vmstat").exists() else False
     assert (kills is not None and kills >= 0) or not told
+
+
+def test_whoever_leaves_a_terminal_wants_its_end(tmp_path: Path) -> None:
+    spec = ComponentSpec(id="shell", command=("sh",), tty=True)
+    ends = {
+        ExitInfo(code=3): True,
+        ExitInfo(signal="SIGKILL"): False,
+        ExitInfo(code=127, error="cannot run 'sh'"): False,
+    }
+    for ended, is_wanted in ends.items():
+        assert explained(ended, spec, tmp_path / "none", COMMON).on_request is is_wanted, ended
+
+
+def test_the_last_text_that_the_layout_looks_for_tells_what_came_of_it(tmp_path: Path) -> None:
+    log = tmp_path / "output.log"
+    log.write_bytes(b"see https://a.b/first\n\x1b[32mdone\x1b[0m\n  url: https://a.b/last\n")
+    spec = ComponentSpec(id="publish", command=("x",), outcome=r"https?://\S+")
+    assert explained(ExitInfo(code=0), spec, log, COMMON).cause == "https://a.b/last"
+    assert explained(ExitInfo(code=0), spec, tmp_path / "none", COMMON).cause is None
+    assert explained(ExitInfo(code=1), spec, log, COMMON).cause is None

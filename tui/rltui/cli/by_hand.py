@@ -1,20 +1,21 @@
-"""`shell`: what starts only when somebody asks for it."""
+"""`shell`, `publish`: what starts only when somebody asks for it."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from typing import Any
 
-from rltui.cli.waiting import plan_of, wait_until_settled
+from rltui.cli.terminal import confirm
+from rltui.cli.waiting import StateChanges, failure, plan_of, wait_until_settled
 from rltui.client import launch
-from rltui.client.by_hand import SHELL, shell_request
+from rltui.client.by_hand import PUBLISH, SHELL, publication, publish_request, shell_request
 from rltui.client.wire import Wire
-from rltui.core.api import ALIVE_STATES, Request
-from rltui.errors import ConflictError, ExitCode, UsageError
+from rltui.core.api import ALIVE_STATES
+from rltui.errors import ConflictError, ExitCode, RltuiError, UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.observed import refuse_observed
+from rltui.wording import publication_text
 
 
 def shell(arguments: argparse.Namespace) -> int:
@@ -24,7 +25,8 @@ def shell(arguments: argparse.Namespace) -> int:
     request = shell_request(record, like=arguments.like, command=arguments.command)
     with launch.reach(record) as wire:
         if not _lives(wire, SHELL):
-            _start(wire, request)
+            plan_of(wire, "execute", request)
+            wait_until_settled(wire, {SHELL}, timeout_s=None)
         elif arguments.like or arguments.command:
             raise ConflictError(
                 f"{record.name} has a shell already",
@@ -35,6 +37,64 @@ def shell(arguments: argparse.Namespace) -> int:
         print(f"to type into it: rltui attach shell -n {record.name}", file=sys.stderr)
         return 0
     return show(record, SHELL)
+
+
+def publish(arguments: argparse.Namespace) -> int:
+    """Say what would be uploaded, ask, upload it and say where it is."""
+    record = launch.choose(arguments.name)
+    refuse_observed(record)
+    published = publication(
+        record,
+        arguments.what,
+        arguments.repo,
+        private=arguments.private,
+        revision=arguments.revision,
+        message=arguments.message,
+        include=arguments.include,
+        exclude=arguments.exclude,
+    )
+    if arguments.plan:
+        sys.stdout.write(
+            f"{published.model_dump_json()}\n" if arguments.json else publication_text(published)
+        )
+        return 0
+    sys.stderr.write(publication_text(published))
+    if not arguments.yes and not confirm("upload it?"):
+        print("nothing was uploaded", file=sys.stderr)
+        return 1
+    with launch.reach(record) as wire:
+        if _lives(wire, PUBLISH):
+            hint = f"follow it: rltui logs {PUBLISH} -f -n {record.name}"
+            raise ConflictError(f"{record.name} has an upload under way", hint=hint)
+        plan_of(wire, "execute", publish_request(published))
+        if arguments.no_wait:
+            return 0
+        url = _outcome(wire)
+    print(published.model_copy(update={"url": url}).model_dump_json() if arguments.json else url)
+    return 0
+
+
+def _outcome(wire: Wire) -> str:
+    """Follow the upload to its end, and return where it is.
+
+    Raises:
+        ComponentFailedError: if it failed.
+    """
+    changes = StateChanges({PUBLISH})
+    for kind, status in wire.events():
+        if kind != "status":
+            continue
+        changes.show(status)
+        if status.get("transaction"):  # it may still show how the one before ended
+            continue
+        found = next((each for each in status["components"] if each["id"] == PUBLISH), None)
+        if found is None or found["state"] == "stopped":
+            raise RltuiError("the upload was stopped", hint="the same command goes on with it")
+        if found["state"] == "failed":
+            raise failure([found])
+        if found["state"] == "exited":
+            return found["reason"] or "uploaded"
+    raise RltuiError("the supervisor ended while we waited", hint="look with `rltui status`")
 
 
 def show(record: ExperimentRecord, component: str, *, readonly: bool = False) -> int:
@@ -49,9 +109,3 @@ def show(record: ExperimentRecord, component: str, *, readonly: bool = False) ->
 def _lives(wire: Wire, component: str) -> bool:
     states = {each["id"]: each["state"] for each in wire.call("status")["components"]}
     return states.get(component) in {*ALIVE_STATES, "waiting"}
-
-
-def _start(wire: Wire, request: Request) -> dict[str, Any]:
-    """Returns the status once what was asked for runs, or has ended."""
-    plan_of(wire, "execute", request)
-    return wait_until_settled(wire, set(request.components), timeout_s=None)

@@ -14,7 +14,7 @@ from rltui.errors import UsageError
 if TYPE_CHECKING:
     from rltui.services.config.own_copy import Choose, Staged
 
-_LAUNCHERS = frozenset({"uv", "run", "rl", "sft", "prime-rl", "tinyrl"})
+_LAUNCHERS = frozenset({"uv", "run", "rl", "sft", "prime-rl", "tinyrl", "vf-rl"})
 """Words before the first `@` that say nothing which the config does not."""
 _ALONE = frozenset({"inference", "orchestrator", "trainer", "torchrun", "env-server"})
 _NUMBER = re.compile(r"-[\d.]")

@@ -102,7 +102,7 @@ def _build() -> tuple[argparse.ArgumentParser, _Commands[argparse.ArgumentParser
     )
     parser.add_argument("--version", action="version", version=f"rltui {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (_add_running, _add_processes, _add_config, _add_looking, _add_evals, _add_box):
+    for add in (_add_running, _add_processes, _add_by_hand, _add_config, _add_looking, _add_evals, _add_box):
         add(commands)
     return parser, commands
 
@@ -206,6 +206,13 @@ def _add_processes(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     orphans.add_argument("--yes", action="store_true", help="do not ask")
     _add_json(orphans)
+    attach = _command(commands, "attach", "looking:attach", "show the raw tmux pane (q leaves it)")
+    attach.add_argument("component", metavar="C", help="component id, or supervisor")
+    attach.add_argument("--readonly", action="store_true", help="pass no keys on")
+    _add_name(attach)
+
+
+def _add_by_hand(commands: _Commands[argparse.ArgumentParser]) -> None:
     shell = _command(
         commands, "shell", "by_hand:shell", "a terminal where a component runs (ctrl+] leaves it)"
     )
@@ -220,10 +227,21 @@ def _add_processes(commands: _Commands[argparse.ArgumentParser]) -> None:
         "command", nargs="*", metavar="COMMAND", help="after --: what to run (default: $SHELL)"
     )
     _add_name(shell)
-    attach = _command(commands, "attach", "looking:attach", "show the raw tmux pane (q leaves it)")
-    attach.add_argument("component", metavar="C", help="component id, or supervisor")
-    attach.add_argument("--readonly", action="store_true", help="pass no keys on")
-    _add_name(attach)
+    publish = _command(
+        commands, "publish", "by_hand:publish", "upload weights of the run to the hub, by `hf`"
+    )
+    publish.add_argument("what", metavar="STEP", help="whose weights; or a folder of weights")
+    publish.add_argument("repo", metavar="USER/NAME", help="the repository; made where there is none")
+    publish.add_argument("--private", action="store_true", help="one that is made is only for its owner")
+    publish.add_argument("--revision", metavar="R", help="branch (default: main)")
+    publish.add_argument("--message", metavar="TEXT", help="of the commit (default: experiment and step)")
+    for option, what in (("--include", "only files like this"), ("--exclude", "no files like this")):
+        publish.add_argument(option, action="append", default=[], metavar="GLOB", help=what)
+    publish.add_argument("--plan", action="store_true", help="only say what would be uploaded")
+    publish.add_argument("--yes", action="store_true", help="do not ask")
+    publish.add_argument("--no-wait", action="store_true", help="return once it has begun")
+    _add_name(publish)
+    _add_json(publish)
 
 
 def _add_config(commands: _Commands[argparse.ArgumentParser]) -> None:

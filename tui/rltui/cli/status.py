@@ -18,6 +18,7 @@ from rltui.errors import RltuiError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import BrokenExperiment, listed_experiments
 from rltui.wording import (
+    EVENT_SIGNS,
     LINK_SIGN,
     STALLED_SYMBOL,
     STATE_SYMBOLS,
@@ -136,6 +137,7 @@ def as_text(status: dict[str, Any], now: float | None = None) -> str:
     lines.extend(f"  {server_text(server)}" for server in status.get("servers", ()))
     lines.extend(_log_line(log, time.time() if now is None else now) for log in status.get("logs", ()))
     lines.extend(f"  {LINK_SIGN} {link['title']}: {link['url']}" for link in status.get("links", ()))
+    lines.extend(_eval_lines(status.get("evals", ())))
     still = [each["id"] for each in status["components"] if each["pid"] is not None]
     if status.get("done") and still:
         lines.append(f"  still running: {', '.join(still)}; end everything: rltui down")
@@ -267,6 +269,16 @@ def remedy_command(remedy: Remedy) -> str:
         return shlex.join(["rltui", "set", *edits, "--restart"])
     restart = ["rltui", "restart", *remedy.components]
     return f"{shlex.join(['rltui', 'set', *edits])} && {shlex.join(restart)}"
+
+
+def _eval_lines(evals: Sequence[dict[str, Any]]) -> list[str]:
+    """A line for each evaluation that runs or waits."""
+    if not evals:
+        return []
+    from rltui.core.evals import QueuedEval  # pydantic takes 60 ms
+
+    found = map(QueuedEval.model_validate, evals)
+    return [f"  {EVENT_SIGNS['eval']} evaluation {each.id}: {each.label} · {each.words}" for each in found]
 
 
 def _orphan_lines(orphans: Sequence[dict[str, Any]]) -> list[str]:

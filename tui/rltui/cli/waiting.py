@@ -98,7 +98,7 @@ def _follow(wire: Wire, components: set[str]) -> dict[str, Any]:
             continue
         failed = [item for item in watched if item["state"] == "failed"]
         if failed:
-            raise _failure(failed)
+            raise failure(failed)
         if not any(item["state"] in _ON_THE_WAY for item in watched):
             return status
     if down:
@@ -119,7 +119,7 @@ def _print_change(item: dict[str, Any]) -> None:
     print(f"{STATE_SYMBOLS.get(item['state'], '?')} {item['id']} {item['state']}{reason}", file=sys.stderr)
 
 
-def _failure(failed: list[dict[str, Any]]) -> ComponentFailedError:
+def failure(failed: list[dict[str, Any]]) -> ComponentFailedError:
     """The first failure with its last words; the others usually follow from it."""
     first = failed[0]
     return ComponentFailedError(

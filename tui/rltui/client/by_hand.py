@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Sequence
+from fnmatch import fnmatch
+from pathlib import Path
 
-from rltui.core.api import Request
+from rltui.core.api import Publication, Request
 from rltui.core.layout import Layout
 from rltui.core.text import unknown
+from rltui.errors import UsageError
 from rltui.services import layout_files
+from rltui.services.runs import weights
 from rltui.services.runs.experiment_files import ExperimentRecord
 
-SHELL = "shell"
+SHELL, PUBLISH = "shell", "publish"
+_LONGEST_REPO = 96
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?"
+_REPO = re.compile(rf"{_NAME}/{_NAME}")
+"""As the hub has it (`facts/hf.md`), but for `--`, `..` and `.git` at the end."""
+_MARKERS = ("STABLE",)
+"""Files that frameworks leave in a folder of weights for their own use."""
 
 
 def shell_request(record: ExperimentRecord, *, like: str | None, command: Sequence[str] = ()) -> Request:
@@ -37,3 +48,70 @@ def _usual(layout: Layout) -> str:
 
 def _login_shell() -> str:
     return os.environ.get("SHELL") or shutil.which("bash") or "sh"
+
+
+def publication(
+    record: ExperimentRecord,
+    what: str,
+    repo: str,
+    *,
+    private: bool = False,
+    revision: str | None = None,
+    message: str | None = None,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+) -> Publication:
+    """What an upload of `what`, a step of the run or a folder of weights, consists of.
+
+    Raises:
+        UsageError: if `repo` is no name for a repository, or nothing would be uploaded.
+        ConfigError: if there are no such weights, or they are not complete.
+    """
+    if not _REPO.fullmatch(repo) or len(repo) > _LONGEST_REPO or re.search(r"--|\.\.|\.git$", repo):
+        raise UsageError(
+            f"{repo!r} is no name of a repository on the hub",
+            hint="USER/NAME, of letters, digits, `-`, `_` and `.`, such as alice/Qwen3-0.6B-Reverse-Text-RL",
+        )
+    if what.isdecimal():
+        folder = weights.of_step(Path(record.run_dir), int(what))
+    else:
+        folder = weights.whole(Path(what).expanduser())
+    unwanted = (*_MARKERS, *exclude)
+    files = [path for path in _files(folder) if _is_chosen(path, include, unwanted)]
+    if not files:
+        raise UsageError(f"nothing of {folder} would be uploaded", hint="look at --include and --exclude")
+    patterns = (("--include", include), ("--exclude", unwanted))
+    given = (("--revision", revision), ("--commit-message", message or f"{record.name}: {_called(folder)}"))
+    options = [f"{option}={pattern}" for option, chosen in patterns for pattern in chosen]
+    options += [f"{option}={value}" for option, value in given if value is not None]
+    return Publication(
+        repo=repo,
+        folder=str(folder),
+        files=tuple(files),
+        size_bytes=sum((folder / path).stat().st_size for path in files),
+        private=private,
+        options=tuple([*options, "--private"] if private else options),
+    )
+
+
+def publish_request(published: Publication) -> Request:
+    """To upload it."""
+    given = {"repo": published.repo, "folder": published.folder, "options": published.options}
+    return Request(action="start", components=(PUBLISH,), given=given)
+
+
+def _files(folder: Path) -> list[str]:
+    """All below it, without what `hf` itself keeps there."""
+    below = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return [str(path) for path in below if path.parts[0] not in (".cache", ".git")]
+
+
+def _is_chosen(path: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
+    """As `hf` chooses: `*` goes across folders."""
+    wanted = not include or any(fnmatch(path, pattern) for pattern in include)
+    return wanted and not any(fnmatch(path, pattern) for pattern in exclude)
+
+
+def _called(folder: Path) -> str:
+    """`step 40` of a folder of weights, else its name."""
+    return folder.name.replace("step_", "step ")

@@ -289,11 +289,11 @@ class SupervisedExperiment:
         """Write an export."""
         return str(self._kept.save(name, text))
 
-    def open_rollouts(self) -> RolloutSource:
-        """The rollouts of the run."""
+    def open_rollouts(self, folder: str = "") -> RolloutSource:
+        """The rollouts of the run, or of an evaluation."""
         from rltui.services.runs.rollouts import open_rollouts  # the first frame need not wait for it
 
-        return open_rollouts(Path(self._record.run_dir))
+        return open_rollouts(Path(folder or self._record.run_dir))
 
     def pager_command(self, path: str) -> list[str]:
         """`$PAGER`, or less."""

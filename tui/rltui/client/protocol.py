@@ -162,8 +162,8 @@ class Experiment(Protocol):
         """Have a person's words kept in the journal, also of a run that is only observed."""
         ...
 
-    def open_rollouts(self) -> RolloutSource:
-        """The rollouts of the run, whatever generation wrote them. Nothing is read yet."""
+    def open_rollouts(self, folder: str = "") -> RolloutSource:
+        """The rollouts in a folder, whatever generation wrote them. Empty: the run's. Nothing is read yet."""
         ...
 
     def pager_command(self, path: str) -> list[str]:

@@ -427,6 +427,24 @@ class Plan(Value):
         return any(problem.severity == "error" for problem in self.problems)
 
 
+class Publication(Value):
+    """`rltui publish --json`: weights on their way to the hub."""
+
+    repo: str
+    """`USER/NAME`."""
+    folder: str
+    """Absolute."""
+    files: tuple[str, ...]
+    """Paths within the folder of what is uploaded."""
+    size_bytes: int
+    private: bool = False
+    """Where the repository does not exist yet: only its owner sees it."""
+    options: tuple[str, ...] = ()
+    """Of `hf upload`."""
+    url: str | None = None
+    """Where it is; `None` before that."""
+
+
 class JournalEntry(Value):
     """A line of `journal.jsonl`."""
 

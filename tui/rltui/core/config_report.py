@@ -137,6 +137,9 @@ class KnobTable(Value):
     converts_to: Literal["tokens", "rollouts"] | None = None
     """The other way of batching that this config could be converted to; `None` where the framework has
     one."""
+    since_origin: str = ""
+    """Unified diff from what the run's own copies were made from to what they are; empty where the files are
+    the user's."""
 
 
 class KeyConflict(_Told):

@@ -187,6 +187,12 @@ class ComponentSpec(LayoutSection):
     other group is a metric under its own name."""
     creates: str = ""
     """A path this job makes. Where it exists already, the job is not run."""
+    check: tuple[str, ...] = ()
+    """Argument list that must succeed in its surroundings, within a minute, before it starts, such as one
+    that asks whether a person is logged in. What it says last is the reason where it does not."""
+    outcome: str = ""
+    """Regular expression, searched in the end of its output once it has ended with code 0: the last text that
+    it finds says what came of it, such as the address of what was uploaded."""
     part_of_run: bool | None = None
     """Whether this job writes the run: ends with it, resumes from its checkpoints, is why files move aside.
     Left out: those jobs that the framework knows by their ids; where it knows none of them, every job."""
@@ -194,6 +200,15 @@ class ComponentSpec(LayoutSection):
     stop: Stop = Stop()
     restart: Restart = Restart()
     stall: Stall = Stall()
+
+    @field_validator("outcome")
+    @classmethod
+    def _can_be_searched(cls, pattern: str) -> str:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+        return pattern
 
     @field_validator("progress")
     @classmethod
@@ -225,7 +240,7 @@ class ComponentSpec(LayoutSection):
         """Its values that may hold placeholders."""
         ready = () if self.ready is None else (self.ready.http, self.ready.tcp, self.ready.file)
         single = (self.cwd, self.like, self.gpus, self.port, self.gpu_memory, self.metrics, self.creates)
-        return (*self.command, *self.env.values(), *single, *filter(None, ready))
+        return (*self.command, *self.check, *self.env.values(), *single, *filter(None, ready))
 
     @field_validator("metrics")
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from rltui.core.layout import GpuSourceSpec, Layout
 from rltui.daemon.events import EventBus
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.services import layout_files, trust
+from rltui.services import layout_files, outside, trust
 from rltui.services.config.editor import ConfigEditor
 from rltui.services.config.files import LoadedFiles, load_snapshot, write_passed
 from rltui.services.config.models import FrameworkModels, informed
@@ -28,6 +29,8 @@ from rltui.services.runs.observed import framework_of
 
 logger = logging.getLogger(__name__)
 
+_CHECK_S = 60.0
+"""Longest time of what must succeed before a start."""
 _RESOLVED = "resolved"
 """Folder of the files that the framework makes of the config: below the attempt's, and below rltui's own."""
 
@@ -259,6 +262,8 @@ class Config:
         )
         if launch.ready is not None and launch.ready.file is not None:
             self._forget(Path(launch.ready.file))
+        if launch.check:
+            await _succeed(launch)
         return launch
 
     def _forget(self, mark: Path) -> None:
@@ -273,3 +278,21 @@ class Config:
             mark.unlink(missing_ok=True)
         except OSError as error:
             raise RltuiError(f"cannot remove {mark}, which is out of date: {error.strerror}") from error
+
+
+async def _succeed(launch: Launch) -> None:
+    """Run what must succeed before a start.
+
+    Raises:
+        RltuiError: if it cannot be run or fails; says how.
+    """
+    done = await outside.run(
+        launch.check,
+        timeout_s=_CHECK_S,
+        variables=launch.env,
+        cwd=Path(launch.cwd),
+        leaves_nothing=True,
+    )
+    failure = f"took longer than {_CHECK_S:g} s" if done.code is None else done.failure
+    if failure is not None:
+        raise RltuiError(f"`{shlex.join(launch.check)}` {failure}")

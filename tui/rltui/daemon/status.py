@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rltui.core.api import ComponentState, ComponentStatus, Down, RollbackOffer, Status
+from rltui.core.evals import COMPONENT, SERVER, QueuedEval
 from rltui.core.text import listed
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
@@ -29,11 +30,18 @@ class StatusBuilder:
     remedies: RemedyAdvisor
     servers: Servers
 
-    def build(self, *, transaction: str | None, down: Down | None, rollback: RollbackOffer | None) -> Status:
+    def build(
+        self,
+        *,
+        transaction: str | None,
+        down: Down | None,
+        rollback: RollbackOffer | None,
+        evals: tuple[QueuedEval, ...],
+    ) -> Status:
         """Everything about processes and progress.
 
         `transaction`: the plan being carried out, in words. `down`: whether and by whom everything is being
-        ended.
+        ended. `evals`: the running one first.
         """
         record, progress = self.setup.record, self.observation.figures
         return Status(
@@ -46,7 +54,7 @@ class StatusBuilder:
             step=progress.step,
             max_steps=progress.max_steps,
             reward=progress.reward,
-            components=tuple(map(self._component, self._listed())),
+            components=tuple(self._component(runner, evals) for runner in self._listed()),
             done=self.processes.is_done(),
             title=title_of(record, self.setup.layout, self.setup.framework),
             config_files=record.config_files,
@@ -59,6 +67,7 @@ class StatusBuilder:
             rollback=rollback,
             orphans=self.processes.orphans.orphans,
             links=self.observation.links,
+            evals=evals,
         )
 
     def _is_running(self) -> bool:
@@ -71,7 +80,7 @@ class StatusBuilder:
             if not runner.spec.is_manual or runner.life.state is not ComponentState.STOPPED:
                 yield runner
 
-    def _component(self, runner: ComponentRunner) -> ComponentStatus:
+    def _component(self, runner: ComponentRunner, evals: tuple[QueuedEval, ...]) -> ComponentStatus:
         name, life, record = runner.spec.id, runner.life, runner.record
         started = record.started_at if record is not None else None
         ended = None if life.alive or record is None else record.ended_at
@@ -98,7 +107,7 @@ class StatusBuilder:
             log_end=runner.log_end,
             port=runner.launch.port if runner.launch is not None else None,
             gpus=self._gpus(name),
-            facts=self._facts(runner),
+            facts=self._facts(runner, evals),
             concerns=tuple(
                 concern
                 for concern in self.observation.health.concerns
@@ -123,9 +132,11 @@ class StatusBuilder:
             return f"not needed: {made} is there"
         return runner.life.reason
 
-    def _facts(self, runner: ComponentRunner) -> tuple[str, ...]:
+    def _facts(self, runner: ComponentRunner, evals: tuple[QueuedEval, ...]) -> tuple[str, ...]:
         """Short texts for its title; how far a start is, by its own words, comes first."""
         facts = self.observation.facts(runner.spec.id)
+        if runner.spec.id in (COMPONENT, SERVER):
+            facts = next(((each.label, each.words) for each in evals if each.state == "running"), facts)
         if runner.life.state is ComponentState.STARTING and runner.phase is not None:
             return (runner.phase, *facts)
         if runner.spec.id == "inference" and self.servers.users:

@@ -201,8 +201,7 @@ class Supervisor:
         offer = self._rollback.offer
         if offer is None and under_way is None:
             offer = self.checkpoints.offer(self.observation.health.concerns)
-        built = self._status.build(transaction=under_way, down=down, rollback=offer)
-        return built.model_copy(update={"evals": self.evals.queue})
+        return self._status.build(transaction=under_way, down=down, rollback=offer, evals=self.evals.queue)
 
     def knobs(self) -> KnobTable:
         """The knob table, from the files as they are now.

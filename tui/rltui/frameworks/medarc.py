@@ -33,6 +33,7 @@ CHECKOUT = Checkout(
         (f"prime-rl/{detection.CHECKOUT.generations[0][0]}", configs.CURRENT),
         ("medarc_rl/medarc_train.py", "medarc"),
     ),
+    merges_tables=f"prime-rl/{detection.CHECKOUT.merges_tables}",
     traits=(
         (_OPTION, "medarc_rl/medarc_train.py", '"--config"'),
         (_READS_DUMP, "medarc_rl/launchers/rl_local.py", "config.dump_config"),

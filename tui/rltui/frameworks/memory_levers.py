@@ -41,6 +41,13 @@ LEVERS: tuple[Lever, ...] = (
         _RUNNING,
     ),
     Lever(
+        ("trainer",),
+        "turn_on",
+        ("use_lora",),
+        "trains adapters in place of all weights, with a higher learning rate",
+        _RUNNING,
+    ),
+    Lever(
         _TRAINING,
         "turn_on",
         ("model.ac_offloading.max_inflight_activations", "model.ac_offloading"),

@@ -23,6 +23,7 @@ class Scope(StrEnum):
     CONFIG = "On the config screen"
     GPUS = "On the GPU screen"
     CHECKPOINTS = "On the checkpoint screen"
+    EVALS = "On the evaluation screen"
     METRICS = "On the metrics screen"
     EVENTS = "On the events screen"
     LOG_SCREEN = "On the log screen"
@@ -41,10 +42,12 @@ class Place(Enum):
     CONFIG = "config screen"
     GPUS = "GPU screen"
     CHECKPOINTS = "checkpoint screen"
+    EVALS = "evaluation screen"
     METRICS = "metrics screen"
     EVENTS = "events screen"
     LOGS = "log screen"
     NOTE = "field for a note or a search"
+    EVALUATE = "dialog for an evaluation"
     ROLLOUTS = "rollout screen"
     BOX = "every dialog"
     DIALOG = "dialog with buttons"
@@ -81,6 +84,7 @@ _SCREENS = (
     Place.METRICS,
     Place.EVENTS,
     Place.CHECKPOINTS,
+    Place.EVALS,
     Place.ROLLOUTS,
 )
 """The main screens, which the number keys go to and work on."""
@@ -93,6 +97,7 @@ _PLACES = {
     Scope.CONFIG: (Place.CONFIG,),
     Scope.GPUS: (Place.GPUS,),
     Scope.CHECKPOINTS: (Place.CHECKPOINTS,),
+    Scope.EVALS: (Place.EVALS,),
     Scope.METRICS: (Place.METRICS,),
     Scope.EVENTS: (Place.EVENTS,),
     Scope.LOG_SCREEN: (Place.LOGS,),
@@ -148,7 +153,7 @@ _G, _C, _K, _L = Scope.GLOBAL, Scope.COMPONENTS, Scope.KNOBS, Scope.LOGS
 _T, _P, _E, _D = Scope.KNOB_TABLE, Scope.GPUS, Scope.EDITOR, Scope.DIALOG
 _R = Scope.CHECKPOINTS
 _S, _B, _M, _V = Scope.CONFIG, Scope.CONVERTER, Scope.METRICS, Scope.EVENTS
-_W = Scope.ROLLOUTS
+_W, _A = Scope.ROLLOUTS, Scope.EVALS
 _YES, _NO, _KEPT, _SPARE = Footer.YES, Footer.NO, Footer.LAST_TO_GO, Footer.FIRST_TO_GO
 _STEPPED = (Place.NUMBER, Place.CHOICE, Place.LIST)
 _LIST = (Place.LIST,)
@@ -224,6 +229,9 @@ ACTIONS: tuple[Action, ...] = (
            _G, only_in=_SCREENS),
     Action("screen.events", "8", "show_screen('events')", "events",
            "Open the events screen: starts, crashes, edits with their diffs, alerts, notes", _G,
+           only_in=_SCREENS),
+    Action("screen.evals", "V", "show_screen('evals')", "evaluations",
+           "Open the evaluation screen: base, SFT, checkpoints and runs compared; v evaluates", _G,
            only_in=_SCREENS),
     Action("note", "number_sign", "note", "note",
            "Note something: kept with the events, a mark on the charts", _G,
@@ -321,7 +329,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("knob-table.drop", "backspace,delete", "screen.drop_edit", "drop",
            "Forget the collected edit under the cursor", _T, _YES, changes=True),
     Action("knob-table.pending", "d", "screen.show_pending", "differs",
-           "Show where the files and what runs differ", _T, _YES),
+           "Show where the files differ from what runs, and a copy from its original", _T, _YES),
     Action("knob-table.convert", "c", "screen.convert_batch", "convert",
            "Count the batch in tokens instead of rollouts, or back", _T, _YES, changes=True),
     Action("gpu-screen.free", "K", "free_process", "end",
@@ -340,6 +348,8 @@ ACTIONS: tuple[Action, ...] = (
            "Restart the run from the checkpoint under the cursor, plan first", _R, _YES, changes=True),
     Action("checkpoint-screen.prune", "p", "prune", "prune",
            "Delete old checkpoints: choose what to keep, plan first", _R, _YES, changes=True),
+    Action("checkpoint-screen.evaluate", "v", "evaluate", "evaluate",
+           "Evaluate the checkpoint under the cursor", _R, _YES, changes=True),
     Action("checkpoint-screen.back", "escape", "show_overview", "overview",
            "Back to the overview", _R, _YES, palette=False),
     Action("checkpoint-screen.down", "down,j", "cursor(1)", "down", "Next checkpoint", _R, palette=False),
@@ -352,6 +362,28 @@ ACTIONS: tuple[Action, ...] = (
            _R, palette=False),
     Action("checkpoint-screen.last", "end,G", "cursor_to_end(True)", "oldest", "Oldest checkpoint",
            _R, palette=False),
+    Action("evals.samples", "enter", "read_samples", "samples",
+           "Read the samples of the evaluation under the cursor", _A, _YES),
+    Action("evals.evaluate", "v", "evaluate", "evaluate",
+           "Evaluate the newest weights, a checkpoint, the base model or any other", _A, _YES, changes=True),
+    Action("evals.baseline", "b", "choose_baseline", "baseline",
+           "Compare all with the evaluation under the cursor; again, with the base model", _A, _YES),
+    Action("evals.sort", "s", "sort", "sort",
+           "By what was evaluated, the newest first, or the best first", _A, _YES),
+    Action("evals.cancel", "x", "cancel_eval", "cancel",
+           "Take the evaluation under the cursor from the queue, or end it", _A, _YES, changes=True),
+    Action("evals.back", "escape", "show_overview", "overview", "Back to the overview", _A, _YES,
+           palette=False),
+    Action("evals.down", "down,j", "cursor(1)", "down", "Next evaluation", _A, palette=False),
+    Action("evals.up", "up,k", "cursor(-1)", "up", "Previous evaluation", _A, palette=False),
+    Action("evals.page-down", "pagedown,ctrl+d", "page(1)", "page down", "A page down", _A, palette=False),
+    Action("evals.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up", _A, palette=False),
+    Action("evals.first", "home,g", "cursor_to_end(False)", "first", "The first row", _A, palette=False),
+    Action("evals.last", "end,G", "cursor_to_end(True)", "last", "The last row", _A, palette=False),
+    Action("evaluate.cancel", "escape", "cancel", "cancel", "", _A, palette=False, only_in=(Place.EVALUATE,)),
+    Action("evaluate.next", "down", "step(1)", "next", "", _A, palette=False, only_in=(Place.EVALUATE,)),
+    Action("evaluate.previous", "up", "step(-1)", "previous", "", _A, palette=False,
+           only_in=(Place.EVALUATE,)),
     Action("metrics.zoom", "enter", "toggle_zoom", "zoom", "One chart in full, and back to all", _M, _YES),
     Action("metrics.cursor-back", "comma", "cursor(-1)", "read", "Read all series at a step: further back",
            _M, _YES, palette=False),

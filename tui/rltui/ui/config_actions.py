@@ -81,8 +81,7 @@ class ConfigActions(ExperimentScreen):
 
     def action_show_pending(self) -> None:
         """Changes nothing, so everybody may."""
-        if readers := self.pending_readers:
-            self.work(self.config_work.show_pending(readers), changes=False)
+        self.work(self.config_work.show_pending(self.pending_readers), changes=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what there is something to do for."""
@@ -110,6 +109,6 @@ class ConfigActions(ExperimentScreen):
             case "convert_batch":
                 return table.converts_to is not None
             case "show_pending":
-                return bool(self.pending_readers)
+                return bool(self.pending_readers or table.since_origin)
             case _:
                 return True

@@ -122,13 +122,18 @@ class ConfigWork:
             await self._review(staged.request(), Question(f"Count the batch in {to}?"))
 
     async def show_pending(self, readers: tuple[str, ...]) -> None:
-        """What the files say and what runs with another value, and what a restart would mean."""
+        """What the files say and what runs with another value, and what a restart would mean; and what a copy
+        of the run's own says that its original does not.
+        """
+        plan = None
         try:
-            plan = await self._experiment.plan(Request(action="restart", components=readers))
+            if readers:
+                plan = await self._experiment.plan(Request(action="restart", components=readers))
         except RltuiError as error:
             await show_error(self._app, error)
             return
-        await self._app.push_screen_wait(PendingDialog(self._shared.knobs, plan))
+        dialog = PendingDialog(self._shared.knobs, plan, self._shared.table.since_origin)
+        await self._app.push_screen_wait(dialog)
 
     async def edit_outside(self, path: str | None) -> None:
         """A whole file in the person's own editor; what comes back is reviewed before it is written.

@@ -240,8 +240,12 @@ class ExperimentScreen(Screen[None]):
         if above.place is Place.OVERVIEW:
             self.app.push_screen(screen)
         elif screen is not above:
-            above.left()
-            self.app.switch_screen(screen)
+            above.show_instead(screen)
+
+    def show_instead(self, screen: ExperimentScreen) -> None:
+        """In place of this one, on top of the overview."""
+        self.left()
+        self.app.switch_screen(screen)
 
     def go_to(self, at: float, component: str | None) -> None:
         """Show what was at that moment, once it is open; a screen that knows only the present does not."""

@@ -17,6 +17,7 @@ from rltui.core.bottleneck import BottleneckKnobs
 from rltui.core.config_data import value_at
 from rltui.core.config_report import DerivedValue
 from rltui.core.config_schema import ConfigSchema
+from rltui.core.evals import EvalTarget
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.json_schema import Json
 from rltui.core.knobs import KnobValue
@@ -25,12 +26,16 @@ from rltui.core.plan import RestartRule
 from rltui.core.rules import Rule, Values
 from rltui.core.template import Missing, TemplateValue
 from rltui.core.toml.values import TomlValue
+from rltui.errors import ConfigError
 from rltui.frameworks.base import (
     Checkout,
     ConfigFile,
     ConfigFiles,
     ConfigModels,
     Converted,
+    EvalCall,
+    EvalCommand,
+    EvalModel,
     Framework,
     Parsed,
     PortKnob,
@@ -38,6 +43,7 @@ from rltui.frameworks.base import (
     RunContext,
     RunFiles,
 )
+from rltui.frameworks.evaluators import vf_eval
 from rltui.frameworks.generic import common_values
 from rltui.frameworks.schemas import Names, Overlay, SchemaFramework
 from rltui.frameworks.verifiers import files as vf_files
@@ -91,6 +97,7 @@ class VfRl(SchemaFramework):
     log_mark, log_redraws = log_lines.MARK, True
     signs = ("checkpoint-*",)
     facts, failures = log_lines.FACTS, log_lines.FAILURES
+    eval_packages = ("verifiers",)
     metrics = MetricNames(reward="reward", trainer_step="loss", tokens_per_s="", step_time="time/step")
     checkout = Checkout(
         project="verifiers",
@@ -272,6 +279,39 @@ class VfRl(SchemaFramework):
             if isinstance(port, int)
             else ()
         )
+
+    def eval_env(self, files: ConfigFiles) -> str:
+        """That which it trains on, as its package is called."""
+        return str(value_at(files["rl"].data, "env.id") or "").rpartition("/")[2]
+
+    def eval_max_tokens(self, files: ConfigFiles) -> int | None:
+        """As `RLConfig` works it out."""
+        tokens = self.sound_value(files, rules.ANSWER) or self.sound_value(files, rules.LENGTH)
+        return tokens if isinstance(tokens, int) else None
+
+    def eval_model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
+        """The model of the config, or the weights of a checkpoint."""
+        name = str(files["rl"].data.get("model", ""))
+        if target.kind == "base" and name:
+            return EvalModel("base", "base", name, step=0)
+        if target.kind != "checkpoint":
+            return super().eval_model(files, context, target)
+        if self.sound_value(files, f"{ARGS}.use_lora"):
+            raise ConfigError(
+                f"{target.label} holds adapters (trainer.args.use_lora), which no server can load alone",
+                hint="rltui eval --now asks the server that has them merged, also when the run is done",
+            )
+        folder = f"{context.run_folder}/checkpoint-{target.step}"
+        return EvalModel("checkpoint", target.label, folder, target.step)
+
+    def evaluation(self, files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand:
+        """The `vf-eval` of the same package."""
+        del files
+        version = call.programs.get("verifiers")
+        if isinstance(context.run, Missing) or version is None:
+            why = context.run if isinstance(context.run, Missing) else Missing("verifiers is not installed")
+            raise ConfigError(why.reason, hint=why.hint or "rltui doctor says which project is found")
+        return vf_eval(call, context.run, version)
 
     def restart_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
         """Both or none."""

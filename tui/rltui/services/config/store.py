@@ -20,7 +20,7 @@ from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.base import ConfigFiles, Framework, as_passed, values_of
 from rltui.frameworks.generic import above, added_knob
-from rltui.services.config.diff import text_diff, unified_diff
+from rltui.services.config.diff import of_origin, text_diff, unified_diff
 from rltui.services.config.files import (
     LoadedFiles,
     Source,
@@ -190,6 +190,7 @@ class ConfigStore:
             others=self._catalog.rows(self._catalog.others(files, running), files, running, known=False),
             derived=self._derive(files),
             problems=self.problems(),
+            since_origin=unified_diff(of_origin(self._last()), self._last()),
             converts_to=other_way(self._framework.batch_knobs(files), {row.key: row for row in rows}),
         )
 

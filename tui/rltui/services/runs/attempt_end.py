@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rltui.core.api import ComponentState
-from rltui.core.failure_cause import Cause, FailurePattern, find_cause
+from rltui.core.failure_cause import LONGEST_TEXT, Cause, FailurePattern, find_cause
 from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import Ended, ExitInfo, Life, Spawned, advance
 from rltui.core.lines import LINE_BREAK, decode_line, plain_text
@@ -167,6 +167,9 @@ def explained(
         return exit_info
     if spec.tty and exit_info.code is not None and exit_info.error is None:
         return replace(exit_info, on_request=True)
+    if exit_info.code == 0 and spec.outcome:
+        found = list(re.finditer(spec.outcome, "\n".join(last_lines(log))))
+        return replace(exit_info, cause=found[-1][0][:LONGEST_TEXT]) if found else exit_info
     if exit_info.code == 0 and spec.kind == "job":
         left = find_cause(last_lines(log), patterns, ends_well=True)
         return exit_info if left is None else replace(exit_info, cause=left.text)

@@ -7,6 +7,7 @@ SCREENS = {
     "logs": "rltui.ui.screens.logs:LogScreen",
     "gpus": "rltui.ui.screens.gpus:GpuScreen",
     "checkpoints": "rltui.ui.screens.checkpoints:CheckpointScreen",
+    "evals": "rltui.ui.screens.evals:EvalScreen",
     "metrics": "rltui.ui.screens.metrics:MetricsScreen",
     "events": "rltui.ui.screens.events:EventScreen",
     "rollouts": "rltui.ui.screens.rollouts:RolloutScreen",

@@ -16,13 +16,14 @@ from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan, Rete
 from rltui.core.text import duration, shortened, size_text, steps_text
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
-from rltui.ui.requests import AskedRequest, ExperimentScreen, show_error
+from rltui.ui.requests import AskedRequest, show_error
 from rltui.ui.screens.dialogs import ButtonDialog, ChoiceMenu, button
+from rltui.ui.screens.eval_dialog import EvaluateActions
 from rltui.ui.shared import Shared
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_words import FAINT, hanging
-from rltui.ui.widgets.row_list import Row, RowList
+from rltui.ui.widgets.row_list import Row, RowList, cells_line, fitting_columns
 from rltui.wording import CHECKPOINT_HEAD, checkpoint_cells, checkpoint_note, checkpoint_summary, prune_rows
 
 _INTERVAL_S = 5.0
@@ -32,7 +33,6 @@ _FIRST_TO_GO = (4, 6, 3)
 """Columns of `checkpoint_cells`, parts, attempt and eval, where there is no room for all: the row under the
 cursor tells of them.
 """
-_GAP = "  "
 _MOST_EDITS = 4
 """That are named below a checkpoint."""
 _LABEL = 10
@@ -57,31 +57,17 @@ def checkpoint_rows(
     newest_first = report.checkpoints[::-1]
     cells = [checkpoint_cells(each, now) for each in newest_first]
     cells = [tuple(map(clean_line, row)) for row in cells]
-    shown = _shown_columns([CHECKPOINT_HEAD, *cells], width - len(_CURSOR))
-    head = Row(None, (Content.styled("  " + _line(CHECKPOINT_HEAD, shown), FAINT),))
+    shown = fitting_columns([CHECKPOINT_HEAD, *cells], width - len(_CURSOR), _FIRST_TO_GO)
+    head = Row(None, (Content.styled("  " + cells_line(CHECKPOINT_HEAD, shown), FAINT),))
     rows = [head]
     for each, row in zip(newest_first, cells, strict=True):
         is_selected = str(each.step) == selected
-        text = shortened(f"{_CURSOR if is_selected else '  '}{_line(row, shown)}", width)
+        text = shortened(f"{_CURSOR if is_selected else '  '}{cells_line(row, shown)}", width)
         style = "" if each.complete else "$text-warning"
         below = _details(each, report, edits, width - 4, now) if is_selected else []
         lines = (Content.styled(text, style), *(Content("    ") + line for line in below))
         rows.append(Row(str(each.step), lines))
     return tuple(rows)
-
-
-def _shown_columns(rows: Sequence[Sequence[str]], width: int) -> list[tuple[int, int]]:
-    """Columns that something stands in, and their widths, as far as there is room for them."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    filled = [at for at in range(len(widths)) if any(row[at] for row in rows[1:])]
-    for spare in _FIRST_TO_GO:
-        if sum(widths[at] + len(_GAP) for at in filled) - len(_GAP) > width:
-            filled = [at for at in filled if at != spare]
-    return [(at, widths[at]) for at in filled]
-
-
-def _line(cells: Sequence[str], shown: Sequence[tuple[int, int]]) -> str:
-    return _GAP.join(cells[at].ljust(width) for at, width in shown).rstrip()
 
 
 def _details(
@@ -165,7 +151,7 @@ def retentions(report: CheckpointReport) -> dict[str, tuple[Retention, str, str]
     return choices
 
 
-class CheckpointScreen(ExperimentScreen):
+class CheckpointScreen(EvaluateActions):
     """Lies on the overview. Made once: it stays when it is left."""
 
     CSS_PATH: ClassVar = ["checkpoints.tcss"]
@@ -294,8 +280,15 @@ class CheckpointScreen(ExperimentScreen):
         except RltuiError as error:
             await show_error(self.app, error)
 
+    def action_evaluate(self) -> None:
+        """This one, or anything else."""
+        if (chosen := self._selected) is not None:
+            self.evaluate(str(chosen.step))
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what there is something to do for."""
+        if action == "evaluate" and self._selected is None:
+            return False
         if action in ("go_back_to", "prune") and (self._report is None or not self._report.checkpoints):
             return action == "prune" and self._report is not None and self._report.archive_bytes > 0
         return super().check_action(action, parameters)

@@ -20,7 +20,7 @@ from rltui.core.config_report import KnobInfo, PendingKnob, Problem
 from rltui.core.events import LONGEST_NOTE
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
-from rltui.ui.plan_view import pending_lines, plan_content, plan_steps
+from rltui.ui.plan_view import diff_lines, pending_lines, plan_content, plan_steps
 from rltui.ui.text import age, clean, clean_line
 
 Answer = TypeVar("Answer")
@@ -236,19 +236,24 @@ class LeaveDialog(PlanDialog):
 class PendingDialog(ButtonDialog[None]):
     """What the files say beside what runs. Changes nothing."""
 
-    def __init__(self, knobs: Sequence[KnobInfo], plan: Plan) -> None:
-        """`plan`: to restart the readers."""
+    def __init__(self, knobs: Sequence[KnobInfo], plan: Plan | None, since_origin: str = "") -> None:
+        """`plan`: to restart the readers of what differs; `None`: nothing does. `since_origin`: a diff."""
         pending = [
             PendingKnob(key=knob.key, running=knob.running, value=knob.value, readers=knob.readers)
             for knob in knobs
             if knob.changed
         ]
-        parts = [
-            [Content.styled("running → file, and who reads it:", _FAINT), *pending_lines(pending)],
-            [Content.styled("To make it count (A):", _FAINT), *plan_steps(plan)],
-        ]
+        parts = []
+        if plan is not None:
+            differs = Content.styled("running → file, and who reads it:", _FAINT)
+            parts.append([differs, *pending_lines(pending)])
+            parts.append([Content.styled("To make it count (A):", _FAINT), *plan_steps(plan)])
+        if since_origin:
+            told = "original → this run's own copy, on which edits work:"
+            parts.append([Content.styled(told, _FAINT), *diff_lines(since_origin)])
         words = Content("\n\n").join([Content("\n").join(lines) for lines in parts])
-        super().__init__("File and running differ", words, [button("Close", "no")], {}, keys="esc closes")
+        title = "File and running differ" if plan is not None else "Original and own copy differ"
+        super().__init__(title, words, [button("Close", "no")], {}, keys="esc closes")
 
 
 class NoteDialog(Box[str]):

@@ -83,9 +83,10 @@ class _News:
 class RolloutLists(ExperimentScreen):
     """The lists of steps and samples, which grow while the run goes on."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: Shared, folder: str = "") -> None:
+        """`folder`: as `open_rollouts`."""
         super().__init__(shared)
-        self._source = shared.experiment.open_rollouts()
+        self._source = shared.experiment.open_rollouts(folder)
         self._reader = ThreadPoolExecutor(1, "rollouts")
         """One thread, whose memory is used again: each of several keeps some tens of megabytes."""
         self._batches: list[Batch] = []
@@ -128,6 +129,10 @@ class RolloutLists(ExperimentScreen):
         """Nothing is read any more."""
         self.workers.cancel_group(self, "rollouts")
         self.workers.cancel_group(self, "search")
+
+    def on_unmount(self) -> None:
+        """The thread ends with what it is reading."""
+        self._reader.shutdown(wait=False, cancel_futures=True)
 
     async def _follow(self) -> None:
         """Read what there is in small pieces, the newest first; then look now and then."""

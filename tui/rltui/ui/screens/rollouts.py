@@ -42,8 +42,8 @@ _FORMATS = {
 class RolloutReading(RolloutLists):
     """One sample in full, or two side by side."""
 
-    def __init__(self, shared: Shared) -> None:
-        super().__init__(shared)
+    def __init__(self, shared: Shared, folder: str = "") -> None:
+        super().__init__(shared, folder)
         self._reading = TranscriptView()
         self._other = TranscriptView()
         self._reading_box = Vertical(id="rollout-reading", classes="rollout-reading")
@@ -152,7 +152,7 @@ def _title(words: str, key: BatchKey, sample: Sample | None = None) -> Content:
 
 
 class RolloutScreen(RolloutReading):
-    """Reads, searches, compares and writes samples. Made once: it stays when it is left."""
+    """Reads, searches, compares and writes samples. The run's is made once: it stays when it is left."""
 
     CSS_PATH: ClassVar = ["rollouts.tcss"]
     BINDINGS = bindings(Place.ROLLOUTS)
@@ -160,8 +160,10 @@ class RolloutScreen(RolloutReading):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012
     place = Place.ROLLOUTS
 
-    def __init__(self, shared: Shared) -> None:
-        super().__init__(shared)
+    def __init__(self, shared: Shared, *, folder: str = "", of: str = "", back_to: str = "") -> None:
+        """`folder`: as `open_rollouts`; `of` says whose they are, `back_to` which screen is below."""
+        super().__init__(shared, folder)
+        self._of, self._back_to = of, back_to
         self._title = Static(id="rollout-title", markup=False)
         self._search = Input(
             placeholder="words or a regular expression that the text has", id="rollout-search", compact=True
@@ -199,7 +201,9 @@ class RolloutScreen(RolloutReading):
 
     def _update_title(self) -> None:
         marked = f"{len(self._marked)} marked" if self._marked else ""
-        self._title.update(self.shared.heading("Rollouts", marked, clean_line(self._progress)))
+        self._title.update(
+            self.shared.heading("Rollouts", clean_line(self._of), marked, clean_line(self._progress))
+        )
 
     # reading
 
@@ -242,6 +246,8 @@ class RolloutScreen(RolloutReading):
         elif self._found is not None or self._group:
             self._found, self._group = None, ""
             self._lay_out()
+        elif self._back_to:
+            self.show_screen(self._back_to)
         else:
             self.action_show_overview()
 

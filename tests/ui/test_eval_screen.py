@@ -1,0 +1,202 @@
+"""The evaluation screen: what it shows, and what its keys ask for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.fakes.experiment import NOW, FakeExperiment, running_status
+from tests.fakes.rollouts import write_old_evaluation
+from tests.ui.checkpoint_cases import REPORT as CHECKPOINTS
+from tests.ui.conftest import Opener, make_app, press, settle, until
+from tests.ui.eval_cases import REPORT
+from tests.ui.test_look import SMALL, SnapCompare
+from textual.pilot import Pilot
+
+from rltui.cli.status import as_text
+from rltui.core.evals import EvalReport, EvalRequest, EvalTarget
+from rltui.errors import UsageError
+from rltui.ui.screens.eval_dialog import EvalDialog, target_of, targets
+from rltui.ui.screens.evals import EvalScreen, eval_rows, in_order
+from rltui.ui.screens.rollouts import RolloutScreen
+
+
+def with_evals(report: EvalReport = REPORT, *, readonly: bool = False) -> FakeExperiment:
+    experiment = FakeExperiment(readonly=readonly)
+    experiment.eval_report = report
+    experiment.checkpoint_report = CHECKPOINTS
+    return experiment
+
+
+async def open_screen(pilot: Pilot[None], *, at: int = 0) -> EvalScreen:
+    await press(pilot, "V")
+    screen = pilot.app.screen
+    assert isinstance(screen, EvalScreen)
+    await until(pilot, lambda: screen._report is not None)
+    await settle(pilot)
+    await press(pilot, *["j"] * at)
+    return screen
+
+
+def text_of(
+    selected: str | None, width: int = 140, report: EvalReport | None = REPORT, chosen: str | None = None
+) -> list[str]:
+    rows = eval_rows(report, chosen, "kind", width, selected, NOW)
+    return [line.plain for row in rows for line in row.lines]
+
+
+def test_the_table_goes_from_base_to_the_last_step() -> None:
+    assert [each.id for each in in_order(REPORT.evaluations, "kind")] == list("81234576")
+    assert [each.id for each in in_order(REPORT.evaluations, "newest")] == list("87654321")
+    assert [each.id for each in in_order(REPORT.evaluations, "best")] == list("86432715")
+    lines = text_of("4")
+    assert [line.split()[0] for line in lines[1:3]] == ["◐", "◌"]
+    assert "24/60 rollouts · asked for by eval_every · 31s" in lines[1]
+    told = "\n".join(lines)
+    assert "▸ 4   checkpoint 20 (run 1)" in told
+    assert "+0.650 ± 0.0" in told
+    assert "with base (#1): +0.650 ± 0.0" in told
+    assert "example by example, over 20" in told
+    assert "⚠ truncated" in told
+
+
+def test_a_chosen_baseline_is_what_all_are_compared_with() -> None:
+    told = "\n".join(text_of("3", chosen="4"))
+    assert "baseline" in told
+    assert "with checkpoint 20 (#4): -0.368 ± 0.032 ▼, by the means: other examples" in told
+    assert "not with checkpoint 20: that one was of primeintellect/reverse-text" in "\n".join(
+        text_of("8", chosen="4")
+    )
+
+
+@pytest.mark.parametrize("width", [40, 78, 120, 200])
+def test_no_line_is_wider_than_the_screen(width: int) -> None:
+    for each in ("1", "5", "6", "queue:9"):
+        assert all(len(line) <= width for line in text_of(each, width))
+
+
+def test_the_status_tells_of_the_queue() -> None:
+    told = as_text(running_status(evals=REPORT.queue).model_dump(mode="json"), NOW).splitlines()
+    assert "  ✦ evaluation 9: checkpoint 40 on reverse-text · 24/60 rollouts" in told
+
+
+def test_what_is_not_there_yet() -> None:
+    assert text_of(None, report=None) == ["reading…"]
+    assert "v asks for one" in text_of(None, report=EvalReport(experiment="x"))[0]
+
+
+def test_what_a_person_types_is_a_target() -> None:
+    assert target_of(" 20 ") == target_of("checkpoint 20") == EvalTarget(kind="checkpoint", step=20)
+    assert target_of("base").kind == "base"
+    assert target_of("").kind == "now"
+    assert target_of("org/model") == EvalTarget(kind="model", model="org/model")
+    known = targets([10, 30, 20], REPORT, has_sft=True)
+    assert known == ("now", "base", "sft", "30", "20", "10", "PrimeIntellect/Qwen3-0.6B-Reverse-Text-RL")
+
+
+async def test_enter_opens_the_samples_and_esc_comes_back(open_app: Opener, tmp_path: Path) -> None:
+    folder = write_old_evaluation(tmp_path)
+    one = REPORT.evaluations[0].model_copy(update={"results": str(folder)})
+    none = REPORT.evaluations[1].model_copy(update={"results": ""})
+    experiment = with_evals(EvalReport(experiment="x", evaluations=(one, none)))
+    async with open_app(experiment) as pilot:
+        await open_screen(pilot)
+        await press(pilot, "enter")
+        screen = pilot.app.screen
+        assert isinstance(screen, RolloutScreen)
+        await until(pilot, lambda: screen._batches)
+        await press(pilot, "escape", "j", "enter")
+        assert isinstance(pilot.app.screen, EvalScreen), "it left no samples"
+        await press(pilot, "5")
+        assert isinstance(pilot.app.screen, RolloutScreen)
+        assert not pilot.app.screen._batches, "those of the run"
+        await press(pilot, "escape")
+        assert len(pilot.app.screen_stack) == 1
+
+
+async def test_v_asks_for_one_until_it_is_accepted(open_app: Opener) -> None:
+    experiment = with_evals(EvalReport(experiment="x"))
+    experiment.error = UsageError("answers of 4096 tokens leave no room for a prompt")
+    async with open_app(experiment) as pilot:
+        await open_screen(pilot)
+        await press(pilot, "v")
+        dialog = pilot.app.screen
+        assert isinstance(dialog, EvalDialog)
+        await press(pilot, "up", "up")  # the oldest checkpoint but one
+        await press(pilot, "tab", *"math", "tab", "2", "enter")
+        assert isinstance(pilot.app.screen, EvalDialog), "2 examples, refused"
+        assert "leave no room" in dialog._refusal
+        experiment.error = None
+        await press(pilot, "x")
+        assert not dialog._refusal
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, EvalDialog), "2x is no number"
+        await press(pilot, "backspace", "enter")
+        assert isinstance(pilot.app.screen, EvalScreen)
+        target = EvalTarget(kind="checkpoint", step=400)
+        assert experiment.evaluated == [EvalRequest(target=target, env="math", num_examples=2)]
+
+
+async def test_x_takes_one_from_the_queue(open_app: Opener) -> None:
+    experiment = with_evals()
+    async with open_app(experiment) as pilot:
+        screen = await open_screen(pilot)
+        await press(pilot, "enter")
+        assert pilot.app.screen is screen, "it has no samples yet"
+        await press(pilot, "j", "x")
+        assert [each.id for each in experiment.eval_report.queue] == ["9"]
+
+
+async def test_a_standing_order_and_a_checkpoint(open_app: Opener) -> None:
+    experiment = with_evals()
+    async with open_app(experiment) as pilot:
+        await press(pilot, "9", "j", "v")
+        await until(pilot, lambda: isinstance(pilot.app.screen, EvalDialog))
+        await press(pilot, "enter")
+        assert experiment.evaluated[-1].target == EvalTarget(kind="checkpoint", step=480)
+        await press(pilot, "v")
+        await press(pilot, "shift+tab", *"done", "shift+tab", "2", "enter")
+        assert experiment.eval_report.every == 2
+        assert len(experiment.evaluated) == 2
+        assert experiment.evaluated[-1].when_done
+
+
+async def test_the_baseline_is_chosen_by_a_key(open_app: Opener) -> None:
+    async with open_app(with_evals()) as pilot:
+        screen = await open_screen(pilot, at=4)
+        await press(pilot, "b")
+        assert screen._chosen == "2"
+        await press(pilot, "b")
+        assert screen._chosen is None
+        await press(pilot, "j", "j", "j", "b")
+        assert screen._chosen == "5", "that most were cut off is told"
+        await press(pilot, "s")
+        assert screen._order == "newest"
+
+
+async def test_who_may_only_look_asks_for_nothing(open_app: Opener) -> None:
+    async with open_app(with_evals(readonly=True)) as pilot:
+        await open_screen(pilot)
+        await press(pilot, "v", "x")
+        assert isinstance(pilot.app.screen, EvalScreen)
+        assert len(pilot.app.screen._report.queue if pilot.app.screen._report else ()) == 2
+
+
+@pytest.mark.parametrize("size", [pytest.param(SMALL, id="small"), pytest.param((130, 40), id="middle")])
+def test_look(size: tuple[int, int], snap_compare: SnapCompare) -> None:
+    async def prepare(pilot: Pilot[None]) -> None:
+        await settle(pilot)
+        await open_screen(pilot, at=6)
+        await settle(pilot)
+
+    assert snap_compare(make_app(with_evals()), terminal_size=size, run_before=prepare)
+
+
+def test_look_of_the_dialog(snap_compare: SnapCompare) -> None:
+    async def prepare(pilot: Pilot[None]) -> None:
+        await settle(pilot)
+        await open_screen(pilot)
+        await press(pilot, "v")
+        await settle(pilot)
+
+    assert snap_compare(make_app(with_evals()), terminal_size=SMALL, run_before=prepare)

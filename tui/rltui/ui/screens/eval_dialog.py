@@ -1,0 +1,223 @@
+"""From a key to an evaluation in the queue: a dialog with the fields of `rltui eval`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import ClassVar
+
+from pydantic import ValidationError
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from rltui.core.evals import EvalReport, EvalRequest, EvalTarget
+from rltui.errors import RltuiError, UsageError
+from rltui.ui.actions import Place, bindings
+from rltui.ui.requests import ExperimentScreen, show_error
+from rltui.ui.screens.dialogs import Box
+from rltui.ui.text import clean, clean_line
+from rltui.ui.widgets.gpu_words import FAINT
+
+_WORDS = ("now", "base", "sft")
+_FIELDS = {
+    "target": ("what", "now, base, sft, the step of a checkpoint, a folder or a model's name"),
+    "env": ("environment", "the one that the config trains on"),
+    "examples": ("examples", ""),
+    "rollouts": ("rollouts of each", ""),
+    "tokens": ("tokens", "of an answer at most; empty: as the config samples"),
+    "arguments": ("arguments", "more for the evaluator, as they are"),
+    "every": ("every", "so many checkpoints, from now on; empty: once"),
+    "when": ("when", "done: not before the run is done; empty: as soon as there is room"),
+}
+"""By id: what stands before a field, and what it says while it is empty."""
+_MEANINGS = {
+    "now": "the newest weights, asked of the run's own server",
+    "base": "the model that the training begins with, on a server of its own",
+    "sft": "what the SFT of this experiment has made, on a server of its own",
+}
+
+Ask = Callable[[EvalRequest, int | None], Awaitable[str]]
+"""Has it done, and returns what to say of it; a number: of every so many checkpoints, from now on."""
+
+
+def targets(steps: Iterable[int], report: EvalReport | None, *, has_sft: bool) -> tuple[str, ...]:
+    """What can be evaluated, as far as it is known: each as a person types it."""
+    models = () if report is None else (each.model for each in report.evaluations if each.kind == "model")
+    names = ("now", "base", *(("sft",) if has_sft else ()), *map(str, sorted(steps, reverse=True)), *models)
+    return tuple(dict.fromkeys(filter(None, names)))
+
+
+def target_of(text: str) -> EvalTarget:
+    """What a person means."""
+    name = text.strip().removeprefix("checkpoint ").strip()
+    if name.isascii() and name.isdecimal():
+        return EvalTarget(kind="checkpoint", step=int(name))
+    if name in _WORDS:
+        return EvalTarget.model_validate({"kind": name})
+    return EvalTarget(kind="model", model=name) if name else EvalTarget()
+
+
+class EvalDialog(Box[str]):
+    """Asks until it is done or refused no more: the words to say, `None` where it was cancelled."""
+
+    BINDINGS: ClassVar = bindings(Place.EVALUATE)
+
+    def __init__(self, choices: Sequence[str], ask: Ask, *, target: str = "now") -> None:
+        """`choices`: what up and down go through, as `targets`."""
+        super().__init__()
+        self._choices = choices
+        self._ask = ask
+        plain = EvalRequest()
+        values = {
+            "target": target,
+            "examples": str(plain.num_examples),
+            "rollouts": str(plain.rollouts_per_example),
+        }
+        self._fields = {
+            name: Input(values.get(name, ""), placeholder=hint, id=f"eval-{name}", compact=True)
+            for name, (_, hint) in _FIELDS.items()
+        }
+        for field in self._fields.values():
+            field.cursor_blink = False
+        self._refusal = ""
+
+    def compose(self) -> ComposeResult:
+        """A line for each field, and what they come to."""
+        with Vertical(classes="box") as box:
+            box.border_title = "Evaluate"
+            box.border_subtitle = "enter asks for it · ↑↓ choices · tab next field · esc cancels"
+            for name, (label, _) in _FIELDS.items():
+                with Horizontal(classes="eval-field"):
+                    yield Static(label, classes="eval-label", markup=False)
+                    yield self._fields[name]
+            yield Static(id="eval-words", classes="body")
+
+    def on_mount(self) -> None:
+        """What it is about first."""
+        self._fields["target"].focus()
+        self._show()
+
+    def _show(self) -> None:
+        lines = []
+        try:
+            request, every = self._request()
+            lines.append(Content.styled(clean_line(_summary(request, every)), FAINT))
+        except UsageError as error:
+            lines.append(Content.styled(clean_line(error.title), "$text-warning"))
+        if self._refusal:
+            lines.append(Content.styled(f"✗ {self._refusal}", "$text-error"))
+        self.query_one("#eval-words", Static).update(Content("\n").join(lines))
+
+    def _request(self) -> tuple[EvalRequest, int | None]:
+        """What the fields say, and whether that is a standing order.
+
+        Raises:
+            UsageError: where one of them cannot be understood.
+        """
+        said = {name: field.value.strip() for name, field in self._fields.items()}
+        try:
+            arguments = tuple(shlex.split(said["arguments"]))
+        except ValueError as error:
+            raise UsageError(f"arguments: {error}") from None
+        if said["when"] not in ("", "done"):
+            raise UsageError(f"when: {said['when']!r} is not 'done'")
+        every = None if not said["every"] else _number("every", said["every"], least=0)
+        values = {
+            "target": target_of(said["target"]),
+            "env": said["env"],
+            "num_examples": _number("examples", said["examples"]),
+            "rollouts_per_example": _number("rollouts of each", said["rollouts"]),
+            "max_tokens": None if not said["tokens"] else _number("tokens", said["tokens"]),
+            "arguments": arguments,
+            "when_done": said["when"] == "done",
+        }
+        try:
+            return EvalRequest.model_validate(values), every
+        except ValidationError as error:
+            raise UsageError(error.errors()[0]["msg"]) from None
+
+    @on(Input.Changed)
+    def _changed(self) -> None:
+        self._refusal = ""
+        self._show()
+
+    def action_step(self, choices: int) -> None:
+        """The next choice for what is evaluated; from a field that has none, the next field."""
+        field = self._fields["target"]
+        if not field.has_focus:
+            self.focus_next(Input) if choices > 0 else self.focus_previous(Input)
+            return
+        at = self._choices.index(field.value) if field.value in self._choices else -choices
+        field.value = self._choices[(at + choices) % len(self._choices)]
+        field.cursor_position = len(field.value)
+
+    @on(Input.Submitted)
+    def _submit(self) -> None:
+        self.run_worker(self._carry_out(), name="ask", group="ask", exclusive=True)
+
+    async def _carry_out(self) -> None:
+        try:
+            self.dismiss(await self._ask(*self._request()))
+        except RltuiError as error:
+            self._refusal = clean(str(error))
+            self._show()
+            self.app.bell()
+
+    def action_cancel(self) -> None:
+        """Ask for nothing."""
+        self.dismiss(None)
+
+
+class EvaluateActions(ExperimentScreen):
+    """A screen from which an evaluation can be asked for."""
+
+    def evaluate(self, target: str) -> None:
+        """Ask what exactly, beginning with `target`, and have it done."""
+        self.work(self._evaluate(target))
+
+    async def _evaluate(self, target: str) -> None:
+        try:
+            report = await self.experiment.evals()
+            steps = [each.step for each in (await self.experiment.checkpoints()).complete]
+        except RltuiError as error:
+            await show_error(self.app, error)
+            return
+        status = self.shared.status
+        has_sft = status is not None and any(each.id == "sft" for each in status.components)
+        choices = targets(steps, report, has_sft=has_sft)
+        said = await self.app.push_screen_wait(EvalDialog(choices, self._ask, target=target))
+        if said:
+            self.notify(clean_line(said), markup=False)
+            self.shared.show_journal()
+
+    async def _ask(self, request: EvalRequest, every: int | None) -> str:
+        if every is not None:
+            report = await self.experiment.order_evals(every, request)
+            if not report.every:
+                return "No checkpoint is evaluated unasked any more"
+            which = "Every checkpoint" if report.every == 1 else f"One of {report.every} checkpoints"
+            return f"{which} is evaluated from now on"
+        queued = await self.experiment.evaluate(request)
+        where = "" if self.place is Place.EVALS else "; V shows it"
+        return f"Evaluation {queued.id}, {queued.label}: {queued.words}{where}"
+
+
+def _number(name: str, text: str, *, least: int = 1) -> int:
+    if not (text.isascii() and text.isdecimal()) or int(text) < least:
+        raise UsageError(f"{name}: a whole number from {least} on, not {text!r}")
+    return int(text)
+
+
+def _summary(request: EvalRequest, every: int | None) -> str:
+    """`60 rollouts · the newest weights, asked of the run's own server`."""
+    if every == 0:
+        return "no checkpoint is evaluated unasked any more"
+    kind = request.target.kind
+    if every is not None:
+        what = "every checkpoint" if every == 1 else f"one of {every} checkpoints"
+        return f"{request.rollouts} rollouts of {what} from now on"
+    meaning = _MEANINGS.get(kind, f"{request.target.label}, on a server of its own")
+    return f"{request.rollouts} rollouts · {meaning}"

@@ -1,0 +1,392 @@
+"""The evaluation screen: base, SFT, checkpoints and runs beside each other. Binds and forwards."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal
+
+from textual import on
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.widgets import Static
+
+from rltui.core.evals import EvalReport, Evaluation, QueuedEval, baseline, difference
+from rltui.core.text import duration, shortened
+from rltui.errors import RltuiError
+from rltui.ui.actions import Place, bindings
+from rltui.ui.requests import show_error
+from rltui.ui.screens.eval_dialog import EvaluateActions
+from rltui.ui.screens.rollouts import RolloutScreen
+from rltui.ui.shared import Shared
+from rltui.ui.text import clean_line, progress_bar
+from rltui.ui.widgets.bars import KeyBar
+from rltui.ui.widgets.gpu_words import FAINT, hanging
+from rltui.ui.widgets.row_list import Row, RowList, cells_line, fitting_columns
+from rltui.wording import EVAL_HEAD, SURE, difference_text, eval_cells
+
+_INTERVAL_S = 2.0
+"""Between two questions, while the screen is seen."""
+_WHAT, _ENV, _DIFFERENCE, _NOTE = (EVAL_HEAD.index(word) for word in ("what", "on", "difference", "note"))
+_FIRST_TO_GO = tuple(map(EVAL_HEAD.index, ("spread", "when", "asked", "id", "failed", "cut off", "on")))
+"""Columns of `eval_cells` where there is no room for all: the row under the cursor tells of them."""
+_CURSOR = "▸ "
+_LABEL = 12
+_LABEL_CELLS = 28
+_BAR = 12
+_QUEUED = "queue:"
+"""Begins the keys of rows that have not ended."""
+Order = Literal["kind", "newest", "best"]
+_ORDERS: dict[Order, str] = {
+    "kind": "from base to the last step",
+    "newest": "newest first",
+    "best": "best first",
+}
+_KINDS = ("base", "sft", "checkpoint", "model")
+_OF_RUN = ("checkpoint", "now")
+_VERDICTS = {"▲": "$text-success", "▼": "$text-error"}
+
+
+def in_order(evaluations: Sequence[Evaluation], order: Order) -> list[Evaluation]:
+    """By environment, and there from base to the last step or by the mean; or by time alone."""
+    runs = list(_run_numbers(evaluations))
+
+    def place(each: Evaluation) -> tuple[object, ...]:
+        if order == "newest":
+            return (-each.at,)
+        if order == "best":
+            return (each.env, not each.is_sound, -(each.mean or 0.0), each.at)
+        kind = "checkpoint" if each.kind in _OF_RUN else each.kind
+        run = runs.index(each.run) if each.run else -1
+        return (each.env, _KINDS.index(kind), run, each.step or 0, each.at)
+
+    return sorted(evaluations, key=place)
+
+
+def _run_numbers(evaluations: Sequence[Evaluation]) -> Mapping[str, int]:
+    """The runs by their ids, counted from 1 in the order of their first evaluation."""
+    runs = dict.fromkeys(each.run for each in sorted(evaluations, key=lambda each: each.at) if each.run)
+    return {run: number for number, run in enumerate(runs, start=1)}
+
+
+def eval_rows(
+    report: EvalReport | None,
+    chosen: str | None,
+    order: Order,
+    width: int,
+    selected: str | None,
+    now: float,
+) -> tuple[Row, ...]:
+    """The queue, then a row per evaluation; the selected one says more. `chosen`: the baseline's id."""
+    if report is None:
+        return (Row(None, (Content.styled("reading…", FAINT),)),)
+    rows = [_queued_row(each, width, f"{_QUEUED}{each.id}" == selected, now) for each in report.queue]
+    if rows:
+        rows = [Row(None, (Content.styled("  queue", FAINT),)), *rows, Row(None, (Content(""),))]
+    if not report.evaluations:
+        text = "no evaluation yet: v asks for one, rltui eval does the same"
+        return (*rows, Row(None, tuple(hanging(text, width, FAINT))))
+    runs = _run_numbers(report.evaluations)
+    shown = in_order(report.evaluations, order)
+    envs = {each.env for each in shown}
+    cells = []
+    for each in shown:
+        to = _baseline(each, report.evaluations, chosen)
+        told = list(eval_cells(each, None, None, now))
+        run = f" (run {runs[each.run]})" if len(runs) > 1 and each.run else ""
+        told[_WHAT] = shortened(each.label.rpartition("/")[2], _LABEL_CELLS) + run
+        told[_ENV] = each.env.rpartition("/")[2] if len(envs) > 1 else ""
+        told[_DIFFERENCE] = _compared(each, to, chosen)
+        told[_NOTE] = ""
+        cells.append(tuple(map(clean_line, told)))
+    room = width - len(_CURSOR)
+    columns = fitting_columns([EVAL_HEAD, *cells], room, _FIRST_TO_GO)
+    taken = sum(cells + 2 for _, cells in columns)
+    bar = _BAR if taken + _BAR <= room else 0
+    head = shortened(f"  {cells_line(EVAL_HEAD, columns)}", width)
+    rows.append(Row(None, (Content.styled(head, FAINT),)))
+    most = max([1.0, *(each.mean for each in shown if each.mean is not None)])
+    for each, row in zip(shown, cells, strict=True):
+        is_selected = each.id == selected
+        line = _evaluation_line(each, row, columns, is_selected=is_selected, width=width)
+        if bar and each.mean is not None:
+            filled, empty = progress_bar(max(0.0, each.mean) / most, bar)
+            line = line.pad_right(max(0, taken + len(_CURSOR) - line.cell_length))
+            line = Content.assemble(line, (filled, "$primary"), (empty, FAINT))
+        below = _details(each, report, chosen, width - 4) if is_selected else []
+        rows.append(Row(each.id, (line, *(Content("    ") + more for more in below))))
+    return tuple(rows)
+
+
+def _evaluation_line(
+    each: Evaluation,
+    row: Sequence[str],
+    columns: Sequence[tuple[int, int]],
+    *,
+    is_selected: bool,
+    width: int,
+) -> Content:
+    text = shortened(f"{_CURSOR if is_selected else '  '}{cells_line(row, columns)}", width)
+    line = Content.styled(text, "" if each.is_sound else "$text-warning")
+    said = row[_DIFFERENCE]
+    style = _VERDICTS.get(said[-1:])
+    at = text.find(said) if style else -1
+    return line if style is None or at < 0 else line.stylize(style, at, at + len(said))
+
+
+def _compared(each: Evaluation, to: Evaluation | None, chosen: str | None) -> str:
+    """What to say of its difference."""
+    if not each.is_sound:
+        return f"⚠ {each.verdict}"
+    if each.id == chosen:
+        return "baseline"
+    found = None if to is None else difference(each, to)
+    return "" if found is None else difference_text(found)
+
+
+def _baseline(each: Evaluation, others: Sequence[Evaluation], chosen: str | None) -> Evaluation | None:
+    """The one that a person chose, else what suggests itself."""
+    if chosen is None:
+        return baseline(others, each)
+    return next((other for other in others if other.id == chosen), None)
+
+
+def _queued_row(each: QueuedEval, width: int, is_selected: bool, now: float) -> Row:
+    is_running = each.state == "running"
+    sign = "◐" if is_running else "◌"
+    since = each.started_at if is_running else each.at
+    parts = [clean_line(each.label), clean_line(each.words)]
+    parts += [f"asked for by {clean_line(each.by)}"] if each.by != "you" else []
+    parts += [duration(max(0.0, now - since))] if since else []
+    text = f"{_CURSOR if is_selected else '  '}{sign} {' · '.join(filter(None, parts))}"
+    line = Content.styled(shortened(text, width), "$text-accent" if is_running else FAINT)
+    if is_running and each.done and line.cell_length + _BAR + 2 <= width:
+        filled, empty = progress_bar(each.done / each.request.rollouts, _BAR)
+        line = Content.assemble(line, "  ", (filled, "$primary"), (empty, FAINT))
+    return Row(f"{_QUEUED}{each.id}", (line,))
+
+
+def _details(each: Evaluation, report: EvalReport, chosen: str | None, width: int) -> list[Content]:
+    """What there is to know of it."""
+    rows = [
+        ("because", each.words),
+        ("compared", _comparison(each, report.evaluations, chosen)),
+        ("model", each.model),
+        ("rewards", _spread(each)),
+        ("asked", f"{each.num_examples} examples of {each.env}, {each.rollouts_per_example} rollouts each"),
+        ("took", duration(each.seconds) if each.seconds else ""),
+        ("samples", each.results),
+        ("command", shlex.join(each.command)),
+    ]
+    lines = []
+    for label, text in rows:
+        if text:
+            first, *more = hanging(clean_line(text), width - _LABEL, "")
+            lines.append(Content.assemble((label.ljust(_LABEL), FAINT), first))
+            lines += [Content(" " * _LABEL) + line for line in more]
+    return lines
+
+
+def _comparison(each: Evaluation, others: Sequence[Evaluation], chosen: str | None) -> str:
+    """With what, and how."""
+    to = None if each.id == chosen else _baseline(each, others, chosen)
+    if to is None or not each.is_sound:
+        return ""
+    found = difference(each, to)
+    if found is None:
+        return f"not with {to.label}: that one was of {to.env}"
+    how = f"example by example, over {found.examples}" if found.examples else "by the means: other examples"
+    return f"with {to.label} (#{to.id}): {difference_text(found)}, {how}"
+
+
+def _spread(each: Evaluation) -> str:
+    """How the rewards lie, and what went wrong."""
+    if each.mean is None:
+        return ""
+    std = "" if each.std is None else f", spread {each.std:.3f}"
+    rates = ((each.truncated_frac, "cut off"), (each.failed_frac, "failed"))
+    bad = "".join(f", {100 * part:.0f} % {word}" for part, word in rates if part)
+    return f"mean {each.mean:.3f} of {each.rollouts}{std}{bad}"
+
+
+class EvalScreen(EvaluateActions):
+    """Lies on the overview. Made once: it stays when it is left."""
+
+    CSS_PATH: ClassVar = ["evals.tcss"]
+    BINDINGS = bindings(Place.EVALS)
+    place = Place.EVALS
+
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
+        shared.watch("connection", self._update_title)
+        shared.watch("journal", self._hurry)
+        self._report: EvalReport | None = None
+        self._chosen: str | None = None
+        """The baseline's id."""
+        self._order: Order = "kind"
+        self._problem = ""
+        self._wake = asyncio.Event()
+        self._title = Static(id="evals-title", markup=False)
+        self._rows = RowList(self._make_rows, id="evals-rows")
+        self._notes = Static(id="evals-notes", markup=False)
+
+    def compose(self) -> ComposeResult:
+        """Title, rows, what the signs mean, keys."""
+        yield self._title
+        yield KeyBar()
+        yield self._rows
+        yield self._notes
+
+    def on_mount(self) -> None:
+        """The keys are the list's."""
+        self._rows.focus()
+
+    def on_screen_resume(self) -> None:
+        """Catch up."""
+        self.run_worker(self._follow(), name="follow", group="follow", exclusive=True)
+        self._show()
+
+    def left(self) -> None:
+        """Nothing is asked any more."""
+        self.workers.cancel_group(self, "follow")
+
+    # values in
+
+    def _hurry(self) -> None:
+        """Something happened: it may have been an evaluation."""
+        self._wake.set()
+
+    async def _follow(self) -> None:
+        """Ask again and again; an answer that takes long delays the next question."""
+        while True:
+            self._wake.clear()
+            await self.look()
+            try:
+                async with asyncio.timeout(_INTERVAL_S):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    async def look(self) -> None:
+        """At what there is now."""
+        try:
+            self._report = await self.experiment.evals()
+            self._problem = ""
+        except RltuiError as error:
+            self._problem = error.title
+        self._show()
+
+    def _show(self) -> None:
+        self._update_title()
+        self._rows.reload()
+        self.refresh_bindings()
+
+    def _update_title(self) -> None:
+        report, parts = self._report, []
+        if report is not None and report.evaluations:
+            envs = {clean_line(each.env) for each in report.evaluations}
+            parts += [*envs] if len(envs) == 1 else []
+            parts.append(_ORDERS[self._order])
+        if report is not None and report.every:
+            parts.append("every checkpoint" if report.every == 1 else f"one of {report.every} checkpoints")
+        words = [(part, FAINT) for part in parts]
+        self._title.update(self.shared.heading("Evaluations", *words, problem=self._problem))
+        chosen = self._ended(self._chosen)
+        to = "base, else SFT (b: this one)" if chosen is None else chosen.label
+        text = f"against {to} · ▲ ▼ beyond {SURE:g} standard errors"
+        self._notes.update(Content.styled(clean_line(text), FAINT))
+
+    def _make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
+        now = self.shared.clock()
+        return eval_rows(self._report, self._chosen, self._order, width, selected, now)
+
+    @on(RowList.Moved)
+    def _look_at_row(self) -> None:
+        self.refresh_bindings()
+
+    # keys
+
+    def _ended(self, key: str | None) -> Evaluation | None:
+        found = () if self._report is None else self._report.evaluations
+        return next((each for each in found if each.id == key), None)
+
+    @property
+    def _queued(self) -> QueuedEval | None:
+        """The one in the queue under the cursor."""
+        found = () if self._report is None else self._report.queue
+        return next((each for each in found if f"{_QUEUED}{each.id}" == self._rows.key), None)
+
+    def action_cursor(self, rows: int) -> None:
+        """Up and down."""
+        self._rows.move(rows)
+
+    def action_page(self, pages: int) -> None:
+        """By what is visible."""
+        self._rows.move_pages(pages)
+
+    def action_cursor_to_end(self, last: bool) -> None:
+        """To the first row, or the last."""
+        self._rows.move_to_end(last=last)
+
+    def action_read_samples(self) -> None:
+        """On the rollout screen."""
+        if (each := self._ended(self._rows.key)) is None:
+            return
+        if not each.results:
+            self.notify("It left no samples", markup=False)
+            return
+        self.show_instead(RolloutScreen(self.shared, folder=each.results, of=each.label, back_to="evals"))
+
+    def action_evaluate(self) -> None:
+        """What was evaluated in the row under the cursor, or anything else."""
+        each = self._ended(self._rows.key)
+        target = "now" if each is None else each.model if each.kind == "model" else each.kind
+        if each is not None and each.kind == "checkpoint":
+            target = str(each.step)
+        self.evaluate(target)
+
+    def action_choose_baseline(self) -> None:
+        """This one, or no more."""
+        each = self._ended(self._rows.key)
+        if each is not None and (each.mean is None or each.verdict == "failed"):
+            why = clean_line(each.words or each.verdict)
+            self.notify(f"It says nothing of the model: {why}", markup=False)
+        elif each is not None:
+            self._chosen = None if self._chosen == each.id else each.id
+            self._show()
+            if not each.is_sound:
+                self.notify(f"To be compared with care: {clean_line(each.words)}", markup=False)
+
+    def action_sort(self) -> None:
+        """The next order."""
+        orders = list(_ORDERS)
+        self._order = orders[(orders.index(self._order) + 1) % len(orders)]
+        self._show()
+
+    def action_cancel_eval(self) -> None:
+        """At once: it can be asked for again."""
+        if (queued := self._queued) is not None:
+            self.work(self._cancel(queued))
+
+    async def _cancel(self, queued: QueuedEval) -> None:
+        try:
+            self._report = await self.experiment.cancel_eval(queued.id)
+        except RltuiError as error:
+            await show_error(self.app, error)
+            return
+        self.notify(f"Cancelled: {clean_line(queued.label)}", markup=False)
+        self._show()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only what there is something to do for."""
+        match action:
+            case "cancel_eval":
+                possible = self._queued is not None
+            case "read_samples" | "choose_baseline":
+                possible = self._ended(self._rows.key) is not None
+            case "sort":
+                possible = self._report is not None and len(self._report.evaluations) > 1
+            case _:
+                possible = True
+        return possible and super().check_action(action, parameters)
