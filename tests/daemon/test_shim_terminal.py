@@ -131,7 +131,7 @@ def test_what_a_killed_program_left_on_is_undone(tmp_path: Path) -> None:
 
 
 def test_without_a_terminal_at_the_other_end_it_runs_all_the_same(tmp_path: Path) -> None:
-    with attempt(tmp_path, ["sh", "-c", "stty size; exit 3"], tty=True) as run:
-        run.start()
+    with attempt(tmp_path, ["sh", "-c", "stty size; echo ${TMUX:-no tmux}; exit 3"], tty=True) as run:
+        run.start(env={**os.environ, "TMUX": "/tmp/rltui,1,0"})
         assert run.wait().exit_code == 3
-    assert run.log.read_bytes() == b"24 80\r\n"
+    assert run.log.read_bytes() == b"24 80\r\nno tmux\r\n"

@@ -21,7 +21,7 @@ SHELL, PUBLISH = "shell", "publish"
 _LONGEST_REPO = 96
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?"
 _REPO = re.compile(rf"{_NAME}/{_NAME}")
-"""As `huggingface_hub` checks it (`validate_repo_id`), but for `--`, `..` and `.git` at the end."""
+"""As the hub has it (`facts/hf.md`), but for `--`, `..` and `.git` at the end."""
 _MARKERS = ("STABLE",)
 """Files that frameworks leave in a folder of weights for their own use."""
 

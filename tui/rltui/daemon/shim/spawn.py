@@ -157,6 +157,9 @@ def _component_environment(spec: Spec) -> dict[str, str]:
             environment.pop(name, None)
         else:
             environment[name] = value
+    if spec.tty:  # who types `tmux` there does not mean rltui's own server
+        environment.pop("TMUX", None)
+        environment.pop("TMUX_PANE", None)
     environment["RLTUI_EXPERIMENT"] = spec.experiment
     environment["RLTUI_COMPONENT"] = spec.component
     environment["RLTUI_ATTEMPT"] = str(spec.attempt)
