@@ -115,11 +115,14 @@ def load_for(record: ExperimentRecord) -> Layout:
 def parts(framework: str) -> tuple[ComponentSpec, ...]:
     """What every layout has besides, unless it says otherwise: those of the framework, then those of all.
 
+    `prime-rl.toml` is also for `prime-rl-split`.
+
     Raises:
         ConfigError: as `load`.
     """
     folder = paths.shipped_dir("layouts") / "parts"
-    files = [path for path in (folder / f"{framework}.toml", folder / "any.toml") if path.exists()]
+    own = [path for path in sorted(folder.glob("*.toml")) if f"{framework}-".startswith(f"{path.stem}-")]
+    files = [*own, folder / "any.toml"]
     return tuple(spec for path in files for spec in load(path).component)
 
 

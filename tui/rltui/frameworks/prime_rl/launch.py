@@ -11,6 +11,7 @@ from pathlib import PurePath
 from typing import Any
 
 from rltui.core.config_data import edited, value_at
+from rltui.core.evals import SERVER
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.knobs import KnobValue
 from rltui.core.plan import RestartRule
@@ -152,7 +153,10 @@ class PrimeRlLaunch(SchemaFramework):
         return tuple(each for each in found if not self.servers or each.component != "inference")
 
     def environment(self, component: str, files: ConfigFiles, context: RunContext) -> Mapping[str, str]:
-        """As its launcher gives it to its children."""
+        """As its launcher gives it to its children; a server for evaluations as the run's."""
+        if component == SERVER:
+            found = self.environment("inference", files, context)
+            return {name: value for name, value in found.items() if name != "CUDA_VISIBLE_DEVICES"}
         g = self._of(files)
         split = _split(g, self._rl(files), context.devices)
         return _environment(g, component, files, context, split)
