@@ -159,6 +159,8 @@ def test_memory_of_sft_follows_from_the_config() -> None:
 def test_inheritance_between_files_is_refused() -> None:
     """It turns round whose values count, and its paths lead nowhere from a copy."""
     configs = of_text('toml_files = ["base.toml"]\nmax_steps = 2\n[orchestrator]\n[trainer]\n[inference]\n')
-    said = [problem.message for problem in MEDARC.check(configs) if problem.key == "toml_files"]
-    assert said
-    assert "rltui up @ BASE.toml @ THIS.toml" in said[0]
+    for name in ("config.launcher", "config.trainer"):
+        found = value(name, CONTEXT, configs)
+        assert isinstance(found, Missing)
+        assert "rltui up @ BASE.toml @ THIS.toml" in found.hint
+    assert not MEDARC.resolutions(configs, CONTEXT)

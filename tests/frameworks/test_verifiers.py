@@ -20,7 +20,7 @@ from rltui.errors import ConfigError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFile, ConfigFiles, EvalCall, RunContext
 from rltui.frameworks.memory_levers import LEVERS
-from rltui.frameworks.verifiers import VF_RL, lacking
+from rltui.frameworks.verifiers import VF_RL, VfRl, lacking
 from rltui.services.metrics.sources import LogMetrics
 
 DATA = Path(__file__).parents[1] / "data/verifiers"
@@ -110,16 +110,18 @@ def test_the_programs_do_not_share_a_gpu() -> None:
 
 
 def test_steps_are_read_from_the_bar_before_the_figures(tmp_path: Path) -> None:
-    """`trainer.log` was printed by transformers 4.57.6, with the figures of `RLTrainer.log`."""
+    """`trainer.log` was printed by the real vf-train of 0.1.9.post3, on a CPU. Before the last step there was
+    the bar of the rollouts: the epoch tells.
+    """
     log = tmp_path / "output.log"
     log.write_bytes((DATA / "trainer.log").read_bytes())
-    rows = LogMetrics(VF_RL.log_row, VF_RL.log_mark or "", redraws=True).read({"trainer": log})
-    assert [row["step"] for row in rows] == [1, 2, 3, 4, 5]
-    assert rows[0] == {
-        "step": 1, "time/step": pytest.approx(1 / 2.69), "loss": 0.0001, "grad_norm": 2.3130383851821534e-05,
-        "learning_rate": 1e-05, "reward": 0.4, "reward/std": 0.1, "time/generate": 0.2,
-        "importance_ratio": 1.0, "entropy": 2.1, "mismatch_kl": 0.001,
-    }  # fmt: skip
+    rows = LogMetrics(VfRl().log_row, VF_RL.log_mark or "", redraws=True).read({"trainer": log})
+    assert [row["step"] for row in rows] == [10, 11, 12]
+    first, *_, last = rows
+    assert first["time/step"] == 2.45
+    assert {"loss", "reward", "reward/lcs_reward", "time/generate", "mismatch_kl"} <= first.keys()
+    assert "epoch" not in first
+    assert last["mismatch_kl"] == 8.706400871276855
 
 
 @pytest.mark.parametrize(
@@ -137,8 +139,9 @@ def test_steps_are_read_from_the_bar_before_the_figures(tmp_path: Path) -> None:
 )
 def test_figures_as_texts_and_wild_ones(figures: str, row: dict[str, Any] | None) -> None:
     line = f"\r 12%|#2        | 12/100 [00:10<15:02,  9.10s/it]\r      \r{figures}".encode()
-    found = VF_RL.log_row("trainer", plain_text(decode_line(line, folded=False)))
-    assert VF_RL.log_row("trainer", figures) is None
+    fresh = VfRl()
+    assert fresh.log_row("trainer", figures) is None
+    found = fresh.log_row("trainer", plain_text(decode_line(line, folded=False)))
     if row is None:
         assert not found or found.keys() == {"step", "time/step"}
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from rltui.core.gpu.budget import EngineMemory
 from rltui.core.gpu.devices import GpuChoice, chosen_devices
 from rltui.core.gpu.report import GpuDevice
 from rltui.core.layout import ComponentSpec, Layout
-from rltui.core.template import TemplateValue
+from rltui.core.template import Missing, TemplateValue
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework, Resolution, RunContext
 from rltui.frameworks.generic import GENERIC
@@ -162,3 +163,25 @@ def test_a_component_runs_in_the_surroundings_of_the_one_that_it_is_like(tmp_pat
     made.give("shell", {"like": "nobody", "command": "sh"})
     with pytest.raises(ConfigError, match="component 'shell': like is 'nobody', which is no component"):
         made.launch("shell", {}, resume_step=None)
+
+
+def test_devices_of_the_experiment_are_all_that_it_sees(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--devices 2`; and why a command cannot be put together for them is known before it is."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    seen: list[tuple[str, ...]] = []
+
+    def values(files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
+        seen.append(context.devices)
+        fault = Missing("it takes the first GPU", hint="take that") if context.devices != ("0",) else "0"
+        return {"gpus": fault, "run": Missing("nowhere"), "config.x": Missing("made later")}
+
+    framework = answering(GENERIC, template_values=values)
+    spec = ComponentSpec(id="serve", command=("{run}", "{config.x}", "{gpus}"))
+    record = ExperimentRecord("one", str(tmp_path), str(tmp_path), (), "parts.toml", "x", 1.0)
+    for devices, first in (("", ("0", "1", "2")), ("2", ("2",)), ("0", ("0",))):
+        layout, chosen = Layout(component=(spec,)), replace(record, devices=devices)
+        fault = Launcher(chosen, layout, framework, choose=choose).fault("serve", {})
+        assert seen[-1] == first
+        assert (fault is None) == (devices == "0")

@@ -57,7 +57,7 @@ def commands(framework: Framework, layout: str, configs: ConfigFiles, context: R
         for name in ([f"{output}.reverse-text"] if resolution.is_many(output) else [output])
     }
     values = framework.template_values(configs, replace(context, resolved=made))
-    for spec in filled.component:
+    for spec in filled.automatic:
         for text in (
             spec.port,
             spec.gpus,
@@ -67,5 +67,5 @@ def commands(framework: Framework, layout: str, configs: ConfigFiles, context: R
         ):
             render(text, values, where=spec.id)
     return {
-        spec.id: " ".join(render_arguments(spec.command, values, where=spec.id)) for spec in filled.component
+        spec.id: " ".join(render_arguments(spec.command, values, where=spec.id)) for spec in filled.automatic
     }

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from rltui.core.api import ComponentState
 from rltui.core.evals import COMPONENT, SERVER, EvalRequest, EvalTarget
 from rltui.core.gpu.report import GpuDevice, MemoryVerdict
+from rltui.core.servers import ServerAddress
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
 from rltui.errors import ConfigError, ConflictError, RltuiError
@@ -20,6 +21,8 @@ from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import GpuReadings
 
 _INFERENCE = "inference"
+_UTILIZATION = 0.9
+"""vLLM's own, where the config has no server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +72,9 @@ class EvalServers:
         engine = self._setup.framework.engine_memory(files)
         return None if engine is None else engine.max_model_len
 
-    def refuse(self, request: EvalRequest, files: ConfigFiles) -> None:
-        """Raises ConfigError: what is asked for can never be."""
+    async def refuse(self, request: EvalRequest, files: ConfigFiles) -> None:
+        """Raises ConfigError: it can never be. From then on it is known which GPUs there are."""
+        await self._readings.first()
         for name in (COMPONENT, *(() if request.target.kind == "now" else (SERVER,))):
             if name not in self._runners:
                 raise ConfigError(
@@ -100,12 +104,14 @@ class EvalServers:
             raise ConfigError(f"{model.name} is no folder of weights")
         return model
 
-    def warm(self) -> str:
-        """URL of the server of the run.
+    def warm(self, files: ConfigFiles) -> ServerAddress:
+        """The server of the run, be it somebody else's.
 
         Raises:
             ConflictError: if it does not run.
         """
+        if self._setup.record.external and (others := self._setup.framework.inference_servers(files)):
+            return others[0]
         runner = self._ready_inference()
         launch = runner.launch if runner is not None else None
         address = launch.ready.http if launch is not None and launch.ready is not None else None
@@ -116,7 +122,7 @@ class EvalServers:
             )
         parts = urlsplit(address)
         port = launch.port or parts.port
-        return f"{parts.scheme}://{parts.hostname}:{port}/v1"
+        return ServerAddress(f"{parts.scheme}://{parts.hostname}:{port}/v1")
 
     def _ready_inference(self) -> ComponentRunner | None:
         runner = self._runners.get(_INFERENCE)
@@ -130,7 +136,8 @@ class EvalServers:
     def why_waiting(self, request: EvalRequest, files: ConfigFiles) -> str | None:
         """What is not there yet; `None` where it can begin, if only to be refused."""
         if request.target.kind == "now":
-            return None if self._ready_inference() is not None else "the inference server of the run"
+            is_there = self._setup.record.external or self._ready_inference() is not None
+            return None if is_there else "the inference server of the run"
         if self.is_up:
             return None
         try:
@@ -149,7 +156,7 @@ class EvalServers:
         if isinstance(place, str):
             raise RltuiError(f"no server of {model.label}: {place}")
         context, port = self._config.launcher.context(files), _free_port()
-        command = self._setup.framework.eval_server(files, context, model, port)
+        command = self._setup.framework.eval_server(files, context, model, port, place.gpu_memory)
         self._give(model, place, port, command.argv if command is not None else ())
         self.serves, self.url = model.name, f"http://127.0.0.1:{port}/v1"
         self._runners[SERVER].start()
@@ -179,12 +186,11 @@ class EvalServers:
         engine = framework.engine_memory(files)
         names = self._config.launcher.context(files).devices
         devices = [(name, found[0]) for name in names if (found := self._readings.chosen(name))]
-        if engine is None or not devices or not self._computes_on_gpu(files):
+        if not devices or not self._computes_on_gpu(files):
             return _Spot("", "")
+        share = _UTILIZATION if engine is None else engine.utilization
         try:
-            return self._tried(
-                model, [name for name, _ in sorted(devices, key=_free)], engine.utilization, files
-            )
+            return self._tried(model, [name for name, _ in sorted(devices, key=_free)], share, files)
         finally:
             self._config.launcher.give(SERVER, {})
 
@@ -212,8 +218,9 @@ class EvalServers:
         return next((each for each in verdicts if each.is_bad), None)
 
     def _computes_on_gpu(self, files: ConfigFiles) -> bool:
-        """The server of the run has devices: that of an evaluation needs one, too."""
-        return _INFERENCE in self._runners and bool(self._config.launcher.gpus(_INFERENCE, files))
+        """Something of the run has devices: the server of an evaluation needs one, too."""
+        automatic = (spec.id for spec in self._setup.layout.automatic)
+        return any(self._config.launcher.gpus(name, files) for name in automatic)
 
 
 def _free(device: tuple[str, GpuDevice]) -> int:

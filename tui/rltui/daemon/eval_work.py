@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from rltui.core.evals import (
     verdict,
 )
 from rltui.core.series import OWN_SOURCE
+from rltui.core.servers import ServerAddress
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.eval_servers import EvalServers
 from rltui.daemon.events import EventBus
@@ -75,10 +77,10 @@ class EvalWork:
         refuse_observed(self._setup.record)
         files = self._config.store.load()
         request = self._completed(request, files)
-        self._servers.refuse(request, files)
+        await self._servers.refuse(request, files)
         context = self._servers.configured_context(files)
         if request.target.kind == "now" and not request.when_done and not self._servers.is_coming():
-            now = await asyncio.to_thread(served, self._servers.warm(), timeout_s=_SERVED_TIMEOUT_S)
+            now = await _served(self._servers.warm(files))
             context = now.context if now is not None and now.context is not None else context
         await self._refuse_tokens(request, context)
         return request
@@ -117,18 +119,18 @@ class EvalWork:
         request = running.request
         draft = self._draft(running)
         if request.target.kind == "now":
-            url = self._servers.warm()
+            address = self._servers.warm(files)
             draft = draft.model_copy(update={"first_step": self._step()})
         else:
             model = self._servers.model(request.target, files)
             draft = draft.model_copy(update=self._of_model(model))
             tell(running.model_copy(update={"why": f"loading {model.label}"}))
-            url = await self._started_server(model, files)
-        now = await asyncio.to_thread(served, url, timeout_s=_SERVED_TIMEOUT_S)
+            address = ServerAddress(await self._started_server(model, files))
+        now = await _served(address)
         if now is None:
-            raise RltuiError(f"{url}/models does not say which model is served")
+            raise RltuiError(f"{address.url}/models does not say which model is served")
         await self._refuse_tokens(request, now.context)
-        return await self._start_evaluator(draft, request, url, now, files)
+        return await self._start_evaluator(draft, request, address, now, files)
 
     async def _started_server(self, model: EvalModel, files: ConfigFiles) -> str:
         runner = self._processes.runners[SERVER]
@@ -143,15 +145,20 @@ class EvalWork:
         return self._servers.url
 
     async def _start_evaluator(
-        self, draft: Evaluation, request: EvalRequest, url: str, now: ServedModel, files: ConfigFiles
+        self,
+        draft: Evaluation,
+        request: EvalRequest,
+        address: ServerAddress,
+        now: ServedModel,
+        files: ConfigFiles,
     ) -> Evaluation:
         setup, launcher = self._setup, self._config.launcher
         results = await asyncio.to_thread(self.folder.results, draft.id)
         programs = await asyncio.to_thread(self._servers.programs)
-        call = EvalCall(request, url, now.model, str(results), programs)
+        call = EvalCall(request, address.url, now.model, str(results), programs, address.key_variable)
         command = setup.framework.evaluation(files, launcher.context(files), call)
         given: dict[str, str | tuple[str, ...]] = {
-            "base_url": url,
+            "base_url": address.url,
             "model": now.model,
             "env": request.env,
             "num_examples": str(request.num_examples),
@@ -282,6 +289,11 @@ class EvalWork:
         if life.state is ComponentState.EXITED:
             return ""
         return life.reason or ("it was stopped" if life.state is ComponentState.STOPPED else "it failed")
+
+
+async def _served(address: ServerAddress) -> ServedModel | None:
+    key = os.environ.get(address.key_variable, "") if address.key_variable else ""
+    return await asyncio.to_thread(served, address.url.rstrip("/"), timeout_s=_SERVED_TIMEOUT_S, key=key)
 
 
 def _now_label(first: int | None, last: int | None, resumed: int | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -227,6 +227,7 @@ class Planner:
             *instances,
             *self._setup.layout_problems(),
             *self._port_problems(plan),
+            *self._launch_problems(plan),
             *(shared_configs(store.base(), record) if is_first_start else ()),
         )
 
@@ -240,6 +241,12 @@ class Planner:
                 message = f"{name} needs port {port}, which is held by {' and '.join(map(str, foreign))}"
                 problems.append(Problem(severity="error", key="port", message=message))
         return tuple(problems)
+
+    def _launch_problems(self, plan: Plan) -> Iterator[Problem]:
+        for name in plan.start:
+            fault = self._config.launcher.fault(name, self._config.store.files)
+            if fault is not None:
+                yield Problem(message=f"{name} cannot be started: {fault.reason}; {fault.hint}".rstrip("; "))
 
     def _pending(self, draft: _Draft) -> tuple[PendingKnob, ...]:
         """What runs will not have of the files when the plan is carried out."""

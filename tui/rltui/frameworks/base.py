@@ -274,6 +274,8 @@ class EvalCall:
     """Absolute path of an empty folder for its samples, and for whatever else it writes."""
     programs: Mapping[str, str] = field(default_factory=dict)
     """Those of `Framework.eval_packages` that are installed there, and their versions."""
+    key_variable: str = ""
+    """Environment variable with the key of its API; empty: it wants none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -549,7 +551,7 @@ class Framework:
         raise ConfigError(f"{self.title} does not say where {target.label} would be", hint=EVAL_HINT)
 
     def eval_server(
-        self, files: ConfigFiles, context: RunContext, model: EvalModel, port: int
+        self, files: ConfigFiles, context: RunContext, model: EvalModel, port: int, gpu_memory: str
     ) -> EvalCommand | None:
         """What a server of that model for an evaluation is given besides: its `argv` are options, which stand
         for `{given.options}` in the layout's `eval-server`; `None` where there are none.

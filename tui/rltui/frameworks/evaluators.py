@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from rltui.errors import ConfigError
 from rltui.frameworks.base import EvalCall, EvalCommand
 
-KEY_VARIABLE = "RLTUI_EVAL_KEY"
+_KEY_VARIABLE = "RLTUI_EVAL_KEY"
 """Evaluators want an API key even where the server asks for none."""
-KEY_ENV = {KEY_VARIABLE: "EMPTY"}
 _UNTOLD = "is_truncated,stop_condition"
 """Columns that results lack before 0.1.10: without them a cut-off answer looks like a bad one."""
 
@@ -34,14 +33,14 @@ def vf_eval(call: EvalCall, run: Sequence[str], version: str) -> EvalCommand:
     folder = f"{call.results}/{request.env.replace('-', '_')}"
     argv = [
         *run, "vf-eval", request.env, "--model", call.model, "--api-base-url", call.base_url,
-        "--api-key-var", KEY_VARIABLE, "--num-examples", str(request.num_examples),
+        "--api-key-var", call.key_variable or _KEY_VARIABLE, "--num-examples", str(request.num_examples),
         "--rollouts-per-example", str(request.rollouts_per_example), "--save-results",
         "--env-dir-path", call.results,
     ]  # fmt: skip
     if request.max_tokens is not None:
         argv += ["--max-tokens", str(request.max_tokens)]
     argv += ["-d"] if numbers >= (0, 1, 10) else ["--state-columns", _UNTOLD]
-    return EvalCommand((*argv, *request.arguments), env=KEY_ENV, folders=(folder,))
+    return EvalCommand((*argv, *request.arguments), env=key_env(call), folders=(folder,))
 
 
 def _since_0_4(call: EvalCall, run: Sequence[str]) -> EvalCommand:
@@ -53,7 +52,7 @@ def _since_0_4(call: EvalCall, run: Sequence[str]) -> EvalCommand:
         if len(kept) < len(call.request.arguments)
         else ()
     )
-    return EvalCommand((*argv, *kept, "--no-push"), env=KEY_ENV, notes=notes)
+    return EvalCommand((*argv, *kept, "--no-push"), env=key_env(call), notes=notes)
 
 
 def v1_arguments(call: EvalCall) -> list[str]:
@@ -62,11 +61,16 @@ def v1_arguments(call: EvalCall) -> list[str]:
     argv = [
         request.env, "-m", call.model, "-n", str(request.num_examples),
         "-r", str(request.rollouts_per_example), "--client.base-url", call.base_url,
-        "--client.api-key-var", KEY_VARIABLE,
+        "--client.api-key-var", call.key_variable or _KEY_VARIABLE,
     ]  # fmt: skip
     if request.max_tokens is not None:
         argv += ["--sampling.max-tokens", str(request.max_tokens)]
     return argv
+
+
+def key_env(call: EvalCall) -> dict[str, str]:
+    """For a server that wants no key: any will do."""
+    return {} if call.key_variable else {_KEY_VARIABLE: "EMPTY"}
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -48,6 +48,10 @@ Given = Mapping[str, str | tuple[str, ...]]
 """By name: what stands for `{given.NAME}` in the layout's entry of a manual component."""
 
 
+_PROGRAMS, _LATER = "run", (CONFIG, "given.")
+"""Placeholders that only a start fills, or whose lack it tells in its own words."""
+
+
 @dataclass(frozen=True, slots=True)
 class Launch:
     """A component's layout entry with every placeholder filled in."""
@@ -206,6 +210,13 @@ class Launcher:
     def run_prefix(self, files: ConfigFiles) -> tuple[str, ...] | Missing:
         """What goes before the framework's own programs."""
         return self._context(files, _Start()).run
+
+    def fault(self, component: str, files: ConfigFiles) -> Missing | None:
+        """Why its command cannot be put together on this box, whatever is made of the config for it."""
+        values = self._values(files, _Start())
+        names = sorted(placeholders(self._layout[component].command))
+        found = (values.get(name) for name in names if name != _PROGRAMS and not name.startswith(_LATER))
+        return next((value for value in found if isinstance(value, Missing)), None)
 
     def port(self, component: str, files: ConfigFiles) -> int | None:
         """The TCP port that `component` will listen on."""

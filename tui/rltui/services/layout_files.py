@@ -25,6 +25,7 @@ from rltui.core.layout import (
 )
 from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError
+from rltui.frameworks.registry import RUN_AS
 from rltui.services import model_faults
 from rltui.services.config.files import read_file
 from rltui.services.runs.experiment_files import ExperimentRecord
@@ -107,17 +108,21 @@ def load_for(record: ExperimentRecord) -> Layout:
     """
     path = Path(record.layout_file)
     layout = with_instances(load(path), record.instances, path, without=record.external)
-    return layout if record.observed else completed(layout, parts(record.framework))
+    framework = RUN_AS.get(record.framework, record.framework)
+    return layout if record.observed else completed(layout, parts(framework))
 
 
 def parts(framework: str) -> tuple[ComponentSpec, ...]:
     """What every layout has besides, unless it says otherwise: those of the framework, then those of all.
 
+    `prime-rl.toml` is also for `prime-rl-split`.
+
     Raises:
         ConfigError: as `load`.
     """
     folder = paths.shipped_dir("layouts") / "parts"
-    files = [path for path in (folder / f"{framework}.toml", folder / "any.toml") if path.exists()]
+    own = [path for path in sorted(folder.glob("*.toml")) if f"{framework}-".startswith(f"{path.stem}-")]
+    files = [*own, folder / "any.toml"]
     return tuple(spec for path in files for spec in load(path).component)
 
 

@@ -79,10 +79,10 @@ class ServedModel:
     """Tokens of a prompt and its answer together; `None` where it does not say."""
 
 
-def served(base_url: str, *, timeout_s: float = 1.0) -> ServedModel | None:
-    """What the server at a URL that ends in `/v1` serves, `None` without one."""
+def served(base_url: str, *, timeout_s: float = 1.0, key: str = "") -> ServedModel | None:
+    """What the server at a URL that ends in `/v1` serves, `None` without one. `key`: of its API."""
     try:
-        answer = json.loads(get(f"{base_url}/models", timeout_s=timeout_s, limit_bytes=1 << 16))
+        answer = json.loads(get(f"{base_url}/models", timeout_s=timeout_s, limit_bytes=1 << 16, key=key))
         model = answer["data"][0]
         name, context = model["id"], model.get("max_model_len")
     except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError):

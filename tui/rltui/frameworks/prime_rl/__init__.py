@@ -14,11 +14,21 @@ from rltui.core.batch import BatchKnobs
 from rltui.core.bottleneck import BottleneckKnobs
 from rltui.core.config_report import DerivedValue, Problem
 from rltui.core.config_schema import ConfigSchema
+from rltui.core.evals import EvalTarget
 from rltui.core.gpu.training import Training
 from rltui.core.rules import Rule, Values
 from rltui.core.toml.values import TomlValue
-from rltui.frameworks.base import ConfigFile, ConfigFiles, ConfigModels, Parsed
-from rltui.frameworks.prime_rl import configs, detection, figures, generation, log_lines, values
+from rltui.frameworks.base import (
+    ConfigFile,
+    ConfigFiles,
+    ConfigModels,
+    EvalCall,
+    EvalCommand,
+    EvalModel,
+    Parsed,
+    RunContext,
+)
+from rltui.frameworks.prime_rl import configs, detection, evaluation, figures, generation, log_lines, values
 from rltui.frameworks.prime_rl.generation import Generation
 from rltui.frameworks.prime_rl.launch import PrimeRlLaunch
 from rltui.frameworks.prime_rl.rules import rules
@@ -44,7 +54,7 @@ class PrimeRl(PrimeRlLaunch):
 
     overlay, reader = configs.OVERLAY, "prime-rl"
     free, foreign, switches = configs.FREE, configs.FOREIGN, configs.SWITCHES
-    checkout = detection.CHECKOUT
+    checkout, eval_packages = detection.CHECKOUT, evaluation.PACKAGES
     log_mark, facts, failures = log_lines.MARK, log_lines.FACTS, log_lines.FAILURES
     further_marks = (log_lines.EVALUATED_MARK,)
 
@@ -127,6 +137,32 @@ class PrimeRl(PrimeRlLaunch):
     def max_steps(self, files: ConfigFiles) -> int | None:
         """The shared value, or that of a part."""
         return values.max_steps(files)
+
+    # --- evaluations --------------------------------------------------------------------------------------
+
+    def eval_env(self, files: ConfigFiles) -> str:
+        """The first that it is evaluated on while it trains, else the first that it trains on."""
+        return evaluation.environment(self._config(files))
+
+    def eval_max_tokens(self, files: ConfigFiles) -> int | None:
+        """As the orchestrator samples."""
+        return evaluation.max_tokens(self._config(files))
+
+    def eval_model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
+        """A checkpoint's weights, where they are exported or were sent through files."""
+        data, is_sft = self._config(files), "sft" in files
+        return evaluation.model(self.generation.of(data), data, context, target, is_sft=is_sft)
+
+    def eval_server(
+        self, files: ConfigFiles, context: RunContext, model: EvalModel, port: int, gpu_memory: str
+    ) -> EvalCommand:
+        """Options of its `inference`."""
+        del context
+        return evaluation.server(self.generation.of(self._config(files)), model, port, gpu_memory)
+
+    def evaluation(self, files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand:
+        """`eval` or `vf-eval`."""
+        return evaluation.evaluator(self.generation.of(self._config(files)), context, call)
 
     def log_row(self, component: str, line: str) -> Mapping[str, Any] | None:
         """Only the latest generation writes a metrics file, too."""

@@ -11,6 +11,7 @@ from pathlib import PurePath
 from typing import Any
 
 from rltui.core.config_data import edited, value_at
+from rltui.core.evals import SERVER
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.knobs import KnobValue
 from rltui.core.plan import RestartRule
@@ -120,6 +121,8 @@ class PrimeRlLaunch(SchemaFramework):
         file of its own: copies with the run's folder, the checkpoint, and the port that was chosen.
         """
         g = self._of(files)
+        if _inherits(files) is not None:
+            return ()
         if not g.has_launchers:
             moved = {**self._sent(files), **ports.edits(g, self._config(files), context.overrides)}
             return tuple(_copy(g, role, context, moved) for role in files)
@@ -150,7 +153,10 @@ class PrimeRlLaunch(SchemaFramework):
         return tuple(each for each in found if not self.servers or each.component != "inference")
 
     def environment(self, component: str, files: ConfigFiles, context: RunContext) -> Mapping[str, str]:
-        """As its launcher gives it to its children."""
+        """As its launcher gives it to its children; a server for evaluations as the run's."""
+        if component == SERVER:
+            found = self.environment("inference", files, context)
+            return {name: value for name, value in found.items() if name != "CUDA_VISIBLE_DEVICES"}
         g = self._of(files)
         split = _split(g, self._rl(files), context.devices)
         return _environment(g, component, files, context, split)
@@ -373,15 +379,29 @@ def _split(
 
 def _made(g: Generation, files: ConfigFiles, data: Mapping[str, Any]) -> Mapping[str, Missing | None]:
     """Name of each file that resolutions make → why it cannot be made, if that is so."""
+    inherits = _inherits(files)
     if not g.has_launchers:
-        return dict.fromkeys(map(_name, files))
-    fault = _not_by_parts(data)
+        return dict.fromkeys(map(_name, files), inherits)
+    fault = inherits or _not_by_parts(data)
     return {
-        "launcher": None,
+        "launcher": inherits,
         "inference": fault or (None if is_table(data, "inference") else _NO_INFERENCE),
         **dict.fromkeys(("orchestrator", "trainer"), fault),
         **{f"env.{source.split}.{source.name}": fault for source in sources(files)},
     }
+
+
+def _inherits(files: ConfigFiles) -> Missing | None:
+    """A file that names others: from the copies that programs get, relative paths lead nowhere, and what it
+    says itself counts only in part (`facts/prime-rl.md`, med-lm-train).
+    """
+    file = next((file for file in files.values() if file.data.get("toml_files")), None)
+    if file is None:
+        return None
+    return Missing(
+        f"{file.path} names others in toml_files, and of a table that these have, all that it says is lost",
+        hint="leave toml_files out, and give one file after the other: rltui up @ BASE.toml @ THIS.toml",
+    )
 
 
 def _name(role: str) -> str:

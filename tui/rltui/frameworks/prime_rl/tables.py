@@ -53,7 +53,6 @@ def table_problems(files: ConfigFiles, values: Values, names: Names) -> Iterator
         told: list[tuple[Severity, str, str]] = [
             *(("error", *each) for each in _environments(at, values)),
             *(("error", *each) for each in _resumes(at, values)),
-            *(("error", *each) for each in _inherits(at, values)),
             *_vllm(at, values),
         ]
         if role in ("rl", "sft"):
@@ -89,15 +88,6 @@ def _resumes(at: str, v: Values) -> Iterator[tuple[str, str]]:
                 yield f"{key}.dir", f"({folder}) must be a checkpoint's folder, named step_<number>"
     if not at and v.get("resume") is None and v.get("trainer.resume") != v.get("orchestrator.resume"):
         yield "trainer.resume", "and orchestrator.resume must be the same: use one [resume] at the top"
-
-
-def _inherits(at: str, v: Values) -> Iterator[tuple[str, str]]:
-    if named := v.get(f"{at}toml_files"):
-        words = (
-            f"({shown(named)}) turns things round: of a table that such a file has, all that this one says"
-            " is lost; leave it out, and give one file after the other: rltui up @ BASE.toml @ THIS.toml"
-        )
-        yield f"{at}toml_files", words
 
 
 def _offline(v: Values, names: Names) -> Told:

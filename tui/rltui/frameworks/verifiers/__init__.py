@@ -126,6 +126,7 @@ class VfRl(SchemaFramework):
     def __init__(self, schemas: Mapping[str, ConfigSchema] = MappingProxyType({})) -> None:
         super().__init__()
         self._schemas = schemas
+        self._lines = log_lines.StepLines()
 
     def role(self, path: str, data: Mapping[str, Any]) -> str | None:
         """There is one kind of file."""
@@ -320,7 +321,7 @@ class VfRl(SchemaFramework):
 
     def log_row(self, component: str, line: str) -> Mapping[str, Any] | None:
         """From the dict that a step prints."""
-        return log_lines.log_row(component, line)
+        return self._lines.row(component, line)
 
     def converted(self, files: ConfigFiles, to: Framework) -> Converted | None:
         """For prime-rl, where it has the same knobs."""

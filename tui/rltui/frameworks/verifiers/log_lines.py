@@ -6,6 +6,7 @@ Transformers 4 prints numbers, 5 prints texts. Facts: `facts/verifiers.md`.
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -17,11 +18,14 @@ from rltui.frameworks.failures import COMMON
 MARK = "{'loss': "
 """Is in every line that tells of a step."""
 _BAR = re.compile(
-    r"\d{1,3}%\|[^|]{0,400}\| *(?P<step>\d{1,12})/\d{1,12} \[[\d:]{1,12}<[^,\]]{1,20}, *"
-    r"(?P<rate>[\d.]{1,12})(?P<unit>s/it|it/s)"
+    r"\d{1,3}%\|[^|]{0,400}\| *(?P<step>\d{1,12})/(?P<total>\d{1,12}) \[[\d:]{1,12}<[^,\]]{1,20}, *"
+    r"(?P<rate>[\d.]{1,12})(?P<unit>s/it|it/s)\]"
 )
+"""Of the trainer: that of the rollouts, which may be on the same line, tells of rewards behind the rate."""
+_NEAR = 0.05
+"""Of a step, by which an epoch that is rounded may miss it."""
 _NAMES = {"epoch": "", "wall_clock/generate_s": "time/generate"}
-"""Figures with another name, or none."""
+"""Figures with another name; `epoch` only tells the step."""
 
 FACTS = (
     Fact("trainer", "time/step", "{:.1f} s/step"),
@@ -30,37 +34,49 @@ FACTS = (
 )
 
 
-def log_row(component: str, line: str) -> Mapping[str, Any] | None:
-    """The figures of a step; `None` for other lines, and where no bar before them says which step it is."""
-    del component
-    at = line.find(MARK)
-    bars = [*_BAR.finditer(line, 0, at)] if at >= 0 else []
-    if not bars:
-        return None
+class StepLines:
+    """Reads the lines of runs in their order."""
+
+    def __init__(self) -> None:
+        self._totals: dict[str, int] = {}
+        """By component, the steps of its run, as its bars last said."""
+
+    def row(self, component: str, line: str) -> Mapping[str, Any] | None:
+        """The figures of a step; `None` for other lines, and where nothing says which step it is.
+
+        Mostly the bar before them does. Where the bar of the rollouts came between, `epoch` does: the share
+        of the run that is done.
+        """
+        at = line.find(MARK)
+        said = _figures(line[at:]) if at >= 0 else None
+        if said is None:
+            return None
+        row = {_NAMES.get(name, name): number for name, each in said.items()
+               if (number := _number(each)) is not None}  # fmt: skip
+        share = row.pop("", None)
+        bars = [*_BAR.finditer(line, 0, at)]
+        if bars:
+            bar, rate = bars[-1], float(bars[-1]["rate"])
+            self._totals[component] = int(bar["total"])
+            if rate > 0:
+                row["time/step"] = rate if bar["unit"] == "s/it" else 1 / rate
+            return {"step": int(bar["step"]), **row}
+        step = (share or 0.0) * self._totals.get(component, 0)
+        if not math.isfinite(step) or round(step) < 1 or abs(step - round(step)) > _NEAR:
+            return None
+        return {"step": round(step), **row}
+
+
+def _figures(text: str) -> Mapping[str, object] | None:
     try:
-        said = ast.literal_eval(line[at:].strip())
+        said = ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError):
-        said = _with_wild_numbers(line[at:])
-    if not isinstance(said, dict):
-        return None
-    bar = bars[-1]
-    row: dict[str, Any] = {"step": int(bar["step"])}
-    rate = float(bar["rate"])
-    if rate > 0:
-        row["time/step"] = rate if bar["unit"] == "s/it" else 1 / rate
-    for name, value in said.items():
-        key = _NAMES.get(name, name)
-        if key and isinstance(name, str) and (number := _number(value)) is not None:
-            row[key] = number
-    return row
+        said = dict(_PAIR.findall(text))  # with `nan` or `inf`, which are no literals
+    is_one = isinstance(said, dict) and bool(said) and all(isinstance(name, str) for name in said)
+    return said if is_one else None
 
 
 _PAIR = re.compile(r"'([^']{1,200})': '?(-?[\w.+-]{1,40})'?[,}]")
-
-
-def _with_wild_numbers(text: str) -> object:
-    """One with `nan` or `inf`, which are no literals."""
-    return dict(_PAIR.findall(text))
 
 
 def _number(value: object) -> float | None:

@@ -43,6 +43,8 @@ class _Line(str):
 
 def text_diff(before: str, after: str, name: str) -> str:
     """One file's, with secrets masked."""
+    if before == after:
+        return ""
     lines = difflib.unified_diff(_lines(before), _lines(after), f"a/{name}", f"b/{name}")
     return "".join(line if line.endswith("\n") else f"{line}\n{_NO_END}\n" for line in lines)
 

@@ -1,0 +1,123 @@
+"""`rltui eval`: against the run's server and one of its own, with verdicts by the results; the queue."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import Box
+from tests.waiting import retry_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+
+TESTS = Path(__file__).parents[1]
+PROGRAM = TESTS / "fakes/evaluation.py"
+LAYOUT = f"""\
+framework = "generic"
+[[component]]
+id = "inference"
+kind = "service"
+command = ["{{python}}", "{PROGRAM}", "serve", "{{port.inference}}", "good"]
+port = "{{port.inference}}"
+ready = {{ http = "http://127.0.0.1:{{port.inference}}/health", timeout_s = 20 }}
+stop = {{ grace_s = 2 }}
+[[component]]
+id = "trainer"
+command = ["{{python}}", "-I", "-c", "import signal; signal.pause()"]
+gpus = "0"
+stop = {{ grace_s = 2 }}
+[[component]]
+id = "eval-server"
+kind = "service"
+start = "manual"
+command = ["{{python}}", "{PROGRAM}", "serve", "{{given.port}}", "{{given.model}}"]
+port = "{{given.port}}"
+gpus = "{{given.gpus}}"
+gpu_memory = "{{given.gpu_memory}}"
+ready = {{ http = "http://127.0.0.1:{{given.port}}/health", timeout_s = 20 }}
+stop = {{ grace_s = 2 }}
+[[component]]
+id = "eval"
+start = "manual"
+command = [
+    "{{python}}", "{PROGRAM}", "ask", "{{given.base_url}}", "{{given.env}}", "{{given.num_examples}}",
+    "{{given.rollouts_per_example}}", "{{given.results}}", "{{given.arguments}}",
+]
+"""
+
+
+def started(box: Box) -> None:
+    (box.work / "evals.toml").write_text(LAYOUT)
+    (box.work / "bad").mkdir()
+    (box.work / "bad/config.json").write_text("{}")
+    box.json("up", "-l", "./evals.toml", "-n", "one", "-o", "out")
+
+
+def table(box: Box) -> dict[str, Any]:
+    document: dict[str, Any] = box.json("evals", "one")
+    return document
+
+
+def test_models_are_evaluated_and_compared(box: Box) -> None:
+    started(box)
+    shape = ("reverse-text", "-n", "5", "-r", "2")
+    worse = box.json("eval", *shape, "--model", "bad")["evaluations"][0]
+    assert (worse["kind"], worse["verdict"], worse["rollouts"]) == ("model", "ok", 10)
+    done = box.run("eval", *shape)
+    assert done.returncode == 0, done.stderr
+    assert "+0.500 ± 0.000 to 1" in box.run("evals", "one", "--against", "1").stdout
+    assert Path(table(box)["evaluations"][1]["results"], "results.jsonl").is_file()
+
+    # The evaluator ends with code 0 whatever comes of it.
+    failed = box.run("eval", *shape, "--", "--fail")
+    assert (failed.returncode, "10 of 10 rollouts failed" in failed.stdout) == (5, True)
+    cut = box.run("eval", *shape, "--json", "--", "--cut")
+    assert (cut.returncode, json.loads(cut.stdout)["evaluations"][0]["verdict"]) == (5, "truncated")
+
+    # What cannot be is refused before anything starts.
+    for arguments, code, words in (
+        ((*shape, "--max-tokens", "2048"), 2, "no room for a prompt in a context of 2048"),
+        ((*shape, "--max-tokens", "2010"), 2, "a prompt of 44 tokens"),
+        ((*shape, "--model", "/nowhere"), 3, "no folder of weights"),
+        ((*shape, "--checkpoint", "7"), 3, "does not say where checkpoint 7"),
+        ((), 2, "names no environment"),
+    ):
+        refused = box.run("eval", *arguments)
+        assert refused.returncode == code, refused.stderr
+        assert words in refused.stderr
+
+    assert box.run("eval", *shape, "--when-done").returncode == 0
+    box.json("stop", "inference", "--yes", "--wait")
+    assert box.run("eval", *shape).returncode == 4
+    found = table(box)
+    assert [each["verdict"] for each in found["evaluations"]] == ["ok", "ok", "failed", "truncated"]
+    assert found["queue"][0]["why"] == "the end of the run"
+    assert [gap["id"] for gap in found["differences"]] == ["1"], "to the newest base"
+
+    box.run("down", "one")
+    assert table(box) == {**found, "queue": table(box)["queue"]}, "from the files"
+    assert box.json("evals", "one", "--all")["evaluations"]
+    kinds = [entry["data"].get("verdict") for entry in box.json("events", "-n", "one", "--kind", "eval")]
+    assert kinds.count("ok") == 2
+
+
+@pytest.mark.slow
+def test_a_server_of_its_own_waits_for_gpu_memory(box: Box) -> None:
+    fakes = TESTS / "fakes/nvml"
+    double: dict[str, Any] = runpy.run_path(str(fakes / "double.py"))
+    full = (fakes / "scenarios/shared.conf").read_text()
+    scenario = box.root / "gpus.conf"
+    scenario.write_text(full.replace("0.used 19327352832", "0.used 25200000000"))
+    box = replace(box, env={**double["environment"](scenario), **box.env})
+    started(box)
+    queued = box.json("eval", "reverse-text", "-n", "2", "-r", "1", "--model", "bad", "--no-wait")
+    why = retry_until(lambda: table(box)["queue"][0]["why"])
+    assert why.startswith("GPU memory: "), why
+    scenario.write_text(full.replace("0.used 19327352832", "0.used 1073741824"))
+    retry_until(lambda: table(box)["evaluations"])
+    done = table(box)["evaluations"][0]
+    assert (done["id"], done["verdict"]) == (queued["id"], "ok")
