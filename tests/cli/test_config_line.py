@@ -29,6 +29,7 @@ from rltui.errors import UsageError
             {"model.name": ("X",), "max_steps": ("7",)},
         ),
         ("rl @ a.toml @b.toml", [], [("a.toml", ""), ("b.toml", "")], {}),
+        ("up --no-wait @ a.toml --inference @ i.toml", [], [("a.toml", ""), ("i.toml", "inference")], {}),
         (
             "uv run rl --trainer @ t.toml --orchestrator @ o.toml --orchestrator.client.base-url http://h:1/v1",
             [],

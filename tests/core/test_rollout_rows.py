@@ -95,6 +95,23 @@ def test_tinyrl_rows(data_rows: list[dict[str, Any]]) -> None:
     assert completion_text(rollout_rows.flat_transcript(data_rows[0], table[0])) == "jc"
 
 
+def test_an_episode_without_an_answer_failed_whatever_it_says() -> None:
+    """As the agent `null` of verifiers 0.4.0 leaves one whose prompt was too long, with exit code 0."""
+    error = {
+        "type": "ProviderError",
+        "message": "upstream 400: maximum context length is 128",
+        "status_code": 400,
+    }
+    call = {"model": "m", "endpoint": "/chat/completions", "error": error}
+    for calls, failed in (([call, call], True), ([call, {"model": "m", "node": 1}], False), ([], False)):
+        said = fakes.trace("tr1", [], 0.0, calls=calls, ok=True, errors=[])
+        record = fakes.episode(1, 0.0, traces=[said])
+        sample = rollout_rows.episode_sample(record, 0)
+        assert (sample.failed, sample.reward) == (failed, 0.0)
+        errors = rollout_rows.episode_transcript(record, sample).errors
+        assert errors == (("ProviderError: upstream 400: maximum context length is 128",) if failed else ())
+
+
 @pytest.fixture
 def data_rows(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
     path = request.config.rootpath / "tests/data/rollouts/tinyrl.jsonl"

@@ -36,18 +36,29 @@ def test_vf_eval_until_0_3_saves_where_it_is_told(version: str) -> None:
 
 
 def test_vf_eval_since_0_4_never_uploads() -> None:
-    request = REQUEST.model_copy(update={"arguments": ("--push", "--select.shuffle", "True")})
-    command = vf_eval(replace(CALL, request=request), (), "0.4.0")
-    assert command.argv[:2] == ("vf-eval", "reverse-text")
-    assert command.argv[-1] == "--no-push"
-    assert "--push" not in command.argv
-    assert command.notes
-    words = " ".join(command.argv)
-    assert (
-        "-n 20 -r 3 --client.base-url http://127.0.0.1:8000/v1 --client.api-key-var RLTUI_EVAL_KEY" in words
+    words = " ".join(vf_eval(CALL, (), "0.4.0").argv)
+    assert words.startswith(
+        "vf-eval reverse-text -m Qwen/Qwen3-0.6B -n 20 -r 3 --client.base-url http://127.0"
     )
-    assert "--sampling.max-tokens 128 --output-dir /out/evals/1/results --no-rich" in words
-    assert not vf_eval(CALL, (), "0.5.1").notes
+    assert "--client.api-key-var RLTUI_EVAL_KEY --env.agent.harness.id null" in words
+    assert words.endswith("--sampling.max-tokens 128 --output-dir /out/evals/1/results --no-rich --no-push")
+    with pytest.raises(ConfigError, match="would upload"):
+        vf_eval(asked_with("--push", "True"), (), "0.4.0")
+    own = vf_eval(asked_with("--env.agent.harness.id", "bash"), (), "0.5.1").argv
+    assert "null" not in own
+    assert own[-3:] == ("--env.agent.harness.id", "bash", "--no-push")
+
+
+def asked_with(*arguments: str) -> EvalCall:
+    return replace(CALL, request=REQUEST.model_copy(update={"arguments": arguments}))
+
+
+def test_a_key_of_a_server_is_named_and_never_told() -> None:
+    call = replace(CALL, key_variable="OTHER_KEY")
+    for version in ("0.1.9", "0.4.0"):
+        command = vf_eval(call, (), version)
+        assert "OTHER_KEY" in command.argv
+        assert command.env == {}
 
 
 def test_vf_eval_of_unknown_versions_is_not_run() -> None:

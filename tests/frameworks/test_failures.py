@@ -101,6 +101,11 @@ HOPELESS = {
         "max_model_len 4096",
         "the 1024 tokens",
     ),
+    "verifiers-0.4": (
+        "    raise SystemExit(\nSystemExit: not authenticated with prime - run `prime login` or set $PRIME_API_KEY",
+        "need `prime login`",
+        "--env.agent.harness.id null",
+    ),
     "load": ("ERROR Failed to load model - not enough GPU memory. Try lowering", "was loaded", "out of"),
     "warm-up": (WARM, "warm-up with 1024 requests", "lower max_num_seqs"),
     "torch": (OOM, "20.00 MiB asked for, 5.31 GiB of 23.56 GiB free", "; trainer: lower seq_len"),

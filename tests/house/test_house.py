@@ -16,7 +16,7 @@ from tests.house.walks import REPOSITORY
 
 SOURCE_LIMITS = {
     "files": 331,
-    "lines": 70_300,
+    "lines": 72_000,
     "public names per 1,000 lines": 23.2,
     "percent of lines that import": 6.6,
     "import circles": 0,

@@ -393,11 +393,7 @@ async def test_the_difference_to_what_runs_is_shown_also_to_who_may_only_look(op
 async def test_what_the_runs_own_copy_says_beside_its_original_is_shown(open_app: Opener) -> None:
     experiment = own_copy_experiment()
     async with open_app(experiment) as pilot:
-        status = overview(pilot).shared.status
-        assert status is not None
-        gone = [part.model_copy(update={"state": ComponentState.STOPPED}) for part in status.components]
-        experiment.push(status.model_copy(update={"components": tuple(gone)}))
-        await until(pilot, lambda: overview(pilot).pending_readers == ())
+        await see_all_stopped(pilot, experiment)
         await press(pilot, "c", "d")
         await see(pilot, PendingDialog)
         assert "original → this run's own copy" in shown(pilot)
@@ -527,14 +523,18 @@ async def test_the_fraction_moves_with_its_verdict_beside_it(open_app: Opener) -
         assert "leaves the trainer 33.8 GiB" in shown(pilot)
 
 
+async def see_all_stopped(pilot: Pilot[None], experiment: FakeExperiment) -> None:
+    status = overview(pilot).shared.status
+    assert status is not None
+    gone = [part.model_copy(update={"state": ComponentState.STOPPED}) for part in status.components]
+    experiment.push(status.model_copy(update={"components": tuple(gone)}))
+    await until(pilot, lambda: overview(pilot).pending_readers == ())
+
+
 async def test_components_that_are_gone_need_no_restart(open_app: Opener) -> None:
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
-        status = overview(pilot).shared.status
-        assert status is not None
-        gone = [part.model_copy(update={"state": ComponentState.STOPPED}) for part in status.components]
-        experiment.push(status.model_copy(update={"components": tuple(gone)}))
-        await until(pilot, lambda: overview(pilot).pending_readers == ())
+        await see_all_stopped(pilot, experiment)
         assert overview(pilot).check_action("show_pending", ()) is False
 
 

@@ -29,6 +29,7 @@ from tests.ui.trouble import (
 from textual.pilot import Pilot
 
 from rltui.core.api import ComponentState, Status
+from rltui.core.servers import ServerStatus
 
 HUGE = (200, 50)
 WIDE = (160, 45)
@@ -60,6 +61,22 @@ def done_status() -> Status:
     )
 
 
+def external_status(**values: object) -> Status:
+    """Inference is another machine's."""
+    model = "Qwen/Qwen3-0.6B"
+    server: dict[str, object] = {
+        "url": "http://gpu-2:8000/v1",
+        "state": "ready",
+        "models": (model,),
+        "model": model,
+    }
+    server["facts"] = ("KV 41 %", "128 run 12 wait")
+    return running_status(
+        components=running_status().components[1:],
+        servers=(ServerStatus.model_validate(server | values),),
+    )
+
+
 CASES: dict[str, tuple[tuple[int, int], FakeExperiment, tuple[str, ...]]] = {
     "overview-wide": (WIDE, FakeExperiment(), ()),
     "overview-eight-gpus": (HUGE, FakeExperiment(running_status(), gpu_report(8), knob_table()), ()),
@@ -69,6 +86,12 @@ CASES: dict[str, tuple[tuple[int, int], FakeExperiment, tuple[str, ...]]] = {
     "overview-failed": (MIDDLE, FakeExperiment(failed_status(), NO_GPU, knob_table()), ()),
     "overview-done": (MIDDLE, FakeExperiment(done_status(), NO_GPU, knob_table()), ()),
     "overview-stopped": (SMALL, FakeExperiment(stopped_status(), NO_GPU, knob_table()), ()),
+    "external-small": (SMALL, FakeExperiment(external_status()), ()),
+    "external-down": (
+        (130, 40),
+        FakeExperiment(external_status(state="down", reason="Connection refused", source="warm", facts=())),
+        (),
+    ),
     "zoom": (SMALL, FakeExperiment(), ("t", "z")),
     "plan-dialog-small": (SMALL, FakeExperiment(), ("o", "r")),
     "kill-dialog": (MIDDLE, FakeExperiment(), ("X",)),

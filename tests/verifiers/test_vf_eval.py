@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -19,12 +18,15 @@ from tests.tinyrl.conftest import free_port, start_program, write_tiny_model
 from tests.verifiers.conftest import interpreter
 from tests.waiting import retry_until
 
-from rltui.core.evals import EvalRequest, Figures, figures, verdict
-from rltui.core.rollouts import Sample
-from rltui.services.runs.rollouts import open_rollouts
+from rltui.core.evals import EvalRequest, Figures, verdict
+from rltui.core.failure_cause import find_cause
+from rltui.frameworks.base import EvalCall
+from rltui.frameworks.evaluators import vf_eval
+from rltui.frameworks.failures import COMMON
+from rltui.services.runs.evaluations import measured
 
 pytestmark = [pytest.mark.verifiers, pytest.mark.timeout(300)]
-NO_TOOLS = ["--env.agent.harness.id", "null", "--env.agent.runtime.type", "subprocess"]
+NO_TOOLS = ("--env.agent.harness.id", "null", "--env.agent.runtime.type", "subprocess")
 
 
 @dataclass
@@ -57,61 +59,49 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         process.wait(timeout=20)
 
 
-def ask(python: Path, words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": str(EXAMPLE), "KEY": "EMPTY", "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [str(python.parent / "vf-eval"), "reverse-text", *words]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=250)
+def evaluate(server: Server, version: str, results: Path, request: EvalRequest) -> tuple[int, str, Figures]:
+    """By the command line that `rltui eval` makes: exit code, output, and what is made of the results."""
+    python, request = interpreter(version), request.model_copy(update={"env": "reverse-text"})
+    call = EvalCall(request, server.base_url, server.model, str(results))
+    asked = vf_eval(call, ("env", f"PATH={python.parent}:{os.environ['PATH']}"), version)
+    for folder in (results, *map(Path, asked.folders)):
+        folder.mkdir(parents=True, exist_ok=True)
+    environment = os.environ | {"PYTHONPATH": str(EXAMPLE), "PYTHONDONTWRITEBYTECODE": "1", **asked.env}
+    done = subprocess.run(
+        asked.argv, cwd=results.parent, env=environment, capture_output=True, text=True, timeout=250
+    )
+    found, folder = measured(results)
+    assert folder.is_relative_to(results)
+    return done.returncode, done.stdout + done.stderr, found
 
 
-def samples(folder: Path) -> list[Sample]:
-    """Of the one evaluation below `folder`."""
-    rollouts = open_rollouts(folder)
-    rollouts.look()
-    (batch,) = rollouts.batches()
-    while rollouts.look(batch.key):
-        pass
-    return list(rollouts.table(batch.key))
+@pytest.mark.parametrize(("version", "more"), [("0.1.9", ()), ("0.4.0", NO_TOOLS)])
+def test_answers_are_found_and_measured(
+    server: Server, tmp_path: Path, version: str, more: tuple[str, ...]
+) -> None:
+    request = EvalRequest(num_examples=4, rollouts_per_example=2, max_tokens=8, arguments=more)
+    code, output, found = evaluate(server, version, tmp_path / "results", request)
+    assert code == 0, output
+    assert (found.rollouts, found.examples, found.failed) == (8, 4, 0)
+    assert found.truncated  # a model that learned nothing seldom comes to an end
+    assert found.mean is not None
+    if version == "0.1.9":
+        assert f"reward: avg - {found.mean:.3f}" in output
 
 
-def figures_of(found: list[Sample]) -> Figures:
-    return figures((each.task, each.reward, each.truncated, each.failed, each.input_tokens) for each in found)
+def test_exit_codes_lie_and_results_do_not(server: Server, tmp_path: Path) -> None:
+    """All prompts are too long with so many tokens for an answer."""
+    for version, more in (("0.1.9", ()), ("0.4.0", NO_TOOLS)):
+        request = EvalRequest(num_examples=4, rollouts_per_example=2, max_tokens=500, arguments=more)
+        code, output, found = evaluate(server, version, tmp_path / version, request)
+        assert (code, verdict(found, request)[0]) == (0, "failed"), output
 
 
-def early(server: Server, *more: str) -> list[str]:
-    return ["-m", server.model, "-b", server.base_url, "-k", "KEY", "-n", "4", "-r", "2", "-s", *more]
-
-
-def current(server: Server, *more: str) -> list[str]:
-    client = ["--client.base-url", server.base_url, "--client.api-key-var", "KEY"]
-    return ["-m", server.model, *client, "-n", "4", "-r", "2", "--no-push", "--no-rich", *more]
-
-
-def test_vf_eval_0_1_9(server: Server, tmp_path: Path) -> None:
-    done = ask(interpreter("0.1.9"), early(server, "-t", "8", "-C", "is_truncated,stop_condition"), tmp_path)
-    assert done.returncode == 0, done.stderr
-    found = samples(tmp_path)
-    assert len(found) == 8
-    assert not any(each.failed for each in found)
-    (folder,) = tmp_path.glob("outputs/evals/reverse-text--model/*")
-    metadata = json.loads((folder / "metadata.json").read_text())
-    mean = figures_of(found).mean
-    assert mean == pytest.approx(metadata["avg_reward"], abs=1e-6)
-    assert f"reward: avg - {mean:.3f}" in done.stdout
-
-
-def test_vf_eval_0_1_9_ends_well_where_nothing_was_answered(server: Server, tmp_path: Path) -> None:
-    """Its exit code lies; the results do not."""
-    done = ask(interpreter("0.1.9"), early(server, "-t", "500"), tmp_path)
-    asked = EvalRequest(num_examples=4, rollouts_per_example=2)
-    assert (done.returncode, verdict(figures_of(samples(tmp_path)), asked)[0]) == (0, "failed")
-
-
-def test_vf_eval_0_4(server: Server, tmp_path: Path) -> None:
-    done = ask(interpreter("0.4"), current(server, *NO_TOOLS, "--sampling.max-tokens", "8"), tmp_path)
-    assert done.returncode == 0, done.stderr
-    found = samples(tmp_path)
-    assert len(found) == 8
-    assert not any(each.failed for each in found)
-    assert any(each.truncated for each in found)  # an untrained model seldom ends by itself
-    assert {each.output_tokens for each in found if each.truncated} == {8}
-    assert len({each.task for each in found}) == 4
+def test_the_agent_that_0_4_takes_unasked_needs_a_tunnel(server: Server, tmp_path: Path) -> None:
+    """And says so with the exit code 1; `rltui eval` says what to do."""
+    code, output, found = evaluate(server, "0.4.0", tmp_path / "results", EvalRequest(num_examples=1))
+    assert code == 1
+    assert verdict(found, EvalRequest(), "x")[0] in ("empty", "failed")
+    cause = find_cause(output.splitlines(), COMMON)
+    assert cause is not None
+    assert "--env.agent.harness.id null" in cause.text

@@ -217,10 +217,10 @@ def _archived_texts(plan: Plan) -> list[str]:
 
 
 def server_text(server: Mapping[str, Any]) -> str:
-    """Of a `ServerStatus`: `inference (external) ● ready · http://gpu-2:8000/v1 · KV 41 % · serves tiny`."""
+    """Of a `ServerStatus`: `inference (external) ● ready · KV 41 % · http://gpu-2:8000/v1 · serves tiny`."""
     source = server["source"]
     whose = "external" if source in ("config", "--inference") else f"of {source}"
-    parts = [f"{server['id']} ({whose}) {_SERVER_WORDS[server['state']]}", server["url"], *server["facts"]]
+    parts = [f"{server['id']} ({whose}) {_SERVER_WORDS[server['state']]}", *server["facts"], server["url"]]
     if server["reason"]:
         parts.append(server["reason"])
     elif server["models"]:

@@ -460,7 +460,6 @@ DOUBTFUL: list[tuple[str, dict[str, Any], str, str, str]] = [
     ),
     (C_RL, {"trainer.weight_broadcast": {"type": "nccl"}}, "warning", "weight_broadcast.type", "is not read"),
     (C_RL, {"deployment": {"num_infer_gpus": 0}}, "warning", "weight_broadcast.type", "set it to filesystem"),
-    (C_RL, {"inference": GONE}, "hint", "orchestrator.model.client.base_url", "starts no server"),
     (
         C_RL,
         {"orchestrator.train.source.0.group_size": 5},

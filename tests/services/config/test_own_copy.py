@@ -82,6 +82,7 @@ def test_what_is_wrong_is_told_of_the_users_file() -> None:
 
 def test_switches_tables_lists_and_none() -> None:
     given = options(wandb__offline=(), trainer__model__ac=(), no_ckpt=(), max_steps="None",
+                    orchestrator__seed="None",
                     trainer__model__lora__target_modules=("q_proj", "k_proj"))  # fmt: skip
     with staged(ConfigLine(files=(B,), overrides=given)) as found:
         (copy,) = data(found)
@@ -89,6 +90,7 @@ def test_switches_tables_lists_and_none() -> None:
     assert copy["trainer"]["model"]["ac"] == {}
     assert copy["trainer"]["model"]["lora"]["target_modules"] == ["q_proj", "k_proj"]
     assert "ckpt" not in copy
+    assert copy["orchestrator"]["seed"] == "None", "else it would be the default, 42"
     assert "max_steps" not in copy
     for wrong, words in (
         (options(max_steps=()), "needs a value"),

@@ -105,10 +105,10 @@ class Given:
             name, equals, value = word.partition("=")
             if _is_at(word):
                 self.parts.append((self._file(word), ""))
+            elif word.startswith("--") and not equals and self._takes_file(name):
+                self.parts.append((self._file(self._words.pop(0)), _key(name)))
             elif name in self._options:
                 self._own_option(word, self._options[name], has_value=bool(equals))
-            elif word.startswith("--") and self._words and _is_at(self._words[0]) and not equals:
-                self.parts.append((self._file(self._words.pop(0)), _key(name)))
             elif word.startswith("--"):
                 self._override(word, name, [value] if equals else None)
             elif self._is_pasted and not word.startswith("-") and not word.endswith(".toml"):
@@ -117,6 +117,11 @@ class Given:
                 raise UsageError(f"{word!r} is no option of a config", hint="behind --: --KEY VALUE, @ FILE")
             else:
                 self.rest.append(word)
+
+    def _takes_file(self, name: str) -> bool:
+        """An `@` follows, and the option is none that stands by itself, as in `--no-wait @ rl.toml`."""
+        own = self._options.get(name)
+        return bool(self._words) and _is_at(self._words[0]) and (own is None or own.nargs != 0)
 
     def _file(self, word: str) -> str:
         """What follows an `@`, with or without a space."""

@@ -24,12 +24,13 @@ from rltui.client.observation import ObservationRequest, observe
 from rltui.client.wire import Wire
 from rltui.core.api import Plan, Request
 from rltui.core.evals import EvalRequest, EvalTarget
-from rltui.core.text import size_text
+from rltui.core.text import listed, size_text
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.config.own_copy import Staged
 from rltui.services.own_files import make_folder
 from rltui.services.runs.experiment_files import ControlFolder, same_folder
 from rltui.services.runs.experiments import check_name, find_experiment, forget
+from rltui.services.runs.leases import users_of
 from rltui.services.runs.run_folder import next_free
 from rltui.wording import plan_text
 
@@ -242,6 +243,9 @@ def _addresses(given: list[str]) -> tuple[str, ...]:
 def down(arguments: argparse.Namespace) -> int:
     """Stop everything of an experiment, its supervisor included. Of an observed run, only the observation."""
     record = launch.choose(arguments.experiment or arguments.name)
+    if users := users_of(record):
+        names = listed([user.name for user in users])
+        print(f"{names} used its inference server, and cannot go on without it", file=sys.stderr)
     tell = StateChanges()
     try:
         done = take_down(record, tell.show)

@@ -342,7 +342,7 @@ def own_copies(request: ExperimentRequest) -> tuple[Path, ...]:
     record, _ = plan_record(request)
     known = ControlFolder(Path(record.output_dir)).read_record()
     files = tuple(map(Path, known.config_files)) if known is not None else ()
-    is_copy = any(origins.origin(path) is not None for path in files)
+    is_copy = any(origins.origin(path) is not None for path in files) and all(map(Path.exists, files))
     same = origins.made_from(files) == origins.made_from(map(Path, record.config_files))
     return files if is_copy and same else ()
 

@@ -106,7 +106,9 @@ def episode_sample(record: Mapping[str, Any], where: int) -> Sample:
         ),
         stop=stops[-1] if stops else "",
         truncated=any(map(_is_truncated, traces)),
-        failed=record.get("ok") is False or bool(_list(record, "errors")),
+        failed=record.get("ok") is False
+        or bool(_list(record, "errors"))
+        or any(_refusals(trace) for trace in traces),
         at=_number(_table(info, "arrival").get("time")),
     )
 
@@ -138,6 +140,7 @@ def episode_transcript(record: Mapping[str, Any], sample: Sample) -> Transcript:
     if policy:
         facts.append(("policy", f"v{policy.get('start', '?')} to v{policy.get('end', '?')}"))
     errors = [*_list(record, "errors"), *(error for trace in traces for error in _list(trace, "errors"))]
+    errors += [error for trace in traces for error in _refusals(trace)]
     return Transcript(
         sample=sample,
         conversations=tuple(conversations),
@@ -306,6 +309,13 @@ def _reward(trace: Mapping[str, Any]) -> float:
             score, weight = _number(reward.get("score")), _number(reward.get("weight", 1.0))
             total += (score if math.isfinite(score) else 0.0) * (weight if math.isfinite(weight) else 1.0)
     return total
+
+
+def _refusals(trace: Mapping[str, Any]) -> list[object]:
+    """Errors of the model's server, where it answered nothing at all: verifiers 0.4 may call that ok."""
+    calls = [_table(call) for call in _list(trace, "calls")]
+    errors = [call["error"] for call in calls if call.get("error")]
+    return errors if len(errors) == len(calls) else []
 
 
 def _is_truncated(trace: Mapping[str, Any]) -> bool:

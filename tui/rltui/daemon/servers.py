@@ -206,6 +206,10 @@ class Servers:
         if not self.is_external or self._setup.run_jobs.isdisjoint(plan.start):
             return ()
         found = [Problem(key=SERVER, message=text) for text in self._lease_faults(is_anew=is_anew)]
+        if not self._watched:
+            again = f"rltui down {self._setup.record.name}, then rltui up … --resume, and it gets one"
+            message = f"the config has an inference server now, and this experiment was made without: {again}"
+            found.append(Problem(key=SERVER, message=message))
         for each in self._watched:
             if each.state == "ready":
                 told = doubts(each.address, each.answer)

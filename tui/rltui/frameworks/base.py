@@ -420,6 +420,10 @@ class Framework:
         """
         return True
 
+    def none_text(self, file: ConfigFile) -> str | None:
+        """The text that stands for no value where that is not the default; `None`: no text does."""
+        return None
+
     def knobs(self, files: ConfigFiles) -> tuple[Knob, ...]:
         """Every value that can be set in these files, those that are turned from day to day first."""
         return ()

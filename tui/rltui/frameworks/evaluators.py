@@ -10,6 +10,8 @@ from rltui.frameworks.base import EvalCall, EvalCommand
 
 _KEY_VARIABLE = "RLTUI_EVAL_KEY"
 """Evaluators want an API key even where the server asks for none."""
+_ANSWER = ("--env.agent.harness.id", "null", "--env.agent.runtime.type", "subprocess")
+"""Only ask for an answer: the usual agent works on a machine elsewhere, and needs a login for that."""
 _UNTOLD = "is_truncated,stop_condition"
 """Columns that results lack before 0.1.10: without them a cut-off answer looks like a bad one."""
 
@@ -18,7 +20,7 @@ def vf_eval(call: EvalCall, run: Sequence[str], version: str) -> EvalCommand:
     """Its command line. `run`: what goes before the program; `version`: of verifiers.
 
     Raises:
-        ConfigError: if it is of a version that nobody has seen.
+        ConfigError: if it is of a version that nobody has seen, or the arguments would have it upload.
     """
     numbers = _numbers(version)
     if numbers >= (0, 4):
@@ -45,24 +47,25 @@ def vf_eval(call: EvalCall, run: Sequence[str], version: str) -> EvalCommand:
 
 def _since_0_4(call: EvalCall, run: Sequence[str]) -> EvalCommand:
     """Another program under the same name, which uploads the samples unless it is told not to."""
+    if any(word.startswith("--push") for word in call.request.arguments):
+        raise ConfigError("--push would upload the samples to Prime Intellect", hint="leave it out")
     argv = [*run, "vf-eval", *v1_arguments(call), "--output-dir", call.results, "--no-rich"]
-    kept = [word for word in call.request.arguments if not word.startswith("--push")]
-    notes = (
-        ("it does not upload the samples: --push is left out",)
-        if len(kept) < len(call.request.arguments)
-        else ()
-    )
-    return EvalCommand((*argv, *kept, "--no-push"), env=key_env(call), notes=notes)
+    return EvalCommand((*argv, *call.request.arguments, "--no-push"), env=key_env(call))
 
 
-def v1_arguments(call: EvalCall) -> list[str]:
-    """What `vf-eval` since 0.4 and prime-rl's own `eval` have in common."""
+def v1_arguments(call: EvalCall, agent: Sequence[str] = _ANSWER) -> list[str]:
+    """What `vf-eval` since 0.4 and prime-rl's own `eval` have in common. `agent`: options of who answers,
+    unless a person names another.
+    """
     request = call.request
+    if any(word.startswith("--env.") for word in request.arguments):
+        agent = ()
     argv = [
         request.env, "-m", call.model, "-n", str(request.num_examples),
         "-r", str(request.rollouts_per_example), "--client.base-url", call.base_url,
         "--client.api-key-var", call.key_variable or _KEY_VARIABLE,
     ]  # fmt: skip
+    argv += agent
     if request.max_tokens is not None:
         argv += ["--sampling.max-tokens", str(request.max_tokens)]
     return argv

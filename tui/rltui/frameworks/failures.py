@@ -110,6 +110,13 @@ _CONFIG: tuple[FailurePattern, ...] = (
         hopeless=True,
     ),
     FailurePattern(
+        "F_PRIME_LOGIN",
+        r"not authenticated with prime - run `prime login`",
+        "config error: this harness works in Prime's sandboxes, which need `prime login`; tasks without tools"
+        " do without: --env.agent.harness.id null --env.agent.runtime.type subprocess",
+        hopeless=True,
+    ),
+    FailurePattern(
         "F_GPU_COUNT",
         r"RuntimeError: (?P<what>Expected \d+ visible GPUs[^\n]*)$",
         "config error: {what}",

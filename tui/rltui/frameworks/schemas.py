@@ -188,6 +188,10 @@ class SchemaFramework(Framework):
         """The one in force for a file."""
         raise NotImplementedError
 
+    def none_text(self, file: ConfigFile) -> str | None:
+        """As the schema in force has it."""
+        return self.schema(file).none
+
     def rules(self, names: Names) -> Sequence[Rule]:
         """Between knobs; they are left out where a key that they look at is not in the schema in force."""
         return ()

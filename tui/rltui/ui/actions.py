@@ -231,7 +231,7 @@ ACTIONS: tuple[Action, ...] = (
            "Open the events screen: starts, crashes, edits with their diffs, alerts, notes", _G,
            only_in=_SCREENS),
     Action("screen.evals", "V", "show_screen('evals')", "evaluations",
-           "Open the evaluation screen: base, SFT, checkpoints and runs compared; v evaluates", _G,
+           "Open the evaluation screen: base, SFT, checkpoints, runs; v evaluates", _G,
            only_in=_SCREENS),
     Action("note", "number_sign", "note", "note",
            "Note something: kept with the events, a mark on the charts", _G,

@@ -162,7 +162,8 @@ class PrimeRl(PrimeRlLaunch):
 
     def evaluation(self, files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand:
         """`eval` or `vf-eval`."""
-        return evaluation.evaluator(self.generation.of(self._config(files)), context, call)
+        data = self._config(files)
+        return evaluation.evaluator(self.generation.of(data), data, context, call)
 
     def log_row(self, component: str, line: str) -> Mapping[str, Any] | None:
         """Only the latest generation writes a metrics file, too."""

@@ -91,7 +91,18 @@ def server(g: Generation, model: EvalModel, port: int, share: str) -> EvalComman
     return EvalCommand((*argv, *(("--gpu-memory-utilization", share) if share else ())))
 
 
-def evaluator(g: Generation, context: RunContext, call: EvalCall) -> EvalCommand:
+def _agent(data: Mapping[str, Any]) -> list[str]:
+    """Who answers, as the first source has it; nothing where it says nothing."""
+    found: list[str] = []
+    for key in _ENVIRONMENTS[:2]:
+        for row in rows(data, key)[:1]:
+            for part in ("harness.id", "runtime.type"):
+                if not found[3:] and (value := text(row, f"env.agent.{part}")) is not None:
+                    found += [f"--env.agent.{part}", value]
+    return found
+
+
+def evaluator(g: Generation, data: Mapping[str, Any], context: RunContext, call: EvalCall) -> EvalCommand:
     """Its own program since September 2026, else `vf-eval` as the installed verifiers have it.
 
     Raises:
@@ -102,7 +113,7 @@ def evaluator(g: Generation, context: RunContext, call: EvalCall) -> EvalCommand
     if g.run_folders and not g.env_port:
         argv = [
             "eval",
-            *v1_arguments(call),
+            *v1_arguments(call, _agent(data)),
             "--output-dir",
             call.results,
             "--run.name",

@@ -67,7 +67,7 @@ _BROADCAST_NOTE = "one GPU for inference and trainer: weights go through files, 
 _MADE_AT_START = Missing("it is made as the component starts")
 _NO_INFERENCE = Missing(
     "the config has no [inference] table, so there is no server to start",
-    hint="add [inference], or use --layout prime-rl-single beside a server of your own",
+    hint="add [inference]; or `rltui down` and `rltui up … --resume`: then the server at base_url is used",
 )
 _SERVER = "http://localhost:8000/v1"
 """Where prime-rl looks for a server unless it is told."""

@@ -223,10 +223,6 @@ def _agreement_rules(names: Names) -> Iterator[Rule]:
         make.same_port(url, "inference.server.port", severity="error" if merged else "warning"),
         lambda v: has_inference(v) and not is_on(v.get(elastic)),
     )
-    if merged:
-        yield bad_if(lambda v: not has_inference(v) and v[url] is not None, url, (),
-            lambda v: "no [inference]: the rl launcher starts no server, so one must answer at "
-            f"{url} ({v[url]})", "hint")  # fmt: skip
 
 
 def _is_there(v: Values, part: str, table: str) -> bool:

@@ -22,7 +22,7 @@ from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
 from rltui.services import checkout
 from rltui.services.config import origins
-from rltui.services.config.files import Source, parse_file, read_file
+from rltui.services.config.files import Source, parse_file, read_file, with_key
 from rltui.services.config.models import informed
 from rltui.services.config.origins import ConfigOrigin
 from rltui.services.config.store import ConfigStore
@@ -237,6 +237,8 @@ class OwnCopy:
                     change = merge.with_table if wanted.is_there else merge.without
                     text = change(path.read_bytes().decode(), wanted.key)
                     write_atomically(path, text.encode())
+                elif isinstance(wanted, _NoValue):
+                    _write_none(wanted.knob, store, framework)
                 else:
                     edits[wanted.name] = wanted.value
         store = ConfigStore(files, framework)
@@ -320,7 +322,25 @@ class _WholeTable:
     is_there: bool
 
 
-def _meant(override: Override, knobs: Sequence[Knob]) -> list[_Setting | _WholeTable]:
+@dataclass(frozen=True, slots=True)
+class _NoValue:
+    """That a knob has no value although its default is one."""
+
+    knob: Knob
+
+
+def _write_none(knob: Knob, store: ConfigStore, framework: Framework) -> None:
+    """Raises ConfigError where the file cannot say so."""
+    loaded = store.load_sources()
+    none = framework.none_text(loaded.files[knob.file])
+    if none is None:
+        held = shown(knob.default, key=knob.key)
+        raise ConfigError(f"{knob.name} is {held} where the file does not have it, and cannot be none")
+    source = with_key(loaded.sources[knob.file], knob.key, none)
+    write_atomically(source.path, source.content)
+
+
+def _meant(override: Override, knobs: Sequence[Knob]) -> list[_Setting | _WholeTable | _NoValue]:
     """What is to be set: several keys where programs with a file each share one.
 
     Raises:
@@ -344,7 +364,12 @@ def _meant(override: Override, knobs: Sequence[Knob]) -> list[_Setting | _WholeT
         ):  # it is none of the framework's: the files may have it, or the edit says what is wrong
             unknown = "true" if not values else values[0] if len(values) == 1 else list(map(typed, values))
             return [_Setting(key, unknown)]
-    return [_Setting(knob.name, _value(override, knob, values)) for knob in meant]
+    return [
+        _NoValue(knob)
+        if values == ("None",) and knob.nullable and knob.default is not None
+        else _Setting(knob.name, _value(override, knob, values))
+        for knob in meant
+    ]
 
 
 def _at(key: str, knobs: Iterable[Knob]) -> list[Knob]:
@@ -384,9 +409,4 @@ def _value(override: Override, knob: Knob, values: Sequence[str]) -> TomlValue:
         return None if list(words) == ["None"] else [typed(word.strip()) for word in words]
     if len(values) > 1:
         raise ConfigError(f"{override.option} takes one value, not {len(values)}: {' '.join(values)}")
-    if values == ("None",) and knob.default is not None and knob.nullable:
-        raise ConfigError(
-            f"{knob.name} is {shown(knob.default, key=knob.key)} where the file does not have it",
-            hint=f'to have none, write {knob.key} = "None" into the file',
-        )
     return values[0]

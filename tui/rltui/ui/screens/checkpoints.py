@@ -23,7 +23,7 @@ from rltui.ui.shared import Shared
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_words import FAINT, hanging
-from rltui.ui.widgets.row_list import Row, RowList, cells_line, fitting_columns
+from rltui.ui.widgets.row_list import CursorKeys, Row, RowList, cells_line, fitting_columns
 from rltui.wording import (
     CHECKPOINT_HEAD,
     checkpoint_cells,
@@ -173,7 +173,7 @@ def retentions(report: CheckpointReport) -> dict[str, tuple[Retention, str, str]
     return choices
 
 
-class CheckpointScreen(EvaluateActions):
+class CheckpointScreen(CursorKeys, EvaluateActions):
     """Lies on the overview. Made once: it stays when it is left."""
 
     CSS_PATH: ClassVar = ["checkpoints.tcss"]
@@ -256,17 +256,10 @@ class CheckpointScreen(EvaluateActions):
         key = self._rows.key
         return self._report.of(int(key)) if self._report is not None and key is not None else None
 
-    def action_cursor(self, rows: int) -> None:
-        """Up and down."""
-        self._rows.move(rows)
-
-    def action_page(self, pages: int) -> None:
-        """By what is visible."""
-        self._rows.move_pages(pages)
-
-    def action_cursor_to_end(self, last: bool) -> None:
-        """To the newest, or the oldest."""
-        self._rows.move_to_end(last=last)
+    @property
+    def moved_list(self) -> RowList:
+        """The only one."""
+        return self._rows
 
     def action_go_back_to(self) -> None:
         """Plan it, and ask, default no; of one that is not complete, say why not."""

@@ -35,7 +35,7 @@ from rltui.ui.widgets.knob_table import (
     value_style,
     worst_problem,
 )
-from rltui.ui.widgets.row_list import Row, RowList
+from rltui.ui.widgets.row_list import CursorKeys, Row, RowList
 
 _GAP = 2
 _EXTRA = (("default", 10), ("running", 10), ("unit", 9), ("readers", 12), ("meaning", 24))
@@ -174,7 +174,7 @@ def problem_rows(problems: Sequence[Problem], width: int) -> tuple[Row, ...]:
 _FAINT = "$foreground 60%"
 
 
-class ConfigScreen(ConfigActions):
+class ConfigScreen(CursorKeys, ConfigActions):
     """Lies on the overview. Made once: it stays when it is left."""
 
     place = Place.CONFIG
@@ -329,20 +329,9 @@ class ConfigScreen(ConfigActions):
     # keys
 
     @property
-    def _list(self) -> RowList:
+    def moved_list(self) -> RowList:
+        """The one that has the focus."""
         return self._problems if self.focused is self._problems else self._rows
-
-    def action_cursor(self, rows: int) -> None:
-        """In the list that has the focus."""
-        self._list.move(rows)
-
-    def action_page(self, pages: int) -> None:
-        """By what is visible."""
-        self._list.move_pages(pages)
-
-    def action_cursor_to_end(self, last: bool) -> None:
-        """To the first or last row."""
-        self._list.move_to_end(last=last)
 
     def action_switch_list(self) -> None:
         """Rows or problems."""

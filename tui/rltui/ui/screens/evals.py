@@ -23,7 +23,7 @@ from rltui.ui.shared import Shared
 from rltui.ui.text import clean_line, progress_bar
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_words import FAINT, hanging
-from rltui.ui.widgets.row_list import Row, RowList, cells_line, fitting_columns
+from rltui.ui.widgets.row_list import CursorKeys, Row, RowList, cells_line, fitting_columns
 from rltui.wording import EVAL_HEAD, SURE, difference_text, eval_cells
 
 _INTERVAL_S = 2.0
@@ -210,7 +210,7 @@ def _spread(each: Evaluation) -> str:
     return f"mean {each.mean:.3f} of {each.rollouts}{std}{bad}"
 
 
-class EvalScreen(EvaluateActions):
+class EvalScreen(CursorKeys, EvaluateActions):
     """Lies on the overview. Made once: it stays when it is left."""
 
     CSS_PATH: ClassVar = ["evals.tcss"]
@@ -317,17 +317,10 @@ class EvalScreen(EvaluateActions):
         found = () if self._report is None else self._report.queue
         return next((each for each in found if f"{_QUEUED}{each.id}" == self._rows.key), None)
 
-    def action_cursor(self, rows: int) -> None:
-        """Up and down."""
-        self._rows.move(rows)
-
-    def action_page(self, pages: int) -> None:
-        """By what is visible."""
-        self._rows.move_pages(pages)
-
-    def action_cursor_to_end(self, last: bool) -> None:
-        """To the first row, or the last."""
-        self._rows.move_to_end(last=last)
+    @property
+    def moved_list(self) -> RowList:
+        """The only one."""
+        return self._rows
 
     def action_read_samples(self) -> None:
         """On the rollout screen."""

@@ -25,12 +25,13 @@ from rltui.ui.shared import Shared
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.event_list import EventItem, EventList
+from rltui.ui.widgets.row_list import CursorKeys
 
 _FAINT = "$foreground 60%"
 _ALL, _MARKS = "all", "marks"
 
 
-class EventScreen(ExperimentScreen):
+class EventScreen(CursorKeys, ExperimentScreen):
     """Lies on the overview. Made once: it stays when it is left."""
 
     place = Place.EVENTS
@@ -216,17 +217,10 @@ class EventScreen(ExperimentScreen):
 
     # keys
 
-    def action_cursor(self, entries: int) -> None:
-        """Up or down."""
-        self._list.move(entries)
-
-    def action_page(self, pages: int) -> None:
-        """By what is visible."""
-        self._list.move_pages(pages)
-
-    def action_cursor_to_end(self, last: bool) -> None:
-        """To the newest or oldest."""
-        self._list.move_to_end(last=last)
+    @property
+    def moved_list(self) -> EventList:
+        """The only one."""
+        return self._list
 
     @on(EventList.EntryMoved)
     def _look_at_entry(self) -> None:

@@ -42,7 +42,7 @@ from rltui.ui.widgets.gpu_words import (
     verdict_lines,
     warning_lines,
 )
-from rltui.ui.widgets.row_list import Row, RowList
+from rltui.ui.widgets.row_list import CursorKeys, Row, RowList
 
 _CURSOR = "▸ "
 _WIDE_DEVICE = 100
@@ -256,7 +256,7 @@ _MIN_HISTORY_INTERVAL_S = 2.0
 _FREE_KEY = "K"
 
 
-class GpuScreen(ExperimentScreen):
+class GpuScreen(CursorKeys, ExperimentScreen):
     """Lies on the overview. Made once: it stays when it is left.
 
     Textual 8.2 keeps what a removed screen has painted, about 1 MB (`StylesCache.get_inner_outer` is an
@@ -443,17 +443,9 @@ class GpuScreen(ExperimentScreen):
         return None if process is None or device is None else _why_left_alone(process, device.host)
 
     @property
-    def _list(self) -> RowList:
+    def moved_list(self) -> RowList:
         """The one that has the focus."""
         return self.focused if isinstance(self.focused, RowList) else self._devices
-
-    def action_cursor(self, rows: int) -> None:
-        """In the list that has the focus."""
-        self._list.move(rows)
-
-    def action_page(self, pages: int) -> None:
-        """By what is visible."""
-        self._list.move_pages(pages)
 
     def action_cycle_range(self) -> None:
         """Ten minutes, or all."""

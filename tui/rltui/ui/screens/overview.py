@@ -28,7 +28,7 @@ from rltui.ui.widgets.body import Body, PaneActions
 from rltui.ui.widgets.gpu_panel import GpuPanel
 from rltui.ui.widgets.gpu_words import claims
 from rltui.ui.widgets.knob_table import KnobPanel, KnobRows
-from rltui.ui.widgets.panes import ComponentPane, LogFilePane
+from rltui.ui.widgets.panes import ComponentPane, LogFilePane, ReaderPane
 
 _TITLE_INTERVAL_S = 1.0
 """How often uptimes are looked at; only a changed text is painted."""
@@ -229,7 +229,7 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
         return not status.done and all(item.state is ComponentState.STOPPED for item in status.components)
 
     def _update_titles(self) -> None:
-        for pane in self.body.readers:
+        for pane in self.query(ReaderPane):  # none while they are being replaced
             pane.update_title()
         self.query_one(OrphanBar).update_ages()
         for panel in self.query(GpuPanel):

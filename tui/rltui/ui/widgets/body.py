@@ -157,8 +157,9 @@ class PaneActions(Screen[None]):
 
     @property
     def current_pane(self) -> Widget | None:
-        """The pane that has the keys."""
-        return self.body.pane_of(self.focused) if self.focused else None
+        """The pane that has the keys; none while the panes are being replaced."""
+        focused = self.focused
+        return next((body.pane_of(focused) for body in self.query(Body)), None) if focused else None
 
     def focus_first(self) -> None:
         """The first pane that is not over."""

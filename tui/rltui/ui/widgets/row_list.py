@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from textual import events
 from textual.content import Content
@@ -176,3 +176,32 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
             if self.has_focus and self.cursor_mark:
                 line = Content(self.cursor_mark) + line[len(self.cursor_mark) :]
         return Visual.to_strips(self, line, line.cell_length, 1, style)[0]
+
+
+class _Movable(Protocol):
+    """A list with a cursor."""
+
+    def move(self, rows: int, /) -> None: ...
+    def move_pages(self, pages: int, /) -> None: ...
+    def move_to_end(self, *, last: bool) -> None: ...
+
+
+class CursorKeys:
+    """The keys of a screen that move the cursor of its list."""
+
+    @property
+    def moved_list(self) -> _Movable:
+        """The list that they act on now."""
+        raise NotImplementedError
+
+    def action_cursor(self, rows: int) -> None:
+        """Up and down."""
+        self.moved_list.move(rows)
+
+    def action_page(self, pages: int) -> None:
+        """By what is visible."""
+        self.moved_list.move_pages(pages)
+
+    def action_cursor_to_end(self, last: bool) -> None:
+        """To the first row, or the last."""
+        self.moved_list.move_to_end(last=last)

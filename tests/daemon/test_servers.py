@@ -1,0 +1,167 @@
+"""Inference servers that somebody else runs, asked for real: keys, TLS, what they serve, their end."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import ssl
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from rltui.core.api import Alert, Plan
+from rltui.core.servers import ServerAddress
+from rltui.daemon.servers import Servers
+
+DATA = Path(__file__).parents[1] / "data"
+METRICS = (DATA / "vllm-0.32-metrics.txt").read_bytes()
+TLS = DATA / "tls" / "localhost.pem"
+KEY = "sk-hush"
+PLAN = Plan(action="start", start=("trainer",))
+
+
+class Api(http.server.BaseHTTPRequestHandler):
+    """What vLLM with prime-rl's routes says, to who has the key."""
+
+    def do_GET(self) -> None:
+        if self.path == "/v1/models" and self.headers["Authorization"] != f"Bearer {KEY}":
+            return self.answer(401)
+        models = json.dumps({"data": [{"id": "tiny"}, {"id": "adapter"}]}).encode()
+        found = {"/v1/models": models, "/metrics": METRICS}.get(self.path)
+        if found is None:
+            return self.answer(405 if self.path == "/update_weights" else 404)
+        return self.answer(200, found)
+
+    def answer(self, status: int, content: bytes = b"") -> None:
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *args: object) -> None:
+        del args
+
+
+@pytest.fixture
+def api() -> Iterator[http.server.ThreadingHTTPServer]:
+    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Api)
+    thread = threading.Thread(target=httpd.serve_forever)
+    thread.start()
+    yield httpd
+    httpd.shutdown()
+    httpd.server_close()
+    thread.join()
+
+
+class Box:
+    """A run with one server at `address`, whose surroundings write down what is told."""
+
+    def __init__(self, address: ServerAddress) -> None:
+        self.alerts: list[Alert] = []
+        self.told: list[str] = []
+        self.metrics: list[str] = []
+        record = SimpleNamespace(
+            external=("inference",), inference=(), inference_of="", name="one", output_dir="/none"
+        )
+        framework = SimpleNamespace(inference_servers=lambda files: (address,))
+        setup = SimpleNamespace(
+            record=record, framework=framework, run_jobs=frozenset({"trainer"}), components=["trainer"]
+        )
+        observation = SimpleNamespace(
+            sampler=SimpleNamespace(engine=lambda name, text: self.metrics.append(name)),
+            set_activity=lambda name, activity: None,
+        )
+        events = SimpleNamespace(
+            alert=self.alerts.append,
+            changed=lambda kind: None,
+            journal=SimpleNamespace(add=lambda kind, text, **data: self.told.append(text)),
+        )
+        config = SimpleNamespace(store=SimpleNamespace(files={}))
+        self.servers = Servers(cast(Any, setup), cast(Any, config), cast(Any, observation), cast(Any, events))
+        self.servers.is_in_use = lambda: True
+
+    @property
+    def everything(self) -> str:
+        """That anybody is told."""
+        status = "".join(each.model_dump_json() for each in self.servers.status())
+        return status + repr((self.alerts, self.told, self.servers.problems(PLAN, is_anew=True)))
+
+
+def address(api: http.server.ThreadingHTTPServer, scheme: str = "http", model: str = "tiny") -> ServerAddress:
+    url = f"{scheme}://localhost:{api.server_address[1]}/v1"
+    return ServerAddress(url, key_variable="ONE_KEY", model=model)
+
+
+async def test_a_start_waits_for_the_key_and_the_model(
+    api: http.server.ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ONE_KEY", raising=False)
+    box = Box(address(api))
+    for words, key in (
+        ("wants a key: set ONE_KEY", ""),
+        ("does not take the key that is in ONE_KEY", "sk-wrong"),
+    ):
+        monkeypatch.setenv("ONE_KEY", key)
+        await box.servers.refreshed()
+        (problem,) = box.servers.problems(PLAN, is_anew=True)
+        assert (problem.severity, problem.key) == ("error", "server")
+        assert words in problem.message
+        held = box.servers.why_held("trainer")
+        assert held is not None
+        assert not held[0], "it cannot come"
+    monkeypatch.setenv("ONE_KEY", KEY)
+    await box.servers.refreshed()
+    (status,) = box.servers.status()
+    assert (status.state, status.models, status.key_is_set) == ("ready", ("tiny", "adapter"), True)
+    assert status.facts == ("KV 0 %", "0 run 0 wait")
+    assert box.metrics == ["inference"]
+    assert box.servers.problems(PLAN, is_anew=True) == ()
+    assert box.servers.why_held("trainer") is None
+    assert box.servers.problems(Plan(action="start", start=("sft",)), is_anew=True) == ()
+    assert KEY not in box.everything
+    assert "sk-wrong" not in box.everything
+
+    other = Box(address(api, model="large"))
+    await other.servers.refreshed()
+    assert "it serves tiny, adapter, and the config asks for large" in other.everything
+
+
+async def test_its_end_is_told_once_it_missed_several_questions(
+    api: http.server.ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONE_KEY", KEY)
+    box = Box(address(api))
+    await box.servers.refreshed()
+    api.shutdown()
+    api.socket.close()
+    for state in ("ready", "ready", "down"):
+        await box.servers.look()
+        assert box.servers.status()[0].state == state
+    (alert,) = box.alerts
+    assert alert.title == "inference (external) is down"
+    assert "Connection refused" in alert.text
+    held = box.servers.why_held("trainer")
+    assert held is not None
+    assert held[0], "it may come back"
+    (problem,) = box.servers.problems(PLAN, is_anew=True)
+    assert problem.severity == "warning"
+
+
+@pytest.mark.parametrize(("trusted", "state"), [(TLS, "ready"), (Path("/dev/null"), "down")])
+async def test_tls_is_spoken_and_the_certificate_checked(
+    api: http.server.ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch, trusted: Path, state: str
+) -> None:
+    """Finding B9."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(TLS)
+    api.socket = context.wrap_socket(api.socket, server_side=True)
+    monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
+    monkeypatch.setenv("ONE_KEY", KEY)
+    box = Box(address(api, "https"))
+    await box.servers.refreshed()
+    (status,) = box.servers.status()
+    assert status.state == state
+    assert status.reason is None or "certificate verify failed" in status.reason
