@@ -1,0 +1,73 @@
+"""What the tutorials do on one machine, from a pasted line to figures of before and after: through the screen."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from typing import Any
+
+import pytest
+from tests.conftest import Box
+from tests.engine import write_example
+from tests.terminal import Terminal
+from tests.waiting import retry_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.slow, pytest.mark.timeout(300)]
+
+STEPS = 24
+
+
+@pytest.fixture
+def trained(box: Box, free_port: int) -> Box:
+    """A run of some steps, by options behind its config, whose server is still warm."""
+    pytest.importorskip("torch")
+    write_example(box.work, port=free_port, steps=5000, replaced={"interval = 10": "interval = 4"})
+    options = ("--max-steps", str(STEPS), "--orchestrator.batch-size=64")
+    up = box.run("up", "rl.toml", "-n", "first", "-o", "out", "--", *options, timeout_s=120)
+    assert up.returncode == 0, up.stderr
+    retry_until(lambda: box.json("status")["done"], timeout_s=120)
+    return box
+
+
+def evaluations(box: Box) -> list[dict[str, Any]]:
+    return list(box.json("evals", "first")["evaluations"])
+
+
+def listed(box: Box) -> list[str]:
+    return [each["id"] for each in box.json("status", "first")["components"]]
+
+
+def test_before_and_after_and_a_second_run_on_the_warm_server(trained: Box) -> None:
+    assert "max_steps" in trained.run("diff", "original").stdout
+    assert "max_steps = 5000" in (trained.work / "rl.toml").read_text(), "the person's file stays"
+
+    argv = [sys.executable, "-m", "rltui"]
+    with closing(Terminal(argv, cwd=trained.work, env=trained.env, columns=130, rows=40)) as terminal:
+        terminal.wait_for("✓ done")
+        terminal.press("V")
+        terminal.wait_for("first · Evaluations")
+        terminal.press("v")
+        terminal.wait_for("Evaluate")
+        terminal.press("Enter")
+        retry_until(lambda: evaluations(trained), timeout_s=60)
+        terminal.wait_for("20 × 3")
+        terminal.press("Enter")
+        terminal.wait_for("first · Rollouts")
+        terminal.wait_for("assistant")
+    first = evaluations(trained)[0]
+
+    shape = ("-n", "8", "-r", "2", "--name", "first")
+    if first["kind"] != "base":
+        assert trained.run("eval", "--base", *shape, timeout_s=90).returncode in (0, 5), "base rambles on"
+    after = trained.json("eval", "--checkpoint", str(STEPS - 4), *shape, timeout_s=90)["evaluations"][0]
+    base = next(each for each in evaluations(trained) if each["kind"] == "base")
+    assert after["mean"] > base["mean"] + 0.3
+    retry_until(lambda: "eval-server" not in listed(trained), timeout_s=20)
+
+    second = ("up", "rl.toml", "-n", "second", "-o", "two", "--inference-of", "first")
+    assert trained.run(*second, "--", "--max-steps", "6", timeout_s=90).returncode == 0
+    retry_until(lambda: trained.json("status", "second")["done"], timeout_s=60)
+    reset = trained.json("metrics", "reward", "-n", "second")
+    assert reset["series"], "it trained on a server that it did not start"
+    refused = trained.run("eval", "--now", *shape)
+    assert "has the weights of second" in refused.stderr
