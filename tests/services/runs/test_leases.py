@@ -38,8 +38,14 @@ def started(one: ExperimentRecord, component: str, at: float) -> None:
     values: dict[str, object] = {
         **nothing,
         **dict.fromkeys(("experiment", "cwd", "log", "error", "signal"), ""),
-        "component": component, "attempt": 1, "state": "running", "boot": "another", "argv": [],
-        "started_at": at, "stop_requested": False, "descendants": [],
+        "component": component,
+        "attempt": 1,
+        "state": "running",
+        "boot": "another",
+        "argv": [],
+        "started_at": at,
+        "stop_requested": False,
+        "descendants": [],
     }
     (folder / "attempt.json").write_text(json.dumps(values))
 
