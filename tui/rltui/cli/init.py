@@ -172,6 +172,16 @@ def _section(component: _Component, others: Sequence[str]) -> Iterator[str]:
 # --- questions --------------------------------------------------------------------------------------------
 
 
+def _asked_port(name: str) -> str:
+    free = f"{{port.{name}}}"
+    port = ask(
+        f"the port it listens on? (a number; nothing: none, or a free one where its command has {free})"
+    )
+    if port and not (port.isdecimal() and 0 < int(port) < 1 << 16):
+        raise UsageError(f"{port!r} is no port", hint="a number from 1 to 65535")
+    return port
+
+
 def _asked_components() -> Iterator[_Component]:
     names: list[str] = []
     while name := ask(
@@ -179,11 +189,7 @@ def _asked_components() -> Iterator[_Component]:
     ):
         command = ask("its command?")
         is_service = confirm("is it a service, which must not end by itself?")
-        port = ask(
-            "the port it listens on? (a number; nothing: none, or the one of {port."
-            + name
-            + "} in its command)"
-        )
+        port = _asked_port(name) if is_service else ""
         after = ask(f"starts behind which of {', '.join(names)}? (nothing: none)") if names else ""
         yield _component(
             name,
