@@ -69,7 +69,7 @@ def test_models_are_evaluated_and_compared(box: Box) -> None:
     assert (worse["kind"], worse["verdict"], worse["rollouts"]) == ("model", "ok", 10)
     done = box.run("eval", *shape)
     assert done.returncode == 0, done.stderr
-    assert "+0.500 ± 0.000 to 1" in box.run("evals", "one", "--against", "1").stdout
+    assert "+0.500 ± 0.000 ▲ to 1" in box.run("evals", "one", "--against", "1").stdout
     assert Path(table(box)["evaluations"][1]["results"], "results.jsonl").is_file()
 
     # The evaluator ends with code 0 whatever comes of it.

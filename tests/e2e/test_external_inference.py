@@ -67,6 +67,8 @@ def test_the_warm_server_of_another_experiment_is_lent(box: Box, generation: Nam
         assert "rltui down two" in refused.stderr + refused.stdout
         assert box.run("down", "two").returncode == 0
         assert prime.attempt("inference") == 1, "it is left alone"
+        theirs = box.run("eval", "reverse-text", "--now", "--name", "one")
+        assert (theirs.returncode, "has the weights of two" in theirs.stderr) == (4, True), theirs.stderr
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from rltui.frameworks.base import ConfigFiles, EvalModel
 from rltui.services import checkout
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import GpuReadings
+from rltui.services.runs.leases import trained_by
 
 _INFERENCE = "inference"
 _UTILIZATION = 0.9
@@ -108,7 +109,7 @@ class EvalServers:
         """The server of the run, be it somebody else's.
 
         Raises:
-            ConflictError: if it does not run.
+            ConflictError: if it does not run, or has the weights of another experiment.
         """
         if self._setup.record.external and (others := self._setup.framework.inference_servers(files)):
             return others[0]
@@ -119,6 +120,13 @@ class EvalServers:
             raise ConflictError(
                 "the inference server of the run does not run, so nothing has the weights of now",
                 hint="rltui start inference, or evaluate --checkpoint N with a server of its own",
+            )
+        own, owner = self._setup.record.name, trained_by(self._setup.record)
+        if owner not in (None, own):
+            raise ConflictError(
+                f"the inference server of {own} has the weights of {owner}, which used it last",
+                hint="evaluate --checkpoint N with a server of its own, or give it its own weights again: "
+                f"rltui restart inference -n {own}",
             )
         parts = urlsplit(address)
         port = launch.port or parts.port

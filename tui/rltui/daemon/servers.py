@@ -29,7 +29,7 @@ from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ServiceCall
 from rltui.services.probes import ask_server, read_exposition
 from rltui.services.runs.experiments import find_experiment
-from rltui.services.runs.leases import has_been_trained, training, users_of
+from rltui.services.runs.leases import trained_by, training, users_of
 
 SERVER = "server"
 """Key of problems with a server that is elsewhere."""
@@ -232,7 +232,7 @@ class Servers:
             owner = find_experiment(record.inference_of)
             busy = training(owner) if owner is not None else ()
             others = users_of(owner) if owner is not None else ()
-            is_stale = owner is not None and is_anew and has_been_trained(owner)
+            is_stale = owner is not None and is_anew and trained_by(owner) is not None
         except RltuiError as error:
             return [f"whose inference server this is cannot be said: {error.title}"]
         if owner is None:

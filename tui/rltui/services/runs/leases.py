@@ -43,19 +43,21 @@ def users_of(owner: ExperimentRecord) -> tuple[ExperimentRecord, ...]:
     return tuple(found)
 
 
-def has_been_trained(owner: ExperimentRecord) -> bool:
-    """Its server may have other weights than those it started with: its own run, or a user's, began since.
+def trained_by(owner: ExperimentRecord) -> str | None:
+    """Whose weights its server has: the run that began last since it started, its own or a user's; `None`: it
+    has those it started with.
 
     Raises:
         RltuiError: if one of their layouts or records cannot be read any more.
     """
     since = max(map(_began, _newest_of(owner, ("inference",))), default=0.0)
     users = (find_experiment(name) for name in _lease_names(owner))
-    return any(
-        _began(folder) > since
-        for one in (owner, *filter(None, users))
-        for folder in _newest_of(one, _run_jobs(one))
-    )
+    began = {
+        one.name: max(map(_began, _newest_of(one, _run_jobs(one))), default=0.0)
+        for one in (owner, *(user for user in users if user is not None and user.inference_of == owner.name))
+    }
+    newest = max(began, key=began.__getitem__)
+    return newest if began[newest] > since else None
 
 
 def living(record: ExperimentRecord, components: Collection[str] | None = None) -> tuple[str, ...]:
