@@ -11,7 +11,7 @@ from rltui.core.layout import ComponentSpec, Layout
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.events import EventBus
 from rltui.daemon.observation import Observation
-from rltui.errors import ConfigError
+from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.config.files import load_files, write_snapshot
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
@@ -22,13 +22,21 @@ BROKEN = "[orchestrator\n"
 class Box:
     """An experiment of tinyrl with one component, and its config."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str = "one") -> None:
         self.file = folder / "rl.toml"
         self.write(20)
         record = ExperimentRecord(
-            "one", str(folder / "out"), str(folder), (str(self.file),), "/l.toml", "tinyrl", 1.0
+            name, str(folder / "out"), str(folder), (str(self.file),), "/l.toml", "tinyrl", 1.0
         )
-        layout = Layout(component=[ComponentSpec(id="trainer", command=["x"])])
+        script = 'echo "$LOGIN"; echo "$LOGIN first" >&2; test "$LOGIN" = in'
+        checked = {
+            "id": "upload",
+            "command": ["x"],
+            "check": ["sh", "-c", script],
+            "env": {"LOGIN": "{name}"},
+        }
+        trainer = ComponentSpec(id="trainer", command=["x"])
+        layout = Layout(component=[trainer, ComponentSpec.model_validate(checked)])
         self.setup = Setup(record, ControlFolder(folder / "out"), layout, TINYRL)
         self.control = self.setup.control
         self.control.path.mkdir(parents=True)
@@ -65,6 +73,19 @@ def test_with_a_broken_file_there_are_no_other_machines_and_the_usual_files(box:
     assert usual.metrics == tuple(Path(box.setup.record.run_dir) / name for name in TINYRL.files.metrics)
     with pytest.raises(ConfigError):
         box.config.knobs({})
+
+
+@pytest.mark.parametrize("name", ["in", "out"])
+async def test_nothing_starts_whose_check_fails(tmp_path: Path, name: str) -> None:
+    box = Box(tmp_path, name)
+    preparing = box.config.prepare(
+        "upload", box.control.attempt_dir("upload", 1), resume_step=None, run_id=""
+    )
+    if name == "in":
+        assert (await preparing).argv == ("x",)
+        return
+    with pytest.raises(RltuiError, match="exited 1: out first"):
+        await preparing
 
 
 @pytest.mark.parametrize("takes", [True, False])

@@ -36,10 +36,10 @@ class Screen:
 
 
 @contextmanager
-def in_terminal(folder: Path, argv: list[str]) -> Iterator[tuple[Attempt, Screen]]:
+def in_terminal(folder: Path, argv: list[str], **spec: object) -> Iterator[tuple[Attempt, Screen]]:
     screen = Screen()
     stop = {"signal": "SIGHUP", "grace_s": 5.0}
-    with attempt(folder, argv, tty=True, stop=stop, env={"PS1": "$ ", "ENV": None}) as run:
+    with attempt(folder, argv, tty=True, stop=stop, env={"PS1": "$ ", "ENV": None}, **spec) as run:
         run.start(stdout=screen.shim, stderr=screen.shim)
         yield run, screen
         os.close(screen.shim)
@@ -99,12 +99,20 @@ def test_a_terminal_that_hangs_up_ends_nothing(tmp_path: Path) -> None:
 
 
 def test_a_screen_that_nobody_reads_slows_nothing(tmp_path: Path) -> None:
-    lines = 100_000
+    lines = 30_000
     with in_terminal(tmp_path, program("flood.py", lines)) as (run, screen):
         assert run.wait().exit_code == 0
         screen.shows("")
     assert run.log.read_bytes() == b"".join(b"line %d\r\n" % number for number in range(lines))
     assert re.match(rb"line 0\r\nline 1\r\n", screen.text)
+
+
+def test_a_log_that_cannot_be_written_is_told_and_ends_nothing(tmp_path: Path) -> None:
+    with in_terminal(tmp_path, ["sh", "-c", "echo one; read x; exit 5"], log="/dev/full") as (run, screen):
+        retry_until(lambda: screen.shows("the log cannot be written: No space left on device"))
+        assert screen.shows("one")
+        screen.type("\r")
+        assert run.wait().exit_code == 5
 
 
 def test_much_typed_at_once_arrives_whole(tmp_path: Path) -> None:

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from tests.conftest import Box
+from tests.e2e.test_prime_rl_layouts import LAYOUTS
 from tests.fakes.prime_rl.boxed import PrimeBox, prime_box
-from tests.fakes.prime_rl.generation import Name
+from tests.fakes.prime_rl.generation import NAMES, Name
 from tests.waiting import retry_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
-
-LAYOUTS: Mapping[Name, str] = {
-    "A1": "prime-rl-split",
-    "B0": "prime-rl-merged",
-    "B1": "prime-rl-merged",
-    "C": "prime-rl",
-}
+pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.tmux]
 
 
 @contextmanager
@@ -45,9 +39,7 @@ def steps_of_two(box: Box) -> int:
     return int(box.json("status", "two")["step"] or 0)
 
 
-@pytest.mark.parametrize(
-    "generation", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("A1", "B0", "B1")), "C"]
-)
+@pytest.mark.parametrize("generation", NAMES)
 def test_the_warm_server_of_another_experiment_is_lent(box: Box, generation: Name) -> None:
     with lender(box, generation) as prime:
         before = [(box.work / name).read_text() for name in prime.files]
@@ -71,7 +63,6 @@ def test_the_warm_server_of_another_experiment_is_lent(box: Box, generation: Nam
         assert (theirs.returncode, "has the weights of two" in theirs.stderr) == (4, True), theirs.stderr
 
 
-@pytest.mark.slow
 def test_a_server_is_not_lent_while_its_own_run_trains(box: Box) -> None:
     with lender(box, "C") as prime:
         prime.done("start", "orchestrator", "trainer", "--yes", "--wait")
@@ -83,7 +74,6 @@ def test_a_server_is_not_lent_while_its_own_run_trains(box: Box) -> None:
         assert not (box.work / "out2" / ".rltui").exists(), "nothing is left of it"
 
 
-@pytest.mark.slow
 def test_a_run_waits_for_a_server_elsewhere_and_tells_when_it_is_gone(box: Box) -> None:
     """By its own config: no [inference], and an address."""
     with lender(box, "B0") as prime:

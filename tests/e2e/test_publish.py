@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import Box
 
-pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.slow]
 HF = """\
 #!/bin/sh
 case $1 in

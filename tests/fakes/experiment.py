@@ -19,6 +19,7 @@ from rltui.core.api import (
     Orphan,
     Plan,
     Progress,
+    Publication,
     Request,
     Status,
 )
@@ -39,7 +40,7 @@ from rltui.core.layout import Screen
 from rltui.core.lines import Level, LineFilter, LogChange, LogEntry, LogHit, plain_text
 from rltui.core.log_query import Query
 from rltui.core.rollouts import RolloutSource
-from rltui.errors import RltuiError
+from rltui.errors import RltuiError, UsageError
 from rltui.services.runs.rollouts import open_rollouts
 
 NOW = 1_800_000_000.0
@@ -572,6 +573,17 @@ class FakeExperiment:
 
     def pager_command(self, path: str) -> list[str]:
         return ["less", path]
+
+    async def publication(self, what: str, repo: str) -> Publication:
+        if "/" not in repo:
+            raise UsageError(f"{repo!r} is no name of a repository on the hub")
+        folder = f"/run/weights/step_{what}"
+        return Publication(
+            repo=repo, folder=folder, files=("config.json", "[x].safetensors"), size_bytes=3 << 30
+        )
+
+    async def publish(self, published: Publication, *, private: bool) -> None:
+        self.opened.append(f"{published.repo} private={private}")
 
     async def open_shell(self, like: str | None) -> str:
         self.opened.append(f"shell as {like}")

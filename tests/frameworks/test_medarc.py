@@ -52,6 +52,7 @@ def test_files_in_a_checkout_are_for_it_and_run_in_its_environment(tmp_path: Pat
         found = checkout.find(known, **near)  # type: ignore[arg-type]
         assert found is not None
         assert checkout.project_of(found, known) == root
+        assert checkout.programs(known, **near) == root / ".venv/bin"  # type: ignore[arg-type]
         prefix = checkout.run_prefix(known, **near)  # type: ignore[arg-type]
         assert isinstance(prefix, tuple)
         assert f"VIRTUAL_ENV={root / '.venv'}" in prefix

@@ -69,3 +69,21 @@ def test_the_component_outlives_the_tmux_server(host: TmuxHost, run: Attempt) ->
     os.kill(record.shim.pid, signal.SIGTERM)
     assert retry_until(lambda: run.record if run.record.state == "exited" else None).exit_code == 4
     assert run.log.read_text() == "hello\nbye\n"
+
+
+def test_a_shell_outlives_the_tmux_server_and_is_still_logged(host: TmuxHost, tmp_path: Path) -> None:
+    host.start_supervisor("s", ["sleep", "1000"], cwd="/", env={})
+    script = "echo hello; until [ -e go ]; do sleep 0.02; done; echo bye; exit 4"
+    run = Attempt(tmp_path / "attempt", ["sh", "-c", script], tty=True)
+    argv = [sys.executable, "-I", "-S", str(SHIM), str(run.folder)]
+    try:
+        host.start_window("s", "shell", argv, cwd="/", takes_keys=True)
+        retry_until(lambda: "hello" in capture(host, "=s:shell"))
+        assert [window.takes_keys for window in host.list_windows("s")] == [False, True]
+        subprocess.run(["tmux", "-L", host.socket_name, "kill-server"], check=True)
+        retry_until(lambda: not host.list_sessions())
+        (run.folder / "go").touch()
+        assert retry_until(lambda: run.record if run.record.state == "exited" else None).exit_code == 4
+        assert run.log.read_bytes() == b"hello\r\nbye\r\n"
+    finally:
+        run.end()

@@ -8,11 +8,18 @@ from tests.ui.checkpoint_cases import REPORT, RUN
 from tests.ui.conftest import Opener, make_app, press, settle, until
 from tests.ui.test_look import HUGE, SMALL, SnapCompare
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from rltui.core.api import Archived, JournalEntry, Plan, Request
 from rltui.core.checkpoints import Checkpoint, CheckpointReport, Retention
-from rltui.ui.screens.checkpoints import CheckpointScreen, PruneDialog, checkpoint_rows, retentions
-from rltui.ui.screens.dialogs import ChoiceMenu, PlanDialog
+from rltui.ui.screens.checkpoints import (
+    CheckpointScreen,
+    PruneDialog,
+    PublishDialog,
+    checkpoint_rows,
+    retentions,
+)
+from rltui.ui.screens.dialogs import ChoiceMenu, MessageDialog, NoteDialog, PlanDialog
 
 EDIT = JournalEntry(at=NOW - 60 * 95, kind="edit", text="trainer.optim.lr 1e-06 → 0.01")
 
@@ -161,3 +168,31 @@ def test_look_of_prune(snap_compare: SnapCompare) -> None:
     app = make_app(with_checkpoints())
     app.animation_level = "none"
     assert snap_compare(app, terminal_size=SMALL, run_before=prepare)
+
+
+async def test_weights_are_published_where_a_person_says_default_no(open_app: Opener) -> None:
+    experiment = with_checkpoints()
+    async with open_app(experiment) as pilot:
+        await open_screen(pilot, at=1)
+        await press(pilot, "P", *"alice", "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, MessageDialog))
+        await press(pilot, "escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, NoteDialog))
+        await press(pilot, "end", *"/m", "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, PublishDialog))
+        await settle(pilot)
+        shown = str(pilot.app.screen.query_one(".body", Static).content)
+        assert "2 files, 3.0 GiB: config.json, [x].safetensors" in shown
+        assert (pilot.app.focused.id, experiment.opened[-1][:1]) == ("no", "/")  # type: ignore[union-attr]
+        await press(pilot, "right", "enter")
+        await until(pilot, lambda: experiment.opened[-1] == "alice/m private=True")
+
+
+def test_look_of_the_upload(snap_compare: SnapCompare) -> None:
+    async def prepare(pilot: Pilot[None]) -> None:
+        await open_screen(pilot)
+        await press(pilot, "P", *"alice/m", "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, PublishDialog))
+        await settle(pilot)
+
+    assert snap_compare(make_app(with_checkpoints()), terminal_size=SMALL, run_before=prepare)

@@ -475,7 +475,4 @@ def publication_text(published: Publication) -> str:
     files = f"{count} file{'' if count == 1 else 's'}, {size_text(published.size_bytes)}"
     more = f" and {count - _FILES_NAMED} more" if count > _FILES_NAMED else ""
     named = f"{', '.join(published.files[:_FILES_NAMED])}{more}"
-    kind = "private, if it does not exist yet" if published.private else "public, if it does not exist yet"
-    return (
-        f"upload     {files}: {named}\nof         {published.folder}\nto         {published.repo} ({kind})\n"
-    )
+    return f"upload     {files}: {named}\nof         {published.folder}\n"

@@ -53,12 +53,12 @@ def publish(arguments: argparse.Namespace) -> int:
         include=arguments.include,
         exclude=arguments.exclude,
     )
+    kind = "private" if published.private else "public"
+    text = f"{publication_text(published)}to         {published.repo} ({kind}, if it does not exist yet)\n"
     if arguments.plan:
-        sys.stdout.write(
-            f"{published.model_dump_json()}\n" if arguments.json else publication_text(published)
-        )
+        sys.stdout.write(f"{published.model_dump_json()}\n" if arguments.json else text)
         return 0
-    sys.stderr.write(publication_text(published))
+    sys.stderr.write(text)
     if not arguments.yes and not confirm("upload it?"):
         print("nothing was uploaded", file=sys.stderr)
         return 1

@@ -90,13 +90,14 @@ def publication(
         files=tuple(files),
         size_bytes=sum((folder / path).stat().st_size for path in files),
         private=private,
-        options=tuple([*options, "--private"] if private else options),
+        options=tuple(options),
     )
 
 
 def publish_request(published: Publication) -> Request:
     """To upload it."""
-    given = {"repo": published.repo, "folder": published.folder, "options": published.options}
+    options = (*published.options, *(["--private"] if published.private else []))
+    given = {"repo": published.repo, "folder": published.folder, "options": options}
     return Request(action="start", components=(PUBLISH,), given=given)
 
 

@@ -18,11 +18,20 @@ from collections.abc import AsyncGenerator, Collection, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from rltui.client.by_hand import SHELL, shell_request
+from rltui.client.by_hand import PUBLISH, SHELL, publication, publish_request, shell_request
 from rltui.client.launch import not_running
 from rltui.client.protocol import ConfigText, Event, TakenDownError
 from rltui.client.wire import CONNECT_TIMEOUT_S, SupervisorGoneError, check_hello, result_of
-from rltui.core.api import EVENT_MODELS, ComponentState, Down, JournalEntry, Plan, Request, Status
+from rltui.core.api import (
+    EVENT_MODELS,
+    ComponentState,
+    Down,
+    JournalEntry,
+    Plan,
+    Publication,
+    Request,
+    Status,
+)
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.config_report import Conversion
 from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
@@ -32,7 +41,7 @@ from rltui.core.lines import Level, LogEntry, LogSearching, LogSource, MergedSou
 from rltui.core.log_query import Query
 from rltui.core.rollouts import RolloutSource
 from rltui.core.series import SeriesSource
-from rltui.errors import ConfigError, RltuiError, UsageError
+from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
 from rltui.services import layout_files, outside
 from rltui.services.config.files import content_of
 from rltui.services.logs.index import LogFile
@@ -298,6 +307,17 @@ class SupervisedExperiment:
     def pager_command(self, path: str) -> list[str]:
         """`$PAGER`, or less."""
         return pager_command(path)
+
+    async def publication(self, what: str, repo: str) -> Publication:
+        """What it consists of."""
+        return await asyncio.to_thread(publication, self._record, what, repo)
+
+    async def publish(self, published: Publication, *, private: bool) -> None:
+        """Begin it."""
+        chosen = published.model_copy(update={"private": private})
+        plan = await self.execute(publish_request(chosen))
+        if PUBLISH not in plan.start:
+            raise ConflictError("an upload is under way", hint="wait for its end")
 
     async def open_shell(self, like: str | None) -> str:
         """Return once it runs, or has ended."""

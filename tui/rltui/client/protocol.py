@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from rltui.core.api import Alert, JournalEntry, Plan, Request, Status
+from rltui.core.api import Alert, JournalEntry, Plan, Publication, Request, Status
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.config_report import Conversion, KnobTable
 from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
@@ -172,6 +172,14 @@ class Experiment(Protocol):
         Raises:
             UsageError: if there is no such program.
         """
+        ...
+
+    async def publication(self, what: str, repo: str) -> Publication:
+        """What an upload of a step's weights to the hub consists of. No side effects."""
+        ...
+
+    async def publish(self, published: Publication, *, private: bool) -> None:
+        """Begin it. A repository that is made for it is `private`, or anybody's to see."""
         ...
 
     async def open_shell(self, like: str | None) -> str:

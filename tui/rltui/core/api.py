@@ -440,7 +440,7 @@ class Publication(Value):
     private: bool = False
     """Where the repository does not exist yet: only its owner sees it."""
     options: tuple[str, ...] = ()
-    """Of `hf upload`."""
+    """Of `hf upload`, besides `--private`."""
     url: str | None = None
     """Where it is; `None` before that."""
 

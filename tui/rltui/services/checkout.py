@@ -107,7 +107,7 @@ def lacking(
     folder = find(checkout, workspace=workspace, config_files=config_files, environment=environment)
     if folder is None or checkout.lacking is None:
         return None
-    why = checkout.lacking(installed_packages(folder, environment=environment))
+    why = checkout.lacking(installed_packages(project_of(folder, checkout), environment=environment))
     return Missing(f"{why} ({folder})", hint=checkout.instead) if why else None
 
 
@@ -253,7 +253,7 @@ def programs(
         path = environment.get("PATH", os.defpath)
         places = [place for name in checkout.programs if (place := shutil.which(name, path=path)) is not None]
         return Path(places[0]).resolve().parent if places else None
-    python = interpreter(folder, environment=environment)
+    python = interpreter(project_of(folder, checkout), environment=environment)
     return None if python is None else Path(python[0]).parent
 
 

@@ -11,20 +11,27 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
-from rltui.core.api import JournalEntry, Request
+from rltui.core.api import JournalEntry, Publication, Request
 from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan, Retention
 from rltui.core.text import duration, shortened, size_text, steps_text
 from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
 from rltui.ui.requests import AskedRequest, show_error
-from rltui.ui.screens.dialogs import ButtonDialog, ChoiceMenu, button
+from rltui.ui.screens.dialogs import ButtonDialog, ChoiceMenu, MessageDialog, NoteDialog, button
 from rltui.ui.screens.eval_dialog import EvaluateActions
 from rltui.ui.shared import Shared
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_words import FAINT, hanging
 from rltui.ui.widgets.row_list import CursorKeys, Row, RowList, cells_line, fitting_columns
-from rltui.wording import CHECKPOINT_HEAD, checkpoint_cells, checkpoint_note, checkpoint_summary, prune_rows
+from rltui.wording import (
+    CHECKPOINT_HEAD,
+    checkpoint_cells,
+    checkpoint_note,
+    checkpoint_summary,
+    prune_rows,
+    publication_text,
+)
 
 _INTERVAL_S = 5.0
 """Between two looks at the run's folder, while the screen is seen."""
@@ -126,6 +133,21 @@ class PruneDialog(ButtonDialog[bool]):
             {"yes": True},
             keys="enter presses · y yes · n no · esc cancels",
             is_danger=True,
+        )
+
+
+class PublishDialog(ButtonDialog[bool]):
+    """Says what would be uploaded. Whether to a private repository; `None`: not at all, the default."""
+
+    def __init__(self, published: Publication) -> None:
+        made = "A repository that does not exist yet is made."
+        lines = [clean_line(line) for line in (*publication_text(published).splitlines(), "", made)]
+        super().__init__(
+            f"Upload to {published.repo}?",
+            Content("\n".join(lines)),
+            [button("Private", "private", "primary"), button("Public", "public"), button("Cancel", "no")],
+            {"private": True, "public": False},
+            keys="tab other · enter presses · esc cancels",
         )
 
 
@@ -273,6 +295,35 @@ class CheckpointScreen(CursorKeys, EvaluateActions):
         except RltuiError as error:
             await show_error(self.app, error)
 
+    def action_publish(self) -> None:
+        """Where to, then what; asks, default no."""
+        if (chosen := self._selected) is not None:
+            self.work(self._publish(chosen.step))
+
+    async def _publish(self, step: int) -> None:
+        repo = ""
+        while repo := await self._ask_repo(step, repo):
+            try:
+                published = await self.experiment.publication(str(step), repo)
+                private = await self.app.push_screen_wait(PublishDialog(published))
+                if private is not None:
+                    await self.experiment.publish(published, private=private)
+                    self.notify(f"Uploading to {published.repo}; its end tells the address", markup=False)
+            except RltuiError as error:
+                await self.app.push_screen_wait(MessageDialog.for_error(error))
+                continue
+            return
+
+    async def _ask_repo(self, step: int, text: str) -> str:
+        """Empty: nowhere."""
+        dialog = NoteDialog(
+            text,
+            title=f"Upload the weights of step {step} to the hub as",
+            placeholder="USER/NAME",
+            keys="enter shows what · esc cancels",
+        )
+        return await self.app.push_screen_wait(dialog) or ""
+
     def action_evaluate(self) -> None:
         """This one, or anything else."""
         if (chosen := self._selected) is not None:
@@ -280,7 +331,7 @@ class CheckpointScreen(CursorKeys, EvaluateActions):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what there is something to do for."""
-        if action == "evaluate" and self._selected is None:
+        if action in ("evaluate", "publish") and self._selected is None:
             return False
         if action in ("go_back_to", "prune") and (self._report is None or not self._report.checkpoints):
             return action == "prune" and self._report is not None and self._report.archive_bytes > 0

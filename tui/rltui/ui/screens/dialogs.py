@@ -261,16 +261,24 @@ class NoteDialog(Box[str]):
 
     BINDINGS = bindings(Place.NOTE)
 
-    def __init__(self, text: str = "") -> None:
+    def __init__(
+        self,
+        text: str = "",
+        *,
+        title: str = "Note",
+        placeholder: str = "what is to be remembered",
+        keys: str = "enter keeps it with the events · esc cancels",
+    ) -> None:
         super().__init__()
-        self._field = Input(text, placeholder="what is to be remembered", max_length=LONGEST_NOTE)
+        self._title, self._keys = clean_line(title), keys
+        self._field = Input(text, placeholder=placeholder, max_length=LONGEST_NOTE)
         self._field.cursor_blink = False
 
     def compose(self) -> ComposeResult:
         """The line."""
         with Vertical(classes="box") as box:
-            box.border_title = "Note"
-            box.border_subtitle = "enter keeps it with the events · esc cancels"
+            box.border_title = Content(self._title)
+            box.border_subtitle = self._keys
             yield self._field
 
     def on_mount(self) -> None:

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rltui import paths
+from rltui.services.runs import leases
+from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.runs.experiments import new_record
+
+LAYOUT = paths.shipped_dir("layouts") / "tinyrl.toml"
+
+
+def record(own_user: Path, name: str, **values: str) -> ExperimentRecord:
+    made = new_record(
+        name=name,
+        output_dir=own_user / name,
+        workspace=own_user,
+        config_files=[],
+        layout_file=LAYOUT,
+        framework="tinyrl",
+    )
+    made = replace(made, **values)  # type: ignore[arg-type]
+    ControlFolder(own_user / name).write_record(made)
+    return made
+
+
+def started(one: ExperimentRecord, component: str, at: float) -> None:
+    folder = ControlFolder(Path(one.output_dir)).attempt_dir(component, 1)
+    folder.mkdir(parents=True)
+    nothing = dict.fromkeys(
+        ("shim_pid", "shim_start", "pid", "pid_start", "session", "ended_at", "exit_code")
+    )
+    values: dict[str, object] = {
+        **nothing,
+        **dict.fromkeys(("experiment", "cwd", "log", "error", "signal"), ""),
+        "component": component, "attempt": 1, "state": "running", "boot": "another", "argv": [],
+        "started_at": at, "stop_requested": False, "descendants": [],
+    }
+    (folder / "attempt.json").write_text(json.dumps(values))
+
+
+def test_a_lease_counts_while_its_user_lives_and_says_so_itself(
+    own_user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = record(own_user, "warm")
+    users = [record(own_user, name, inference_of="warm") for name in ("two", "three")]
+    gone = record(own_user, "gone")
+    assert leases.users_of(owner) == ()
+    for user in (*users, gone):
+        leases.keep_lease(owner, user)
+    monkeypatch.setattr(
+        leases, "living", lambda one, components=None: () if one.name == "three" else ("trainer",)
+    )
+    assert [user.name for user in leases.users_of(owner)] == ["two"], (
+        "nothing of three lives, gone uses its own"
+    )
+    (own_user / "two" / ".rltui" / "experiment.toml").unlink()
+    (own_user / "state" / "rltui" / "experiments" / "two").unlink()
+    assert leases.users_of(owner) == ()
+
+
+def test_a_server_is_fresh_until_a_run_begins_with_it(own_user: Path) -> None:
+    owner = record(own_user, "warm")
+    now = time.time()
+    started(owner, "inference", now)
+    started(owner, "trainer", now - 60)
+    assert not leases.has_been_trained(owner), "that was an earlier server"
+    user = record(own_user, "two", inference_of="warm")
+    leases.keep_lease(owner, user)
+    assert not leases.has_been_trained(owner)
+    started(user, "trainer", now + 60)
+    assert leases.has_been_trained(owner)
+    assert leases.living(owner) == leases.training(user) == (), "of another boot"
