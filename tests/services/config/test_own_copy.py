@@ -92,6 +92,9 @@ def test_switches_tables_lists_and_none() -> None:
     assert "ckpt" not in copy
     assert copy["orchestrator"]["seed"] == "None", "else it would be the default, 42"
     assert "max_steps" not in copy
+    for key in ("no_wandb__offline", "wandb__no_offline"):
+        with staged(ConfigLine(files=(B,), overrides=options(**{key: ()}))) as found:
+            assert data(found)[0]["wandb"]["offline"] is False
     for wrong, words in (
         (options(max_steps=()), "needs a value"),
         (options(max_steps=("1", "2")), "takes one value"),

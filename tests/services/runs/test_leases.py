@@ -75,10 +75,10 @@ def test_a_server_is_fresh_until_a_run_begins_with_it(own_user: Path) -> None:
     now = time.time()
     started(owner, "inference", now)
     started(owner, "trainer", now - 60)
-    assert not leases.has_been_trained(owner), "that was an earlier server"
+    assert leases.trained_by(owner) is None, "that was an earlier server"
     user = record(own_user, "two", inference_of="warm")
     leases.keep_lease(owner, user)
-    assert not leases.has_been_trained(owner)
+    assert leases.trained_by(owner) is None
     started(user, "trainer", now + 60)
-    assert leases.has_been_trained(owner)
+    assert leases.trained_by(owner) == "two"
     assert leases.living(owner) == leases.training(user) == (), "of another boot"

@@ -28,7 +28,8 @@ from rltui.services.config.origins import ConfigOrigin
 from rltui.services.config.store import ConfigStore
 from rltui.services.own_files import make_folder, write_atomically
 
-_NEGATED = re.compile(r"(^|\.)no_([^.]+)$")
+_NEGATED = re.compile(r"^no_(?P<all>.+)$|(?P<table>^.*\.)no_(?P<last>[^.]+)$")
+"""Older releases negate the last name of a key, newer ones all of it."""
 _MERGED_NAME = "rl.toml"
 """Of a copy that is made of files for tables alone."""
 _SPLIT, _ONE_FILE = "prime-rl-split", ("prime-rl", "prime-rl-merged")
@@ -348,7 +349,7 @@ def _meant(override: Override, knobs: Sequence[Knob]) -> list[_Setting | _WholeT
     """
     key, values = override.key, override.values
     if not values and (found := _NEGATED.search(key)) and not _at(key, knobs):
-        key, values = key[: found.start()] + found[1] + found[2], ("false",)
+        key, values = found["all"] or found["table"] + found["last"], ("false",)
     if tables := _tables(key, knobs):
         word = values[0].lower() if len(values) == 1 else "" if values else "true"
         if word not in _SWITCHED:
