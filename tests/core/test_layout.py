@@ -172,6 +172,39 @@ progress = ['step (?P<step>\\d+) .*reward (?P<reward>\\S+)']
 Placeholders: `{python}`, `{workspace}`, `{output_dir}`, `{run_dir}`, `{name}`, `{config.NAME}` for the config
 file `NAME.toml`, and, for any `X`, `{port.X}` (a free TCP port, the same wherever it stands) and `{host.X}`.
 Frameworks that rltui knows add their own; `rltui check` lists them where one is unknown.
+
+`rltui eval` starts two components by hand, `eval` and, for what the server of the run does not have,
+`eval-server`:
+
+```toml
+[[component]]
+id = "eval-server"
+kind = "service"
+start = "manual"
+command = [
+    "vllm", "serve", "{given.model}", "--port", "{given.port}",
+    "--gpu-memory-utilization", "{given.gpu_memory}",
+]
+env = { CUDA_VISIBLE_DEVICES = "{given.gpus}" }
+port = "{given.port}"
+gpus = "{given.gpus}"               # the device with the most room; empty without a GPU
+gpu_memory = "{given.gpu_memory}"   # the share that fits beside what runs there
+ready = { http = "http://127.0.0.1:{given.port}/health", timeout_s = 1200 }
+
+[[component]]
+id = "eval"
+start = "manual"
+command = [
+    "{python}", "evaluate.py", "--url", "{given.base_url}", "--model", "{given.model}",
+    "--env", "{given.env}", "-n", "{given.num_examples}", "-r", "{given.rollouts_per_example}",
+    "--results", "{given.results}", "{given.arguments}",
+]
+```
+
+It leaves `results.jsonl` (or `traces.jsonl`) below `{given.results}`, as `vf-eval` does: a row for each
+rollout with `example_id`, `prompt`, `completion`, `reward`, `error`, `is_truncated`. `{given.max_tokens}` is
+empty where nobody named a limit. Layouts of frameworks that rltui knows have both already (`parts/`); there
+`{given.command}` and `{given.options}` are what the framework makes of the request.
 """
 
 

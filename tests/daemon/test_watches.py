@@ -130,9 +130,13 @@ class FakeRun:
         self._looks = iter(looks)
         self._now: tuple[list[int], bool] = ([], False)
         self.events = SimpleNamespace(journal=Journal(journal))
-        self.observation = SimpleNamespace(folder=SimpleNamespace(checkpoints=lambda: self._now[0]))
+        self.observation = SimpleNamespace(folder=SimpleNamespace(checkpoint_folders=lambda: self._now[0]))
         self.processes = SimpleNamespace(alive=lambda: self._now[1])
         self.setup = SimpleNamespace(record=SimpleNamespace(observed=False))
+        self.evals = SimpleNamespace(checkpoint=self._evaluate)
+
+    async def _evaluate(self, step: int) -> None:
+        """There is no standing order."""
 
     async def sleep(self, _: float) -> None:
         if (now := next(self._looks, None)) is None:

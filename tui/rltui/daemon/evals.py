@@ -11,7 +11,6 @@ from rltui.core.text import unknown
 from rltui.daemon.eval_work import LOOK_S, EvalWork
 from rltui.daemon.events import EventBus
 from rltui.errors import ConfigError, RltuiError
-from rltui.services.runs.evaluations import EvalQueue
 
 
 class EvalKeeper:
@@ -23,7 +22,7 @@ class EvalKeeper:
         self._events = events
         self._may_start = may_start
         self._folder = work.folder
-        self._queue = EvalQueue()
+        self._queue = work.folder.queue()
 
     # --- requests -----------------------------------------------------------------------------------------
 
@@ -46,7 +45,8 @@ class EvalKeeper:
         """
         request = await self._work.accepted(request)
         id_ = await asyncio.to_thread(self._folder.new, self._queue)
-        queued = QueuedEval(id=id_, request=request, by=by, at=time.time(), env=request.env)
+        why = "another evaluation" if self.queue else ""
+        queued = QueuedEval(id=id_, request=request, by=by, at=time.time(), env=request.env, why=why)
         self._change(waiting=(*self._queue.waiting, queued))
         self._events.journal.add("eval", f"{queued.label} is asked for by {by}", id=id_, asked=True)
         self._work.wake()
@@ -105,7 +105,6 @@ class EvalKeeper:
 
     async def run(self) -> None:
         """Carry out what is in the queue, for ever."""
-        self._queue = await asyncio.to_thread(self._folder.queue)
         left, begun = self._queue.running, self._queue.begun  # of an earlier supervisor
         if left is not None and begun is not None:
             await self._carry_out(left, begun)

@@ -135,8 +135,9 @@ class StatusBuilder:
     def _facts(self, runner: ComponentRunner, evals: tuple[QueuedEval, ...]) -> tuple[str, ...]:
         """Short texts for its title; how far a start is, by its own words, comes first."""
         facts = self.observation.facts(runner.spec.id)
-        if runner.spec.id in (COMPONENT, SERVER):
-            facts = next(((each.label, each.words) for each in evals if each.state == "running"), facts)
+        for each in evals:
+            if each.state == "running" and runner.spec.id in (COMPONENT, SERVER):
+                facts = (each.label, each.words) if runner.spec.id == COMPONENT else (each.label,)
         if runner.life.state is ComponentState.STARTING and runner.phase is not None:
             return (runner.phase, *facts)
         if runner.spec.id == "inference" and self.servers.users:

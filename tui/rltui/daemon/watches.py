@@ -172,13 +172,13 @@ async def carry_out_evals(supervisor: Supervisor) -> None:
 async def watch_checkpoints(supervisor: Supervisor) -> None:
     """Journal each checkpoint when it is complete; those there before are none of ours to tell."""
     folder, journal = supervisor.observation.folder, supervisor.events.journal
-    known = frozenset(await asyncio.to_thread(folder.checkpoints))
+    known = frozenset(await asyncio.to_thread(folder.checkpoint_folders))
     was_growing = False
     while True:
         await asyncio.sleep(_CHECKPOINTS_INTERVAL_S)
         is_growing = bool(supervisor.processes.alive()) or supervisor.setup.record.observed
         if is_growing or was_growing:  # the last one may have come as everything ended
-            there = frozenset(await asyncio.to_thread(folder.checkpoints))
+            there = frozenset(await asyncio.to_thread(folder.checkpoint_folders))
             for step in sorted(there - known):
                 journal.add("checkpoint", f"checkpoint {step} is complete", step=step)
                 await supervisor.evals.checkpoint(step)

@@ -30,7 +30,7 @@ _FIELDS = {
     "tokens": ("tokens", "of an answer at most; empty: as the config samples"),
     "arguments": ("arguments", "more for the evaluator, as they are"),
     "every": ("every", "so many checkpoints, from now on; empty: once"),
-    "when": ("when", "done: not before the run is done; empty: as soon as there is room"),
+    "when": ("when", "done: after the run; empty: as soon as there is room"),
 }
 """By id: what stands before a field, and what it says while it is empty."""
 _MEANINGS = {

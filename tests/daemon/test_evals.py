@@ -1,0 +1,175 @@
+"""The queue of evaluations and its standing order, with work that is only said to be done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rltui.core.evals import EvalRequest, EvalTarget, Evaluation, QueuedEval
+from rltui.daemon.evals import EvalKeeper
+from rltui.daemon.events import EventBus
+from rltui.errors import ConfigError, RltuiError, UsageError
+from rltui.services.runs.evaluations import EvalFolder, EvalQueue
+from rltui.services.runs.experiment_files import ControlFolder
+
+
+class FakeWork:
+    """Stands for `EvalWork`: every evaluation ends when a test says so."""
+
+    experiment = "one"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = EvalFolder(ControlFolder(folder))
+        self.held: dict[str, str] = {}
+        """By label of the target: what it waits for."""
+        self.without_weights = False
+        self.ends = asyncio.Event()
+        self.ended: list[tuple[str, str]] = []
+        self.changes = asyncio.Event()
+
+    async def accepted(self, request: EvalRequest) -> EvalRequest:
+        if request.target.kind == "checkpoint" and self.without_weights:
+            raise ConfigError("no weights")
+        return request.model_copy(update={"env": request.env or "e"})
+
+    def why_waiting(self, request: EvalRequest) -> str | None:
+        return self.held.get(request.target.label)
+
+    def wake(self) -> None:
+        self.changes.set()
+
+    async def changed(self, within_s: float | None) -> None:
+        del within_s
+        await self.changes.wait()
+        self.changes.clear()
+
+    async def begin(self, running: QueuedEval, tell: Callable[[QueuedEval], None]) -> Evaluation:
+        tell(running.model_copy(update={"why": "loading"}))
+        if running.request.env == "broken":
+            raise RltuiError("it does not start")
+        return Evaluation(
+            id=running.id, at=0.0, experiment="one", kind="now", label="now", env="e", num_examples=0,
+            rollouts=0, rollouts_per_example=1, verdict="empty",
+        )  # fmt: skip
+
+    async def until_ended(self, running: QueuedEval, begun: object, tell: object) -> None:
+        del begun, tell
+        if running.request.env != "broken":
+            await self.ends.wait()
+
+    async def conclude(self, running: QueuedEval, begun: Evaluation | None, ended: str) -> None:
+        del begun
+        self.ended.append((running.request.target.label, ended))
+
+    async def stop(self) -> None:
+        return None
+
+
+class Bench:
+    """A keeper at work on files below a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.work = FakeWork(folder)
+        self.may_start = True
+        work: Any = self.work
+        self.keeper = EvalKeeper(work, EventBus(folder / "journal.jsonl"), may_start=lambda: self.may_start)
+        self.task = asyncio.create_task(self.keeper.run())
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(10):
+            while not holds():  # noqa: ASYNC110 - to the next turn of the loop
+                await asyncio.sleep(0)
+
+    def states(self) -> list[tuple[str, str]]:
+        return [(each.label, each.state) for each in self.keeper.queue]
+
+    def leave(self) -> None:
+        self.task.cancel()
+
+
+def asked(kind: Any = "now", env: str = "e", step: int | None = None) -> EvalRequest:
+    return EvalRequest(target=EvalTarget(kind=kind, step=step), env=env)
+
+
+async def test_one_runs_at_a_time_and_who_cannot_yet_is_overtaken(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.work.held["base"] = "GPU memory"
+    await bench.keeper.ask(asked("base"))
+    await bench.keeper.ask(asked())
+    await bench.keeper.ask(asked("sft"))
+    await bench.until(lambda: ("now on e", "running") in bench.states())
+    assert [each.words for each in bench.keeper.queue][1:] == [
+        "waiting for GPU memory",
+        "waiting for another evaluation",
+    ]
+    bench.work.ends.set()
+    await bench.until(lambda: len(bench.work.ended) == 2)
+    bench.work.held.clear()
+    bench.work.wake()
+    await bench.until(lambda: not bench.keeper.queue)
+    assert bench.work.ended == [("now", ""), ("sft", ""), ("base", "")]
+    bench.leave()
+
+
+async def test_what_cannot_begin_is_told_and_the_next_goes_on(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.work.ends.set()
+    await bench.keeper.ask(asked(env="broken"))
+    await bench.keeper.ask(asked("base"))
+    await bench.until(lambda: len(bench.work.ended) == 2)
+    assert bench.work.ended == [("now", "it does not start"), ("base", "")]
+    bench.leave()
+
+
+async def test_the_queue_outlives_its_supervisor(tmp_path: Path) -> None:
+    first = Bench(tmp_path)
+    await first.keeper.ask(asked())
+    await first.keeper.ask(asked("base"))
+    await first.until(lambda: first.work.folder.queue().begun is not None)
+    first.leave()
+
+    second = Bench(tmp_path)
+    await second.until(lambda: ("now on e", "running") in second.states())
+    second.may_start = False  # everything is taken down: it is done again
+    second.work.ends.set()
+    await second.until(lambda: second.states() == [("now on e", "waiting"), ("base on e", "waiting")])
+    assert second.work.ended == []
+    second.leave()
+
+    third = Bench(tmp_path)
+    third.work.ends.set()
+    await third.until(lambda: len(third.work.ended) == 2)
+    assert third.work.folder.queue() == EvalQueue()
+    third.leave()
+
+
+async def test_one_that_waits_can_be_taken_away(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.work.held["now"] = "inference"
+    queued = await bench.keeper.ask(asked())
+    assert (await bench.keeper.cancel(queued.id)).queue == ()
+    with pytest.raises(UsageError):
+        await bench.keeper.cancel(queued.id)
+    bench.leave()
+
+
+async def test_a_standing_order_takes_one_of_so_many_checkpoints(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.work.held |= {"checkpoint 20": "GPU memory", "checkpoint 40": "GPU memory", "now": "inference"}
+    assert (await bench.keeper.order(2, EvalRequest(num_examples=7))).every == 2
+    for step in (10, 20, 30, 40):
+        await bench.keeper.checkpoint(step)
+    assert [each.label for each in bench.keeper.queue] == ["checkpoint 20 on e", "checkpoint 40 on e"]
+    assert {(each.by, each.request.num_examples) for each in bench.keeper.queue} == {("eval_every", 7)}
+    bench.work.without_weights = True  # those that the server has are the same
+    await bench.keeper.checkpoint(50)
+    await bench.keeper.checkpoint(60)
+    assert bench.keeper.queue[-1].label == "now on e"
+    await bench.keeper.order(0, EvalRequest())
+    await bench.keeper.checkpoint(70)
+    assert len(bench.keeper.queue) == 3
+    bench.leave()
