@@ -71,7 +71,7 @@ def listening_ports(record: ExperimentRecord) -> tuple[int, ...]:
     knobs = framework.ports(files)
     still = standing(knobs, record.overrides, record.overridden)
     values = _template_values(record, files)
-    texts = [render(spec.port, values, where=record.layout_file) for spec in layout.component if spec.port]
+    texts = [render(spec.port, values, where=record.layout_file) for spec in layout.automatic if spec.port]
     named = {int(text) for text in texts if text.isdigit()}
     for item in knobs:
         named.update(int(still.get(item.knob, item.port)) + above for above in (0, *item.more))
@@ -86,7 +86,7 @@ def inference_url(record: ExperimentRecord) -> str:
     """
     layout, files = _read(record)
     values = _template_values(record, files)
-    specs = [spec for spec in layout.component if spec.id == "inference" and spec.port]
+    specs = [spec for spec in layout.automatic if spec.id == "inference" and spec.port]
     if not specs:
         elsewhere = f"it uses the one at {record.inference[0]} itself" if record.inference else ""
         raise ConfigError(f"{record.name} has no inference server of its own", hint=elsewhere)
@@ -171,6 +171,6 @@ def _read(record: ExperimentRecord) -> tuple[Layout, ConfigFiles]:
 def _takes_options(layout: Layout, item: PortKnob) -> bool:
     """Whether every component that needs the option gets it, or needs none."""
     if not item.by_option:  # a launcher may choose all ports itself
-        return any(spec.port for spec in layout.component)
-    readers = [spec for spec in layout.component if spec.id in item.readers]
+        return any(spec.port for spec in layout.automatic)
+    readers = [spec for spec in layout.automatic if spec.id in item.readers]
     return bool(readers) and all(_OVERRIDES in spec.command for spec in readers)
