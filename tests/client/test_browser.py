@@ -20,9 +20,16 @@ async def test_the_browser_of_the_environment_is_told_the_address_and_prints_not
     monkeypatch.setenv("BROWSER", f"{browser} %s")
     assert await open_url(URL)
     assert (tmp_path / "opened").read_text() == URL
-    browser.write_text("#!/bin/sh\nexit 1\n")
-    assert not await open_url(URL)
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+async def test_a_browser_that_fails_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    browser = tmp_path / "browser"
+    browser.write_text("#!/bin/sh\nexit 1\n")
+    browser.chmod(0o755)
+    monkeypatch.setenv("BROWSER", f"{browser} %s")
+    assert not await open_url(URL)
 
 
 async def test_without_a_display_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.conftest import Box
 
-pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.slow]
 
 LAYOUT = """\
 framework = "generic"

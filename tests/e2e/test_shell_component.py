@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import Box
 from tests.terminal import Terminal
 
-pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.slow]
 
 
 def test_a_shell_runs_as_a_component_does_and_is_no_part_of_the_run(counters: Box) -> None:

@@ -16,6 +16,7 @@ SEED = (Path(__file__).parents[1] / "data/verifiers/reverse-text.toml").read_tex
 
 @pytest.mark.e2e
 @pytest.mark.tmux
+@pytest.mark.slow
 def test_a_run_from_its_start_to_another_start(box: Box) -> None:
     make_project(box.work)
     (box.work / "vf.toml").write_text(SEED.replace("max_steps = 100", "max_steps = 9\nsave_steps = 4"))
