@@ -27,7 +27,7 @@ SOURCE_LIMITS = {
 }
 RUN_LIMITS = {
     "modules a knob edit passes (daemon, services)": 21,
-    "modules a GPU reading passes": 16,
+    "modules a GPU reading passes": 18,
     "`status --json` in starts of Python": 8.0,
 }
 
