@@ -18,6 +18,9 @@ from tests.fakes.prime_rl.running import Running, environment_of, prepare
 from tests.waiting import retry_until
 
 Prepare = Callable[..., Running]
+pytestmark = pytest.mark.slow
+"""Who uses the stand-ins, in `tests/e2e`, runs by default."""
+
 HUNG_S = 1.0
 """Twenty steps' time: who has made none by then hangs."""
 
@@ -93,7 +96,6 @@ def test_launched_run_ends_by_itself(made: Prepare, generation: Name) -> None:
     assert [int(word) for word in re.findall(r"Step (\d+) \|", trainer)] == list(range(first, first + 4))
 
 
-@pytest.mark.slow
 def test_last_generation_keeps_the_logs_of_each_attempt(made: Prepare) -> None:
     run = made("C", max_steps=2)
     assert launch(run, "--run.name", "one", "--output-dir", "out").returncode == 0
@@ -170,7 +172,6 @@ def test_engine_keeps_its_weights_and_waits_while_paused(made: Prepare) -> None:
     assert run.weights()["version"] == 7
 
 
-@pytest.mark.slow
 def test_new_run_of_b_keeps_the_trained_weights_until_the_first_broadcast(made: Prepare) -> None:
     run = training(made("B1", max_steps=100), "trainer", 3)
     run.kill("orchestrator", "trainer")
@@ -189,7 +190,6 @@ def test_lone_orchestrator_of_c_waits_for_ever(made: Prepare) -> None:
     assert run.steps("orchestrator") == []
 
 
-@pytest.mark.slow
 def test_lone_orchestrator_of_c_without_the_weight_group_misses_the_ready(made: Prepare) -> None:
     run = training(made("C", max_steps=1000, weight_broadcast={"type": "filesystem"}), "trainer", 3)
     run.restart("orchestrator")
@@ -205,7 +205,6 @@ def test_lone_trainer_of_c_waits_for_ever(made: Prepare) -> None:
     assert_no_further_step(run, "trainer")
 
 
-@pytest.mark.slow
 def test_restarted_server_of_c_breaks_the_weight_group(made: Prepare) -> None:
     run = training(made("C", max_steps=1000), "trainer", 3)
     run.kill("inference")
@@ -228,7 +227,6 @@ def test_pair_of_c_restarted_beside_a_warm_server_goes_on(made: Prepare) -> None
     assert run.processes["inference"].poll() is None
 
 
-@pytest.mark.slow
 def test_stopped_orchestrator_of_c_leaves_half_a_checkpoint(made: Prepare) -> None:
     run = training(made("C", max_steps=1000, interval=500), "orchestrator", 2)
     run.processes["orchestrator"].send_signal(signal.SIGINT)
@@ -238,7 +236,6 @@ def test_stopped_orchestrator_of_c_leaves_half_a_checkpoint(made: Prepare) -> No
     assert found == ["orchestrator"]
 
 
-@pytest.mark.slow
 def test_lone_orchestrator_of_a_waits_for_weights_that_are_gone(made: Prepare) -> None:
     run = training(made("A1", max_steps=1000, interval=500), "trainer", 5)
     run.restart("orchestrator")
@@ -247,7 +244,6 @@ def test_lone_orchestrator_of_a_waits_for_weights_that_are_gone(made: Prepare) -
     assert max(run.steps("orchestrator")) < 3
 
 
-@pytest.mark.slow
 def test_lone_trainer_of_a_begins_again_at_step_0(made: Prepare) -> None:
     run = training(made("A1", max_steps=1000, interval=500), "trainer", 3)
     run.kill("trainer")
@@ -259,7 +255,6 @@ def test_lone_trainer_of_a_begins_again_at_step_0(made: Prepare) -> None:
     assert_no_further_step(run, "trainer")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("generation", ["A1", "B1"])
 def test_resumed_pair_counts_on_from_the_checkpoint(made: Prepare, generation: Name) -> None:
     run = training(made(generation, max_steps=1000, interval=2), "trainer", 5)
@@ -274,7 +269,6 @@ def test_resumed_pair_counts_on_from_the_checkpoint(made: Prepare, generation: N
     assert run.steps("trainer")[0] == 4
 
 
-@pytest.mark.slow
 def test_out_of_memory_ends_the_trainer_with_torchs_words(made: Prepare) -> None:
     run = made("C", max_steps=1000)
     run.start_all(STANDIN_OOM_AT="trainer:3")
