@@ -15,6 +15,7 @@ from tests.waiting import retry_until
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.slow, pytest.mark.timeout(300)]
 
 STEPS = 24
+SHAPE = ("-n", "8", "-r", "2", "--name", "first")
 
 
 @pytest.fixture
@@ -23,8 +24,13 @@ def trained(box: Box, free_port: int) -> Box:
     pytest.importorskip("torch")
     write_example(box.work, port=free_port, steps=5000, replaced={"interval = 10": "interval = 4"})
     options = ("--max-steps", str(STEPS), "--orchestrator.batch-size=64")
-    up = box.run("up", "rl.toml", "-n", "first", "-o", "out", "--", *options, timeout_s=120)
+    up = box.run(
+        "up", "rl.toml", "-n", "first", "-o", "out", "--only", "inference", "--", *options, timeout_s=120
+    )
     assert up.returncode == 0, up.stderr
+    before = box.json("eval", *SHAPE)["evaluations"][0]
+    assert (before["kind"], before["label"]) == ("sft", "sft (now)"), "what the run will begin with"
+    assert box.run("start", "--yes", "--wait", timeout_s=60).returncode == 0
     retry_until(lambda: box.json("status")["done"], timeout_s=120)
     return box
 
@@ -49,17 +55,16 @@ def test_before_and_after_and_a_second_run_on_the_warm_server(trained: Box) -> N
         terminal.press("v")
         terminal.wait_for("Evaluate")
         terminal.press("Enter")
-        retry_until(lambda: evaluations(trained), timeout_s=60)
+        retry_until(lambda: len(evaluations(trained)) == 2, timeout_s=60)
         terminal.wait_for("20 × 3")
         terminal.press("Enter")
         terminal.wait_for("first · Rollouts")
         terminal.wait_for("assistant")
-    first = evaluations(trained)[0]
+    first = evaluations(trained)[1]
 
-    shape = ("-n", "8", "-r", "2", "--name", "first")
     if first["kind"] != "base":
-        assert trained.run("eval", "--base", *shape, timeout_s=90).returncode in (0, 5), "base rambles on"
-    after = trained.json("eval", "--checkpoint", str(STEPS - 4), *shape, timeout_s=90)["evaluations"][0]
+        assert trained.run("eval", "--base", *SHAPE, timeout_s=90).returncode in (0, 5), "base rambles on"
+    after = trained.json("eval", "--checkpoint", str(STEPS - 4), *SHAPE, timeout_s=90)["evaluations"][0]
     base = next(each for each in evaluations(trained) if each["kind"] == "base")
     assert after["mean"] > base["mean"] + 0.3
     retry_until(lambda: "eval-server" not in listed(trained), timeout_s=20)
@@ -69,5 +74,5 @@ def test_before_and_after_and_a_second_run_on_the_warm_server(trained: Box) -> N
     retry_until(lambda: trained.json("status", "second")["done"], timeout_s=60)
     reset = trained.json("metrics", "reward", "-n", "second")
     assert reset["series"], "it trained on a server that it did not start"
-    refused = trained.run("eval", "--now", *shape)
+    refused = trained.run("eval", "--now", *SHAPE)
     assert "has the weights of second" in refused.stderr

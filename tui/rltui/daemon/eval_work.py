@@ -221,7 +221,8 @@ class EvalWork:
             }
         )
         if running.request.target.kind == "now" and not step and self._observation.resume_step is None:
-            evaluation = evaluation.model_copy(update={"kind": "base", "label": "base (now)", "step": 0})
+            kind = self._setup.framework.begins_with
+            evaluation = evaluation.model_copy(update={"kind": kind, "label": f"{kind} (now)", "step": 0})
         await asyncio.to_thread(self.folder.keep, evaluation)
         self._tell_result(evaluation)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from rltui import paths
 from rltui.core.batch import BatchKnobs
@@ -350,6 +350,8 @@ class Framework:
     run_roles: frozenset[str] = frozenset()
     """Ids that the programs which write the run have in layouts. Others are not part of it, unless the layout
     says so."""
+    begins_with: Literal["base", "sft"] = "base"
+    """What the model is, in an evaluation, that the config names and a run starts from."""
     resume_keys: tuple[str, ...] = ()
     """Dotted keys, in whatever file, that name the checkpoint to continue from."""
     resume_elsewhere: tuple[str, ...] = ()

@@ -95,6 +95,7 @@ class _TinyRl(SchemaFramework):
     namespaces: Mapping[str, str] = {"rl": "", "sft": "sft"}
     reader = "the embedded engine"
     run_roles = _PAIR
+    begins_with = "sft"
     resume_keys = ("ckpt.resume_step",)
     required = (frozenset({"rl"}),)
     companions: Mapping[str, str] = {"sft": "sft.toml"}
