@@ -116,6 +116,7 @@ ASKED = EvalRequest(num_examples=20, rollouts_per_example=3)
         (Figures(rollouts=60, failed=30, mean=0.4), "", "failed", "30 of 60 rollouts failed"),
         (Figures(rollouts=60), "", "failed", "no rollout has a reward"),
         (Figures(rollouts=60, truncated=60, mean=0.0), "", "truncated", "--max-tokens"),
+        (Figures(rollouts=60, truncated=50, mean=0.1), "", "ok", "--max-tokens"),
         (Figures(rollouts=60, truncated=2, mean=0.8), "", "ok", "2 of 60 rollouts were cut off"),
         (Figures(rollouts=60, mean=0.8), "", "ok", ""),
         (Figures(rollouts=12, mean=0.8), "stopped", "failed", "stopped; only 12 of 60 rollouts"),

@@ -263,7 +263,9 @@ def _stderr(examples: Sequence[tuple[float, int]], mean: float) -> float | None:
 
 
 _MOST_FRAC = 0.5
-"""So many rollouts that failed, were cut off or are missing, and the mean says nothing of the model."""
+"""So many rollouts that failed or are missing, and the mean says nothing of the model."""
+_NEARLY_ALL_FRAC = 0.9
+"""So many that were cut off likewise; one that often rambles, as base models do, is still compared."""
 
 
 def verdict(found: Figures, request: EvalRequest, ended: str = "") -> tuple[Verdict, str]:
@@ -282,8 +284,8 @@ def verdict(found: Figures, request: EvalRequest, ended: str = "") -> tuple[Verd
     if missing > _MOST_FRAC * request.rollouts and ended:
         return "failed", told
     if found.truncated >= _MOST_FRAC * found.rollouts:
-        return "truncated", f"{told}: give more with --max-tokens"
-    return "ok", told
+        told = f"{told}: give more with --max-tokens"
+    return "truncated" if found.truncated >= _NEARLY_ALL_FRAC * found.rollouts else "ok", told
 
 
 def refusal(max_tokens: int | None, context: int | None, prompt: int | None) -> str:
