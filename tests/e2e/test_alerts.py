@@ -68,6 +68,7 @@ def test_a_crash_a_recovery_and_a_nan_reach_command_tmux_and_journal(counters: B
         subprocess.run(["tmux", "-L", own, "kill-server"], env=desk_env, check=False, capture_output=True)
 
 
+@pytest.mark.slow
 def test_the_tui_rings_and_tells_the_desktop(counters: Box) -> None:
     box = counters
     settings = box.root / "config/rltui/settings.toml"

@@ -40,10 +40,8 @@ def assert_goes_on(prime: PrimeBox, edit: str, component: str) -> None:
     assert resumed_from in prime.checkpoints()
 
 
-@pytest.mark.parametrize(
-    "generation",
-    [pytest.param("B0", marks=pytest.mark.slow), pytest.param("B1", marks=pytest.mark.slow), "C"],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("generation", ["B0", "B1", "C"])
 def test_rl_launcher(box: Box, generation: Name) -> None:
     prime = prime_box(box, generation)
     status = prime.up("prime-rl-single")

@@ -22,6 +22,7 @@ def journal(box: Box) -> str:
     return (box.work / "out/.rltui/journal.jsonl").read_text()
 
 
+@pytest.mark.slow
 def test_readonly_app_shows_all_changes_nothing_and_starts_nothing(counters: Box) -> None:
     counters.json(*UP)
     before = counters.json("status")["components"]
