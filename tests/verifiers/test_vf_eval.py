@@ -26,7 +26,6 @@ from rltui.frameworks.failures import COMMON
 from rltui.services.runs.evaluations import measured
 
 pytestmark = [pytest.mark.verifiers, pytest.mark.timeout(300)]
-NO_TOOLS = ("--env.agent.harness.id", "null", "--env.agent.runtime.type", "subprocess")
 
 
 @dataclass
@@ -75,11 +74,9 @@ def evaluate(server: Server, version: str, results: Path, request: EvalRequest) 
     return done.returncode, done.stdout + done.stderr, found
 
 
-@pytest.mark.parametrize(("version", "more"), [("0.1.9", ()), ("0.4.0", NO_TOOLS)])
-def test_answers_are_found_and_measured(
-    server: Server, tmp_path: Path, version: str, more: tuple[str, ...]
-) -> None:
-    request = EvalRequest(num_examples=4, rollouts_per_example=2, max_tokens=8, arguments=more)
+@pytest.mark.parametrize("version", ["0.1.9", "0.4.0"])
+def test_answers_are_found_and_measured(server: Server, tmp_path: Path, version: str) -> None:
+    request = EvalRequest(num_examples=4, rollouts_per_example=2, max_tokens=8)
     code, output, found = evaluate(server, version, tmp_path / "results", request)
     assert code == 0, output
     assert (found.rollouts, found.examples, found.failed) == (8, 4, 0)
@@ -91,15 +88,17 @@ def test_answers_are_found_and_measured(
 
 def test_exit_codes_lie_and_results_do_not(server: Server, tmp_path: Path) -> None:
     """All prompts are too long with so many tokens for an answer."""
-    for version, more in (("0.1.9", ()), ("0.4.0", NO_TOOLS)):
-        request = EvalRequest(num_examples=4, rollouts_per_example=2, max_tokens=500, arguments=more)
+    for version in ("0.1.9", "0.4.0"):
+        request = EvalRequest(num_examples=4, rollouts_per_example=2, max_tokens=500)
         code, output, found = evaluate(server, version, tmp_path / version, request)
         assert (code, verdict(found, request)[0]) == (0, "failed"), output
 
 
-def test_the_agent_that_0_4_takes_unasked_needs_a_tunnel(server: Server, tmp_path: Path) -> None:
-    """And says so with the exit code 1; `rltui eval` says what to do."""
-    code, output, found = evaluate(server, "0.4.0", tmp_path / "results", EvalRequest(num_examples=1))
+def test_an_agent_on_a_machine_elsewhere_needs_a_tunnel(server: Server, tmp_path: Path) -> None:
+    """As 0.4 takes it unasked. It says so with the exit code 1; `rltui eval` says what to do."""
+    elsewhere = ("--env.agent.runtime.type", "prime")
+    request = EvalRequest(num_examples=1, arguments=elsewhere)
+    code, output, found = evaluate(server, "0.4.0", tmp_path / "results", request)
     assert code == 1
     assert verdict(found, EvalRequest(), "x")[0] in ("empty", "failed")
     cause = find_cause(output.splitlines(), COMMON)
