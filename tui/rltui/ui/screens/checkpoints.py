@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import ClassVar
 
-from textual import on
-from textual.app import ComposeResult
 from textual.content import Content
-from textual.widgets import Static
 
 from rltui.core.api import JournalEntry, Publication, Request
 from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan, Retention
@@ -19,11 +15,11 @@ from rltui.ui.actions import Place, bindings
 from rltui.ui.requests import AskedRequest, show_error
 from rltui.ui.screens.dialogs import ButtonDialog, ChoiceMenu, MessageDialog, NoteDialog, button
 from rltui.ui.screens.eval_dialog import EvaluateActions
+from rltui.ui.screens.report_screen import ReportScreen
 from rltui.ui.shared import Shared
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_words import FAINT, hanging
-from rltui.ui.widgets.row_list import CursorKeys, Row, RowList, cells_line, fitting_columns
+from rltui.ui.widgets.row_list import Row, cells_line, fitting_columns
 from rltui.wording import (
     CHECKPOINT_HEAD,
     checkpoint_cells,
@@ -33,8 +29,6 @@ from rltui.wording import (
     publication_text,
 )
 
-_INTERVAL_S = 5.0
-"""Between two looks at the run's folder, while the screen is seen."""
 _CURSOR = "▸ "
 _FIRST_TO_GO = (4, 6, 3)
 """Columns of `checkpoint_cells`, parts, attempt and eval, where there is no room for all: the row under the
@@ -173,93 +167,53 @@ def retentions(report: CheckpointReport) -> dict[str, tuple[Retention, str, str]
     return choices
 
 
-class CheckpointScreen(CursorKeys, EvaluateActions):
-    """Lies on the overview. Made once: it stays when it is left."""
+class CheckpointScreen(ReportScreen, EvaluateActions):
+    """What there is, and what to do with it."""
 
     CSS_PATH: ClassVar = ["checkpoints.tcss"]
     BINDINGS = bindings(Place.CHECKPOINTS)
     place = Place.CHECKPOINTS
 
+    part = "checkpoint"
+    interval_s = 5.0
+
     def __init__(self, shared: Shared) -> None:
         super().__init__(shared)
-        shared.watch("connection", self._update_title)
         self._report: CheckpointReport | None = None
         self._edits: list[JournalEntry] = []
-        self._problem = ""
-        self._title = Static(id="checkpoint-title", markup=False)
-        self._rows = RowList(self._make_rows, id="checkpoint-rows")
-        self._notes = Static(id="checkpoint-notes", markup=False)
 
-    def compose(self) -> ComposeResult:
-        """Title, rows, what the disk holds, keys."""
-        yield self._title
-        yield KeyBar()
-        yield self._rows
-        yield self._notes
+    async def ask(self) -> None:
+        """What lies in the run's folder, and the edits."""
+        self._report = await self.experiment.checkpoints()
+        self._edits = [entry for entry in await self.experiment.journal() if entry.kind == "edit"]
+        self.problem = self._report.problem
 
-    def on_mount(self) -> None:
-        """The keys are the list's."""
-        self._rows.focus()
-
-    def on_screen_resume(self) -> None:
-        """Catch up."""
-        self.run_worker(self._follow(), name="follow", group="follow", exclusive=True)
-        self._show()
-
-    def left(self) -> None:
-        """The folder is not looked at any more."""
-        self.workers.cancel_group(self, "follow")
-
-    # values in
-
-    async def _follow(self) -> None:
-        """Ask again and again; an answer that takes long delays the next question."""
-        while True:
-            await self._look()
-            await asyncio.sleep(_INTERVAL_S)
-
-    async def _look(self) -> None:
-        try:
-            self._report = await self.experiment.checkpoints()
-            self._edits = [entry for entry in await self.experiment.journal() if entry.kind == "edit"]
-            self._problem = self._report.problem
-        except RltuiError as error:
-            self._problem = error.title
-        self._show()
-
-    def _show(self) -> None:
-        self._update_title()
-        self._rows.reload()
-        if self.aim and self.aim in self._rows.keys:
-            self._rows.go_to(self.aim)
+    def show(self) -> None:
+        """The row that somebody wanted to see comes into view."""
+        super().show()
+        if self.aim and self.aim in self.rows.keys:
+            self.rows.go_to(self.aim)
             self.aim = ""
-        texts = [] if self._report is None else checkpoint_summary(self._report)
-        self._notes.update(Content.styled(clean_line(" · ".join(texts)), FAINT))
 
-    def _update_title(self) -> None:
+    def update_title(self) -> None:
+        """How far the run is; what the disk holds."""
         step = None if self._report is None else self._report.step
         at = "" if step is None else f"step {step}"
-        self._title.update(self.shared.heading("Checkpoints", (at, FAINT), problem=self._problem))
+        self.title_line.update(self.shared.heading("Checkpoints", (at, FAINT), problem=self.problem))
+        texts = [] if self._report is None else checkpoint_summary(self._report)
+        self.notes.update(Content.styled(clean_line(" · ".join(texts)), FAINT))
 
-    def _make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
+    def make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
+        """A row for each checkpoint."""
         return checkpoint_rows(self._report, self._edits, width, selected, self.shared.clock())
-
-    @on(RowList.Moved)
-    def _look_at_row(self) -> None:
-        self.refresh_bindings()
 
     # keys
 
     @property
     def _selected(self) -> Checkpoint | None:
         """The one under the cursor."""
-        key = self._rows.key
+        key = self.rows.key
         return self._report.of(int(key)) if self._report is not None and key is not None else None
-
-    @property
-    def moved_list(self) -> RowList:
-        """The only one."""
-        return self._rows
 
     def action_go_back_to(self) -> None:
         """Plan it, and ask, default no; of one that is not complete, say why not."""
@@ -291,7 +245,7 @@ class CheckpointScreen(CursorKeys, EvaluateActions):
             elif await self.app.push_screen_wait(PruneDialog(plan)):
                 done = await self.experiment.prune(retention, [each.step for each in plan.delete])
                 self.notify(f"Deleted; {size_text(done.frees_bytes)} are free again", markup=False)
-                await self._look()
+                await self.look()
         except RltuiError as error:
             await show_error(self.app, error)
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
-from textual import on
-from textual.app import ComposeResult
 from textual.content import Content
-from textual.widgets import Static
 
 from rltui.core.evals import EvalReport, Evaluation, QueuedEval, baseline, difference
 from rltui.core.text import duration, shortened
@@ -18,16 +14,14 @@ from rltui.errors import RltuiError
 from rltui.ui.actions import Place, bindings
 from rltui.ui.requests import show_error
 from rltui.ui.screens.eval_dialog import EvaluateActions
+from rltui.ui.screens.report_screen import ReportScreen
 from rltui.ui.screens.rollouts import RolloutScreen
 from rltui.ui.shared import Shared
 from rltui.ui.text import clean_line, progress_bar
-from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_words import FAINT, hanging
-from rltui.ui.widgets.row_list import CursorKeys, Row, RowList, cells_line, fitting_columns
+from rltui.ui.widgets.row_list import Row, cells_line, fitting_columns
 from rltui.wording import EVAL_HEAD, SURE, difference_text, eval_cells
 
-_INTERVAL_S = 2.0
-"""Between two questions, while the screen is seen."""
 _WHAT, _ENV, _DIFFERENCE, _NOTE = (EVAL_HEAD.index(word) for word in ("what", "on", "difference", "note"))
 _FIRST_TO_GO = tuple(map(EVAL_HEAD.index, ("spread", "when", "asked", "id", "failed", "cut off", "on")))
 """Columns of `eval_cells` where there is no room for all: the row under the cursor tells of them."""
@@ -210,79 +204,30 @@ def _spread(each: Evaluation) -> str:
     return f"mean {each.mean:.3f} of {each.rollouts}{std}{bad}"
 
 
-class EvalScreen(CursorKeys, EvaluateActions):
-    """Lies on the overview. Made once: it stays when it is left."""
+class EvalScreen(ReportScreen, EvaluateActions):
+    """The table and the queue."""
 
     CSS_PATH: ClassVar = ["evals.tcss"]
     BINDINGS = bindings(Place.EVALS)
     place = Place.EVALS
 
+    part = "evals"
+    interval_s = 2.0
+
     def __init__(self, shared: Shared) -> None:
         super().__init__(shared)
-        shared.watch("connection", self._update_title)
-        shared.watch("journal", self._hurry)
+        shared.watch("journal", self.hurry.set)  # something happened: it may have been an evaluation
         self._report: EvalReport | None = None
         self._chosen: str | None = None
         """The baseline's id."""
         self._order: Order = "kind"
-        self._problem = ""
-        self._wake = asyncio.Event()
-        self._title = Static(id="evals-title", markup=False)
-        self._rows = RowList(self._make_rows, id="evals-rows")
-        self._notes = Static(id="evals-notes", markup=False)
 
-    def compose(self) -> ComposeResult:
-        """Title, rows, what the signs mean, keys."""
-        yield self._title
-        yield KeyBar()
-        yield self._rows
-        yield self._notes
+    async def ask(self) -> None:
+        """All evaluations, and the queue."""
+        self._report, self.problem = await self.experiment.evals(), ""
 
-    def on_mount(self) -> None:
-        """The keys are the list's."""
-        self._rows.focus()
-
-    def on_screen_resume(self) -> None:
-        """Catch up."""
-        self.run_worker(self._follow(), name="follow", group="follow", exclusive=True)
-        self._show()
-
-    def left(self) -> None:
-        """Nothing is asked any more."""
-        self.workers.cancel_group(self, "follow")
-
-    # values in
-
-    def _hurry(self) -> None:
-        """Something happened: it may have been an evaluation."""
-        self._wake.set()
-
-    async def _follow(self) -> None:
-        """Ask again and again; an answer that takes long delays the next question."""
-        while True:
-            self._wake.clear()
-            await self.look()
-            try:
-                async with asyncio.timeout(_INTERVAL_S):
-                    await self._wake.wait()
-            except TimeoutError:
-                continue
-
-    async def look(self) -> None:
-        """At what there is now."""
-        try:
-            self._report = await self.experiment.evals()
-            self._problem = ""
-        except RltuiError as error:
-            self._problem = error.title
-        self._show()
-
-    def _show(self) -> None:
-        self._update_title()
-        self._rows.reload()
-        self.refresh_bindings()
-
-    def _update_title(self) -> None:
+    def update_title(self) -> None:
+        """What is listed, and compared with what."""
         report, parts = self._report, []
         if report is not None and report.evaluations:
             envs = {clean_line(each.env) for each in report.evaluations}
@@ -291,19 +236,16 @@ class EvalScreen(CursorKeys, EvaluateActions):
         if report is not None and report.every:
             parts.append("every checkpoint" if report.every == 1 else f"one of {report.every} checkpoints")
         words = [(part, FAINT) for part in parts]
-        self._title.update(self.shared.heading("Evaluations", *words, problem=self._problem))
+        self.title_line.update(self.shared.heading("Evaluations", *words, problem=self.problem))
         chosen = self._ended(self._chosen)
         to = "base, else SFT (b: this one)" if chosen is None else chosen.label
         text = f"against {to} · ▲ ▼ beyond {SURE:g} standard errors"
-        self._notes.update(Content.styled(clean_line(text), FAINT))
+        self.notes.update(Content.styled(clean_line(text), FAINT))
 
-    def _make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
+    def make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
+        """A row for each evaluation."""
         now = self.shared.clock()
         return eval_rows(self._report, self._chosen, self._order, width, selected, now)
-
-    @on(RowList.Moved)
-    def _look_at_row(self) -> None:
-        self.refresh_bindings()
 
     # keys
 
@@ -315,16 +257,11 @@ class EvalScreen(CursorKeys, EvaluateActions):
     def _queued(self) -> QueuedEval | None:
         """The one in the queue under the cursor."""
         found = () if self._report is None else self._report.queue
-        return next((each for each in found if f"{_QUEUED}{each.id}" == self._rows.key), None)
-
-    @property
-    def moved_list(self) -> RowList:
-        """The only one."""
-        return self._rows
+        return next((each for each in found if f"{_QUEUED}{each.id}" == self.rows.key), None)
 
     def action_read_samples(self) -> None:
         """On the rollout screen."""
-        if (each := self._ended(self._rows.key)) is None:
+        if (each := self._ended(self.rows.key)) is None:
             return
         if not each.results:
             self.notify("It left no samples", markup=False)
@@ -333,7 +270,7 @@ class EvalScreen(CursorKeys, EvaluateActions):
 
     def action_evaluate(self) -> None:
         """What was evaluated in the row under the cursor, or anything else."""
-        each = self._ended(self._rows.key)
+        each = self._ended(self.rows.key)
         target = "now" if each is None else each.model if each.kind == "model" else each.kind
         if each is not None and each.kind == "checkpoint":
             target = str(each.step)
@@ -341,13 +278,13 @@ class EvalScreen(CursorKeys, EvaluateActions):
 
     def action_choose_baseline(self) -> None:
         """This one, or no more."""
-        each = self._ended(self._rows.key)
+        each = self._ended(self.rows.key)
         if each is not None and (each.mean is None or each.verdict == "failed"):
             why = clean_line(each.words or each.verdict)
             self.notify(f"It says nothing of the model: {why}", markup=False)
         elif each is not None:
             self._chosen = None if self._chosen == each.id else each.id
-            self._show()
+            self.show()
             if not each.is_sound:
                 self.notify(f"To be compared with care: {clean_line(each.words)}", markup=False)
 
@@ -355,7 +292,7 @@ class EvalScreen(CursorKeys, EvaluateActions):
         """The next order."""
         orders = list(_ORDERS)
         self._order = orders[(orders.index(self._order) + 1) % len(orders)]
-        self._show()
+        self.show()
 
     def action_cancel_eval(self) -> None:
         """At once: it can be asked for again."""
@@ -369,7 +306,7 @@ class EvalScreen(CursorKeys, EvaluateActions):
             await show_error(self.app, error)
             return
         self.notify(f"Cancelled: {clean_line(queued.label)}", markup=False)
-        self._show()
+        self.show()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what there is something to do for."""
@@ -377,7 +314,7 @@ class EvalScreen(CursorKeys, EvaluateActions):
             case "cancel_eval":
                 possible = self._queued is not None
             case "read_samples" | "choose_baseline":
-                possible = self._ended(self._rows.key) is not None
+                possible = self._ended(self.rows.key) is not None
             case "sort":
                 possible = self._report is not None and len(self._report.evaluations) > 1
             case _:

@@ -1,0 +1,106 @@
+"""A screen whose list is a report that is asked for again and again, while it is seen."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.widgets import Static
+
+from rltui.errors import RltuiError
+from rltui.ui.requests import ExperimentScreen
+from rltui.ui.shared import Shared
+from rltui.ui.widgets.bars import KeyBar
+from rltui.ui.widgets.row_list import CursorKeys, Row, RowList
+
+
+class ReportScreen(CursorKeys, ExperimentScreen):
+    """Lies on the overview, made once: title, rows, notes. A subclass asks and says what they show."""
+
+    part: ClassVar[str]
+    """Begins the ids of its widgets, for the style sheet."""
+    interval_s: ClassVar[float]
+    """Between two questions."""
+
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
+        shared.watch("connection", self.update_title)
+        self.problem = ""
+        """Why what is shown is not all there is, or old."""
+        self.hurry = asyncio.Event()
+        """Set it to have the next question asked at once."""
+        self.title_line = Static(id=f"{self.part}-title", markup=False)
+        self.rows = RowList(self.make_rows, id=f"{self.part}-rows")
+        self.notes = Static(id=f"{self.part}-notes", markup=False)
+
+    async def ask(self) -> None:
+        """Take over what there is now, `problem` too.
+
+        Raises:
+            RltuiError: as the client; it is told in the title.
+        """
+        raise NotImplementedError
+
+    def make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
+        """As `MakeRows`."""
+        raise NotImplementedError
+
+    def update_title(self) -> None:
+        """Write what stands above and below the rows anew."""
+        raise NotImplementedError
+
+    def show(self) -> None:
+        """What was asked last."""
+        self.update_title()
+        self.rows.reload()
+        self.refresh_bindings()
+
+    async def look(self) -> None:
+        """Ask once, and show it."""
+        try:
+            await self.ask()
+        except RltuiError as error:
+            self.problem = error.title
+        self.show()
+
+    def compose(self) -> ComposeResult:
+        """Title, rows, notes, keys."""
+        yield self.title_line
+        yield KeyBar()
+        yield self.rows
+        yield self.notes
+
+    def on_mount(self) -> None:
+        """The keys are the list's."""
+        self.rows.focus()
+
+    def on_screen_resume(self) -> None:
+        """Catch up."""
+        self.run_worker(self._follow(), name="follow", group="follow", exclusive=True)
+        self.show()
+
+    def left(self) -> None:
+        """Nothing is asked any more."""
+        self.workers.cancel_group(self, "follow")
+
+    async def _follow(self) -> None:
+        """Ask again and again; an answer that takes long delays the next question."""
+        while True:
+            self.hurry.clear()
+            await self.look()
+            try:
+                async with asyncio.timeout(self.interval_s):
+                    await self.hurry.wait()
+            except TimeoutError:
+                continue
+
+    @on(RowList.Moved)
+    def _look_at_row(self) -> None:
+        self.refresh_bindings()
+
+    @property
+    def moved_list(self) -> RowList:
+        """The only one."""
+        return self.rows
