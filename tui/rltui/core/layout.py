@@ -20,10 +20,11 @@ def address_fault(name: str, text: str) -> str | None:
     try:
         parts = urlsplit(text if is_url else f"tcp://{text}")
         known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        if known if is_url else parts.port:
-            return None
+        is_sound = known if is_url else bool(parts.port)
     except ValueError:  # no port number
-        pass
+        is_sound = False
+    if is_sound:
+        return None
     example = "a URL such as http://127.0.0.1:8000/health" if is_url else "host:port, such as 127.0.0.1:8000"
     return f"{name} is {text!r}; use {example}"
 
