@@ -206,3 +206,8 @@ def test_two_runs_of_prime_rl_have_no_port_in_common(
     moved = "port 5000 is the experiment one's: this experiment uses 5001 for the env servers"
     assert (moved in notes) == bool(of_env_servers)
     assert len(notes) == 4 + len(of_env_servers)
+
+
+def test_a_server_is_offered_only_to_those_who_can_use_it() -> None:
+    assert "--inference http://h:1 uses it" in ports._way_to_use(registry.get("tinyrl"), "http://h:1")
+    assert ports._way_to_use(registry.get("verifiers"), "http://h:1") == ""

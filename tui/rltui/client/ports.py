@@ -11,8 +11,8 @@ from rltui.client import launch
 from rltui.client.offline import open_store
 from rltui.core.layout import Layout
 from rltui.core.template import TemplateValue, render
-from rltui.errors import ConfigError
-from rltui.frameworks.base import ConfigFiles, PortKnob, RunContext, standing
+from rltui.errors import ConfigError, UsageError
+from rltui.frameworks.base import ConfigFiles, Framework, PortKnob, RunContext, standing
 from rltui.services import layout_files, processes
 from rltui.services.probes import served_model
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
@@ -48,10 +48,8 @@ def with_ports(record: ExperimentRecord) -> tuple[ExperimentRecord, tuple[str, .
         if busy is not None:
             notes.append(f"port {busy[0]} is {busy[1]}: this experiment uses {port}{_for(item)}")
             if (model := served_model(busy[0])) is not None:
-                notes.append(
-                    f"a server is already there, serving {model}; it is left alone, and "
-                    f"--inference http://127.0.0.1:{busy[0]} uses it in place of one of one's own"
-                )
+                use = _way_to_use(framework_of(record), f"http://127.0.0.1:{busy[0]}")
+                notes.append(f"a server is already there, serving {model}; it is left alone{use}")
         else:
             notes.append(f"{item.component} uses port {port}, as before; the config says {item.port}")
     instead_of = {item.knob: item.port for item in ports if item.knob in chosen}
@@ -148,6 +146,15 @@ class _Taken:
         attempts = (traces.attempt(folder, self._record.tag) for folder in control.newest_attempts())
         records = [attempt for attempt in attempts if attempt is not None]
         return any(left.id == holder.process for left in processes.leftovers(self._record.tag, records))
+
+
+def _way_to_use(framework: Framework, url: str) -> str:
+    """Nothing where its programs cannot be sent to another server."""
+    try:
+        framework.sent_to((url,))
+    except UsageError:
+        return ""
+    return f", and --inference {url} uses it in place of one of one's own"
 
 
 def _for(item: PortKnob) -> str:
