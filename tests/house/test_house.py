@@ -15,8 +15,8 @@ from tests.house.source import House, house
 from tests.house.walks import REPOSITORY
 
 SOURCE_LIMITS = {
-    "files": 331,
-    "lines": 72_000,
+    "files": 366,
+    "lines": 84_000,
     "public names per 1,000 lines": 23.2,
     "percent of lines that import": 6.6,
     "import circles": 0,

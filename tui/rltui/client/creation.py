@@ -18,6 +18,7 @@ from rltui.client.ports import inference_url, with_ports
 from rltui.core.api import Request
 from rltui.core.config_report import Problem
 from rltui.core.layout import Layout, needed
+from rltui.core.runs import RunOrigin
 from rltui.core.servers import server_url
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Framework
@@ -31,6 +32,7 @@ from rltui.services.runs.experiments import default_output_dir, find_experiment,
 from rltui.services.runs.leases import keep_lease, living
 from rltui.services.runs.observed import framework_of
 from rltui.services.runs.run_folder import ResumePoint, ResumePoints, RunFolder, next_free
+from rltui.services.runs.run_sheet import keep_sheet, new_sheet, read_sheet
 from rltui.services.shell import keep_shell, make_room_for_files
 
 _LOCK_TIMEOUT_S = 60.0
@@ -64,6 +66,8 @@ class ExperimentRequest:
     """No rule of ours refuses the config, now or when it is edited."""
     copies: Staged = Staged(())
     """`config_files` as they were staged. Copies become the experiment's own."""
+    origin: RunOrigin = RunOrigin()
+    """Kept in the sheet of a run that is new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +318,8 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
         make_folder(Path(record.output_dir))
         record, texts = _with_own_copies(record, request.copies, control)
         control.write_record(record)
+        if read_sheet(control.path) is None:
+            keep_sheet(control.path, new_sheet(record.created_at, request.origin))
         if record.inference_of:
             keep_lease(launch.choose(record.inference_of), record)
         if texts:

@@ -1,0 +1,107 @@
+"""The index as many use it at once, and as it is found damaged."""
+
+from __future__ import annotations
+
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from rltui.core.runs import RunConfigFile, RunRow
+from rltui.errors import RltuiError
+from rltui.services.runs.index import IndexBusyError, RunIndex
+
+
+def row(number: int, **values: object) -> RunRow:
+    told = {"id": f"run{number:07}", "name": f"r-{number}", "folder": f"/o/{number}", "created_at": 1.0}
+    return RunRow(**{**told, **values})  # type: ignore[arg-type]
+
+
+def test_a_row_comes_back_as_it_was(tmp_path: Path) -> None:
+    index = RunIndex(tmp_path / "runs.sqlite")
+    full = row(
+        1, metrics={"reward": (0.5, 0.75)}, sparkline=(0.1, 0.5), checkpoints=(5, 10), tags=("baseline",),
+        changed={"optim.lr": (1e-6, 3e-6)}, configs=(RunConfigFile(path="/c/rl.toml", sha256="ab"),),
+        supervisor=(12, 3.5), versions={"torch": "2.9"}, gpus=("0",), parent="run0000000", parent_step=5,
+    )  # fmt: skip
+    index.put([(full, {"optim.lr": 3e-6})])
+    other = RunIndex(tmp_path / "runs.sqlite")
+    (found,) = other.named("r-1")
+    assert found == full
+    assert other.configs(["run0000001"]) == {"run0000001": {"optim.lr": 3e-6}}
+    index.put([(row(1, step=3), None)])
+    assert other.named("run0000001")[0].step == 3
+    assert other.configs(["run0000001"]) == {"run0000001": {"optim.lr": 3e-6}}
+
+
+def test_only_what_changed_is_read_again(tmp_path: Path) -> None:
+    index = RunIndex(tmp_path / "runs.sqlite")
+    index.put((row(number), None) for number in range(5))
+    seen = index.stamp()
+    assert index.rows(seen) == []
+    index.put([(row(3, step=1), None)])
+    assert [each.id for each in index.rows(seen)] == ["run0000003"]
+    index.remove(["run0000003"])
+    assert len(index.ids()) == 4
+
+
+def test_many_write_at_once(tmp_path: Path) -> None:
+    def write(number: int) -> None:
+        index = RunIndex(tmp_path / "runs.sqlite", patience_s=30)
+        for step in range(20):
+            index.put([(row(number, step=step), {"a": step})])
+        index.close()
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(write, range(6)))
+    index = RunIndex(tmp_path / "runs.sqlite")
+    assert {each.step for each in index.rows()} == {19}
+    assert index.stamp() == 120
+
+
+@pytest.mark.parametrize("content", [b"no database at all" * 100, b"SQLite format 3\0" + b"\xff" * 5000])
+def test_a_damaged_file_is_set_aside(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "runs.sqlite").write_bytes(content)
+    index = RunIndex(tmp_path / "runs.sqlite")
+    assert not index.is_whole
+    assert "it lies in" in index.was_damaged
+    index.put([(row(1), None)])
+    index.set_whole()
+    assert RunIndex(tmp_path / "runs.sqlite").is_whole
+
+
+def test_damage_under_an_open_connection_is_told_and_the_next_call_works(tmp_path: Path) -> None:
+    index = RunIndex(tmp_path / "runs.sqlite")
+    index.put((row(number), {"text": "x" * 3000}) for number in range(50))
+    with index.path.open("r+b") as file:
+        size = file.seek(0, 2)
+        file.seek(size // 2)
+        file.write(b"\xff" * (size // 2))
+    with pytest.raises(RltuiError, match="damaged"):
+        RunIndex(tmp_path / "runs.sqlite").rows()
+    fresh = RunIndex(tmp_path / "runs.sqlite")
+    assert fresh.rows() == []
+    assert not fresh.is_whole
+
+
+def test_a_deleted_file_is_made_again_under_a_connection(tmp_path: Path) -> None:
+    index = RunIndex(tmp_path / "runs.sqlite")
+    index.put([(row(1), None)])
+    index.set_whole()
+    index.path.unlink()
+    assert not index.is_whole
+    index.put([(row(2), None)])
+    assert RunIndex(index.path).ids() == {"run0000002"}
+
+
+def test_somebody_who_holds_it_is_not_waited_for_for_ever(tmp_path: Path) -> None:
+    index = RunIndex(tmp_path / "runs.sqlite", patience_s=0.05)
+    index.put([(row(1), None)])
+    holder = sqlite3.connect(index.path, isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(IndexBusyError):
+        index.put([(row(2), None)])
+    holder.execute("ROLLBACK")
+    index.put([(row(2), None)])
+    assert len(index.ids()) == 2

@@ -1,0 +1,144 @@
+"""Runs as they are listed, compared and kept. Pure, and without pydantic: a list has thousands of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+RunState = Literal["running", "done", "failed", "stopped", "damaged", "gone"]
+"""`stopped`: it did not come to its end. `damaged`: its folder cannot be understood, `problem` says why.
+`gone`: its folder is not there."""
+
+_OPEN_STATES = frozenset({"running"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOrigin:
+    """Where a run comes from, as whoever started it says. Empty: from a config file."""
+
+    parent: str = ""
+    """Id of the run that it was forked from."""
+    parent_step: int | None = None
+    """The checkpoint of the parent that it began with; `None`: at the beginning."""
+    again: str = ""
+    """Id of the run that it repeats."""
+    group: str = ""
+    """What it was queued in: the name of a sweep."""
+    entry: str = ""
+    """Id of the entry of the queue that started it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSheet(RunOrigin):
+    """What people say of a run. Kept in its folder; all else can be read again."""
+
+    id: str
+    """Ten letters and digits, never used twice."""
+    created_at: float
+    tags: tuple[str, ...] = ()
+    """Sorted."""
+    note: str = ""
+    is_best: bool = False
+    """A person marked it."""
+    archived_at: float | None = None
+    """Since when it is not listed unless asked for."""
+    trashed_at: float | None = None
+    """Since when its folder lies in the trash."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfigFile:
+    """A config file as a run last read it."""
+
+    path: str
+    """Where it lay."""
+    sha256: str
+    """Of its content, which is kept under this name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow(RunSheet):
+    """A run as the index has it: what its folder and its sheet say, in one value."""
+
+    name: str
+    folder: str
+    """The output folder of an experiment; of a run that rltui was only shown, its own folder."""
+    control: str = ""
+    """rltui's own folder for it (`ControlFolder.path`); empty: there is none any more."""
+    run_dir: str = ""
+    observed: bool = False
+    """rltui was shown it, and did not start it."""
+    kind: Literal["run", "evaluation"] = "run"
+    """`evaluation`: results of an evaluator alone."""
+    framework: str = ""
+    generation: str = ""
+    """As its framework names it; empty where it has but one."""
+    state: RunState = "stopped"
+    problem: str = ""
+    """Why it is damaged, gone or failed, in words."""
+    started_at: float | None = None
+    """Its first attempt."""
+    ended_at: float | None = None
+    """Its last sign of life; `None` while it runs."""
+    seconds: float = 0.0
+    """How long something of it ran: pauses between attempts do not count."""
+    gpu_seconds: float = 0.0
+    """Attempts by the devices they had."""
+    attempts: int = 0
+    """Starts of the component that was started most often."""
+    step: int | None = None
+    """Completed, as the status tells it."""
+    max_steps: int | None = None
+    metrics: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
+    """By id of a curated metric concept: its last value and its best."""
+    sparkline: tuple[float, ...] = ()
+    """Its reward over all steps, at most 24 means, oldest first."""
+    checkpoints: tuple[int, ...] = ()
+    """Steps of the complete ones, ascending."""
+    changed: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    """Config keys that differ, with both values: against the parent, else against the defaults."""
+    configs: tuple[RunConfigFile, ...] = ()
+    commit: str = ""
+    """Of the workspace when it last started; empty: no git."""
+    is_dirty: bool = False
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """By name: `prime-rl`, `verifiers`, `vllm`, `torch`, `driver`."""
+    host: str = ""
+    gpus: tuple[str, ...] = ()
+    """Its devices, as people name them."""
+    disk_bytes: int | None = None
+    """`None`: not measured yet."""
+    supervisor: tuple[int, float] | None = None
+    """Pid and start time, in seconds since the epoch, of the supervisor that says that it runs."""
+
+    @property
+    def is_running(self) -> bool:
+        """Something of it runs, or it is looked at while it does."""
+        return self.state in _OPEN_STATES
+
+    @property
+    def reward(self) -> float | None:
+        """The last one."""
+        return self.metrics.get("reward", (None, None))[0]
+
+    @classmethod
+    def parsed(cls, data: Mapping[str, Any]) -> RunRow:
+        """Of a document that `orjson` made of a row. Keys of newer versions are passed over.
+
+        Raises:
+            TypeError, ValueError, KeyError: if it is none.
+        """
+        known = {key: value for key, value in data.items() if key in _FIELDS}
+        for key in ("sparkline", "checkpoints", "gpus", "tags"):
+            known[key] = tuple(known.get(key, ()))
+        known["metrics"] = {key: (last, best) for key, (last, best) in known.get("metrics", {}).items()}
+        known["changed"] = {key: (old, new) for key, (old, new) in known.get("changed", {}).items()}
+        known["configs"] = tuple(RunConfigFile(**each) for each in known.get("configs", ()))
+        if (supervisor := known.get("supervisor")) is not None:
+            pid, started = supervisor
+            known["supervisor"] = (int(pid), float(started))
+        return cls(**known)
+
+
+_FIELDS = frozenset(each.name for each in fields(RunRow))

@@ -1,0 +1,261 @@
+"""The index of all runs: an sqlite file in the user's state folder, made again from the folders at any time.
+
+Supervisors, command lines and screens write to it at once; each write is one short transaction. It is never
+the only place where something is kept.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from rltui import paths
+from rltui.core.runs import RunRow
+from rltui.errors import RltuiError
+from rltui.services.own_files import make_folder
+
+logger = logging.getLogger(__name__)
+
+_SCHEMA = 1
+"""Another one in the file: it is made anew."""
+_TABLES = """
+CREATE TABLE IF NOT EXISTS run (
+    id TEXT PRIMARY KEY, name TEXT NOT NULL, folder TEXT NOT NULL,
+    row BLOB NOT NULL, config BLOB NOT NULL, stamp INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS run_name ON run (name);
+CREATE INDEX IF NOT EXISTS run_folder ON run (folder);
+CREATE INDEX IF NOT EXISTS run_stamp ON run (stamp);
+CREATE TABLE IF NOT EXISTS head (stamp INTEGER NOT NULL, is_whole INTEGER NOT NULL);
+INSERT INTO head SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM head);
+"""
+_USUAL_PATIENCE_S = 5.0
+
+
+def index_file() -> Path:
+    """Where it lies."""
+    return paths.state_dir() / "runs.sqlite"
+
+
+class IndexBusyError(RltuiError):
+    """Somebody else has held it for longer than we wait."""
+
+
+class RunIndex:
+    """One connection, for one thread at a time. A damaged file is set aside, and an empty one takes its place
+    (`is_whole` is false then, until `set_whole`).
+    """
+
+    def __init__(self, path: Path | None = None, *, patience_s: float = _USUAL_PATIENCE_S) -> None:
+        """Raises RltuiError where it can neither be opened nor made."""
+        self.path = path or index_file()
+        self._patience_s = patience_s
+        self._connection: sqlite3.Connection | None = None
+        self._inode = 0
+        self.was_damaged = ""
+        """Why the file that was there was set aside, and where it is; empty where it was sound."""
+
+    # --- reading ------------------------------------------------------------------------------------------
+
+    @property
+    def is_whole(self) -> bool:
+        """It was made from all folders once; without that, those of living supervisors alone may be in it."""
+        with self._trying() as connection:
+            return bool(connection.execute("SELECT is_whole FROM head").fetchone()[0])
+
+    def stamp(self) -> int:
+        """Grows with every change."""
+        with self._trying() as connection:
+            return int(connection.execute("SELECT stamp FROM head").fetchone()[0])
+
+    def rows(self, since: int = -1) -> list[RunRow]:
+        """All, or those that changed after `stamp` was `since`. In no order. A damaged row is left out."""
+        with self._trying() as connection:
+            found = connection.execute("SELECT row FROM run WHERE stamp > ?", (since,)).fetchall()
+        return list(_parsed(found))
+
+    def ids(self) -> frozenset[str]:
+        """Of all runs in it."""
+        with self._trying() as connection:
+            return frozenset(id_ for (id_,) in connection.execute("SELECT id FROM run"))
+
+    def named(self, word: str) -> list[RunRow]:
+        """Those of that name or id."""
+        with self._trying() as connection:
+            found = connection.execute(
+                "SELECT row FROM run WHERE id = ? OR name = ?", (word, word)
+            ).fetchall()
+        return list(_parsed(found))
+
+    def names(self) -> list[str]:
+        """Of all runs, for a nearest match."""
+        with self._trying() as connection:
+            return sorted({name for (name,) in connection.execute("SELECT name FROM run")})
+
+    def in_folder(self, folder: str) -> RunRow | None:
+        """The run whose folder that is."""
+        with self._trying() as connection:
+            found = connection.execute("SELECT row FROM run WHERE folder = ?", (folder,)).fetchall()
+        return next(_parsed(found), None)
+
+    def configs(self, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """By id of a run: its config as it last ran, flat, by knob name."""
+        found: dict[str, dict[str, Any]] = {}
+        with self._trying() as connection:
+            for id_ in ids:
+                row = connection.execute("SELECT config FROM run WHERE id = ?", (id_,)).fetchone()
+                found[id_] = _document(row[0]) if row is not None else {}
+        return found
+
+    # --- writing ------------------------------------------------------------------------------------------
+
+    def put(self, rows: Iterable[tuple[RunRow, Mapping[str, Any] | None]]) -> None:
+        """Add these or replace them, all or none. With no config the one there is stays."""
+        documents = [
+            (row.id, row.name, row.folder, orjson.dumps(row), None if config is None else _dumped(config))
+            for row, config in rows
+        ]
+        if not documents:
+            return
+        with self._writing() as (connection, stamp):
+            for id_, name, folder, row, config in documents:
+                connection.execute(
+                    "INSERT INTO run VALUES (?1, ?2, ?3, ?4, COALESCE(?5, x'7b7d'), ?6)"
+                    " ON CONFLICT (id) DO UPDATE SET name = ?2, folder = ?3, row = ?4,"
+                    " config = COALESCE(?5, config), stamp = ?6",
+                    (id_, name, folder, row, config, stamp),
+                )
+
+    def remove(self, ids: Iterable[str]) -> None:
+        """Forget these. Their folders stay."""
+        with self._writing() as (connection, _):
+            connection.executemany("DELETE FROM run WHERE id = ?", [(id_,) for id_ in ids])
+
+    def set_whole(self) -> None:
+        """It has been made from all folders."""
+        with self._writing() as (connection, _):
+            connection.execute("UPDATE head SET is_whole = 1")
+
+    def close(self) -> None:
+        """A later call opens it again."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    # --- the file -----------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[sqlite3.Connection, int]]:
+        with self._trying() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                connection.execute("UPDATE head SET stamp = stamp + 1")
+                stamp = int(connection.execute("SELECT stamp FROM head").fetchone()[0])
+                yield connection, stamp
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def _trying(self) -> Iterator[sqlite3.Connection]:
+        """The errors of sqlite as ours. A damaged file is set aside before the error is raised: the next call
+        finds an empty one.
+        """
+        try:
+            yield self._opened()
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError) and not _is_damage(error):
+                self.close()
+                kind = IndexBusyError if "locked" in str(error) else RltuiError
+                raise kind(f"the index of runs {self.path} cannot be used: {error}") from error
+            self._set_aside(str(error))
+            raise RltuiError(
+                f"the index of runs was damaged ({error})", hint="rltui runs --rebuild"
+            ) from error
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is not None and self._inode == _inode(self.path):
+            return self._connection
+        self.close()
+        make_folder(self.path.parent, mode=0o700)
+        try:
+            self._connection = self._connected()
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError) and not _is_damage(error):
+                raise
+            self._set_aside(str(error))
+            self._connection = self._connected()
+        self._inode = _inode(self.path)
+        return self._connection
+
+    def _connected(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path, timeout=self._patience_s, isolation_level=None, check_same_thread=False
+        )
+        try:
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if version not in (0, _SCHEMA):
+                raise sqlite3.DatabaseError(f"it is of version {version}, this rltui knows {_SCHEMA}")
+            if version == 0:
+                connection.executescript(
+                    f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {_SCHEMA}; COMMIT;"
+                )
+            connection.execute("SELECT stamp, is_whole FROM head").fetchone()
+        except BaseException:
+            connection.close()
+            raise
+        self.path.chmod(0o600)
+        return connection
+
+    def _set_aside(self, reason: str) -> None:
+        self.close()
+        aside = self.path.with_name(f"{self.path.name}.damaged-{time.time_ns()}")
+        with suppress(OSError):
+            self.path.rename(aside)
+            self.path.with_name(f"{self.path.name}-journal").unlink(missing_ok=True)
+            self.was_damaged = f"{reason}; it lies in {aside}"
+            logger.warning("the index of runs was set aside: %s", self.was_damaged)
+
+
+def _inode(path: Path) -> int:
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return 0
+
+
+def _is_damage(error: sqlite3.OperationalError) -> bool:
+    """Rather than a lock or a full disk, which are operational errors as well."""
+    return any(
+        word in str(error) for word in ("malformed", "no such table", "no such column", "not a database")
+    )
+
+
+def _parsed(found: Iterable[tuple[bytes]]) -> Iterator[RunRow]:
+    for (row,) in found:
+        try:
+            yield RunRow.parsed(orjson.loads(row))
+        except (ValueError, TypeError, KeyError) as error:
+            logger.warning("a row of the index of runs is damaged: %s", error)
+
+
+def _document(data: bytes) -> dict[str, Any]:
+    try:
+        found = orjson.loads(data)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _dumped(config: Mapping[str, Any]) -> bytes:
+    """TOML has dates, and numbers larger than JSON's."""
+    return orjson.dumps(dict(config), default=str, option=orjson.OPT_NON_STR_KEYS)

@@ -1,0 +1,80 @@
+"""The sheet of a run: `run.json` in rltui's own folder of it. Changed under a lock, since several may."""
+
+from __future__ import annotations
+
+import secrets
+import string
+import time
+from collections.abc import Callable
+from dataclasses import asdict, fields
+from pathlib import Path
+
+import orjson
+
+from rltui.core.runs import RunOrigin, RunSheet
+from rltui.errors import ConfigError, ConflictError
+from rltui.services.own_files import FileLock, read_own, write_atomically
+
+FILE_NAME = "run.json"
+_LOCK_TIMEOUT_S = 5.0
+_LOCK_POLL_S = 0.02
+_ID_LETTERS = string.ascii_lowercase + string.digits
+_ID_LENGTH = 10
+_FIELDS = frozenset(each.name for each in fields(RunSheet))
+
+
+def new_sheet(created_at: float, origin: RunOrigin = RunOrigin()) -> RunSheet:  # noqa: B008 - frozen
+    """The sheet of a run that has none, with an id that no run has."""
+    id_ = "".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH))
+    return RunSheet(id=id_, created_at=created_at, **asdict(origin))
+
+
+def read_sheet(control: Path) -> RunSheet | None:
+    """The sheet in a control folder, `None` where there is none yet.
+
+    Raises:
+        ConfigError: if it is damaged or cannot be read.
+    """
+    path = control / FILE_NAME
+    try:
+        data = orjson.loads(read_own(path))
+        known = {key: value for key, value in data.items() if key in _FIELDS}
+        return RunSheet(**{**known, "tags": tuple(sorted(map(str, known.get("tags", ()))))})
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ConfigError(
+            f"{path} is damaged: {error}", hint="remove it: its tags and notes are lost, the run is not"
+        ) from error
+
+
+def keep_sheet(control: Path, sheet: RunSheet) -> None:
+    """Write a sheet in place of the one there is.
+
+    Raises:
+        RltuiError: if it cannot be written.
+    """
+    write_atomically(control / FILE_NAME, orjson.dumps(sheet))
+
+
+def change_sheet(control: Path, change: Callable[[RunSheet], RunSheet]) -> RunSheet:
+    """Replace the sheet by what `change` makes of it; one is made where there is none.
+
+    Raises:
+        ConflictError: if another holds it for long.
+        RltuiError: if it is damaged or cannot be written.
+    """
+    lock = FileLock(control / f"{FILE_NAME}.lock")
+    deadline = time.monotonic() + _LOCK_TIMEOUT_S
+    while not lock.take():
+        if time.monotonic() > deadline:
+            raise ConflictError(f"another rltui holds {lock.path}", hint="try again; nothing was changed")
+        time.sleep(_LOCK_POLL_S)
+    try:
+        sheet = change(read_sheet(control) or new_sheet(time.time()))
+        keep_sheet(control, sheet)
+    finally:
+        lock.release()
+    return sheet
