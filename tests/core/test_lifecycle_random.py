@@ -67,7 +67,7 @@ class Happening:
         likely: list[LifeEvent]
         match life.state:
             case S.WAITING:
-                given_up = [StartFailed(epoch, "no port"), NotNeeded(epoch, "it is made")]
+                given_up: list[LifeEvent] = [StartFailed(epoch, "no port"), NotNeeded(epoch, "it is made")]
                 likely = [*launch, *launch, *given_up, Held(epoch, "waits"), asked[1]]
             case S.STARTING | S.READY:
                 likely = [*ended, ProbeSucceeded(epoch, at=at), *asked[1:]]

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -68,12 +68,14 @@ class Surroundings(Protocol):
         """What the start of `component` waits for: (it can still come, reason), `None` if nothing."""
         ...
 
-    def is_made(self, component: str) -> bool:
-        """What this job makes is there."""
+    async def wait_for_turn(self, component: str, hold: Callable[[str], None]) -> bool:
+        """Of a job that makes something: `hold` until no other experiment makes it; false where it is there
+        by then.
+        """
         ...
 
-    def maker(self, component: str) -> str | None:
-        """The experiment that just makes what this job is to make; `None`: from now on it is this one."""
+    def claim_turn(self, component: str) -> str | None:
+        """It makes something: others wait from now on. The one that does so already, where there is one."""
         ...
 
     async def unmet(self, component: str, launch: Launch) -> str | None:
@@ -219,21 +221,18 @@ class ComponentRunner:
         """It is stopping, and not because its main process ended by itself."""
         return self.life.state is ComponentState.STOPPING and self.life.exit is None
 
-    @property
-    def root_pids(self) -> tuple[int, ...]:
-        """What all its processes descend from: the shim, which inherits orphans, or the main process."""
-        record = self.record
-        if record is None or not self.life.alive:
-            return ()
-        return tuple(process.pid for process in (record.shim, record.main) if process is not None)
-
     # --- a start, step by step ----------------------------------------------------------------------------
 
     async def _start(self, epoch: int, before: asyncio.Task[None] | None) -> None:
         if before is not None:  # an abandoned start may still be clearing up behind itself
             await asyncio.wait([before])
         try:
-            if not (await self._wait_for_dependencies(epoch) and await self._wait_for_turn(epoch)):
+            if not await self._wait_for_dependencies(epoch):
+                return
+            if self.spec.creates and not await self.around.wait_for_turn(
+                self.spec.id, lambda reason: self._advance(Held(epoch=epoch, reason=reason))
+            ):
+                self._advance(NotNeeded(epoch=epoch, reason="another experiment has made it"))
                 return
             keeper = self.newest.shim if self.newest is not None else None
             attempt = self.newest = self._attempt(self.around.control.new_attempt(self.spec.id))
@@ -272,19 +271,6 @@ class ComponentRunner:
             await self.around.changes.wait()
         return True
 
-    async def _wait_for_turn(self, epoch: int) -> bool:
-        """A job that makes something: false where another experiment has made it meanwhile."""
-        if not self.spec.creates or (other := self.around.maker(self.spec.id)) is None:
-            return True
-        while other is not None:
-            self._advance(Held(epoch=epoch, reason=f"waits for {other}, which is making the same"))
-            await asyncio.sleep(_PRECONDITION_INTERVALS_S[1])
-            other = self.around.maker(self.spec.id)
-        if self.around.is_made(self.spec.id):
-            self._advance(NotNeeded(epoch=epoch, reason="another experiment has made it"))
-            return False
-        return True
-
     async def _wait_for_room(self, epoch: int, launch: Launch) -> None:
         deadline = time.monotonic() + self.spec.wait_s
         pause, longest = _PRECONDITION_INTERVALS_S
@@ -317,7 +303,7 @@ class ComponentRunner:
         spawned = Spawned(epoch=waiting.epoch, ready=ready is None, at=attempt.ready_since())
         self.life = advance(waiting, spawned)  # not told: nothing happened to the component
         if self.spec.creates:
-            self.around.maker(self.spec.id)
+            self.around.claim_turn(self.spec.id)
         self._task = spawn(self._watch(waiting.epoch, attempt, ready), f"watch {self.spec.id}")
 
     def _adopt_launch(self, attempt: Attempt) -> None:
