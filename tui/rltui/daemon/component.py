@@ -22,6 +22,7 @@ from rltui.core.lifecycle import (
     Life,
     LifeEvent,
     MainEnded,
+    NotNeeded,
     ProbeSucceeded,
     Spawned,
     StartFailed,
@@ -65,6 +66,14 @@ class Surroundings(Protocol):
 
     def why_held(self, component: str) -> tuple[bool, str] | None:
         """What the start of `component` waits for: (it can still come, reason), `None` if nothing."""
+        ...
+
+    def is_made(self, component: str) -> bool:
+        """What this job makes is there."""
+        ...
+
+    def maker(self, component: str) -> str | None:
+        """The experiment that just makes what this job is to make; `None`: from now on it is this one."""
         ...
 
     async def unmet(self, component: str, launch: Launch) -> str | None:
@@ -224,7 +233,7 @@ class ComponentRunner:
         if before is not None:  # an abandoned start may still be clearing up behind itself
             await asyncio.wait([before])
         try:
-            if not await self._wait_for_dependencies(epoch):
+            if not (await self._wait_for_dependencies(epoch) and await self._wait_for_turn(epoch)):
                 return
             keeper = self.newest.shim if self.newest is not None else None
             attempt = self.newest = self._attempt(self.around.control.new_attempt(self.spec.id))
@@ -263,6 +272,19 @@ class ComponentRunner:
             await self.around.changes.wait()
         return True
 
+    async def _wait_for_turn(self, epoch: int) -> bool:
+        """A job that makes something: false where another experiment has made it meanwhile."""
+        if not self.spec.creates or (other := self.around.maker(self.spec.id)) is None:
+            return True
+        while other is not None:
+            self._advance(Held(epoch=epoch, reason=f"waits for {other}, which is making the same"))
+            await asyncio.sleep(_PRECONDITION_INTERVALS_S[1])
+            other = self.around.maker(self.spec.id)
+        if self.around.is_made(self.spec.id):
+            self._advance(NotNeeded(epoch=epoch, reason="another experiment has made it"))
+            return False
+        return True
+
     async def _wait_for_room(self, epoch: int, launch: Launch) -> None:
         deadline = time.monotonic() + self.spec.wait_s
         pause, longest = _PRECONDITION_INTERVALS_S
@@ -294,6 +316,8 @@ class ComponentRunner:
         waiting = advance(self.life, StartRequested(automatic=True))
         spawned = Spawned(epoch=waiting.epoch, ready=ready is None, at=attempt.ready_since())
         self.life = advance(waiting, spawned)  # not told: nothing happened to the component
+        if self.spec.creates:
+            self.around.maker(self.spec.id)
         self._task = spawn(self._watch(waiting.epoch, attempt, ready), f"watch {self.spec.id}")
 
     def _adopt_launch(self, attempt: Attempt) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
+import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+from rltui import paths
 from rltui.core.api import Alert, ComponentState, Orphan, Progress
 from rltui.core.gpu.devices import chosen_devices
 from rltui.core.gpu.forecast_text import lack_of_memory
@@ -27,6 +30,7 @@ from rltui.services import processes
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.launch import Launch
+from rltui.services.own_files import FileLock, make_folder
 from rltui.services.probes import served_model
 from rltui.services.processes import Leftover
 from rltui.services.processes.orphans import described, end, find_leftovers, foreign_processes, leftovers_text
@@ -63,6 +67,8 @@ class Processes:
         """What its components print when they fail."""
         self.changes = Signal()
         """Some component, or what outlived one, has changed."""
+        self._making: dict[str, FileLock] = {}
+        """By component: held while it makes what other experiments may want to make as well."""
         self.listeners: list[Callable[[ComponentRunner, Life], None]] = []
         self._setup = setup
         self._events = events
@@ -160,6 +166,8 @@ class Processes:
     def life_changed(self, runner: ComponentRunner, before: Life) -> None:
         """Record, tell and wake."""
         life, name = runner.life, runner.spec.id
+        if not life.busy and (making := self._making.pop(name, None)) is not None:
+            making.release()
         self._events.life_changed(runner, before)
         for listener in self.listeners:
             listener(runner, before)
@@ -199,7 +207,25 @@ class Processes:
         life = self.runners[component].life
         if life.kind == "service":
             return life.state is ComponentState.READY
-        return not life.expected and (life.state is ComponentState.EXITED or self._config.is_made(component))
+        return not life.expected and (life.state is ComponentState.EXITED or self.is_made(component))
+
+    def is_made(self, component: str) -> bool:
+        """What this job makes is there."""
+        return self._config.is_made(component)
+
+    def maker(self, component: str) -> str | None:
+        """The experiment that just makes what this job is to make; `None`: from now on it is this one."""
+        path = self._config.launcher.creates(component, self._config.store.files)
+        if path is None:
+            return None
+        folder = paths.state_dir() / "making"
+        make_folder(folder)
+        lock = FileLock(folder / hashlib.sha1(os.fsencode(path), usedforsecurity=False).hexdigest())
+        if lock.take():
+            lock.path.write_text(self.record.name)
+            self._making[component] = lock
+            return None
+        return lock.path.read_text() or "another experiment"
 
     async def unmet(self, component: str, launch: Launch) -> str | None:
         """What on this box is in the way of a start, in words; `None` where the way is free."""
