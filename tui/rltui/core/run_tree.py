@@ -35,8 +35,8 @@ class TreeLine:
 
 
 def run_tree(rows: Sequence[RunRow], folded: Collection[str] = ()) -> list[TreeLine]:
-    """In the order of `rows`: a tree stands where the first of its runs does. Below the keys in `folded` nothing
-    is listed.
+    """In the order of `rows`: a tree stands where the first of its runs does. Below the keys in `folded`
+    nothing is listed.
 
     A run whose parent is not among them stands below its sweep; whoever has neither stands at the top. Sheets
     that name each other as parents are listed all the same.
