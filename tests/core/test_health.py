@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rltui import settings
 from rltui.core.health import Finding, RuleId, Thresholds, concern_of, findings
 from rltui.core.lines import plain_text
 from rltui.core.run_figures import RunFigures
@@ -302,12 +303,14 @@ def test_rules_are_silenced_and_changed_by_the_settings() -> None:
     assert words(run, Thresholds(reward_collapse_frac=0.45)) == ["reward collapsed"]
 
 
-def test_the_readme_has_every_threshold_as_it_is() -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    block = readme.partition("```toml\n[health]")[2].partition("```")[0]
-    assert Thresholds(**tomllib.loads(f"[health]{block}")["health"]) == Thresholds()
-    assert set(tomllib.loads(f"[health]{block}")["health"]) == Thresholds.model_fields.keys()
-    assert all(rule in readme for rule in get_args(RuleId))
+def test_the_example_of_the_settings_has_every_one_as_it_is() -> None:
+    path = Path(__file__).parents[2] / "examples" / "settings.toml"
+    text = path.read_text()
+    found = tomllib.loads(text)
+    assert settings.load(path) == settings.Settings()
+    assert found["health"].keys() == Thresholds.model_fields.keys()
+    assert found["alerts"].keys() == settings.AlertSettings.model_fields.keys()
+    assert all(rule in text for rule in get_args(RuleId))
 
 
 def test_the_worst_comes_first() -> None:

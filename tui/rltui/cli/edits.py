@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from rltui.cli.arguments import tokens
 from rltui.cli.config import chosen_framework
-from rltui.cli.parser import tokens
 from rltui.cli.terminal import ask, confirm
 from rltui.cli.waiting import plan_of
 from rltui.client import checking, launch, offline

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Iterable
 from pathlib import Path
 
 from rltui import __version__
+from rltui.cli import run_parser
+from rltui.cli.arguments import (
+    Commands,
+    add_creation,
+    add_devices,
+    add_framework,
+    add_json,
+    add_name,
+    command,
+    count,
+    interval,
+    positive,
+    step,
+    steps,
+    tokens,
+)
 from rltui.cli.config_line import Given, is_launcher
-from rltui.core.text import number
 from rltui.errors import UsageError
 
 _DESCRIPTION = """\
@@ -34,10 +48,6 @@ _CONFIG_HELP = (
 )
 _OF_CONFIGS = frozenset({"open", "up", "check"})
 """Commands whose config may also be given as launchers take it."""
-_LONGEST_STEP = 15
-"""Digits, as of the folders that frameworks make."""
-_SHORTEST_WATCH_S, _LONGEST_WATCH_S = 0.5, 3600.0
-"""What `gpus --watch` takes."""
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -93,7 +103,7 @@ def _refuse_unless_experiment(word: str, commands: Iterable[str]) -> None:
     )
 
 
-def _build() -> tuple[argparse.ArgumentParser, _Commands[argparse.ArgumentParser]]:
+def _build() -> tuple[argparse.ArgumentParser, Commands[argparse.ArgumentParser]]:
     parser = argparse.ArgumentParser(
         prog="rltui",
         description=_DESCRIPTION,
@@ -104,23 +114,12 @@ def _build() -> tuple[argparse.ArgumentParser, _Commands[argparse.ArgumentParser
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for add in (_add_running, _add_processes, _add_by_hand, _add_config, _add_looking, _add_evals, _add_box):
         add(commands)
+    run_parser.add(commands)
     return parser, commands
 
 
-_Commands = argparse._SubParsersAction  # noqa: SLF001  (argparse has no public name for it)
-
-
-def _command(
-    commands: _Commands[argparse.ArgumentParser], name: str, handler: str, text: str
-) -> argparse.ArgumentParser:
-    parser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-    module, _, function = handler.partition(":")
-    parser.set_defaults(handler=(module, function))
-    return parser
-
-
-def _add_running(commands: _Commands[argparse.ArgumentParser]) -> None:
-    opening = _command(commands, "open", "opening:open_experiment", "open an experiment in the TUI")
+def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
+    opening = command(commands, "open", "opening:open_experiment", "open an experiment in the TUI")
     opening.add_argument(
         "config",
         nargs="*",
@@ -132,48 +131,48 @@ def _add_running(commands: _Commands[argparse.ArgumentParser]) -> None:
         action="store_true",
         help="only look; in place of CONFIG, the experiment's name may follow",
     )
-    _add_creation(opening)
-    demo = _command(commands, "demo", "running:demo", "a real small run on the CPU, in the TUI")
+    add_creation(opening)
+    demo = command(commands, "demo", "running:demo", "a real small run on the CPU, in the TUI")
     demo.add_argument("-o", "--output-dir", metavar="DIR", help="folder of the demo (default: outputs/demo)")
     demo.add_argument("--no-tui", action="store_true", help="start it headless, like `up`")
-    watch = _command(commands, "watch", "running:watch", "look at a run that somebody else started")
+    watch = command(commands, "watch", "running:watch", "look at a run that somebody else started")
     watch.add_argument("run_dir", metavar="RUN_DIR", help="its output folder, the one with logs/ in it")
     watch.add_argument("-n", "--name", metavar="NAME", help="name of the observation (default: the folder's)")
     watch.add_argument("-l", "--layout", metavar="LAYOUT", help="layout of [[log]] entries (default: watch)")
-    _add_framework(watch)
+    add_framework(watch)
     watch.add_argument("--no-tui", action="store_true", help="only begin, and print the status")
-    _add_json(watch)
-    up = _command(commands, "up", "running:up", "start an experiment headless; returns when all is ready")
+    add_json(watch)
+    up = command(commands, "up", "running:up", "start an experiment headless; returns when all is ready")
     up.add_argument("config", nargs="*", metavar="CONFIG", help=_CONFIG_HELP)
-    _add_creation(up)
+    add_creation(up)
     up.add_argument("--only", metavar="C,…", help="start only these components (and what they need)")
     up.add_argument(
         "--resume-step",
-        type=_step,
+        type=step,
         metavar="STEP",
         help="as --resume, from the checkpoint of this step rather than the newest",
     )
     _add_moved(up, "--from-checkpoint", "up --resume-step STEP")
     up.add_argument("--no-wait", action="store_true", help="return at once")
     up.add_argument("--timeout", type=float, metavar="S", help="give up waiting after S seconds")
-    _add_json(up)
-    down = _command(commands, "down", "running:down", "stop everything; leaves no process behind")
-    _add_name(down, positional=True)
-    _add_json(down)
-    listing = _command(commands, "ls", "status:list_experiments", "list the experiments, running or not")
-    _add_json(listing)
-    status = _command(commands, "status", "status:show_status", "components, step and reward")
-    _add_name(status, positional=True)
-    _add_json(status)
+    add_json(up)
+    down = command(commands, "down", "running:down", "stop everything; leaves no process behind")
+    add_name(down, positional=True)
+    add_json(down)
+    listing = command(commands, "ls", "status:list_experiments", "list the experiments, running or not")
+    add_json(listing)
+    status = command(commands, "status", "status:show_status", "components, step and reward")
+    add_name(status, positional=True)
+    add_json(status)
 
 
-def _add_processes(commands: _Commands[argparse.ArgumentParser]) -> None:
+def _add_processes(commands: Commands[argparse.ArgumentParser]) -> None:
     for name, text in (
         ("start", "start components (all, where none is named) and what they need"),
         ("stop", "stop components and what depends on them"),
         ("restart", "restart components, and those that must restart with them"),
     ):
-        parser = _command(commands, name, "processes:change", text)
+        parser = command(commands, name, "processes:change", text)
         parser.set_defaults(action=name)
         parser.add_argument("component", nargs="*", metavar="C", help="component id")
         parser.add_argument("--plan", action="store_true", help="only print what would be done")
@@ -185,7 +184,7 @@ def _add_processes(commands: _Commands[argparse.ArgumentParser]) -> None:
             begin.add_argument(
                 "--from",
                 dest="from_step",
-                type=_step,
+                type=step,
                 metavar="STEP",
                 help="resume from the checkpoint of this step (default: the newest); without C, just what "
                 "writes the run. What came later is moved aside, later checkpoints too",
@@ -193,10 +192,10 @@ def _add_processes(commands: _Commands[argparse.ArgumentParser]) -> None:
             _add_moved(parser, "--from-checkpoint", f"{name} --from STEP")
         else:
             parser.add_argument("--kill", action="store_true", help="no grace: end the whole tree at once")
-        _add_name(parser)
-        _add_json(parser)
-    orphans = _command(commands, "orphans", "processes:orphans", "processes that outlived their component")
-    _add_name(orphans, positional=True)
+        add_name(parser)
+        add_json(parser)
+    orphans = command(commands, "orphans", "processes:orphans", "processes that outlived their component")
+    add_name(orphans, positional=True)
     orphans.add_argument(
         "--free",
         nargs="*",
@@ -205,15 +204,15 @@ def _add_processes(commands: _Commands[argparse.ArgumentParser]) -> None:
         help="end these (all, where no pid is given); asks first",
     )
     orphans.add_argument("--yes", action="store_true", help="do not ask")
-    _add_json(orphans)
-    attach = _command(commands, "attach", "looking:attach", "show the raw tmux pane (q leaves it)")
+    add_json(orphans)
+    attach = command(commands, "attach", "looking:attach", "show the raw tmux pane (q leaves it)")
     attach.add_argument("component", metavar="C", help="component id, or supervisor")
     attach.add_argument("--readonly", action="store_true", help="pass no keys on")
-    _add_name(attach)
+    add_name(attach)
 
 
-def _add_by_hand(commands: _Commands[argparse.ArgumentParser]) -> None:
-    shell = _command(
+def _add_by_hand(commands: Commands[argparse.ArgumentParser]) -> None:
+    shell = command(
         commands, "shell", "by_hand:shell", "a terminal where a component runs (ctrl+] leaves it)"
     )
     shell.add_argument(
@@ -226,10 +225,8 @@ def _add_by_hand(commands: _Commands[argparse.ArgumentParser]) -> None:
     shell.add_argument(
         "command", nargs="*", metavar="COMMAND", help="after --: what to run (default: $SHELL)"
     )
-    _add_name(shell)
-    publish = _command(
-        commands, "publish", "by_hand:publish", "upload weights of the run to the hub, by `hf`"
-    )
+    add_name(shell)
+    publish = command(commands, "publish", "by_hand:publish", "upload weights of the run to the hub, by `hf`")
     publish.add_argument("what", metavar="STEP", help="whose weights; or a folder of weights")
     publish.add_argument("repo", metavar="USER/NAME", help="the repository; made where there is none")
     publish.add_argument("--private", action="store_true", help="one that is made is only for its owner")
@@ -240,12 +237,12 @@ def _add_by_hand(commands: _Commands[argparse.ArgumentParser]) -> None:
     publish.add_argument("--plan", action="store_true", help="only say what would be uploaded")
     publish.add_argument("--yes", action="store_true", help="do not ask")
     publish.add_argument("--no-wait", action="store_true", help="return once it has begun")
-    _add_name(publish)
-    _add_json(publish)
+    add_name(publish)
+    add_json(publish)
 
 
-def _add_config(commands: _Commands[argparse.ArgumentParser]) -> None:
-    knobs = _command(commands, "knobs", "knobs:show_knobs", "every knob: value, default, bounds, readers")
+def _add_config(commands: Commands[argparse.ArgumentParser]) -> None:
+    knobs = command(commands, "knobs", "knobs:show_knobs", "every knob: value, default, bounds, readers")
     knobs.add_argument(
         "pattern",
         nargs="*",
@@ -253,13 +250,13 @@ def _add_config(commands: _Commands[argparse.ArgumentParser]) -> None:
         help="only those with all these words; where files are among them (rl.toml), those of the files",
     )
     knobs.add_argument("-l", "--layout", metavar="LAYOUT", help="with files: layout name or file")
-    _add_framework(knobs)
+    add_framework(knobs)
     knobs.add_argument("--all", action="store_true", help="also the keys of the files that are no knobs")
     knobs.add_argument("-v", "--verbose", action="store_true", help="also what each one means")
-    _add_name(knobs)
-    _add_json(knobs)
+    add_name(knobs)
+    add_json(knobs)
     _add_edits(commands)
-    diff = _command(commands, "diff", "knobs:diff", "what the files say beside what runs, or two attempts")
+    diff = command(commands, "diff", "knobs:diff", "what the files say beside what runs, or two attempts")
     diff.add_argument(
         "attempt",
         nargs="*",
@@ -268,14 +265,14 @@ def _add_config(commands: _Commands[argparse.ArgumentParser]) -> None:
         "config was made from; one is compared with the files",
     )
     diff.add_argument("--text", action="store_true", help="the lines of the files, not the keys")
-    _add_name(diff)
-    _add_json(diff)
+    add_name(diff)
+    add_json(diff)
     _add_check(commands)
     _add_layouts(commands)
 
 
-def _add_edits(commands: _Commands[argparse.ArgumentParser]) -> None:
-    edit = _command(commands, "set", "edits:set_knobs", "edit the TOML; prints the diff and the restart set")
+def _add_edits(commands: Commands[argparse.ArgumentParser]) -> None:
+    edit = command(commands, "set", "edits:set_knobs", "edit the TOML; prints the diff and the restart set")
     edit.add_argument(
         "edit",
         nargs="*",
@@ -285,13 +282,13 @@ def _add_edits(commands: _Commands[argparse.ArgumentParser]) -> None:
     edit.add_argument("--unset", action="append", default=[], metavar="KEY", help="remove a key")
     edit.add_argument("--force", action="store_true", help="also what nobody knows, or our rules refuse")
     _add_edit(edit)
-    _add_framework(edit)
-    taking_back = _command(commands, "undo", "edits:undo", "take back the newest edit of the config")
+    add_framework(edit)
+    taking_back = command(commands, "undo", "edits:undo", "take back the newest edit of the config")
     _add_edit(taking_back)
-    again = _command(commands, "redo", "edits:redo", "make the edit again that was undone last")
+    again = command(commands, "redo", "edits:redo", "make the edit again that was undone last")
     _add_edit(again)
     _add_convert(commands)
-    model = _command(
+    model = command(
         commands,
         "use-checkpoint",
         "edits:use_checkpoint",
@@ -304,13 +301,13 @@ def _add_edits(commands: _Commands[argparse.ArgumentParser]) -> None:
         "config", nargs="?", metavar="CONFIG", help="config to edit (default: the experiment's)"
     )
     _add_edit(model)
-    _add_framework(model)
+    add_framework(model)
 
 
-def _add_layouts(commands: _Commands[argparse.ArgumentParser]) -> None:
-    layouts = _command(commands, "layouts", "config:list_layouts", "list the layouts and where they lie")
-    _add_json(layouts)
-    init = _command(
+def _add_layouts(commands: Commands[argparse.ArgumentParser]) -> None:
+    layouts = command(commands, "layouts", "config:list_layouts", "list the layouts and where they lie")
+    add_json(layouts)
+    init = command(
         commands,
         "init",
         "init:init",
@@ -329,20 +326,20 @@ def _add_layouts(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
 
 
-def _add_check(commands: _Commands[argparse.ArgumentParser]) -> None:
-    check = _command(commands, "check", "config:check", "validate a config; no side effects")
+def _add_check(commands: Commands[argparse.ArgumentParser]) -> None:
+    check = command(commands, "check", "config:check", "validate a config; no side effects")
     check.add_argument("config", nargs="*", metavar="CONFIG", help=_CONFIG_HELP)
     check.add_argument("-l", "--layout", metavar="LAYOUT", help="layout name or file")
-    _add_framework(check)
-    _add_devices(check)
+    add_framework(check)
+    add_devices(check)
     check.add_argument(
         "--no-own", action="store_true", help="do not ask the framework's own validators, if they are found"
     )
-    _add_json(check)
+    add_json(check)
 
 
-def _add_convert(commands: _Commands[argparse.ArgumentParser]) -> None:
-    convert = _command(
+def _add_convert(commands: Commands[argparse.ArgumentParser]) -> None:
+    convert = command(
         commands,
         "convert",
         "edits:convert",
@@ -374,23 +371,23 @@ def _add_edit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--from",
         dest="from_step",
-        type=_step,
+        type=step,
         metavar="STEP",
         help="with --restart: the run too, from the checkpoint of this step",
     )
     parser.add_argument("--dry-run", action="store_true", help="change nothing")
     parser.add_argument("--yes", action="store_true", help="do not ask")
-    _add_name(parser)
-    _add_json(parser)
+    add_name(parser)
+    add_json(parser)
 
 
-def _add_looking(commands: _Commands[argparse.ArgumentParser]) -> None:
-    logs = _command(
+def _add_looking(commands: Commands[argparse.ArgumentParser]) -> None:
+    logs = command(
         commands, "logs", "logs:logs", "what a component printed; all of them are searched at once"
     )
     logs.add_argument("component", nargs="?", metavar="C", help="component id; with --all: only its attempts")
     logs.add_argument("-f", "--follow", action="store_true", help="go on as it grows")
-    logs.add_argument("-N", "--lines", type=_count, metavar="N", help="only the last N lines")
+    logs.add_argument("-N", "--lines", type=count, metavar="N", help="only the last N lines")
     logs.add_argument("--attempt", type=int, metavar="K", help="an earlier start, counted from 1")
     logs.add_argument(
         "--all", action="store_true", help="search all components and attempts, with --grep or --level"
@@ -403,11 +400,11 @@ def _add_looking(commands: _Commands[argparse.ArgumentParser]) -> None:
         action="store_true",
         help="the bytes as they were printed, with colours and redraws; for a pipe or a file",
     )
-    _add_name(logs)
-    _add_json(logs, "one JSON document; with -f, one per line")
+    add_name(logs)
+    add_json(logs, "one JSON document; with -f, one per line")
     _add_metrics(commands)
     _add_rollouts(commands)
-    events = _command(
+    events = command(
         commands,
         "events",
         "events:events",
@@ -425,19 +422,19 @@ def _add_looking(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     events.add_argument("--grep", metavar="WORDS", default="", help="only with all these words")
     events.add_argument("--brief", action="store_true", help="a line for each, without diffs")
-    _add_name(events)
-    _add_json(events, "one JSON document; with -f, one per line")
+    add_name(events)
+    add_json(events, "one JSON document; with -f, one per line")
 
-    note = _command(commands, "note", "events:note", "keep a sentence in the journal; a mark on the charts")
+    note = command(commands, "note", "events:note", "keep a sentence in the journal; a mark on the charts")
     note.add_argument(
         "text", nargs="+", metavar="TEXT", help="what is to be remembered; - reads it from stdin"
     )
-    _add_name(note)
-    _add_json(note)
+    add_name(note)
+    add_json(note)
 
 
-def _add_metrics(commands: _Commands[argparse.ArgumentParser]) -> None:
-    metrics = _command(commands, "metrics", "metrics:metrics", "the curves of a run, whole and up to now")
+def _add_metrics(commands: Commands[argparse.ArgumentParser]) -> None:
+    metrics = command(commands, "metrics", "metrics:metrics", "the curves of a run, whole and up to now")
     metrics.add_argument(
         "metric",
         nargs="*",
@@ -446,22 +443,22 @@ def _add_metrics(commands: _Commands[argparse.ArgumentParser]) -> None:
         "expression for names (default: a line for each that has a chart)",
     )
     metrics.add_argument("--all", action="store_true", help="every series there is")
-    metrics.add_argument("--last", type=_count, metavar="N", help="only the newest N points")
-    metrics.add_argument("--every", type=_positive, metavar="K", help="only every K-th point, the newest too")
+    metrics.add_argument("--last", type=count, metavar="N", help="only the newest N points")
+    metrics.add_argument("--every", type=positive, metavar="K", help="only every K-th point, the newest too")
     shape = metrics.add_mutually_exclusive_group()
     shape.add_argument("--csv", action="store_true", help="a row for each step, a column for each series")
     shape.add_argument("--plot", action="store_true", help="draw them here, between the lines")
     shape.add_argument("--svg", metavar="FILE", help="one drawing of them, with marks of what happened")
     shape.add_argument("--json", action="store_true", help="one JSON document on stdout")
-    _add_name(metrics)
+    add_name(metrics)
 
 
-def _add_rollouts(commands: _Commands[argparse.ArgumentParser]) -> None:
-    rollouts = _command(commands, "rollouts", "rollouts:rollouts", "what the model wrote, and its rewards")
+def _add_rollouts(commands: Commands[argparse.ArgumentParser]) -> None:
+    rollouts = command(commands, "rollouts", "rollouts:rollouts", "what the model wrote, and its rewards")
     rollouts.add_argument(
         "where", nargs="?", metavar="DIR", help="a run's or an evaluation's folder, or a file of rollouts"
     )
-    rollouts.add_argument("--step", type=_count, metavar="S", help="of this step (default: the newest)")
+    rollouts.add_argument("--step", type=count, metavar="S", help="of this step (default: the newest)")
     rollouts.add_argument("--eval", action="store_true", help="of evaluations")
     rollouts.add_argument("--live", action="store_true", help="under way just now")
     rollouts.add_argument("--all", action="store_true", help="also those that no batch took")
@@ -471,7 +468,7 @@ def _add_rollouts(commands: _Commands[argparse.ArgumentParser]) -> None:
         ("best", "the N with the highest"),
         ("random", "N by chance"),
     ):
-        chosen.add_argument(f"--{name}", type=_count, metavar="N", help=f"{text}, in full")
+        chosen.add_argument(f"--{name}", type=count, metavar="N", help=f"{text}, in full")
     rollouts.add_argument("--grep", metavar="RE", help="those whose text matches, in full")
     rollouts.add_argument("--group", metavar="ID", help="only this group")
     rollouts.add_argument(
@@ -479,18 +476,18 @@ def _add_rollouts(commands: _Commands[argparse.ArgumentParser]) -> None:
         metavar="FILE",
         help="write them into a new file instead: Markdown if it is a .md, else JSONL",
     )
-    _add_name(rollouts)
-    _add_json(rollouts)
+    add_name(rollouts)
+    add_json(rollouts)
 
 
-def _add_evals(commands: _Commands[argparse.ArgumentParser]) -> None:
-    asked = _command(
+def _add_evals(commands: Commands[argparse.ArgumentParser]) -> None:
+    asked = command(
         commands, "eval", "evals:evaluate", "evaluate the model: now, a checkpoint, what it began with"
     )
     asked.add_argument("env", nargs="?", default="", metavar="ENV", help="default: what the config trains on")
     target = asked.add_mutually_exclusive_group()
     target.add_argument("--now", action="store_true", help="what the server of the run has (the default)")
-    target.add_argument("--checkpoint", type=_step, metavar="STEP", help="with a server of its own")
+    target.add_argument("--checkpoint", type=step, metavar="STEP", help="with a server of its own")
     target.add_argument(
         "--model", metavar="MODEL", help="a folder of weights, or a name on the hub; likewise"
     )
@@ -503,48 +500,48 @@ def _add_evals(commands: _Commands[argparse.ArgumentParser]) -> None:
         metavar="N",
         help="examples (default: 20); or the experiment's name",
     )
-    asked.add_argument("-r", type=_positive, default=3, metavar="R", help="answers to each (default: 3)")
+    asked.add_argument("-r", type=positive, default=3, metavar="R", help="answers to each (default: 3)")
     asked.add_argument(
-        "--max-tokens", type=_positive, metavar="T", help="of an answer (default: the config's)"
+        "--max-tokens", type=positive, metavar="T", help="of an answer (default: the config's)"
     )
     asked.add_argument("--when-done", action="store_true", help="not before the run is done; returns at once")
     asked.add_argument(
-        "--every", type=_count, metavar="K", help="from now on, one of K checkpoints as they come; 0: none"
+        "--every", type=count, metavar="K", help="from now on, one of K checkpoints as they come; 0: none"
     )
     asked.add_argument("--no-wait", action="store_true", help="return at once; see: rltui evals")
     asked.add_argument("--name", metavar="NAME", help="which experiment (default: the one that runs)")
     asked.epilog = "What follows -- is for the evaluator itself: rltui eval -- --temperature 0.2"
     asked.set_defaults(arguments=())
-    _add_json(asked)
-    evals = _command(commands, "evals", "evals:evals", "the evaluations, how they differ, what waits")
+    add_json(asked)
+    evals = command(commands, "evals", "evals:evals", "the evaluations, how they differ, what waits")
     evals.add_argument("--against", metavar="ID", help="differences to this one (default: to the base)")
     evals.add_argument("--all", action="store_true", help="those of all experiments")
     evals.add_argument("--cancel", metavar="ID", help="take it from the queue, or end it")
-    _add_name(evals, positional=True)
-    _add_json(evals)
+    add_name(evals, positional=True)
+    add_json(evals)
 
 
-def _add_box(commands: _Commands[argparse.ArgumentParser]) -> None:
-    gpus = _command(commands, "gpus", "gpus:gpus", "the GPUs of this box and who holds their memory")
-    gpus.add_argument("--watch", type=_interval, metavar="S", help="again every S seconds, until ctrl+c")
+def _add_box(commands: Commands[argparse.ArgumentParser]) -> None:
+    gpus = command(commands, "gpus", "gpus:gpus", "the GPUs of this box and who holds their memory")
+    gpus.add_argument("--watch", type=interval, metavar="S", help="again every S seconds, until ctrl+c")
     gpus.add_argument(
         "-n", "--name", metavar="NAME", help="as this experiment sees them: budgets, peaks, other hosts"
     )
-    _add_json(gpus, "one JSON document; with --watch, one per line")
-    found = _command(
+    add_json(gpus, "one JSON document; with --watch, one per line")
+    found = command(
         commands, "checkpoints", "checkpoints:checkpoints", "the checkpoints of the run, and what may go"
     )
     found.add_argument("--prune", action="store_true", help="delete old ones; the plan is shown first")
     keeping = found.add_argument_group("what --prune keeps, besides the newest and the best")
-    keeping.add_argument("--keep-last", type=_positive, metavar="N", help="the newest N (default: 3)")
-    keeping.add_argument("--keep-every", type=_positive, metavar="N", help="those of multiples of N")
-    keeping.add_argument("--keep", type=_steps, default=(), metavar="STEP,…", help="those of these steps")
+    keeping.add_argument("--keep-last", type=positive, metavar="N", help="the newest N (default: 3)")
+    keeping.add_argument("--keep-every", type=positive, metavar="N", help="those of multiples of N")
+    keeping.add_argument("--keep", type=steps, default=(), metavar="STEP,…", help="those of these steps")
     keeping.add_argument("--set-aside", action="store_true", help="also delete what restarts have set aside")
     found.add_argument("--plan", action="store_true", help="only print what --prune would delete")
     found.add_argument("--yes", action="store_true", help="do not ask")
-    _add_name(found, positional=True)
-    _add_json(found)
-    trusted = _command(
+    add_name(found, positional=True)
+    add_json(found)
+    trusted = command(
         commands,
         "trust",
         "config:trust_folder",
@@ -552,42 +549,12 @@ def _add_box(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     trusted.add_argument("folder", nargs="?", default=".", metavar="DIR", help="default: here")
     trusted.add_argument("--revoke", action="store_true", help="trust it no longer")
-    completion = _command(
+    completion = command(
         commands, "completion", "completion:completion", "what a shell completes, to be sourced"
     )
     completion.add_argument("what", choices=("bash", "zsh", "fish", "names", "components"), metavar="SHELL")
-    doctor = _command(commands, "doctor", "box:doctor", "check that this box has what rltui needs")
-    _add_json(doctor)
-
-
-def tokens(text: str) -> float:
-    """A number of tokens, for arguments and answers."""
-    count = number(text)
-    if not 0 < count < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of tokens above 0")
-    return count
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
-    return int(text)
-
-
-def _step(text: str) -> int:
-    if not text.isdecimal() or len(text) > _LONGEST_STEP:
-        raise argparse.ArgumentTypeError(f"{text!r} is no step; rltui checkpoints lists those there are")
-    return int(text)
-
-
-def _steps(text: str) -> tuple[int, ...]:
-    return tuple(_step(word) for word in text.split(","))
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1 or len(text) > _LONGEST_STEP:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
-    return int(text)
+    doctor = command(commands, "doctor", "box:doctor", "check that this box has what rltui needs")
+    add_json(doctor)
 
 
 class _Moved(argparse.Action):
@@ -599,73 +566,3 @@ class _Moved(argparse.Action):
 
 def _add_moved(parser: argparse.ArgumentParser, option: str, now: str) -> None:
     parser.add_argument(option, action=_Moved, const=now, help=argparse.SUPPRESS)
-
-
-def _interval(text: str) -> float:
-    seconds = number(text)
-    if not _SHORTEST_WATCH_S <= seconds <= _LONGEST_WATCH_S:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no number of seconds from {_SHORTEST_WATCH_S:g} to {_LONGEST_WATCH_S:g}"
-        )
-    return seconds
-
-
-def _add_creation(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "-l", "--layout", metavar="LAYOUT", help="layout name or file (default: by the config)"
-    )
-    _add_framework(parser)
-    parser.add_argument("-n", "--name", metavar="NAME", help="name of the experiment")
-    parser.add_argument("-o", "--output-dir", metavar="DIR", help="output folder (default: by the config)")
-    parser.add_argument("--workspace", metavar="DIR", help="folder the components run in (default: here)")
-    servers = parser.add_mutually_exclusive_group()
-    servers.add_argument(
-        "--inference",
-        action="append",
-        metavar="URL",
-        help="use the inference server there and start none; several times for several; `config`: as it says",
-    )
-    servers.add_argument(
-        "--inference-of",
-        metavar="EXPERIMENT",
-        help="use that experiment's inference server, while that trains nothing",
-    )
-    again = parser.add_mutually_exclusive_group()
-    again.add_argument("--resume", action="store_true", help="continue the earlier run in the output folder")
-    again.add_argument(
-        "--new", action="store_true", help="leave the earlier run alone, use the next free folder"
-    )
-    _add_devices(parser)
-    parser.add_argument(
-        "--force", action="store_true", help="go on although rltui's own rules refuse the config"
-    )
-
-
-def _add_devices(parser: argparse.ArgumentParser) -> None:
-    among = parser.add_mutually_exclusive_group()
-    among.add_argument(
-        "--devices", metavar="0,…", help="GPUs it may use, as nvidia-smi numbers them, or by UUID"
-    )
-    among.add_argument(
-        "--single-gpu",
-        action="store_true",
-        help="inference and trainer share the GPU with the most memory free",
-    )
-
-
-def _add_framework(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--framework",
-        metavar="ID",
-        help="whose config it is, where its keys do not tell: prime-rl, tinyrl, …",
-    )
-
-
-def _add_name(parser: argparse.ArgumentParser, *, positional: bool = False) -> None:
-    parser.add_argument("-n", "--name", metavar="NAME", help="which experiment (default: the one that runs)")
-    if positional:
-        parser.add_argument("experiment", nargs="?", metavar="NAME", help="which experiment")
-
-
-def _add_json(parser: argparse.ArgumentParser, text: str = "one JSON document on stdout") -> None:
-    parser.add_argument("--json", action="store_true", help=text)

@@ -241,6 +241,7 @@ class Transactions:
             f"{name} {life.state}" + (f": {life.reason}" if life.reason else "")
             for name, life in lives.items()
             if life.state not in (ComponentState.READY, ComponentState.EXITED)
+            and not (life.state is ComponentState.STOPPED and self._processes.is_made(name))
         ]
         if bad:
             self._events.journal.add(

@@ -1,0 +1,134 @@
+"""Arguments that several commands take, and what their values may be."""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+from rltui.core.text import number
+
+Commands = argparse._SubParsersAction  # noqa: SLF001  (argparse has no public name for it)
+_LONGEST_STEP = 15
+"""Digits, as of the folders that frameworks make."""
+_SHORTEST_WATCH_S, _LONGEST_WATCH_S = 0.5, 3600.0
+"""What `gpus --watch` takes."""
+
+
+def command(
+    commands: Commands[argparse.ArgumentParser], name: str, handler: str, text: str
+) -> argparse.ArgumentParser:
+    """The parser of a new command. `handler` names a module in `rltui.cli` and the function to call there."""
+    parser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    module, _, function = handler.partition(":")
+    parser.set_defaults(handler=(module, function))
+    return parser
+
+
+def add_name(parser: argparse.ArgumentParser, *, positional: bool = False) -> None:
+    """Which experiment is meant."""
+    parser.add_argument("-n", "--name", metavar="NAME", help="which experiment (default: the one that runs)")
+    if positional:
+        parser.add_argument("experiment", nargs="?", metavar="NAME", help="which experiment")
+
+
+def add_json(parser: argparse._ActionsContainer, text: str = "one JSON document on stdout") -> None:
+    """For scripts."""
+    parser.add_argument("--json", action="store_true", help=text)
+
+
+def add_creation(parser: argparse.ArgumentParser) -> None:
+    """What a new experiment is to be."""
+    parser.add_argument(
+        "-l", "--layout", metavar="LAYOUT", help="layout name or file (default: by the config)"
+    )
+    add_framework(parser)
+    parser.add_argument("-n", "--name", metavar="NAME", help="name of the experiment")
+    parser.add_argument("-o", "--output-dir", metavar="DIR", help="output folder (default: by the config)")
+    parser.add_argument("--workspace", metavar="DIR", help="folder the components run in (default: here)")
+    servers = parser.add_mutually_exclusive_group()
+    servers.add_argument(
+        "--inference",
+        action="append",
+        metavar="URL",
+        help="use the inference server there and start none; several times for several; `config`: as it says",
+    )
+    servers.add_argument(
+        "--inference-of",
+        metavar="EXPERIMENT",
+        help="use that experiment's inference server, while that trains nothing",
+    )
+    again = parser.add_mutually_exclusive_group()
+    again.add_argument("--resume", action="store_true", help="continue the earlier run in the output folder")
+    again.add_argument(
+        "--new", action="store_true", help="leave the earlier run alone, use the next free folder"
+    )
+    add_devices(parser)
+    parser.add_argument(
+        "--force", action="store_true", help="go on although rltui's own rules refuse the config"
+    )
+
+
+def add_devices(parser: argparse.ArgumentParser) -> None:
+    """Which GPUs are meant."""
+    among = parser.add_mutually_exclusive_group()
+    among.add_argument(
+        "--devices", metavar="0,…", help="GPUs it may use, as nvidia-smi numbers them, or by UUID"
+    )
+    among.add_argument(
+        "--single-gpu",
+        action="store_true",
+        help="inference and trainer share the GPU with the most memory free",
+    )
+
+
+def add_framework(parser: argparse.ArgumentParser) -> None:
+    """Where the config does not tell whose it is."""
+    parser.add_argument(
+        "--framework",
+        metavar="ID",
+        help="whose config it is, where its keys do not tell: prime-rl, tinyrl, …",
+    )
+
+
+def tokens(text: str) -> float:
+    """A number of tokens, for arguments and answers."""
+    amount = number(text)
+    if not 0 < amount < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of tokens above 0")
+    return amount
+
+
+def count(text: str) -> int:
+    """A number from 0 on."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
+    return int(text)
+
+
+def step(text: str) -> int:
+    """The step of a checkpoint."""
+    if not text.isdecimal() or len(text) > _LONGEST_STEP:
+        raise argparse.ArgumentTypeError(f"{text!r} is no step; rltui checkpoints lists those there are")
+    return int(text)
+
+
+def steps(text: str) -> tuple[int, ...]:
+    """Several, with commas."""
+    return tuple(step(word) for word in text.split(","))
+
+
+def positive(text: str) -> int:
+    """A number from 1 on."""
+    if not text.isdecimal() or int(text) < 1 or len(text) > _LONGEST_STEP:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+    return int(text)
+
+
+def interval(text: str) -> float:
+    """Seconds between two looks."""
+    seconds = number(text)
+    if not _SHORTEST_WATCH_S <= seconds <= _LONGEST_WATCH_S:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number of seconds from {_SHORTEST_WATCH_S:g} to {_LONGEST_WATCH_S:g}"
+        )
+    return seconds
