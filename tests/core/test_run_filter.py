@@ -31,17 +31,56 @@ def row(**values: object) -> RunRow:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "sft", "SFT lr3", "reward > 0.6", "reward>=0.7", "reward.best > 0.8 and lr < 1e-5", "lr=3e-6",
-        "optim.lr == 3e-6", "lr.best == 1e-5", "seq_len == 2048", "seq_len >= 2k", "tag:baseline", "tags = small",
-        "not tag:large", "tag:large or tag:small", "(tag:large or (tag:small)) reward < 50000%", "state == done",
-        "not state == failed", "state != failed", "name:~^sft", "name:~(x|lr)3", "name ~ '^sft'", "name !~ grpo",
-        "group:sweep1", "parent:mother", "parent:par", "age > 1h", "age < 1d", "started > 3h", "started < 1h",
-        "duration >= 30m", "disk > 2GiB", "disk < 4GB", "is:fork not is:best", "step > 10", "bf16 == true",
-        "name == 'sft-lr3e-06'", "note:'looks good'", "note ~ good", "env.name == gsm8k", "loss == none",
-        "not loss > 0", "reward > 0.6 AND NOT tag:large", "seed == 1", "best == none", "is:living or is:fork",
-        "started:>3h", "(name:~(a|b|s))",
+        "",
+        "sft",
+        "SFT lr3",
+        "reward > 0.6",
+        "reward>=0.7",
+        "reward.best > 0.8 and lr < 1e-5",
+        "lr=3e-6",
+        "optim.lr == 3e-6",
+        "lr.best == 1e-5",
+        "seq_len == 2048",
+        "seq_len >= 2k",
+        "tag:baseline",
+        "tags = small",
+        "not tag:large",
+        "tag:large or tag:small",
+        "(tag:large or (tag:small)) reward < 50000%",
+        "state == done",
+        "not state == failed",
+        "state != failed",
+        "name:~^sft",
+        "name:~(x|lr)3",
+        "name ~ '^sft'",
+        "name !~ grpo",
+        "group:sweep1",
+        "parent:mother",
+        "parent:par",
+        "age > 1h",
+        "age < 1d",
+        "started > 3h",
+        "started < 1h",
+        "duration >= 30m",
+        "disk > 2GiB",
+        "disk < 4GB",
+        "is:fork not is:best",
+        "step > 10",
+        "bf16 == true",
+        "name == 'sft-lr3e-06'",
+        "note:'looks good'",
+        "note ~ good",
+        "env.name == gsm8k",
+        "loss == none",
+        "not loss > 0",
+        "reward > 0.6 AND NOT tag:large",
+        "seed == 1",
+        "best == none",
+        "is:living or is:fork",
+        "started:>3h",
+        "(name:~(a|b|s))",
     ],
-)  # fmt: skip
+)
 def test_it_is_meant(text: str) -> None:
     wanted = parse_filter(text, now=NOW, ids={"mother": "par"})
     wanted.check({"abc": CONFIG})
@@ -51,11 +90,26 @@ def test_it_is_meant(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "grpo", "reward > 0.7", "reward < 0.8 and lr > 1e-5", "tag:large", "not tag:small", "state == failed",
-        "name:~^lr", "loss > 0", "loss < 0", "age > 3h", "started > 1h", "disk > 3.5GiB", "bf16 == false", "seed != 1",
-        "lr.last > 0", "is:living", "reward != 0.7", "optim.lr > 1e-5 or seed == 2",
+        "grpo",
+        "reward > 0.7",
+        "reward < 0.8 and lr > 1e-5",
+        "tag:large",
+        "not tag:small",
+        "state == failed",
+        "name:~^lr",
+        "loss > 0",
+        "loss < 0",
+        "age > 3h",
+        "started > 1h",
+        "disk > 3.5GiB",
+        "bf16 == false",
+        "seed != 1",
+        "lr.last > 0",
+        "is:living",
+        "reward != 0.7",
+        "optim.lr > 1e-5 or seed == 2",
     ],
-)  # fmt: skip
+)
 def test_it_is_not_meant(text: str) -> None:
     assert not parse_filter(text, now=NOW).matches(row(), CONFIG)
 
@@ -91,14 +145,14 @@ def test_what_is_wrong_is_pointed_at(text: str, title: str, place: int, hint: st
 def test_names_that_no_run_has_are_told_with_the_nearest() -> None:
     wanted = parse_filter("optim.lrr < 1 and rewrad > 0")
     assert wanted.needs_config
-    with pytest.raises(UsageError, match="no field, metric or config key 'optim.lrr'") as raised:
+    with pytest.raises(UsageError, match=r"config key 'optim\.lrr'") as raised:
         wanted.check({"a": CONFIG})
     assert raised.value.hint == "did you mean optim.lr?"
     with pytest.raises(UsageError) as raised:
         parse_filter("rewrad > 0").check({"a": CONFIG})
     assert raised.value.hint == "did you mean reward?"
     two = {"trainer.optim.lr": 1e-6, "critic.optim.lr": 1e-5}
-    with pytest.raises(UsageError, match="it may be trainer.optim.lr or critic.optim.lr"):
+    with pytest.raises(UsageError, match=r"trainer\.optim\.lr or critic"):
         parse_filter("lr < 1").check({"a": CONFIG, "b": two})
     parse_filter("trainer.optim.lr < 1").check({"b": two})
     assert not parse_filter("reward > 1 tag:x age < 1h").needs_config
