@@ -20,6 +20,7 @@ from rltui.core.lifecycle import (
     Life,
     LifeEvent,
     MainEnded,
+    NotNeeded,
     ProbeSucceeded,
     Spawned,
     StartFailed,
@@ -66,7 +67,8 @@ class Happening:
         likely: list[LifeEvent]
         match life.state:
             case S.WAITING:
-                likely = [*launch, *launch, StartFailed(epoch, "no port"), Held(epoch, "waits"), asked[1]]
+                given_up: list[LifeEvent] = [StartFailed(epoch, "no port"), NotNeeded(epoch, "it is made")]
+                likely = [*launch, *launch, *given_up, Held(epoch, "waits"), asked[1]]
             case S.STARTING | S.READY:
                 likely = [*ended, ProbeSucceeded(epoch, at=at), *asked[1:]]
             case S.STOPPING:
@@ -76,6 +78,7 @@ class Happening:
             case _:
                 likely = [asked[0]]
         every = [*ended, ProbeSucceeded(epoch, at=at), StartFailed(epoch, "no port"), Held(epoch, "waits")]
+        every.append(NotNeeded(epoch, "it is made"))
         events = [*every, *launch, *asked, StartRequested(automatic=True)] if self.wild else likely
         return events[self.pick % len(events)]
 
@@ -180,7 +183,9 @@ def test_failures_in_a_row_are_bounded(lived_s: list[float], restart: Restart) -
 
 
 @settings(max_examples=100)
-@given(st.lists(st.sampled_from(["spawned", "probe", "ended", "failed"]), max_size=12), RESTARTS)
+@given(
+    st.lists(st.sampled_from(["spawned", "probe", "ended", "failed", "not-needed"]), max_size=12), RESTARTS
+)
 def test_stop_by_a_person_is_the_last_word(tail: list[str], restart: Restart) -> None:
     """Whatever the voided start still says, it stays stopped until somebody asks again."""
     life = advance(Life(kind="job", restart=restart), StartRequested())
@@ -191,6 +196,7 @@ def test_stop_by_a_person_is_the_last_word(tail: list[str], restart: Restart) ->
         "probe": ProbeSucceeded(voided, at=1.0),
         "ended": Ended(voided, ExitInfo(code=1), 1.0),
         "failed": StartFailed(voided, "no port"),
+        "not-needed": NotNeeded(voided, "it is made"),
     }
     for name in tail:
         assert advance(life, events[name]) is life

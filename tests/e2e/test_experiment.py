@@ -215,3 +215,28 @@ creates = "model"
     plan = counters.json("start", "--plan")
     assert "sft" not in plan["start"]
     assert any("sft is not run" in reason for reason in plan["reasons"])
+
+
+def test_two_experiments_that_need_the_same_thing_made_make_it_once(box: Box) -> None:
+    (box.work / "make.py").write_text(
+        "import pathlib, sys, time\n"
+        "pathlib.Path('begun').open('a').write('x')\n"
+        "while not pathlib.Path('go').exists(): time.sleep(0.02)\n"
+        "pathlib.Path('model').touch()\n"
+    )
+    (box.work / "both.toml").write_text(
+        '[[component]]\nid = "sft"\ncommand = ["{python}", "make.py"]\ncreates = "model"\n'
+        '[[component]]\nid = "trainer"\nafter = ["sft"]\ncommand = ["{python}", "-c", "pass"]\n'
+    )
+    for name in ("one", "two"):
+        assert box.run("up", "-l", "./both.toml", "-o", name, "-n", name, "--no-wait").returncode == 0
+    retry_until(lambda: "is making the same" in str(box.component("sft", experiment="two")["reason"]))
+    assert "one" in box.component("sft", experiment="two")["reason"]
+    os.kill(box.supervisor_pid("one"), signal.SIGKILL)  # the next one goes on making it
+    box.run("status", "one")
+    (box.work / "go").touch()
+    for name in ("one", "two"):
+        retry_until(lambda name=name: box.component("trainer", experiment=name)["state"] == "exited")  # type: ignore[misc]
+    assert (box.work / "begun").read_text() == "x"
+    assert box.component("sft", experiment="two")["state"] == "stopped"
+    retry_until(lambda: "done in" in box.run("events", "-n", "two").stdout)

@@ -133,6 +133,14 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
+class NotNeeded:
+    """The start ends before it began; `reason` says why there is nothing to do any more."""
+
+    epoch: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Spawned:
     """The process runs; `ready` if no probe is needed."""
 
@@ -190,7 +198,16 @@ class Stuck:
 
 
 LifeEvent = (
-    StartRequested | Held | Spawned | ProbeSucceeded | StopRequested | MainEnded | Ended | StartFailed | Stuck
+    StartRequested
+    | Held
+    | NotNeeded
+    | Spawned
+    | ProbeSucceeded
+    | StopRequested
+    | MainEnded
+    | Ended
+    | StartFailed
+    | Stuck
 )
 
 
@@ -212,6 +229,9 @@ def advance(life: Life, event: LifeEvent) -> Life:
             )
         case Held(reason=reason):
             return replace(life, reason=reason) if life.state is ComponentState.WAITING else life
+        case NotNeeded(reason=reason):
+            is_waiting = life.state is ComponentState.WAITING
+            return replace(life, state=ComponentState.STOPPED, reason=reason) if is_waiting else life
         case Spawned(ready=ready, at=at):
             if life.state is not ComponentState.WAITING:
                 return life

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -22,6 +22,7 @@ from rltui.core.lifecycle import (
     Life,
     LifeEvent,
     MainEnded,
+    NotNeeded,
     ProbeSucceeded,
     Spawned,
     StartFailed,
@@ -65,6 +66,16 @@ class Surroundings(Protocol):
 
     def why_held(self, component: str) -> tuple[bool, str] | None:
         """What the start of `component` waits for: (it can still come, reason), `None` if nothing."""
+        ...
+
+    async def wait_for_turn(self, component: str, hold: Callable[[str], None]) -> bool:
+        """Of a job that makes something: `hold` until no other experiment makes it; false where it is there
+        by then.
+        """
+        ...
+
+    def claim_turn(self, component: str) -> str | None:
+        """It makes something: others wait from now on. The one that does so already, where there is one."""
         ...
 
     async def unmet(self, component: str, launch: Launch) -> str | None:
@@ -210,14 +221,6 @@ class ComponentRunner:
         """It is stopping, and not because its main process ended by itself."""
         return self.life.state is ComponentState.STOPPING and self.life.exit is None
 
-    @property
-    def root_pids(self) -> tuple[int, ...]:
-        """What all its processes descend from: the shim, which inherits orphans, or the main process."""
-        record = self.record
-        if record is None or not self.life.alive:
-            return ()
-        return tuple(process.pid for process in (record.shim, record.main) if process is not None)
-
     # --- a start, step by step ----------------------------------------------------------------------------
 
     async def _start(self, epoch: int, before: asyncio.Task[None] | None) -> None:
@@ -225,6 +228,11 @@ class ComponentRunner:
             await asyncio.wait([before])
         try:
             if not await self._wait_for_dependencies(epoch):
+                return
+            if self.spec.creates and not await self.around.wait_for_turn(
+                self.spec.id, lambda reason: self._advance(Held(epoch=epoch, reason=reason))
+            ):
+                self._advance(NotNeeded(epoch=epoch, reason="another experiment has made it"))
                 return
             keeper = self.newest.shim if self.newest is not None else None
             attempt = self.newest = self._attempt(self.around.control.new_attempt(self.spec.id))
@@ -294,6 +302,8 @@ class ComponentRunner:
         waiting = advance(self.life, StartRequested(automatic=True))
         spawned = Spawned(epoch=waiting.epoch, ready=ready is None, at=attempt.ready_since())
         self.life = advance(waiting, spawned)  # not told: nothing happened to the component
+        if self.spec.creates:
+            self.around.claim_turn(self.spec.id)
         self._task = spawn(self._watch(waiting.epoch, attempt, ready), f"watch {self.spec.id}")
 
     def _adopt_launch(self, attempt: Attempt) -> None:

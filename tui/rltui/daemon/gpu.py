@@ -102,13 +102,14 @@ class GpuAccount:
 
 
 def _living(runner: ComponentRunner) -> LivingComponent | None:
+    """All its processes descend from the shim, which inherits orphans, or from the main process."""
     launch, record = runner.launch, runner.record
     if not runner.life.alive or launch is None or record is None or runner.attempt is None:
         return None
     return LivingComponent(
         component=runner.spec.id,
         attempt=runner.attempt,
-        root_pids=runner.root_pids,
+        root_pids=tuple(process.pid for process in (record.shim, record.main) if process is not None),
         is_starting=runner.life.state is ComponentState.STARTING,
         started_at=record.started_at,
         choice=launch.gpus,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
+import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+from rltui import paths
 from rltui.core.api import Alert, ComponentState, Orphan, Progress
 from rltui.core.gpu.devices import chosen_devices
 from rltui.core.gpu.forecast_text import lack_of_memory
@@ -27,16 +30,18 @@ from rltui.services import processes
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.launch import Launch
+from rltui.services.own_files import FileLock, make_folder
 from rltui.services.probes import served_model
 from rltui.services.processes import Leftover
 from rltui.services.processes.orphans import described, end, find_leftovers, foreign_processes, leftovers_text
+from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.tmux import TmuxHost, session_name
 
 _SHIM = Path(shim_program.__file__).with_name("__main__.py")
 _ROUNDS = 3
 """Of ending what is found: a program that forks has new processes by then."""
 _POLL_S = 1.0
-"""Between two looks at orphans that are known."""
+"""Between two looks at what nobody tells of: orphans that are known, what another experiment makes."""
 
 
 class Processes:
@@ -63,6 +68,8 @@ class Processes:
         """What its components print when they fail."""
         self.changes = Signal()
         """Some component, or what outlived one, has changed."""
+        self._making: dict[str, FileLock] = {}
+        """By component: held while it makes what other experiments may want to make as well."""
         self.listeners: list[Callable[[ComponentRunner, Life], None]] = []
         self._setup = setup
         self._events = events
@@ -160,6 +167,8 @@ class Processes:
     def life_changed(self, runner: ComponentRunner, before: Life) -> None:
         """Record, tell and wake."""
         life, name = runner.life, runner.spec.id
+        if not life.busy and (making := self._making.pop(name, None)) is not None:
+            making.release()
         self._events.life_changed(runner, before)
         for listener in self.listeners:
             listener(runner, before)
@@ -199,7 +208,40 @@ class Processes:
         life = self.runners[component].life
         if life.kind == "service":
             return life.state is ComponentState.READY
-        return not life.expected and (life.state is ComponentState.EXITED or self._config.is_made(component))
+        return not life.expected and (life.state is ComponentState.EXITED or self.is_made(component))
+
+    def is_made(self, component: str) -> bool:
+        """What this job makes is there."""
+        return self._config.is_made(component)
+
+    async def wait_for_turn(self, component: str, hold: Callable[[str], None]) -> bool:
+        """Of a job that makes something: `hold` until no other experiment makes it; false where it is there
+        by then.
+        """
+        if (other := self.claim_turn(component)) is None:
+            return True
+        while other is not None:
+            hold(f"waits for {other}, which is making the same")
+            await asyncio.sleep(_POLL_S)
+            other = self.claim_turn(component)
+        return not self.is_made(component)
+
+    def claim_turn(self, component: str) -> str | None:
+        """It makes something: others wait from now on. The one that does so already, where there is one."""
+        path = self._config.launcher.creates(component, self._config.store.files)
+        if path is None:
+            return None
+        folder = paths.state_dir() / "making"
+        make_folder(folder)
+        lock = FileLock(folder / hashlib.sha1(os.fsencode(path), usedforsecurity=False).hexdigest())
+        is_ours, own = lock.take(), self.control.component_dir(component)
+        name, _, other = lock.path.read_text().partition("\n")
+        if is_ours and (Path(other) == own or not other or not _lives_in(Path(other))):
+            lock.path.write_text(f"{self.record.name}\n{own}")
+            self._making[component] = lock
+            return None
+        lock.release()
+        return name or "another experiment"
 
     async def unmet(self, component: str, launch: Launch) -> str | None:
         """What on this box is in the way of a start, in words; `None` where the way is free."""
@@ -218,6 +260,16 @@ class Processes:
     async def open_window(self, component: str, attempt_dir: Path) -> None:
         """Run the shim for `attempt_dir` in the component's window of the private tmux server."""
         await self._terminal.open_window(component, attempt_dir, takes_keys=self.runners[component].spec.tty)
+
+
+def _lives_in(component_dir: Path) -> bool:
+    """The component with this folder has a process, whether or not its supervisor has."""
+    control = ControlFolder(component_dir.parents[2])
+    attempts = control.attempts(component_dir.name)
+    record = (
+        processes.read_attempt(control.attempt_dir(component_dir.name, attempts[-1])) if attempts else None
+    )
+    return record is not None and record.living_main is not None
 
 
 def _has_done_its_work(life: Life) -> bool:
