@@ -105,5 +105,5 @@ def test_a_table_for_github_takes_nothing_as_markup() -> None:
     assert rule == "| --- | ---: | ---: |"
     assert r"| x | \`rm\` | — |" in rows
     many = comparison([run(f"r{at}", step=at) for at in range(9)], {}).markdown().splitlines()
-    assert many[0].startswith("|  | state | step | time |")
+    assert many[0].startswith("|  | state | step |")
     assert len(many) == 2 + 9

@@ -11,10 +11,11 @@ from typing import Any, Literal, NamedTuple
 from rltui.core.config_data import Leaves, replaced
 from rltui.core.markdown import table
 from rltui.core.metric_names import CONCEPTS, MetricConcept, concept_of, find, find_all
+from rltui.core.run_columns import column_of
 from rltui.core.runs import RunRow
 from rltui.core.secrets import MASK, OTHER_MASK, masked
 from rltui.core.series import NO_STEP, Series, SeriesKey, SeriesSource
-from rltui.core.text import did_you_mean, duration, figure, grouped, shown_unit, value_text
+from rltui.core.text import did_you_mean, figure, shown_unit, value_text
 from rltui.core.toml.values import TomlValue, same_value
 from rltui.errors import UsageError
 
@@ -28,8 +29,6 @@ _NEVER_TOLD = "output_dir"
 BEST = " ▲"
 """Behind the figure that is the best of its row."""
 _MOST_COLUMNS = 8
-_COMMIT = 10
-"""Digits of a commit that are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +279,10 @@ def best_places(figures: Sequence[float | None], better: str) -> frozenset[int]:
 # --- text -------------------------------------------------------------------------------------------------
 
 _NOTHING = "—"
+_ALWAYS = ("state", "step", "duration", "gpu_hours")
+_WHERE_DIFFERENT = ("tags", "parent", "framework", "generation", "commit", "prime-rl", "verifiers", "vllm",
+                    "torch", "driver", "host", "gpus")  # fmt: skip
+"""Columns of a list of runs."""
 
 
 def _value_cell(value: object) -> str:
@@ -288,38 +291,12 @@ def _value_cell(value: object) -> str:
 
 def _run_rows(runs: Sequence[RunRow]) -> Iterator[ComparedRow]:
     """State, steps, time and GPU hours; of all else only that in which they differ."""
-    yield ComparedRow("run", "state", tuple(run.state for run in runs))
-    yield ComparedRow("run", "step", tuple(_step_text(run) for run in runs))
-    yield ComparedRow("run", "time", tuple(duration(run.seconds) for run in runs))
-    if any(run.gpu_seconds for run in runs):
-        yield ComparedRow("run", "GPU hours", tuple(grouped(run.gpu_seconds / 3600) for run in runs))
     names = {run.id: run.name for run in runs}
-    programs = sorted({program for run in runs for program in run.versions})
-    others = {
-        "tags": [" ".join(run.tags) for run in runs],
-        "parent": [_parent_text(run, names) for run in runs],
-        "framework": [f"{run.framework} {run.generation}".rstrip() for run in runs],
-        "commit": [run.commit[:_COMMIT] + ("+" if run.commit and run.is_dirty else "") for run in runs],
-        **{program: [run.versions.get(program, "") for run in runs] for program in programs},
-        "host": [run.host for run in runs],
-        "GPUs": [", ".join(run.gpus) for run in runs],
-    }
-    for label, texts in others.items():
-        if len(set(texts)) > 1:
-            yield ComparedRow("run", label, tuple(text or _NOTHING for text in texts))
-
-
-def _step_text(run: RunRow) -> str:
-    if run.step is None:
-        return _NOTHING
-    return str(run.step) if run.max_steps is None else f"{run.step}/{run.max_steps}"
-
-
-def _parent_text(run: RunRow, names: Mapping[str, str]) -> str:
-    if not run.parent:
-        return ""
-    step = "" if run.parent_step is None else f" from step {run.parent_step}"
-    return f"{names.get(run.parent, run.parent)}{step}"
+    for id_ in (*_ALWAYS, *_WHERE_DIFFERENT):
+        column = column_of(id_)
+        texts = [column.text(run, now=0.0, names=names) for run in runs]
+        if any(texts) and (id_ in _ALWAYS or len(set(texts)) > 1):
+            yield ComparedRow("run", column.heading, tuple(text or _NOTHING for text in texts))
 
 
 def _metric_rows(metric: ComparedMetric) -> Iterator[ComparedRow]:
