@@ -1,4 +1,4 @@
-"""`compare`, and `diff` of two runs: in which config keys runs differ, and what came of it."""
+"""`compare`, `diff` of two runs, `export`: in which config keys runs differ, and what came of them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rltui.cli.terminal import columns
 from rltui.client.runs import KnownRuns
-from rltui.core.compare import BEST, ComparedRow, Comparison
+from rltui.core.compare import BEST, ComparedRow, Comparison, comparison
 from rltui.core.text import shortened, visible
 from rltui.errors import UsageError
+from rltui.services.runs.catalog import find_run
+from rltui.services.runs.index import RunIndex
+
+if TYPE_CHECKING:
+    from rltui.core.config_report import ConfigDiff
 
 _WIDEST_CELL = 32
 """A longer value is cut in the table; --json, --csv and --md have it whole."""
@@ -42,11 +47,11 @@ class ComparedRunDocument:
 
 def compare(arguments: argparse.Namespace) -> int:
     """Print runs beside each other."""
-    runs = KnownRuns()
-    ids = list(dict.fromkeys(runs.find(word).id for word in arguments.run))
+    index = RunIndex()
+    ids = list(dict.fromkeys(find_run(index, word).id for word in arguments.run))
     if len(ids) < 2:
         raise UsageError("compare needs two runs or more", hint="rltui runs lists them")
-    found = runs.compare(ids, arguments.metric)
+    found = KnownRuns(index).compare(ids, arguments.metric)
     if arguments.json:
         print(json.dumps(_document(found, all_keys=arguments.all_keys), ensure_ascii=False, default=str))
     elif arguments.csv:
@@ -57,6 +62,44 @@ def compare(arguments: argparse.Namespace) -> int:
         print("\n".join(_table(found, shutil.get_terminal_size().columns, all_keys=arguments.all_keys)))
         if not found.differing:
             print("no config key differs", file=sys.stderr)
+    return 0
+
+
+def diff_of_runs(words: Sequence[str]) -> ConfigDiff | None:
+    """What another run's config has otherwise, key by key and in lines; `None`: these words name no runs.
+
+    Raises:
+        UsageError: if one is a run and the other is not.
+    """
+    index = RunIndex()
+    if not any(index.named(word) for word in words):
+        return None
+    from rltui.client.report import config_texts
+    from rltui.core.config_report import ConfigDiff, KeyDifference
+    from rltui.services.config.diff import text_diff
+
+    before, after = (find_run(index, word) for word in words)
+    found = comparison((before, after), index.configs((before.id, after.id)))
+    keys = [
+        KeyDifference(key=each.key, file="", before=each.values[0], after=each.values[1])
+        for each in found.differing
+    ]
+    old, new = config_texts(before), config_texts(after)
+    texts = [text_diff(old.get(name, ""), new.get(name, ""), name) for name in dict.fromkeys((*old, *new))]
+    return ConfigDiff(before=before.name, after=after.name, keys=tuple(keys), text="".join(texts))
+
+
+def export(arguments: argparse.Namespace) -> int:
+    """Write the report of a run, and print where it is."""
+    from rltui.ui.charts.export import drawings  # brings numpy
+
+    index = RunIndex()
+    run = find_run(index, arguments.run)
+    folder = KnownRuns(index).export(run.id, arguments.output_dir or "", drawings, samples=arguments.rollouts)
+    if arguments.json:
+        print(json.dumps({"run": run.id, "name": run.name, "folder": folder}))
+    else:
+        print(folder)
     return 0
 
 

@@ -10,14 +10,14 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rltui.core.compare import Comparison
-from rltui.core.marks import Mark, marks
-from rltui.core.report import FILE_NAME, ReportFile, RunReport
+from rltui.core.marks import marks
+from rltui.core.report import FILE_NAME, Draw, ReportFile, RunReport
 from rltui.core.rollouts import BatchKey, RolloutSource, ordered
 from rltui.core.runs import RunRow
 from rltui.core.secrets import masked_text
@@ -30,8 +30,6 @@ from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.journal import read_journal
 from rltui.services.runs.run_row import content_file
 
-Draw = Callable[[SeriesSource, str, tuple[Mark, ...]], Sequence[ReportFile]]
-"""Makes the curves of a run: its series, its name, its marks."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _READ_S = 1.0
 _LONGEST_READING_S = 60.0
@@ -109,7 +107,7 @@ class _Writer:
             comparison=self._sources.comparison,
             made_at=time.time(),
             curves=curves,
-            configs=[self._put(each) for each in _configs(self._run)],
+            configs=[self._put(each) for each in self._configs()],
             diffs=[self._put(each) for each in self._diffs()],
             rollouts=self._rollouts(samples) if samples else (),
             evaluations=[*self._evaluations()],
@@ -124,19 +122,20 @@ class _Writer:
         path.write_text(file.text, encoding="utf-8", errors="replace")
         return file
 
+    def _configs(self) -> Iterator[ReportFile]:
+        for name, text in config_texts(self._run).items():
+            yield ReportFile(f"{name} as it ran", f"configs/{name}", text)
+
     def _diffs(self) -> Iterator[ReportFile]:
-        """Of its config files against the parent's."""
+        """Of its config files against the parent's; of a single one, whatever it was called there."""
         parent = self._sources.parent
         if parent is None:
             return
-        before = {each.path: each for each in _configs(parent)}
-        for each in _configs(self._run):
-            other = before.get(each.path)
-            if other is None and len(before) == 1 == len(self._run.configs):
-                other = next(iter(before.values()))
-            name = Path(each.path).name
-            if other is not None and (text := text_diff(other.text, each.text, name)):
-                yield ReportFile(f"{name} against {parent.name}", f"diffs/{name}.diff", text)
+        before, after = config_texts(parent), config_texts(self._run)
+        for name, text in after.items():
+            other = next(iter(before.values())) if len(before) == len(after) == 1 else before.get(name, "")
+            if lines := text_diff(other, text, name):
+                yield ReportFile(f"{name} against {parent.name}", f"diffs/{name}.diff", lines)
 
     def _evaluations(self) -> Iterator[tuple[str, ...]]:
         if not self._run.control:
@@ -176,17 +175,18 @@ class _Writer:
         return found
 
 
-def _configs(run: RunRow) -> Iterator[ReportFile]:
-    """As it last ran, with secrets masked. What is not kept any more is left out."""
-    taken: set[str] = set()
+def config_texts(run: RunRow) -> dict[str, str]:
+    """By a name for a file: each config file as the run last read it, with secrets masked. What is not kept
+    any more is left out.
+    """
+    found: dict[str, str] = {}
     for each in run.configs:
         name = _NOT_IN_NAMES.sub("-", Path(each.path).name).strip("-.") or "config.toml"
-        while name in taken:
+        while name in found:
             name = f"other-{name}"
-        taken.add(name)
         with suppress(FileNotFoundError):
-            text = read_own(content_file(each.sha256)).decode("utf-8", "replace")
-            yield ReportFile(f"{name} as it ran", f"configs/{name}", masked_text(text))
+            found[name] = masked_text(read_own(content_file(each.sha256)).decode("utf-8", "replace"))
+    return found
 
 
 def _newest_batch(source: RolloutSource) -> BatchKey | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rltui.core.compare import Comparison
@@ -11,6 +11,7 @@ from rltui.core.events import first_line
 from rltui.core.markdown import fenced, plain, table
 from rltui.core.marks import Mark, MarkKind
 from rltui.core.runs import RunRow
+from rltui.core.series import SeriesSource
 from rltui.core.text import duration, grouped, size_text, steps_text, value_text
 
 FILE_NAME = "report.md"
@@ -31,6 +32,10 @@ class ReportFile:
     """Relative to the report."""
     text: str = ""
     """What the report shows of it."""
+
+
+Draw = Callable[[SeriesSource, str, tuple[Mark, ...]], Sequence[ReportFile]]
+"""Makes the curves of a run: of its series, its name and its marks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
