@@ -135,19 +135,19 @@ class RunReader:
 
     # --- its attempts -------------------------------------------------------------------------------------
 
-    def _attempts(self) -> Iterator[_Attempt]:
+    def _attempts(self) -> Iterator[_PastAttempt]:
         folder = self._control.path / "components"
         names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
         for name in names:
             for number in self._control.attempts(name):
                 path = self._control.attempt_dir(name, number)
                 if (record := read_attempt(path)) is not None:
-                    yield _Attempt(name, number, path, record, _end(path, record), _devices(path))
+                    yield _PastAttempt(name, number, path, record, _end(path, record), _devices(path))
 
     def _is_manual(self, component: str) -> bool:
         return any(spec.id == component and spec.is_manual for spec in self._layout.component)
 
-    def _last_sign(self, attempts: Sequence[_Attempt]) -> float | None:
+    def _last_sign(self, attempts: Sequence[_PastAttempt]) -> float | None:
         if attempts:
             return max(each.end for each in attempts)
         if not self._record.observed:
@@ -163,7 +163,7 @@ class RunReader:
     # --- how it ended -------------------------------------------------------------------------------------
 
     def _ended(
-        self, attempts: Sequence[_Attempt], is_evaluation: bool, max_steps: int | None
+        self, attempts: Sequence[_PastAttempt], is_evaluation: bool, max_steps: int | None
     ) -> tuple[RunState, str]:
         """Its state where no supervisor tells, and what went wrong."""
         step = self.digest.step
@@ -187,7 +187,7 @@ class RunReader:
             return "stopped", f"nobody saw {listed(unseen)} end: killed, or the machine was restarted"
         return "stopped", ""
 
-    def _failure(self, attempt: _Attempt) -> str:
+    def _failure(self, attempt: _PastAttempt) -> str:
         """Why it failed; empty where it did not."""
         spec = next((spec for spec in self._layout.component if spec.id == attempt.component), None)
         if spec is None:
@@ -213,7 +213,7 @@ class RunReader:
 
 
 @dataclass(frozen=True, slots=True)
-class _Attempt:
+class _PastAttempt:
     """One start of a component."""
 
     component: str
