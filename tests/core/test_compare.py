@@ -50,7 +50,11 @@ def test_what_one_run_leaves_to_its_default_is_told_as_far_as_it_is_known() -> N
     first = run("a", framework="tinyrl", changed={"lr": (1e-5, 1e-6)})
     fork = run("b", framework="tinyrl", parent="id-a", changed={"beta": (0.9, 0.5)})
     other = run("c", framework="prime-rl")
-    configs = {"id-a": {"lr": 1e-6, "seed": 0, "ckpt.output_dir": "x"}, "id-b": {"beta": 0.5}, "id-c": {}}
+    configs: dict[str, dict[str, object]] = {
+        "id-a": {"lr": 1e-6, "seed": 0, "ckpt.output_dir": "x"},
+        "id-b": {"beta": 0.5},
+        "id-c": {},
+    }
     found = comparison((first, fork, other), configs)
     assert {each.key: each.values for each in found.differing} == {
         "lr": (1e-6, 1e-5, None),
