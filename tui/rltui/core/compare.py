@@ -42,7 +42,7 @@ class ComparedKey:
 
 
 @dataclass(frozen=True, slots=True)
-class RunFigures:
+class MetricFigures:
     """What a metric of one run comes to; `None` where it is not known."""
 
     last: float | None = None
@@ -62,7 +62,7 @@ class ComparedMetric:
     unit: str
     better: Literal["higher", "lower", ""]
     """As of its concept."""
-    figures: tuple[RunFigures, ...]
+    figures: tuple[MetricFigures, ...]
     """Of each run, in their order."""
     common_step: int | None
     """The last step that all runs which have it have come to; `None` where fewer than two have it."""
@@ -242,16 +242,16 @@ def _series_key(source: SeriesSource, name: str, concept: MetricConcept | None) 
 
 def _figures(
     known: tuple[float | None, float | None] | None, line: Series | None, step: int | None, better: str
-) -> RunFigures:
+) -> MetricFigures:
     """`known`: last and best as the index has them, which count where there are no series."""
     if line is None or not len(line):
         last, best = known or (None, None)
-        return RunFigures(last, best)
+        return MetricFigures(last, best)
     best = None if not better else max(line.values) if better == "higher" else min(line.values)
     common = None
     if step is not None and (place := bisect_right(line.steps, step)):
         common = line.values[place - 1]
-    return RunFigures(line.values[-1], best, common)
+    return MetricFigures(line.values[-1], best, common)
 
 
 def _unknown(name: str, sources: Sequence[SeriesSource | None]) -> UsageError:
