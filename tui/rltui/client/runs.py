@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rltui.client import launch
 from rltui.client.connection import SupervisedExperiment
@@ -13,20 +14,28 @@ from rltui.client.protocol import Experiment
 from rltui.core.runs import RunRow
 from rltui.errors import RltuiError, UsageError
 from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.runs.index import RunIndex
+
+if TYPE_CHECKING:
+    from rltui.services.runs.index import RunIndex
 
 
 class KnownRuns:
     """`Runs` over the index. For any thread: one at a time uses the connection."""
 
     def __init__(self, index: RunIndex | None = None, *, readonly: bool = False) -> None:
-        """Without an index, the user's."""
+        """Without an index, the user's, which is opened when it is first asked."""
         self.readonly = readonly
-        self._index = index or RunIndex()
+        self._given = index
         self._lock = threading.Lock()
         self._stamp = -1
         self._by_id: dict[str, RunRow] = {}
         self._rows: tuple[RunRow, ...] = ()
+
+    @cached_property
+    def _index(self) -> RunIndex:
+        from rltui.services.runs.index import RunIndex  # sqlite: the first frame need not wait for it
+
+        return self._given or RunIndex()
 
     def rows(self) -> tuple[RunRow, ...]:
         """All of them. Only what has changed is read."""
