@@ -61,10 +61,9 @@ class Supervisor:
             workspace=setup.workspace,
         )
         self.servers = Servers(setup, self.config, self.observation, events)
-        self.processes = Processes(
+        self.processes = run = Processes(
             setup, events, self.config, self.observation, self.gpu_readings, memory, self.servers, tmux=tmux
         )
-        run = self.processes
         self.gpu_account = GpuAccount(record.name, run.runners, run.forecast, run.claims.others)
         remedies = RemedyAdvisor(
             self.config.store, self.config.launcher, memory, setup.control, self.gpu_readings
