@@ -1,4 +1,4 @@
-"""The comparison screen: runs beside each other; their curves over each other, their rollouts side by side."""
+"""The comparison screen: a table of runs, their curves over each other, their rollouts side by side."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ from rltui.ui.widgets.row_list import CursorKeys, Row, RowList
 
 _INTERVAL_S = 3.0
 """Between two looks, while one of the runs lives."""
+_OF_THESE = ("metrics", "rollouts")
+"""Screens that are shown of the runs that are compared."""
 _OF_ONE_RUN = frozenset(("show_screen", "search_all", "note", "open_links", "pin"))
 """Actions that lead away from runs that are looked at together, or belong to one of them."""
 
@@ -109,7 +111,8 @@ class CompareScreen(CursorKeys, MainScreen):
         if self._problem:
             words.append(f"⚠ {clean_line(self._problem)}")
         facts = "".join(f" · {word}" for word in words)
-        self._title.update(Content.assemble((" rltui ", "bold $accent"), ("Compare", "bold"), facts))
+        title = (" rltui", "bold $accent"), " ", ("Compare", "bold"), facts
+        self._title.update(Content.assemble(*title))
         self._rows.reload()
         self.refresh_bindings()
 
@@ -163,6 +166,15 @@ class CompareScreen(CursorKeys, MainScreen):
         except RltuiError as error:
             await show_error(self.app, error)
 
+    def action_show_screen(self, name: str) -> None:
+        """Metrics and rollouts are of these runs; all else of the one that is open."""
+        if name not in _OF_THESE:
+            super().action_show_screen(name)
+        elif name == "metrics":
+            self.action_curves()
+        else:
+            self.action_rollouts()
+
     def action_back(self) -> None:
         """To the list of runs."""
         self.show_screen("runs")
@@ -172,6 +184,8 @@ class CompareScreen(CursorKeys, MainScreen):
         match action:
             case "curves" | "rollouts" | "toggle_all_keys":
                 possible = self._found is not None
+            case "show_screen" if parameters[0] in _OF_THESE:
+                return self._found is not None
             case "shift":
                 possible = self._found is not None and len(self._ids) > 1
             case _:

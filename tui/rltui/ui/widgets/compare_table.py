@@ -8,13 +8,17 @@ from rich.cells import cell_len
 from textual.content import Content
 
 from rltui.core.compare import BEST, ComparedRow, Comparison
+from rltui.core.run_columns import short_names
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.gpu_words import FAINT, hanging
 from rltui.ui.widgets.row_list import Row
 
 _CURSOR = "▸ "
 _GAP = 2
-_WIDEST_COLUMN = 26
+_WIDEST_COLUMNS = (32, 26, 20, 16, 12)
+"""Cells of a column, the most first."""
+_WIDEST_NAME = 26
+_MORE = "  9 more →"
 _LEAST_LABEL = 16
 _HEADINGS = {"run": "Runs", "config": "Config", "metric": "Metrics"}
 
@@ -69,17 +73,26 @@ def _heading(found: Comparison, part: str, *, all_keys: bool) -> Content:
 
 
 class _Columns:
-    """Which runs are seen, and how wide."""
+    """Which runs are seen, and how wide: wide values give way, until all have room or are narrow enough."""
 
     def __init__(self, rows: tuple[ComparedRow, ...], names: list[str], width: int, first: int) -> None:
-        label = max((cell_len(clean_line(row.label)) for row in rows), default=0)
-        self._label = min(label, max(_LEAST_LABEL, width * 2 // 5))
-        self._widths = [
-            min(_WIDEST_COLUMN, max(cell_len(name), *(_cell_width(row, at) for row in rows)))
-            for at, name in enumerate(names)
+        keys = tuple(row.label for row in rows if row.part == "config")
+        self._names = {row.label: clean_line(row.label) for row in rows}
+        most = max(_LEAST_LABEL, width * 2 // 5)
+        if max(map(cell_len, self._names.values()), default=0) > most:
+            self._names |= {key: clean_line(short) for key, short in short_names(keys).items()}
+        self._label = min(most, max(map(cell_len, self._names.values()), default=0))
+        wanted = [
+            max(cell_len(name), *(_cell_width(row, at) for row in rows)) for at, name in enumerate(names)
         ]
         room = width - len(_CURSOR) - self._label
+        for widest in _WIDEST_COLUMNS:
+            self._widths = [min(widest, each) for each in wanted]
+            if sum(self._widths) + _GAP * len(names) <= room:
+                break
         self.first = self.last = min(first, len(names) - 1)
+        if sum(width + _GAP for width in self._widths[self.first :]) > room:
+            room -= len(_MORE)
         while self.last < len(names) and room >= self._widths[self.last] + _GAP:
             room -= self._widths[self.last] + _GAP
             self.last += 1
@@ -92,28 +105,27 @@ class _Columns:
         more = f"← {self.first} more" if self.first else ""
         line = Content.styled(f"  {_cut(more, self._label):<{self._label}}", FAINT)
         for at in range(self.first, self.last):
-            name = _right(_cut(names[at], self._widths[at]), self._widths[at])
-            line += Content.styled(" " * _GAP + name, "bold")
+            line += _at_right(_cut(names[at], self._widths[at]), self._widths[at], "bold")
         hidden = len(names) - self.last
         return line + Content.styled(f"  {hidden} more →", FAINT) if hidden else line
 
     def line(self, row: ComparedRow, *, is_selected: bool) -> Content:
         """Label and values. Of the config, what is not as in the first run stands out."""
-        label = _tail(clean_line(row.label), self._label)
+        label = _tail(self._names[row.label], self._label)
         line = Content(_CURSOR if is_selected else "  ") + Content(label.ljust(self._label))
         for at in range(self.first, self.last):
             width, cell = self._widths[at], _told(row, at)
             style = "$text-success bold" if at in row.best else ""
             if row.part == "config":
                 style = "$text-warning" if row.cells[at] != row.cells[0] else ""
-            line += Content(" " * _GAP) + Content.styled(_right(_cut(cell, width), width), style)
+            line += _at_right(_cut(cell, width), width, style)
         return line
 
     def cuts(self, row: ComparedRow) -> bool:
         """There is more to say than the line does."""
         is_cut = any(_cell_width(row, at) > width for at, width in enumerate(self._widths))
         hides = self.first > 0 or self.last < len(self._widths)
-        return is_cut or hides or cell_len(clean_line(row.label)) > self._label
+        return is_cut or hides or clean_line(row.label) != _tail(self._names[row.label], self._label)
 
 
 def _whole(row: ComparedRow, names: list[str], width: int) -> list[Content]:
@@ -121,7 +133,7 @@ def _whole(row: ComparedRow, names: list[str], width: int) -> list[Content]:
     indent = " " * (len(_CURSOR) + 2)
     room = max(1, width - len(indent))
     lines = hanging(clean_line(row.label), room, "bold")
-    widest = min(_WIDEST_COLUMN, max(map(cell_len, names)))
+    widest = min(_WIDEST_NAME, max(map(cell_len, names)))
     for at, name in enumerate(names):
         lines += hanging(f"{_cut(name, widest):<{widest}}  {_told(row, at)}", room, FAINT)
     return [Content(indent) + line for line in lines]
@@ -135,8 +147,8 @@ def _cell_width(row: ComparedRow, at: int) -> int:
     return cell_len(_told(row, at))
 
 
-def _right(text: str, width: int) -> str:
-    return " " * max(0, width - cell_len(text)) + text
+def _at_right(text: str, width: int, style: str) -> Content:
+    return Content(" " * (_GAP + max(0, width - cell_len(text)))) + Content.styled(text, style)
 
 
 def _cut(text: str, width: int) -> str:
