@@ -63,6 +63,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
         parsed = parser.parse_args(argv[:end])
         parsed.arguments = tuple(argv[end + 1 :])
         return parsed
+    if argv[0] == "sweep" or argv[:2] == ["queue", "add"]:
+        return run_parser.queued(parser, argv)
     if argv[0] not in _OF_CONFIGS:
         return parser.parse_args(argv)
     options = commands.choices[argv[0]]._option_string_actions  # noqa: SLF001
@@ -153,6 +155,8 @@ def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
         help="as --resume, from the checkpoint of this step rather than the newest",
     )
     _add_moved(up, "--from-checkpoint", "up --resume-step STEP")
+    up.add_argument("--entry", default="", help=argparse.SUPPRESS)  # of the queue that starts it
+    up.add_argument("--group", default="", help=argparse.SUPPRESS)  # the sweep that it is one of
     up.add_argument("--no-wait", action="store_true", help="return at once")
     up.add_argument("--timeout", type=float, metavar="S", help="give up waiting after S seconds")
     add_json(up)

@@ -32,7 +32,7 @@ from rltui.services.runs.experiments import default_output_dir, find_experiment,
 from rltui.services.runs.leases import keep_lease, living
 from rltui.services.runs.observed import framework_of
 from rltui.services.runs.run_folder import ResumePoint, ResumePoints, RunFolder, next_free
-from rltui.services.runs.run_sheet import keep_sheet, new_sheet, read_sheet
+from rltui.services.runs.run_sheet import change_sheet, keep_sheet, new_sheet, read_sheet
 from rltui.services.shell import keep_shell, make_room_for_files
 
 _LOCK_TIMEOUT_S = 60.0
@@ -318,8 +318,7 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
         make_folder(Path(record.output_dir))
         record, texts = _with_own_copies(record, request.copies, control)
         control.write_record(record)
-        if read_sheet(control.path) is None:
-            keep_sheet(control.path, new_sheet(record.created_at, request.origin))
+        _keep_origin(control, record, request.origin)
         if record.inference_of:
             keep_lease(launch.choose(record.inference_of), record)
         if texts:
@@ -337,6 +336,15 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
             _undo(created)
             raise
     return created
+
+
+def _keep_origin(control: ControlFolder, record: ExperimentRecord, origin: RunOrigin) -> None:
+    """In the sheet of the run; of one that goes on, by whom."""
+    sheet = read_sheet(control.path)
+    if sheet is None:
+        keep_sheet(control.path, new_sheet(record.created_at, origin))
+    elif origin.entry not in ("", sheet.entry):
+        change_sheet(control.path, lambda now: replace(now, entry=origin.entry, group=origin.group))
 
 
 def own_copies(request: ExperimentRequest) -> tuple[Path, ...]:
