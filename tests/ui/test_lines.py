@@ -27,6 +27,7 @@ from tests.ui.trouble import (
 from rltui.cli.status import as_text
 from rltui.core.api import ComponentState, Concern, Orphan, Plan
 from rltui.core.config_report import KnobInfo, Problem
+from rltui.core.text import sparkline
 from rltui.errors import ConfigError
 from rltui.ui import text
 from rltui.ui.knob_values import scaled, stepped, typed_value
@@ -73,11 +74,11 @@ def test_rate(per_second: float, words: str) -> None:
 
 
 def test_sparkline_scales_and_skips_gaps() -> None:
-    assert text.sparkline((0.0, 0.5, float("nan"), 1.0), 10) == "▁▅ █"
-    assert text.sparkline((1.0, 1.0), 10) == "▄▄"
-    assert text.sparkline((), 10) == ""
-    assert text.sparkline(tuple(range(20)), 3) == "▇██", "scaled to all values, not to those shown"
-    assert text.sparkline((*[0.98] * 20, 0.0, 0.01, 0.02), 3) == "▁▁▁", "B1: a collapse is no climb"
+    assert sparkline((0.0, 0.5, float("nan"), 1.0), 10) == "▁▅ █"
+    assert sparkline((1.0, 1.0), 10) == "▄▄"
+    assert sparkline((), 10) == ""
+    assert sparkline(tuple(range(20)), 3) == "▇██", "scaled to all values, not to those shown"
+    assert sparkline((*[0.98] * 20, 0.0, 0.01, 0.02), 3) == "▁▁▁", "B1: a collapse is no climb"
 
 
 @pytest.mark.parametrize("fraction", [-1, 0, 0.33, 0.999, 1, 7])

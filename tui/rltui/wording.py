@@ -18,6 +18,7 @@ from rltui.core.text import (
     shortened,
     size_text,
     steps_text,
+    value_text,
 )
 
 if TYPE_CHECKING:
@@ -437,23 +438,6 @@ def figure_value(value: float | str | None) -> str:
 def figure_unit(figure: DerivedValue) -> str:
     """` tokens`; empty where it is a word of the name: `prompts per step` needs no `prompts` behind it."""
     return "" if figure.unit in figure.name.split() else f" {figure.unit}"
-
-
-def value_text(value: object) -> str:
-    """A value as a person writes it: text without quotes, `none` for nothing, lists in TOML."""
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        short = f"{value:g}"
-        exact = short if float(short) == value else repr(value)
-        return exact.replace("e-0", "e-").replace("e+0", "e+")
-    if isinstance(value, list):
-        from rltui.core.toml.values import format_value  # `status` needs it not
-
-        return format_value(value)
-    return str(value)
 
 
 def range_text(bounds: Sequence[float | None]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -16,15 +15,10 @@ from rltui.cli.terminal import while_read
 from rltui.client import launch
 from rltui.core.events import KINDS, EventFilter, first_line, shown_kind, unfolded
 from rltui.core.text import unknown
+from rltui.core.times import MOMENT_HINT, moment
 from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.journal import Journal, read_entries
-
-_AGO = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+")
-_AGO_PART = re.compile(r"([\d.]+)([smhd])")
-_UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_DATES = ("%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")
-_TIMES = ("%H:%M", "%H:%M:%S")
 
 
 def events(arguments: argparse.Namespace) -> int:
@@ -95,38 +89,19 @@ def _filter(arguments: argparse.Namespace, record: ExperimentRecord, journal: Pa
         known = [spec.id for spec in layout_files.load_for(record).component]
         if strange := [name for name in strange if name not in known]:
             raise unknown("component", strange[0], known)
-    since = 0.0 if arguments.since is None else _moment(arguments.since, time.time())
+    since = 0.0 if arguments.since is None else _since(arguments.since)
     return EventFilter(kinds=kinds, components=components, since=since, words=arguments.grep)
+
+
+def _since(text: str) -> float:
+    at = moment(text, time.time())
+    if at is None:
+        raise UsageError(f"--since {text!r} is no time", hint=MOMENT_HINT)
+    return at
 
 
 def _names(texts: list[str]) -> frozenset[str]:
     return frozenset(name.strip() for text in texts for name in text.split(",") if name.strip())
-
-
-def _moment(text: str, now: float) -> float:
-    """Seconds since 1970 of a time as people write it.
-
-    Raises:
-        UsageError: if it is none.
-    """
-    if _AGO.fullmatch(text):
-        return now - sum(float(count) * _UNIT_S[unit] for count, unit in _AGO_PART.findall(text))
-    for form in _DATES:
-        try:
-            return time.mktime(time.strptime(text, form))
-        except (ValueError, OverflowError):
-            continue
-    today = time.strftime("%Y-%m-%d ", time.localtime(now))
-    for form in _TIMES:
-        try:
-            at = time.mktime(time.strptime(today + text, f"%Y-%m-%d {form}"))
-        except ValueError:
-            continue
-        return at if at <= now else at - _UNIT_S["d"]  # the last time that the clock showed it
-    raise UsageError(
-        f"--since {text!r} is no time",
-        hint="so long ago: 90s, 30m, 2h, 1d12h; or a time: 14:30, 2026-11-22, '2026-11-22 14:30'",
-    )
 
 
 def _new_entries(record: ExperimentRecord) -> Iterator[dict[str, Any]]:

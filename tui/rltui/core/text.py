@@ -233,6 +233,44 @@ def grouped(figure: float) -> str:
     return f"{figure:.4g}"
 
 
+def value_text(value: object) -> str:
+    """A value as a person writes it: text without quotes, `none` for nothing, lists in TOML."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        short = f"{value:g}"
+        exact = short if float(short) == value else repr(value)
+        return exact.replace("e-0", "e-").replace("e+0", "e+")
+    if isinstance(value, list):
+        from rltui.core.toml.values import format_value  # rarely needed
+
+        return format_value(value)
+    return str(value)
+
+
+_SPARKS = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(values: tuple[float, ...], width: int) -> str:
+    """The newest `width` values as blocks, scaled to all of them. Gaps (NaN) are spaces.
+
+    A run that fell is shown as low, however it wavers there.
+    """
+    shown = values[-width:] if width > 0 else ()
+    finite = [value for value in values if math.isfinite(value)]
+    if not any(math.isfinite(value) for value in shown):
+        return ""
+    low, high = min(finite), max(finite)
+    span = high - low
+    top = len(_SPARKS) - 1
+    return "".join(
+        " " if not math.isfinite(value) else _SPARKS[round((value - low) / span * top) if span else top // 2]
+        for value in shown
+    )
+
+
 def number(text: str) -> float:
     """The number that a person typed; not a number where it is none."""
     try:

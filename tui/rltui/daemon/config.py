@@ -26,6 +26,7 @@ from rltui.services.launch import Launch, Launcher
 from rltui.services.resolved_configs import Resolver
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.observed import framework_of
+from rltui.services.runs.provenance import Surveyor
 
 logger = logging.getLogger(__name__)
 
@@ -120,6 +121,14 @@ class Config:
         self._models = FrameworkModels(framework, setup.workspace)
         self._asking = asyncio.Lock()
         """One who waits for the framework takes one of the supervisor's few threads, others none."""
+        self._surveyor = Surveyor(
+            control=setup.control.path,
+            workspace=setup.workspace,
+            output_dir=Path(record.output_dir),
+            framework=framework,
+            layout=setup.layout,
+            config_files=[Path(name) for name in record.config_files],
+        )
         self._resolver = Resolver(setup.control.path / _RESOLVED, workspace=setup.workspace)
 
     def close(self) -> None:
@@ -148,6 +157,16 @@ class Config:
             )
         except RltuiError as error:
             logger.warning("trust is not kept: %s", error)
+
+    async def keep_provenance(self, driver: str | None) -> None:
+        """Write down what the run is started with besides the files. `driver`: its version, where known."""
+        files, launcher = self.store.files, self.launcher
+        try:
+            named = (launcher.devices(name, files) for name in self._setup.components)
+            devices = {device.key: device for each in named for device in each}
+            await self._surveyor.keep(files, tuple(devices.values()), driver)
+        except RltuiError as error:
+            logger.warning("what the run was started with is not kept: %s", error)
 
     # --- what the files say -------------------------------------------------------------------------------
 

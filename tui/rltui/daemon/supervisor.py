@@ -81,6 +81,7 @@ class Supervisor:
             events,
             changed=self._in_hand_changed,
             resets=self.servers.resets,
+            begun=lambda: self.config.keep_provenance(self.gpu_readings.newest.driver),
         )
         self.checkpoints = CheckpointKeeper(setup, self.config, self.observation, self.processes, events)
         self._rollback = RollbackWatch(alert=events.alert)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 
 from rltui.core.api import Alert, ComponentState, Plan, Request, RollbackOffer
@@ -54,9 +54,10 @@ class Transactions:
         *,
         changed: Callable[[], None],
         resets: Callable[[], Sequence[ServiceCall]] = tuple,
+        begun: Callable[[], Coroutine[object, object, None]] | None = None,
     ) -> None:
         """`changed` is called when `pending` did. `resets`: what servers elsewhere are told before jobs of
-        the run start.
+        the run start. `begun`: what is done as they start, besides.
         """
         self._processes = processes
         self._runners = processes.runners
@@ -65,6 +66,7 @@ class Transactions:
         self._events = events
         self._tell_changed = changed
         self._resets = resets
+        self._begun = begun
         self._task: asyncio.Task[None] | None = None
         self._number = 0
         self._decision = asyncio.Lock()
@@ -167,7 +169,10 @@ class Transactions:
             if left:
                 raise RltuiError(f"nothing was started: {', '.join(left)} cannot be ended")
             self._prepare_run(plan, request)
-            await self._call_services(plan)
+            if self._run_jobs_of(plan):
+                if self._begun is not None:
+                    spawn(self._begun(), "begun")
+                await self._call_services(plan)
         for name in plan.start:
             if request.given and self._runners[name].spec.is_manual:
                 self._config.launcher.give(name, request.given)
@@ -179,8 +184,7 @@ class Transactions:
         Raises:
             RltuiError: if the checkpoint is gone, or files cannot be moved.
         """
-        jobs = self._processes.run_jobs()
-        if not {job.spec.id for job in jobs} & set(plan.start) or any(job.life.busy for job in jobs):
+        if not self._run_jobs_of(plan) or any(job.life.busy for job in self._processes.run_jobs()):
             return
         folder = self._observation.folder
         there = folder.checkpoints()
@@ -192,6 +196,10 @@ class Transactions:
             raise RltuiError(f"checkpoint {plan.resume_from} is gone; {folder.path} has: {there}")
         self._observation.resume_from(step)
 
+    def _run_jobs_of(self, plan: Plan) -> set[str]:
+        """Those that it starts."""
+        return {job.spec.id for job in self._processes.run_jobs()} & set(plan.start)
+
     async def _call_services(self, plan: Plan) -> None:
         """Tell services that live through `plan` what they must know before the jobs of the run start.
 
@@ -199,8 +207,6 @@ class Transactions:
             ConfigError: if the config cannot be understood.
             RltuiError: if a required call fails.
         """
-        if not {job.spec.id for job in self._processes.run_jobs()} & set(plan.start):
-            return
         calls = self._config.launcher.service_calls(
             self._config.store.files, resume_step=self._observation.resume_step
         )

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
-from rltui import wording
+from rltui.core import text as words
 from rltui.core.lines import plain_text
 from rltui.core.text import duration
 
-_SPARKS = "▁▂▃▄▅▆▇█"
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
@@ -37,24 +34,6 @@ def rate(per_second: float) -> str:
     return f"{per_second:.0f}"
 
 
-def sparkline(values: tuple[float, ...], width: int) -> str:
-    """The newest `width` values as blocks, scaled to all of them. Gaps (NaN) are spaces.
-
-    A run that fell is shown as low, however it wavers there.
-    """
-    shown = values[-width:] if width > 0 else ()
-    finite = [value for value in values if math.isfinite(value)]
-    if not any(math.isfinite(value) for value in shown):
-        return ""
-    low, high = min(finite), max(finite)
-    span = high - low
-    top = len(_SPARKS) - 1
-    return "".join(
-        " " if not math.isfinite(value) else _SPARKS[round((value - low) / span * top) if span else top // 2]
-        for value in shown
-    )
-
-
 def progress_bar(fraction: float, width: int) -> tuple[str, str]:
     """The filled and the empty part of a bar, `width` cells together."""
     eighths = round(min(1.0, max(0.0, fraction)) * width * 8)
@@ -65,4 +44,4 @@ def progress_bar(fraction: float, width: int) -> tuple[str, str]:
 
 def value_text(value: object) -> str:
     """A knob's value as a person writes it, on one line."""
-    return clean_line(wording.value_text(value))
+    return clean_line(words.value_text(value))

@@ -8,12 +8,13 @@ import struct
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rltui.core.gpu.budget import ModelShape
 from rltui.core.gpu.training import TrainingShape
 
 Config = Mapping[str, Any]
+HubKind = Literal["models", "datasets"]
 
 _BYTES = {"float64": 8, "float32": 4, "float": 4, "bfloat16": 2, "float16": 2, "half": 2}
 _TEXT_PARTS = ("text_config", "llm_config", "language_config")
@@ -182,13 +183,22 @@ def model_folder(name: str, *, workspace: Path, environment: Mapping[str, str]) 
     folder = workspace / Path(name).expanduser()
     if (folder / "config.json").is_file():
         return folder
-    cached = _hub_cache(environment) / f"models--{name.replace('/', '--')}"
-    try:
-        commit = (cached / "refs" / "main").read_text().strip()
-        snapshots = [cached / "snapshots" / commit]
-    except (OSError, UnicodeDecodeError):
-        snapshots = sorted(cached.glob("snapshots/*"))
+    cached = _cached(name, "models", environment)
+    commit = hub_commit(name, "models", environment)
+    snapshots = [cached / "snapshots" / commit] if commit else sorted(cached.glob("snapshots/*"))
     return next((folder for folder in snapshots if (folder / "config.json").is_file()), None)
+
+
+def hub_commit(name: str, kind: HubKind, environment: Mapping[str, str]) -> str:
+    """The commit of what the hub's cache has under this name; empty where it has none."""
+    try:
+        return (_cached(name, kind, environment) / "refs" / "main").read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _cached(name: str, kind: str, environment: Mapping[str, str]) -> Path:
+    return _hub_cache(environment) / f"{kind}--{name.replace('/', '--')}"
 
 
 def read_shape(folder: Path, *, dtype: str | None, kv_cache_dtype: str | None) -> ModelShape | None:

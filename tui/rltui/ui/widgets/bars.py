@@ -16,10 +16,10 @@ from textual.widgets import Static
 from rltui.core.api import Orphan, Status
 from rltui.core.curve import curve_rows
 from rltui.core.servers import ServerStatus
-from rltui.core.text import duration, figure, gib, listed, shortened
+from rltui.core.text import duration, figure, gib, listed, shortened, sparkline
 from rltui.ui.actions import ACTIONS, key_text
 from rltui.ui.states import SEPARATOR, STALLED, TROUBLES, experiment_badge
-from rltui.ui.text import clean_line, progress_bar, rate, sparkline
+from rltui.ui.text import clean_line, progress_bar, rate
 from rltui.wording import (
     brief_orphan,
     by_attempt,

@@ -1,0 +1,361 @@
+"""What a list of runs shows, sorts by and is filtered by: fields, metrics and config keys. Pure."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from rltui.core.metric_names import CONCEPTS, concept_of
+from rltui.core.runs import RunRow
+from rltui.core.secrets import masked
+from rltui.core.text import did_you_mean, duration, figure, shortened, size_text, sparkline, value_text
+from rltui.errors import UsageError
+
+Kind = Literal["text", "words", "number", "steps", "time", "age", "seconds", "bytes", "flag", "config"]
+"""Of the values of a column. `words`: several texts; `steps`, `seconds` and `bytes` are numbers of those;
+`age`: a time that is told as how long ago it was; `config`: whatever stands there."""
+
+_LEFT: frozenset[Kind] = frozenset({"text", "words", "config"})
+_NAME = re.compile(r"[A-Za-z_][\w.\-/]*")
+_TREND_WIDTH = 12
+_COMMIT_LETTERS = 9
+_MOST_CHANGED = 60
+"""Characters of the text of one changed value."""
+_NO_CONFIG: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class RunColumn:
+    """One of them."""
+
+    id: str
+    """As people type it: `reward`, `reward.best`, `optim.lr`."""
+    heading: str
+    kind: Kind
+    value: Callable[[RunRow, Mapping[str, Any]], Any]
+    """Of a run and its config; `None` where it has none. It is sorted and compared, and scripts get it."""
+    about: str = ""
+    """What it is, for whoever chooses."""
+    widest: int = 24
+    """Characters that are worth showing where there is room."""
+    unit: str = ""
+    of_config: bool = False
+    """It needs the config of the run; all others are content with the row."""
+
+    @property
+    def is_right(self) -> bool:
+        """Its texts end below each other."""
+        return self.kind not in _LEFT
+
+    def text(
+        self,
+        row: RunRow,
+        config: Mapping[str, Any] = _NO_CONFIG,
+        *,
+        now: float,
+        names: Mapping[str, str] = _NO_CONFIG,
+    ) -> str:
+        """Its value for people, on one line, not cut; empty where there is none. As it is: not cleaned.
+
+        `names`: of other runs, by id.
+        """
+        if (special := _SPECIAL.get(self.id)) is not None:
+            return special(row, names)
+        value = self.value(row, config)
+        return "" if value is None else self._plain(value, now)
+
+    def _plain(self, value: Any, now: float) -> str:  # noqa: ANN401 - whatever the column holds
+        match self.kind:
+            case "number":
+                return figure(value, self.unit)
+            case "steps":
+                return str(value)
+            case "seconds":
+                return duration(value)
+            case "bytes":
+                return size_text(value)
+            case "age":
+                return duration(now - value)
+            case "time":
+                return time.strftime("%Y-%m-%d %H:%M", time.localtime(value))
+            case "flag":
+                return "yes" if value else ""
+            case "words":
+                return " ".join(value)
+            case "config":
+                return masked(self.id, value) if isinstance(value, str) else value_text(value)
+            case _:
+                return str(value)
+
+
+def _field(id_: str, kind: Kind, about: str, value: Callable[[RunRow], Any], widest: int = 24) -> RunColumn:
+    return RunColumn(
+        id_, id_.replace("_", " "), kind, lambda row, _: value(row), about, widest if kind in _LEFT else 16
+    )
+
+
+def _version(name: str) -> RunColumn:
+    return _field(name, "text", f"version of {name} that it ran with", lambda row: row.versions.get(name), 16)
+
+
+_FIELDS: Mapping[str, RunColumn] = {
+    each.id: each
+    for each in (
+        _field("name", "text", "what it is called", lambda row: row.name, 48),
+        _field("state", "text", "running, done, failed, stopped, damaged, gone", lambda row: row.state, 8),
+        _field("step", "steps", "completed steps, and of how many", lambda row: row.step),
+        _field("max_steps", "steps", "steps that it is to make", lambda row: row.max_steps),
+        _field("trend", "number", "the reward over all steps", lambda row: row.reward),
+        _field("changed", "text", "config keys that differ from its parent, or else from the defaults",
+            lambda row: changed_text(row) or None, 60),
+        _field("age", "age", "how long ago it began", lambda row: row.started_at or row.created_at),
+        _field("started", "time", "when it began", lambda row: row.started_at),
+        _field("ended", "time", "when it ended", lambda row: row.ended_at),
+        _field("created", "time", "when its folder was made", lambda row: row.created_at),
+        _field("duration", "seconds", "how long something of it ran", lambda row: row.seconds or None),
+        _field("gpu_hours", "number", "hours of GPUs, by those it had",
+            lambda row: row.gpu_seconds / 3600 or None),
+        _field("attempts", "steps", "starts of the component that was started most often",
+            lambda row: row.attempts or None),
+        _field("gpus", "words", "the GPUs that it had", lambda row: row.gpus or None),
+        _field("tags", "words", "what people call it: rltui tag", lambda row: row.tags or None),
+        _field("note", "text", "what people say of it: rltui describe", lambda row: row.note or None, 48),
+        _field("best", "flag", "a person marked it: rltui best", lambda row: row.is_best or None),
+        _field("group", "text", "the sweep that it belongs to", lambda row: row.group or None),
+        _field("parent", "text", "the run that it was forked from", lambda row: row.parent or None),
+        _field("again", "text", "the run that it repeats", lambda row: row.again or None),
+        _field("checkpoints", "steps", "how many complete ones it has",
+            lambda row: len(row.checkpoints) or None),
+        _field("framework", "text", "whose run it is", lambda row: row.framework or None),
+        _field("generation", "text", "releases of the framework that are run in one way",
+            lambda row: row.generation or None),
+        _field("commit", "text", "of the workspace; * where that had changes",
+            lambda row: row.commit or None),
+        _field("host", "text", "the machine", lambda row: row.host or None),
+        _field("disk", "bytes", "how large its folder is", lambda row: row.disk_bytes),
+        _field("folder", "text", "where it lies", lambda row: row.folder, 60),
+        _field("kind", "text", "run, or evaluation", lambda row: row.kind),
+        _field("problem", "text", "why it is failed, damaged or gone", lambda row: row.problem or None, 60),
+        _field("archived", "time", "since when it is not listed", lambda row: row.archived_at),
+        _field("trashed", "time", "since when it lies in the trash", lambda row: row.trashed_at),
+        _field("id", "text", "never used twice", lambda row: row.id, 10),
+        *map(_version, ("prime-rl", "verifiers", "vllm", "torch", "driver")),
+    )
+}  # fmt: skip
+_ALIASES = {
+    "tag": "tags",
+    "steps": "step",
+    "size": "disk",
+    "time": "duration",
+    "gpu": "gpus",
+    "sweep": "group",
+}
+_SETTINGS_TOO = frozenset({"lr", "seq_len"})
+"""Metrics that are config keys as well, and then those are meant; the metric is `lr.last`."""
+DEFAULT_COLUMNS = ("name", "state", "step", "trend", "reward", "age", "duration", "changed", "tags")
+"""Those that are shown where nobody chose."""
+
+
+def known_columns() -> tuple[RunColumn, ...]:
+    """Those that every list has, fields first, then the last values of the metrics with a chart."""
+    metrics = tuple(_metric(each.id) for each in CONCEPTS if each.curated and each.id not in _SETTINGS_TOO)
+    return (*_FIELDS.values(), *metrics)
+
+
+def column_of(name: str) -> RunColumn:
+    """The column of that name: a field, a metric (`reward.best`), else a config key by its last parts.
+
+    Raises:
+        UsageError: if that cannot be the name of any.
+    """
+    known = _ALIASES.get(name, name)
+    if (field := _FIELDS.get(known)) is not None:
+        return field
+    id_, _, which = known.rpartition(".")
+    if which in ("last", "best") and concept_of(id_) is not None:
+        return _metric(id_, which)
+    if concept_of(known) is not None and known not in _SETTINGS_TOO:
+        return _metric(known)
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} is no column", hint=f"columns: {', '.join(_FIELDS)}, metrics, config keys"
+        )
+    return RunColumn(
+        name,
+        name.rpartition(".")[2],
+        "config",
+        lambda _, config: config_value(config, name),
+        "a config key",
+        of_config=True,
+    )
+
+
+def columns_of(names: Iterable[str]) -> tuple[RunColumn, ...]:
+    """Those of these names, each once.
+
+    Raises:
+        UsageError: as `column_of`.
+    """
+    return tuple({column.id: column for column in map(column_of, names)}.values())
+
+
+def check_names(columns: Iterable[RunColumn], configs: Mapping[str, Mapping[str, Any]]) -> None:
+    """Say so where a column is a config key of none of these runs.
+
+    Raises:
+        UsageError: names what comes nearest; or the keys of one run among which it is not clear.
+    """
+    for column in columns:
+        if column.of_config:
+            _check_key(column.id, configs.values())
+
+
+def _check_key(name: str, configs: Iterable[Mapping[str, Any]]) -> None:
+    shapes = {tuple(config): config for config in configs if config}
+    found = False
+    for keys, config in shapes.items():
+        meant = _meant(keys, name)
+        found = found or bool(meant)
+        if len(meant) > 1 and any(config[key] != config[meant[0]] for key in meant):
+            raise UsageError(
+                f"{name!r} is not clear: it may be {' or '.join(meant)}", hint=f"say {meant[0]}, for example"
+            )
+    if not found:
+        metrics = [concept.id for concept in CONCEPTS]
+        endings = {
+            key.split(".", at)[-1] for keys in shapes for key in keys for at in range(key.count(".") + 1)
+        }
+        raise UsageError(
+            f"no field, metric or config key {name!r}",
+            hint=did_you_mean(name, [*_FIELDS, *metrics, *sorted(endings)])
+            or f"fields: {', '.join(_FIELDS)}; metrics: {', '.join(metrics[:6])}, …; any config key",
+        )
+
+
+def config_value(config: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - of any type
+    """The value of the key that is called so, or ends so after a dot; `None` where none or several are."""
+    if name in config:
+        return config[name]
+    meant = _meant(tuple(config), name)
+    if not meant:
+        return None
+    value = config[meant[0]]
+    return value if all(config[key] == value for key in meant[1:]) else None
+
+
+@lru_cache(maxsize=512)
+def _meant(keys: tuple[str, ...], name: str) -> tuple[str, ...]:
+    """Keys that end in `name` with the fewest tables around; several where that does not decide."""
+    if name in keys:
+        return (name,)
+    ending = f".{name}"
+    found = [key for key in keys if key.endswith(ending)]
+    fewest = min((key.count(".") for key in found), default=0)
+    return tuple(key for key in found if key.count(".") == fewest)
+
+
+def _metric(id_: str, which: str = "last") -> RunColumn:
+    concept, place = concept_of(id_), which == "best"
+
+    def value(row: RunRow, _: Mapping[str, Any]) -> float | None:
+        return row.metrics.get(id_, (None, None))[place]
+
+    name = id_ if which == "last" and id_ not in _SETTINGS_TOO else f"{id_}.{which}"
+    about = f"{concept.title if concept else id_}, {'the best value' if place else 'the last value'}"
+    heading = id_.replace("_", " ")
+    return RunColumn(
+        name,
+        f"best {heading}" if place else heading,
+        "number",
+        value,
+        about,
+        16,
+        concept.unit if concept else "",
+    )
+
+
+def usual_order(rows: Iterable[RunRow]) -> list[RunRow]:
+    """Living ones first, those that began last in front; then the others, those that ended last in front."""
+    return sorted(rows, key=_usual, reverse=True)
+
+
+def _usual(row: RunRow) -> tuple[bool, float, str]:
+    began = row.started_at or row.created_at
+    return (row.is_running, began if row.is_running else row.ended_at or began, row.id)
+
+
+def sorted_by(
+    rows: Iterable[RunRow],
+    column: RunColumn,
+    configs: Mapping[str, Mapping[str, Any]],
+    *,
+    is_reversed: bool = False,
+) -> list[RunRow]:
+    """By a column: texts from A on, figures and times from the largest on, or the other way round.
+
+    Runs that have none come last, either way; equal ones stay in the usual order.
+    """
+    with_value: list[tuple[tuple[int, Any], RunRow]] = []
+    without: list[RunRow] = []
+    for row in usual_order(rows):
+        value = column.value(row, configs.get(row.id, {}))
+        if value is None or value != value:
+            without.append(row)
+        elif isinstance(value, int | float):
+            with_value.append(((0, -value), row))
+        else:
+            text = " ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+            with_value.append(((1, text.casefold()), row))
+    with_value.sort(key=lambda each: each[0], reverse=is_reversed)
+    return [row for _, row in with_value] + without
+
+
+def changed_text(row: RunRow) -> str:
+    """`lr=1e-5 seed=2`: what differs, by the shortest names that are clear."""
+    names = _short_names(tuple(row.changed))
+    return " ".join(f"{names[key]}={_setting(key, new)}" for key, (_, new) in row.changed.items())
+
+
+def _setting(key: str, value: object) -> str:
+    return shortened(masked(key, value) if isinstance(value, str) else value_text(value), _MOST_CHANGED)
+
+
+@lru_cache(maxsize=512)
+def _short_names(keys: tuple[str, ...]) -> dict[str, str]:
+    """By key: its last part, or as many as tell it from the others."""
+    found = {}
+    for key in keys:
+        parts = key.split(".")
+        endings = (".".join(parts[-count:]) for count in range(1, len(parts) + 1))
+        found[key] = next(
+            (end for end in endings if sum(f".{other}".endswith(f".{end}") for other in keys) == 1), key
+        )
+    return found
+
+
+def _step_text(row: RunRow, _: Mapping[str, str]) -> str:
+    if row.step is None:
+        return ""
+    return f"{row.step}/{row.max_steps}" if row.max_steps else str(row.step)
+
+
+_SPECIAL: Mapping[str, Callable[[RunRow, Mapping[str, str]], str]] = {
+    "step": _step_text,
+    "trend": lambda row, _: sparkline(row.sparkline, _TREND_WIDTH),
+    "gpus": lambda row, _: gpus_text(row.gpus),
+    "best": lambda row, _: "★" if row.is_best else "",
+    "parent": lambda row, names: names.get(row.parent, row.parent),
+    "again": lambda row, names: names.get(row.again, row.again),
+    "commit": lambda row, _: f"{row.commit[:_COMMIT_LETTERS]}{'*' if row.is_dirty else ''}",
+}
+"""Columns whose text is more than their value."""
+
+
+def gpus_text(gpus: Sequence[str]) -> str:
+    """`2× NVIDIA H200`, with a comma between several models."""
+    counts = {name: gpus.count(name) for name in gpus}
+    return ", ".join(f"{count}× {name}" if count > 1 else name for name, count in counts.items())

@@ -1,0 +1,344 @@
+"""Which runs of a list are meant: `reward > 0.8 and lr < 1e-5`, `tag:baseline`, `name:~^sft`, `lr`. Pure.
+
+runs       := all of these, with `and` or nothing between them; `or` between several, `not`, ( … )
+each       := NAME < VALUE (<= > >= == != ~ !~) | FIELD:VALUE | FIELD:~REGEX | is:WORD | a part of the name
+NAME       := a column of the list: a field, a metric (`reward`, `reward.best`), the end of a config key
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, get_args
+
+from rltui.core.run_columns import RunColumn, check_names, column_of
+from rltui.core.runs import RunRow, RunState
+from rltui.core.text import number, unknown
+from rltui.core.times import MOMENT_HINT, moment, span
+from rltui.errors import UsageError
+
+_Test = Callable[[RunRow, Mapping[str, Any]], bool]
+_TOKEN = re.compile(
+    r"""\s*(?:
+      (?P<qualifier>[A-Za-z_][\w.\-]*:(?=[^\s)]))
+    | (?P<operator><=|>=|==|!=|!~|<|>|=|~)
+    | (?P<bracket>[()])
+    | (?P<quoted>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
+    | (?P<word>[^\s()<>=!~"']+)
+    )""",
+    re.VERBOSE,
+)
+_ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+_IS: Mapping[str, Callable[[RunRow], bool]] = {
+    "living": lambda row: row.is_running,
+    "best": lambda row: row.is_best,
+    "archived": lambda row: row.archived_at is not None,
+    "trashed": lambda row: row.trashed_at is not None,
+    "dirty": lambda row: row.is_dirty,
+    "observed": lambda row: row.observed,
+    "fork": lambda row: bool(row.parent),
+    "evaluation": lambda row: row.kind == "evaluation",
+}
+_SIZE = re.compile(r"([\d.]+)\s*([KMGT]?)i?B?", re.IGNORECASE)
+_CONNECTIVES = frozenset({"and", "or", "not"})
+_EXAMPLE = (
+    "for example: reward > 0.8 and lr < 1e-5, tag:baseline, 'age < 2d', not state == failed, name:~^sft"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """What `parse_filter` made of a text."""
+
+    text: str
+    columns: tuple[RunColumn, ...]
+    """Those that it asks for."""
+    _test: _Test
+
+    @property
+    def needs_config(self) -> bool:
+        """It asks for config keys: `matches` wants the config of the run."""
+        return any(column.of_config for column in self.columns)
+
+    def matches(self, row: RunRow, config: Mapping[str, Any]) -> bool:
+        """The run is meant. What a run does not have is neither above nor below anything."""
+        return self._test(row, config)
+
+    def check(self, configs: Mapping[str, Mapping[str, Any]]) -> None:
+        """Say so where it names what is a config key of none of these runs.
+
+        Raises:
+            UsageError: with what comes nearest.
+        """
+        check_names(self.columns, configs)
+
+
+def parse_filter(text: str, *, now: float = 0.0, ids: Mapping[str, str] | None = None) -> RunFilter:
+    """What a person typed; an empty text means all runs.
+
+    `now`: for ages and times. `ids`: of runs by name, for `parent:NAME`.
+
+    Raises:
+        UsageError: with the place, below it what is wrong, and what to do.
+    """
+    parser = _Parser(text, now, ids or {})
+    test = parser.whole()
+    return RunFilter(text, tuple({column.id: column for column in parser.columns}.values()), test)
+
+
+class _Token(NamedTuple):
+    kind: str
+    """As the group of `_TOKEN`, or `end`."""
+    text: str
+    at: int
+
+
+class _Parser:
+    def __init__(self, text: str, now: float, ids: Mapping[str, str]) -> None:
+        self._text, self._now, self._ids = text, now, ids
+        self.columns: list[RunColumn] = []
+        self._tokens = list(self._split())
+        self._next = 0
+
+    # --- words --------------------------------------------------------------------------------------------
+
+    def _split(self) -> Iterator[_Token]:
+        at, end = 0, len(self._text.rstrip())
+        while at < end:
+            match = _TOKEN.match(self._text, at)
+            if match is None:
+                place = at + len(self._text[at:]) - len(self._text[at:].lstrip())
+                raise self._error(
+                    place, f"{self._text[place]!r} does not belong here", "quote texts with '…'"
+                )
+            kind = match.lastgroup or ""
+            yield _Token(kind, match[kind], match.start(kind))
+            at = match.end()
+            if kind == "qualifier" and self._text[at] == "~":
+                at = self._regex_end(at + 1)
+                yield _Token("regex", self._text[match.end() + 1 : at], match.end() + 1)
+        yield _Token("end", "", end)
+
+    def _regex_end(self, at: int) -> int:
+        """Up to a space, or a bracket that was opened before it began."""
+        depth = 0
+        while at < len(self._text) and not self._text[at].isspace():
+            depth += {"(": 1, ")": -1}.get(self._text[at], 0)
+            if depth < 0:
+                break
+            at += 2 if self._text[at] == "\\" else 1
+        return min(at, len(self._text))
+
+    @property
+    def _token(self) -> _Token:
+        return self._tokens[self._next]
+
+    def _take(self) -> _Token:
+        token = self._token
+        self._next += token.kind != "end"
+        return token
+
+    def _is_word(self, *words: str) -> bool:
+        return self._token.kind == "word" and self._token.text.lower() in words
+
+    def _error(self, at: int, title: str, hint: str = "") -> UsageError:
+        return UsageError(
+            f"the filter is not understood: {title}",
+            details=(self._text, f"{' ' * at}^"),
+            hint=hint or _EXAMPLE,
+        )
+
+    # --- grammar ------------------------------------------------------------------------------------------
+
+    def whole(self) -> _Test:
+        """Raises UsageError."""
+        if self._token.kind == "end":
+            return lambda *_: True
+        test = self._either()
+        if self._token.kind != "end":
+            raise self._error(self._token.at, f"{self._token.text!r} closes what nothing opened")
+        return test
+
+    def _either(self) -> _Test:
+        tests = [self._both()]
+        while self._is_word("or"):
+            self._take()
+            tests.append(self._both())
+        return tests[0] if len(tests) == 1 else lambda row, config: any(test(row, config) for test in tests)
+
+    def _both(self) -> _Test:
+        tests = [self._not()]
+        while self._token.kind != "end" and not self._is_word("or") and self._token.text != ")":
+            if self._is_word("and"):
+                self._take()
+            tests.append(self._not())
+        return tests[0] if len(tests) == 1 else lambda row, config: all(test(row, config) for test in tests)
+
+    def _not(self) -> _Test:
+        if self._is_word("not"):
+            self._take()
+            test = self._not()
+            return lambda row, config: not test(row, config)
+        return self._one()
+
+    def _one(self) -> _Test:
+        token = self._take()
+        if token.kind == "bracket" and token.text == "(":
+            test = self._either()
+            if self._take().text != ")":
+                raise self._error(token.at, "this bracket is not closed")
+            return test
+        if token.kind == "qualifier":
+            return self._qualified(token)
+        if token.kind in ("word", "quoted") and self._token.kind == "operator":
+            return self._compared(token)
+        if token.kind == "end":
+            raise self._error(token.at, "something is missing at its end")
+        if token.kind not in ("word", "quoted") or token.text.lower() in _CONNECTIVES:
+            raise self._error(token.at, f"{token.text!r} does not belong here")
+        part = _unquoted(token).casefold()
+        return lambda row, _: part in row.name.casefold()
+
+    # --- what is compared ---------------------------------------------------------------------------------
+
+    def _compared(self, name: _Token) -> _Test:
+        column, sign, value = self._column(name, _unquoted(name)), self._take(), self._take()
+        if value.kind == "qualifier":  # 14:30, a:b
+            rest = self._take()
+            value = _Token("word", value.text + rest.text, value.at)
+        if value.kind not in ("word", "quoted"):
+            raise self._error(value.at, f"{name.text} {sign.text} what?")
+        return self._test(column, sign.text, value)
+
+    def _qualified(self, name: _Token) -> _Test:
+        field, value = name.text[:-1], self._take()
+        if field == "is":
+            if value.text not in _IS:
+                raise self._error(value.at, f"no {value.text!r}", unknown("is:", value.text, _IS).hint)
+            has = _IS[value.text]
+            return lambda row, _: has(row)
+        column = self._column(name, field)
+        if value.kind == "regex":
+            return self._test(column, "~", value)
+        if value.kind == "operator" and value.text in _ORDER:
+            return self._test(column, value.text, self._take())
+        if value.kind not in ("word", "quoted"):
+            raise self._error(value.at, f"{name.text} what?")
+        return self._test(column, "==", value)
+
+    def _column(self, token: _Token, name: str) -> RunColumn:
+        try:
+            column = column_of(name)
+        except UsageError as error:
+            raise self._error(token.at, error.title, error.hint) from None
+        self.columns.append(column)
+        return column
+
+    def _test(self, column: RunColumn, sign: str, token: _Token) -> _Test:
+        text = _unquoted(token)
+        if sign in ("~", "!~"):
+            return _negated(self._searched(column, text, token.at), when=sign == "!~")
+        if sign in ("=", "==", "!="):
+            return _negated(self._equal(column, text, token), when=sign == "!=")
+        wanted, compare = self._value(column, text, token), _ORDER[sign]
+        if isinstance(wanted, str):
+            raise self._error(token.at, f"{column.id} {sign} takes a number, {text!r} is none")
+        get, age = column.value, self._now if column.kind == "age" else None
+
+        def test(row: RunRow, config: Mapping[str, Any]) -> bool:
+            value = get(row, config)
+            if not isinstance(value, int | float):
+                return False
+            return compare(value if age is None else age - value, wanted)
+
+        return test
+
+    def _searched(self, column: RunColumn, text: str, at: int) -> _Test:
+        try:
+            pattern = re.compile(text, re.IGNORECASE)
+        except re.error as error:
+            raise self._error(at, f"{text!r} is no regular expression: {error}") from None
+
+        def test(row: RunRow, config: Mapping[str, Any]) -> bool:
+            return any(pattern.search(each) for each in _texts(column.value(row, config)))
+
+        return test
+
+    def _equal(self, column: RunColumn, text: str, token: _Token) -> _Test:
+        if text == "none" and token.kind == "word":
+            return lambda row, config: column.value(row, config) in (None, "")
+        if column.id in ("parent", "again"):
+            text = self._ids.get(text, text)
+        if column.id == "state" and text not in get_args(RunState):
+            raise self._error(token.at, f"no state {text!r}", unknown("state", text, get_args(RunState)).hint)
+        wanted = self._value(column, text, token)
+        if column.kind in ("age", "time"):
+            raise self._error(token.at, f"{column.id} is compared with < and >", _EXAMPLE)
+        folded = text.casefold()
+
+        def test(row: RunRow, config: Mapping[str, Any]) -> bool:
+            value = column.value(row, config)
+            if isinstance(value, bool):
+                return value == (folded in ("true", "yes"))
+            if isinstance(value, int | float):
+                return bool(value == wanted)
+            return any(each.casefold() == folded for each in _texts(value))
+
+        return test
+
+    def _value(self, column: RunColumn, text: str, token: _Token) -> float | str:
+        """A number where the column has numbers; for a config key whatever it can be."""
+        found: float | None = None
+        hint = ""
+        match column.kind:
+            case "seconds" | "age":
+                found, hint = span(text), "so long: 90s, 30m, 2h, 1d12h"
+            case "time":
+                found, hint = moment(text, self._now), MOMENT_HINT
+            case "bytes":
+                found, hint = _size(text), "a size: 500MB, 2GiB"
+            case "number" | "steps":
+                found, hint = _amount(text), "a number: 0.8, 1e-5, 50%, 10k"
+            case "flag" | "text" | "words":
+                return text
+            case "config":
+                value = _amount(text)
+                return text if value is None else value
+        if found is None:
+            raise self._error(token.at, f"{column.id} cannot be compared with {text!r}", hint)
+        return found
+
+
+def _negated(test: _Test, *, when: bool) -> _Test:
+    return (lambda row, config: not test(row, config)) if when else test
+
+
+def _unquoted(token: _Token) -> str:
+    return re.sub(r"\\(.)", r"\1", token.text[1:-1]) if token.kind == "quoted" else token.text
+
+
+def _texts(value: object) -> Iterable[str]:
+    if value is None:
+        return ()
+    if isinstance(value, list | tuple):
+        return [str(each) for each in value]
+    return (str(value),)
+
+
+def _amount(text: str) -> float | None:
+    """`0.8`, `1e-5`, `50%`, `10k`, `2M`."""
+    factor = {"%": 0.01, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}.get(text[-1:], 1.0)
+    value = number(text if factor == 1.0 else text[:-1])
+    return None if value != value else value * factor
+
+
+def _size(text: str) -> float | None:
+    match = _SIZE.fullmatch(text)
+    value = number(match[1]) if match else float("nan")
+    if match is None or value != value:
+        return None
+    return value * float(1024 ** " KMGT".index(match[2].upper() or " "))

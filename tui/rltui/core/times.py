@@ -1,0 +1,40 @@
+"""Times and spans as people write them. Pure: whoever asks says what time it is."""
+
+from __future__ import annotations
+
+import re
+import time
+
+_SPAN = re.compile(r"(?:\d+(?:\.\d+)?[smhdw])+")
+_SPAN_PART = re.compile(r"([\d.]+)([smhdw])")
+_UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_DATES = ("%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")
+_TIMES = ("%H:%M", "%H:%M:%S")
+MOMENT_HINT = "so long ago: 90s, 30m, 2h, 1d12h; or a time: 14:30, 2026-11-22, '2026-11-22 14:30'"
+"""What `moment` takes."""
+
+
+def span(text: str) -> float | None:
+    """Seconds of `90s`, `30m`, `2h`, `1d12h`, `2w`; `None` for anything else."""
+    if not _SPAN.fullmatch(text):
+        return None
+    return sum(float(count) * _UNIT_S[unit] for count, unit in _SPAN_PART.findall(text))
+
+
+def moment(text: str, now: float) -> float | None:
+    """Seconds since 1970 of a time, or of a span before `now`; `None` for what is neither."""
+    if (ago := span(text)) is not None:
+        return now - ago
+    for form in _DATES:
+        try:
+            return time.mktime(time.strptime(text, form))
+        except (ValueError, OverflowError):
+            continue
+    today = time.strftime("%Y-%m-%d ", time.localtime(now))
+    for form in _TIMES:
+        try:
+            at = time.mktime(time.strptime(today + text, f"%Y-%m-%d {form}"))
+        except ValueError:
+            continue
+        return at if at <= now else at - _UNIT_S["d"]  # the last time that the clock showed it
+    return None

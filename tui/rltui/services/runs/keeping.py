@@ -1,0 +1,243 @@
+"""What people do with runs once they are there: tags, notes, marks, the archive, the trash.
+
+Each writes the sheet in the run's folder first, then the index, which is made again from the folders anyway.
+The trash lies beside the run, on its own disk: what is put there is renamed, and frees nothing until it is
+emptied.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from rltui.core.runs import RunRow, RunSheet
+from rltui.core.text import listed
+from rltui.errors import ConflictError, RltuiError, UsageError
+from rltui.paths import STATE_FOLDER
+from rltui.services.own_files import FileLock, make_folder
+from rltui.services.processes import living_output_dirs
+from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.runs.index import RunIndex
+from rltui.services.runs.run_sheet import change_sheet
+
+logger = logging.getLogger(__name__)
+
+TRASH = ".rltui-trash"
+"""The folder beside a run that takes it up, as `<id>-<name of its folder>`."""
+_LONGEST_TAG = 48
+_LONGEST_NOTE = 4000
+_SHEET_FIELDS = tuple(each.name for each in fields(RunSheet))
+
+
+# --- words --------------------------------------------------------------------------------------------------
+
+
+def set_tags(index: RunIndex, row: RunRow, *, add: Iterable[str] = (), remove: Iterable[str] = ()) -> RunRow:
+    """Add and remove tags; one that is already there, or is not, is no mistake.
+
+    Raises:
+        UsageError: for what cannot be a tag.
+        ConflictError: if its folder is not there.
+        RltuiError: if the sheet cannot be written.
+    """
+    adding, removing = frozenset(map(_checked_tag, add)), frozenset(remove)
+    return _changed(
+        index, row, lambda sheet: replace(sheet, tags=tuple(sorted((adding | {*sheet.tags}) - removing)))
+    )
+
+
+def set_note(index: RunIndex, row: RunRow, note: str) -> RunRow:
+    """Replace the note; an empty one removes it. Raises as `set_tags`."""
+    note = note.strip()
+    if len(note) > _LONGEST_NOTE:
+        raise UsageError(f"the note has {len(note)} characters, {_LONGEST_NOTE} are the most")
+    return _changed(index, row, lambda sheet: replace(sheet, note=note))
+
+
+def set_best(index: RunIndex, row: RunRow, is_best: bool) -> RunRow:
+    """Mark it, or take the mark away. Raises as `set_tags`."""
+    return _changed(index, row, lambda sheet: replace(sheet, is_best=is_best))
+
+
+def archive(index: RunIndex, row: RunRow) -> RunRow:
+    """List it only where the archived are asked for. Raises as `set_tags`."""
+    return _changed(index, row, lambda sheet: replace(sheet, archived_at=sheet.archived_at or time.time()))
+
+
+def unarchive(index: RunIndex, row: RunRow) -> RunRow:
+    """List it again. Raises as `set_tags`."""
+    return _changed(index, row, lambda sheet: replace(sheet, archived_at=None))
+
+
+def _checked_tag(tag: str) -> str:
+    if not tag or len(tag) > _LONGEST_TAG or not tag.isprintable() or any(sign in tag for sign in " ,()+'\""):
+        raise UsageError(
+            f"{tag!r} cannot be a tag",
+            hint=f"at most {_LONGEST_TAG} letters, digits and signs; no spaces, commas, brackets, quotes",
+        )
+    return tag
+
+
+def _changed(index: RunIndex, row: RunRow, change: Callable[[RunSheet], RunSheet]) -> RunRow:
+    if not row.control or not Path(row.control).is_dir():
+        raise ConflictError(f"{row.name}: its folder is not there: {row.folder}", hint="nothing was changed")
+
+    def checked(sheet: RunSheet) -> RunSheet:
+        if sheet.id != row.id:
+            raise ConflictError(
+                f"the run in {row.folder} is another one by now",
+                hint="rltui runs --rebuild; nothing was changed",
+            )
+        return change(sheet)
+
+    sheet = change_sheet(Path(row.control), checked)
+    return _kept(index, replace(row, **{name: getattr(sheet, name) for name in _SHEET_FIELDS}))
+
+
+def _kept(index: RunIndex, row: RunRow) -> RunRow:
+    """The sheet is the truth: an index that cannot be written now is brought up to date later."""
+    try:
+        index.put([(row, None)])
+    except RltuiError as error:
+        logger.warning("%s: %s", row.name, error)
+    return row
+
+
+# --- the trash ----------------------------------------------------------------------------------------------
+
+
+def in_trash(folder: Path) -> bool:
+    """A folder lies in a trash, whatever its sheet says."""
+    return folder.parent.name == TRASH
+
+
+def trash(index: RunIndex, row: RunRow) -> RunRow:
+    """Put its folder into the trash beside it.
+
+    Raises:
+        ConflictError: if it lives, if others lie in its folder, or if that is not there.
+        RltuiError: if it cannot be moved.
+    """
+    folder = Path(row.folder).resolve()
+    if in_trash(folder):
+        return row
+    _refuse_others_inside(index, row, folder)
+    bin_ = folder.parent / TRASH
+    with _held(row):
+        make_folder(bin_)
+        moved = _moved(row, folder, bin_ / f"{row.id}-{folder.name}")
+    return _settled(index, moved, time.time())
+
+
+def restore(index: RunIndex, row: RunRow) -> RunRow:
+    """Put its folder back where it was.
+
+    Raises:
+        ConflictError: if its place is taken, or it is not in the trash any more.
+        RltuiError: if it cannot be moved.
+    """
+    folder = Path(row.folder)
+    if not in_trash(folder):
+        return _settled(index, row, None)
+    place = folder.parent.parent / folder.name.removeprefix(f"{row.id}-")
+    if os.path.lexists(place):
+        raise ConflictError(
+            f"{row.name} cannot come back: something else is at {place}", hint="move that away, and ask again"
+        )
+    moved = _moved(row, folder, place)
+    with suppress(OSError):  # others lie there
+        folder.parent.rmdir()
+    return _settled(index, moved, None)
+
+
+def delete_for_good(index: RunIndex, row: RunRow) -> None:
+    """Delete a folder that lies in the trash.
+
+    Raises:
+        UsageError: if it does not.
+        RltuiError: if not all of it can be deleted; it can be tried again.
+    """
+    from rltui.services.runs.checkpoints import delete  # pydantic takes 60 ms
+
+    folder = Path(row.folder)
+    if not in_trash(folder) or not folder.name.startswith(f"{row.id}-"):
+        raise UsageError(f"{row.name} is not in the trash", hint=f"rltui rm {row.name}")
+    try:
+        entries = sorted(folder.iterdir(), key=lambda entry: entry.name == STATE_FOLDER)
+    except FileNotFoundError:
+        entries = []
+    except OSError as error:
+        raise RltuiError(f"cannot delete {folder}: {error.strerror}") from error
+    delete([*entries, folder])  # the sheet goes last: until then it is in the list, and can be tried again
+    with suppress(OSError):  # others lie there
+        folder.parent.rmdir()
+    index.remove([row.id])
+
+
+def _refuse_others_inside(index: RunIndex, row: RunRow, folder: Path) -> None:
+    others = [
+        other.name for other in index.rows() if other.id != row.id and folder in Path(other.folder).parents
+    ]
+    if others:
+        raise ConflictError(
+            f"other runs lie in the folder of {row.name}: {listed(_some(others))}",
+            hint="put those into the trash first; nothing was moved",
+        )
+
+
+def _some(names: Sequence[str], most: int = 5) -> list[str]:
+    return [*names[:most], f"{len(names) - most} more"] if len(names) > most else list(names)
+
+
+@contextmanager
+def _held(row: RunRow) -> Iterator[None]:
+    """Nobody starts it meanwhile, and nothing of it lives."""
+    lives = ConflictError(f"{row.name} runs", hint=f"end it first: rltui down {row.name}; nothing was moved")
+    if row.is_running or row.folder in living_output_dirs():
+        raise lives
+    control = Path(row.control) if row.control else None
+    if control is None or not control.is_dir():
+        yield
+        return
+    lock = FileLock(ControlFolder(control.parent).lock_file)
+    if not lock.take():
+        raise lives
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _moved(row: RunRow, folder: Path, place: Path) -> RunRow:
+    inside = {
+        name: path.relative_to(folder.resolve())
+        for name in ("control", "run_dir")
+        if (path := Path(getattr(row, name)).resolve()).is_relative_to(folder.resolve())
+    }
+    try:
+        folder.rename(place)
+    except FileNotFoundError:
+        raise ConflictError(
+            f"{row.name}: its folder is not there: {folder}", hint="nothing was moved"
+        ) from None
+    except OSError as error:
+        raise RltuiError(
+            f"cannot move {folder}: {error.strerror}", hint="it may be mounted, or in use; nothing was moved"
+        ) from error
+    places: dict[str, Any] = {name: str(place / path) for name, path in inside.items()}
+    return replace(row, folder=str(place), **places)
+
+
+def _settled(index: RunIndex, row: RunRow, trashed_at: float | None) -> RunRow:
+    """Where the folder lies is what counts: on a full disk the sheet cannot say since when."""
+    try:
+        return _changed(index, row, lambda sheet: replace(sheet, trashed_at=trashed_at))
+    except RltuiError as error:
+        logger.warning("%s: %s", row.name, error)
+        return _kept(index, replace(row, trashed_at=trashed_at))
