@@ -21,6 +21,7 @@ from rltui.cli.terminal import columns
 from rltui.client import creation
 from rltui.client.queue import asking
 from rltui.client.queue.asking import QueueWish
+from rltui.client.queue.rules import check_rule
 from rltui.core.queue import QueueEntry, QueueOptions, RunQueue
 from rltui.core.text import duration, listed
 from rltui.errors import RltuiError, UsageError
@@ -53,14 +54,16 @@ _SIGNS = {
 
 def add(arguments: argparse.Namespace) -> int:
     """Queue one run."""
+    options = _options(arguments)
     with _planned(arguments.words, arguments.overrides) as wish:
-        added = asking.add_to_queue([wish], _options(arguments), after_reboot=arguments.after_reboot)
+        added = asking.add_to_queue([wish], options, after_reboot=arguments.after_reboot)
     _tell_added(added, arguments)
     return 0
 
 
 def sweep(arguments: argparse.Namespace) -> int:
     """Queue a run for each combination of values, or for some of them by chance."""
+    options = _options(arguments).model_copy(update={"max_parallel": arguments.max_parallel})
     axes = [axis for word in arguments.words if (axis := _axis(word)) is not None]
     if not axes:
         raise UsageError("a sweep needs values", hint="rltui sweep rl.toml lr=1e-6,3e-6 seed=0..2")
@@ -84,13 +87,14 @@ def sweep(arguments: argparse.Namespace) -> int:
         _tell_points(wishes, arguments)
         return 0
     group = f"{first.name}-sweep" if not first.is_named else first.name
-    options = _options(arguments).model_copy(update={"max_parallel": arguments.max_parallel})
     added = asking.add_to_queue(wishes, options, group=group, after_reboot=arguments.after_reboot)
     _tell_added(added, arguments)
     return 0
 
 
 def _options(arguments: argparse.Namespace) -> QueueOptions:
+    for rule in arguments.stop_if:
+        check_rule(rule)
     return QueueOptions(
         gpus=arguments.gpus,
         retries=arguments.retries,

@@ -38,7 +38,7 @@ def is_kept_variable(name: str) -> bool:
     return bool(_KEPT_VARIABLE.fullmatch(name)) and not is_secret(name)
 
 
-class Surroundings(Value):
+class QueueSurroundings(Value):
     """Where an entry was added: its start happens there."""
 
     cwd: str
@@ -126,7 +126,7 @@ class RunQueue(Value):
 
     entries: tuple[QueueEntry, ...] = ()
     """In the order in which they may start; priorities count on top."""
-    surroundings: dict[str, Surroundings] = Field(default_factory=dict)
+    surroundings: dict[str, QueueSurroundings] = Field(default_factory=dict)
     paused: str = ""
     """Why nothing is started; empty: it is."""
     after_reboot: bool = False
@@ -181,7 +181,7 @@ def _after_reboot(entry: QueueEntry) -> QueueEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class NextStart:
     """What is to be done about those that wait."""
 
     start: QueueEntry | None = None
@@ -196,7 +196,7 @@ Devices = Callable[[QueueEntry], tuple[str, str]]
 
 def decide(
     queue: RunQueue, now: float, *, devices: Devices, changed: Callable[[QueueEntry], str]
-) -> Decision:
+) -> NextStart:
     """Who starts next. At most one, and none while another start is under way: what that takes shows later.
 
     Of those that wait for a place or for devices, none overtakes another; who waits for something of its own
@@ -221,7 +221,7 @@ def decide(
                 behind = f"{entry.name} is being started"
                 continue
         waits[entry.id] = why
-    return Decision(start, waits)
+    return NextStart(start, waits)
 
 
 def _own_reason(queue: RunQueue, entry: QueueEntry, holding: Sequence[QueueEntry], now: float) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rltui import paths
-from rltui.core.queue import QueueEntry, QueueOptions, RunQueue, Surroundings, is_kept_variable
+from rltui.core.queue import QueueEntry, QueueOptions, QueueSurroundings, RunQueue, is_kept_variable
 from rltui.core.text import listed, unknown
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services.outside import OUTER_VARIABLES
@@ -73,7 +73,7 @@ def add_to_queue(
         ConflictError: if a name or folder that was asked for is taken.
         RltuiError: if the queue cannot be written, or its supervisor not be started; then they wait in it.
     """
-    around = Surroundings(cwd=os.getcwd(), variables=_variables())  # noqa: PTH109 - as the child is told
+    around = QueueSurroundings(cwd=os.getcwd(), variables=_variables())  # noqa: PTH109 - as the child is told
     key = hashlib.sha256(around.model_dump_json().encode()).hexdigest()[:12]
     added: list[QueueEntry] = []
 

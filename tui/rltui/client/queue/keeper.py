@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rltui.client import launch
-from rltui.client.queue.rules import broken_rule
+from rltui.client.queue.rules import StopRules
 from rltui.core.queue import Outcome, QueueEntry, RunQueue, decide, is_kept_variable
 from rltui.core.runs import RunSheet
 from rltui.errors import ExitCode, RltuiError
@@ -68,6 +68,7 @@ class QueueKeeper:
     queue: RunQueue = RunQueue()
     """As it was known last."""
     _programs: dict[str, _Program] = field(default_factory=dict)
+    _rules: StopRules = field(default_factory=StopRules)
     _files: dict[str, tuple[tuple[int, int], str]] = field(default_factory=dict)
     """By path: inode and time of a file, and the SHA-256 of its content then."""
     _not_before: dict[str, float] = field(default_factory=dict)
@@ -230,7 +231,7 @@ class QueueKeeper:
             return
         outcome, why = verdict(status, living=living)
         if outcome is None and living:
-            why = broken_rule(entry.stop_if, record, status)
+            why = self._rules.broken(entry, record)
             outcome = "stopped" if why else None
         if outcome is None:
             return
