@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import re
 import time
 import tomllib
@@ -16,8 +15,6 @@ from typing import Any
 from rltui import paths
 from rltui.errors import ConfigError, ConflictError
 from rltui.services.own_files import make_folder, read_own, why_folder_is_foreign, write_atomically
-
-logger = logging.getLogger(__name__)
 
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")
 _ATTEMPT = re.compile(r"attempt-(\d{1,9})")
@@ -170,8 +167,10 @@ class ControlFolder:
                 f"if all in it is yours: chmod -R go-w {self.path}",
             )
 
-    def read_record(self) -> ExperimentRecord | None:
+    def read_record(self, copy: tuple[bytes, ExperimentRecord] | None = None) -> ExperimentRecord | None:
         """The record, `None` where there is none. Keys that a newer version wrote are passed over.
+
+        `copy`: another file's content and what it was read as, so that the same is not parsed twice.
 
         Raises:
             ConfigError: if it is damaged or cannot be read.
@@ -179,7 +178,8 @@ class ControlFolder:
         """
         self.refuse_foreign()
         try:
-            return _record(read_own(self.record_file))
+            content = read_own(self.record_file)
+            return copy[1] if copy is not None and copy[0] == content else _record(content)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -301,7 +301,9 @@ class KeptFiles:
         except FileNotFoundError:
             return ()
         except (OSError, ValueError) as error:
-            logger.warning("%s is left out: %s", self._pins_file, error)
+            import logging  # 5 ms, which `ls` need not pay
+
+            logging.getLogger(__name__).warning("%s is left out: %s", self._pins_file, error)
             return ()
         return (
             tuple(pin for pin in found if isinstance(pin, str))[:_MOST_PINS]
