@@ -1,10 +1,13 @@
-"""What the UI needs of an experiment. The real one talks to a supervisor, tests bring their own."""
+"""What the UI needs of an experiment, and of all runs.
+
+The real ones talk to supervisors and read files, tests bring their own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from rltui.core.api import Alert, JournalEntry, Plan, Publication, Request, Status
 from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention
@@ -15,6 +18,7 @@ from rltui.core.layout import Screen
 from rltui.core.lines import Level, LogEntry, LogSearching, LogSource, MergedSource
 from rltui.core.log_query import Query
 from rltui.core.rollouts import RolloutSource
+from rltui.core.runs import RunRow
 from rltui.core.series import SeriesSource
 from rltui.errors import RltuiError
 
@@ -192,4 +196,38 @@ class Experiment(Protocol):
 
     def attach_command(self, component: str) -> list[str]:
         """Argument list of the program that shows the component's raw terminal until the person detaches."""
+        ...
+
+
+class Runs(Protocol):
+    """All runs there are, as their clients see them. All calls are blocking, for a thread, and may raise
+    `RltuiError`.
+    """
+
+    readonly: bool
+    """Nothing of a run is changed, and what is opened is read-only as well."""
+
+    def rows(self) -> tuple[RunRow, ...]:
+        """Those that the index has, in no order. The same tuple as before where nothing has changed, which
+        costs next to nothing.
+        """
+        ...
+
+    def catch_up(self) -> tuple[str, ...]:
+        """Bring the index up to date with the folders. Returns, in sentences, what a person should know."""
+        ...
+
+    def configs(self, ids: Iterable[str]) -> Mapping[str, Mapping[str, Any]]:
+        """By id of a run: its config as it last ran, flat, by knob name."""
+        ...
+
+    def open(self, id_: str, *, again: bool = False) -> Experiment:
+        """Look at a run: through its supervisor where something of it lives, else from its files alone.
+
+        With `again` a supervisor is started where there is none: then it can be changed and started.
+
+        Raises:
+            UsageError: if there is no such run any more.
+            RltuiError: if its folder is gone or damaged.
+        """
         ...

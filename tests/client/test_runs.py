@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.fakes.runs import living_row, run_row
+
+from rltui.client.protocol import Runs
+from rltui.client.runs import KnownRuns
+from rltui.errors import UsageError
+from rltui.services.runs.index import RunIndex
+
+
+def test_rows_are_read_once_and_then_only_what_changed(tmp_path: Path) -> None:
+    index = RunIndex(tmp_path / "runs.sqlite")
+    index.put([(run_row("a"), {"lr": 1.0}), (run_row("b"), {})])
+    runs: Runs = KnownRuns(RunIndex(tmp_path / "runs.sqlite"))
+
+    first = runs.rows()
+    assert {row.name for row in first} == {"a", "b"}
+    assert runs.rows() is first, "nothing has changed"
+
+    index.put([(living_row("b", step=51), None), (living_row("c"), {})])
+    index.remove(["id-a"])
+    assert {(row.name, row.step) for row in runs.rows()} == {("b", 51), ("c", 50)}
+    assert runs.configs(["id-b", "id-c"]) == {"id-b": {}, "id-c": {}}
+
+
+def test_an_index_that_was_made_anew_is_read_whole(tmp_path: Path) -> None:
+    path = tmp_path / "runs.sqlite"
+    index = RunIndex(path)
+    index.put([(run_row("a"), {})])
+    index.put([(run_row("b"), {})])
+    runs = KnownRuns(RunIndex(path))
+    assert len(runs.rows()) == 2
+
+    path.unlink()
+    RunIndex(path).put([(run_row("c"), {})])
+    assert [row.name for row in runs.rows()] == ["c"]
+
+
+def test_a_run_that_nobody_knows_cannot_be_opened(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not in the index"):
+        KnownRuns(RunIndex(tmp_path / "runs.sqlite")).open("nobody")
