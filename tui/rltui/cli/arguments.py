@@ -11,7 +11,7 @@ from rltui.core.text import number
 Commands = argparse._SubParsersAction  # noqa: SLF001  (argparse has no public name for it)
 
 
-class OneCommand(argparse._SubParsersAction[argparse.ArgumentParser]):  # noqa: SLF001  (likewise)
+class OneCommand(Commands):  # type: ignore[type-arg]  # it takes none when it runs
     """Commands of which one is asked for: the parsers of all others are not made, which takes 10 ms."""
 
     only = ""
@@ -19,7 +19,8 @@ class OneCommand(argparse._SubParsersAction[argparse.ArgumentParser]):  # noqa: 
 
     def add_parser(self, name: str, **values: Any) -> argparse.ArgumentParser:  # noqa: ANN401 - as argparse
         """The parser of that command; for another one, something that takes arguments and keeps none."""
-        return super().add_parser(name, **values) if name == self.only else cast("Any", _Unasked())
+        parser = super().add_parser(name, **values) if name == self.only else _Unasked()
+        return cast("argparse.ArgumentParser", parser)
 
 
 class _Unasked:

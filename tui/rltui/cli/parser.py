@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 from pathlib import Path
-from typing import cast
 
 from rltui import __version__
 from rltui.cli import run_parser
@@ -116,14 +115,14 @@ def _build(only: str = "") -> tuple[argparse.ArgumentParser, Commands[argparse.A
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"rltui {__version__}")
-    commands: Commands[argparse.ArgumentParser]
-    if only:
-        commands = parser.add_subparsers(
-            title="commands", metavar="COMMAND", required=True, action=OneCommand
-        )
-        cast("OneCommand", commands).only = only
-    else:
-        commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(
+        title="commands",
+        metavar="COMMAND",
+        required=True,
+        action=OneCommand if only else Commands,
+    )
+    if isinstance(commands, OneCommand):
+        commands.only = only
     for add in (_add_running, _add_processes, _add_by_hand, _add_config, _add_looking, _add_evals, _add_box):
         add(commands)
     run_parser.add(commands)

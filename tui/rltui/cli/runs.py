@@ -43,7 +43,7 @@ _PRUNING = ("keep_best", "keep_last", "keep_tag", "older_than", "plan", "yes")
 
 
 @dataclass(frozen=True, slots=True)
-class _Listing:
+class _ListedRuns:
     """What is to be shown."""
 
     rows: Sequence[RunRow]
@@ -76,7 +76,7 @@ def runs(arguments: argparse.Namespace) -> int:
         plan = retention_plan(rows, retention, now)
         return put_into_trash(index, plan.go, arguments, kept=plan.keep)
     names = {row.id: row.name for row in known}
-    listing = _Listing(rows[: arguments.limit], shown, configs, names, now)
+    listing = _ListedRuns(rows[: arguments.limit], shown, configs, names, now)
     if arguments.json:
         _print_json(listing, with_columns=arguments.columns is not None)
     elif arguments.csv:
@@ -135,7 +135,7 @@ def _retention(arguments: argparse.Namespace) -> RunRetention | None:
 # --- shapes -------------------------------------------------------------------------------------------------
 
 
-def _print_json(listing: _Listing, *, with_columns: bool) -> None:
+def _print_json(listing: _ListedRuns, *, with_columns: bool) -> None:
     if not with_columns:
         sys.stdout.write(orjson.dumps(listing.rows).decode() + "\n")
         return
@@ -146,7 +146,7 @@ def _print_json(listing: _Listing, *, with_columns: bool) -> None:
     sys.stdout.write(orjson.dumps(documents, default=str).decode() + "\n")
 
 
-def _print_csv(listing: _Listing, *, is_chosen: bool) -> None:
+def _print_csv(listing: _ListedRuns, *, is_chosen: bool) -> None:
     """Times as numbers of seconds, nothing rounded."""
     shown = listing.columns
     if not is_chosen:
@@ -164,7 +164,9 @@ def _cell(value: object) -> object:
     return " ".join(map(str, value)) if isinstance(value, tuple | list) else value
 
 
-def _print_table(listing: _Listing, known: Sequence[RunRow], wanted: RunFilter, *, is_grouped: bool) -> None:
+def _print_table(
+    listing: _ListedRuns, known: Sequence[RunRow], wanted: RunFilter, *, is_grouped: bool
+) -> None:
     hidden = sum(row.archived_at is not None and row.trashed_at is None for row in known)
     if not listing.rows:
         print(_nothing(known, wanted))
@@ -184,7 +186,7 @@ def _nothing(known: Sequence[RunRow], wanted: RunFilter) -> str:
     return f"none of {len(known)} runs is meant by: {wanted.text}" if wanted.text else "no runs are listed"
 
 
-def _cells(listing: _Listing, *, is_grouped: bool) -> list[list[str]]:
+def _cells(listing: _ListedRuns, *, is_grouped: bool) -> list[list[str]]:
     """The head, and a line for each run, and for the head of each sweep where they are grouped."""
     cells = [[column.heading.upper() for column in listing.columns]]
     for line in run_tree(listing.rows) if is_grouped else ():
@@ -196,7 +198,7 @@ def _cells(listing: _Listing, *, is_grouped: bool) -> list[list[str]]:
     return cells if is_grouped else [*cells, *(_row_cells(listing, row) for row in listing.rows)]
 
 
-def _row_cells(listing: _Listing, row: RunRow, branch: str = "") -> list[str]:
+def _row_cells(listing: _ListedRuns, row: RunRow, branch: str = "") -> list[str]:
     config = listing.configs.get(row.id, {})
     texts = []
     for column in listing.columns:

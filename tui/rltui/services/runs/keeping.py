@@ -25,12 +25,11 @@ from rltui.services.processes import living_output_dirs
 from rltui.services.runs import catalog
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.index import RunIndex
+from rltui.services.runs.moved_folders import TRASH
 from rltui.services.runs.run_sheet import change_sheet
 
 logger = logging.getLogger(__name__)
 
-TRASH = ".rltui-trash"
-"""The folder beside a run that takes it up, as `<id>-<name of its folder>`."""
 _LONGEST_TAG = 48
 _LONGEST_NOTE = 4000
 _SHEET_FIELDS = tuple(each.name for each in fields(RunSheet))
@@ -114,8 +113,8 @@ def _kept(index: RunIndex, row: RunRow) -> RunRow:
 
 
 def kept_in(row: RunRow) -> Path | None:
-    """The folder that goes into the trash: the run's own; of one that rltui was only shown, what rltui keeps of
-    it. `None` where there is none any more.
+    """The folder that goes into the trash: the run's own; of one that rltui was only shown, what rltui keeps
+    of it. `None` where there is none any more.
     """
     return Path(row.control).parent if row.control else None
 
