@@ -686,8 +686,9 @@ async def test_more_panes_than_rows_fold_and_the_selected_one_is_seen(open_app: 
     ids = [f"worker-{number:02}" for number in range(60)]
     experiment = FakeExperiment(running_status(components=tuple(component(each, log=None) for each in ids)))
     async with open_app(experiment, size=(100, 30)) as pilot:
-        await press(pilot, *"j" * 45)
         screen = overview(pilot)
+        screen.action_focus_component("worker-43")
+        await press(pilot, "j", "j")
         assert screen.selected == "worker-45"
         pane = screen.body.reader("worker-45")
         assert pane is not None

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rltui.client import launch
 from rltui.client.connection import SupervisedExperiment
 from rltui.client.protocol import Experiment
+from rltui.core.compare import Comparison, compared_metrics, comparison
+from rltui.core.report import Draw
+from rltui.core.rollouts import RolloutSource
 from rltui.core.runs import RunRow
+from rltui.core.series import SeriesSource
 from rltui.errors import RltuiError, UsageError
+from rltui.services.metrics.store import SeriesReader
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.index import RunIndex
+from rltui.services.runs.rollouts import open_rollouts
 
 
 class KnownRuns:
@@ -53,13 +59,53 @@ class KnownRuns:
         with self._lock:
             return self._index.configs(ids)
 
-    def open(self, id_: str, *, again: bool = False) -> Experiment:
-        """Through its supervisor, or from its files."""
+    def _row(self, id_: str) -> RunRow:
         row = next((each for each in self.rows() if each.id == id_), None)
         if row is None:
             raise UsageError("that run is not in the index any more", hint="rltui runs lists those that are")
+        return row
+
+    def open(self, id_: str, *, again: bool = False) -> Experiment:
+        """Through its supervisor, or from its files."""
+        row = self._row(id_)
         record = ControlFolder(Path(row.folder)).read_record()
         if record is None:
             raise RltuiError(f"nothing is known of the run in {row.folder}", hint=row.problem)
         may_start = again or launch.is_alive(record)
         return SupervisedExperiment(record, readonly=self.readonly or not may_start)
+
+    # --- beside each other --------------------------------------------------------------------------------
+
+    def compare(self, ids: Sequence[str], metrics: Sequence[str] = ()) -> Comparison:
+        """By the index, and by the series of those that have any."""
+        rows = [self._row(id_) for id_ in ids]
+        found = compared_metrics(rows, [self._series(row) for row in rows], metrics)
+        return comparison(rows, self.configs(ids), found)
+
+    def open_series(self, id_: str) -> SeriesSource:
+        """As its supervisor writes them, or wrote them."""
+        return self._series(self._row(id_))
+
+    @staticmethod
+    def _series(row: RunRow) -> SeriesReader:
+        return SeriesReader(ControlFolder(Path(row.control).parent).series)
+
+    def open_rollouts(self, id_: str) -> RolloutSource:
+        """From its own folder."""
+        row = self._row(id_)
+        return open_rollouts(Path(row.run_dir or row.folder))
+
+    def export(self, id_: str, folder: str, draw: Draw, *, samples: int) -> str:
+        """From its files."""
+        from rltui.client.report import ReportSources, write_report  # knows the config files
+
+        row = self._row(id_)
+        parent = next((each for each in self.rows() if each.id == row.parent), None)
+        sources = ReportSources(
+            run=row,
+            parent=parent,
+            comparison=self.compare([id_] if parent is None else [parent.id, id_]),
+            series=self._series(row),
+            rollouts=self.open_rollouts(id_),
+        )
+        return str(write_report(sources, Path(folder) if folder else None, draw, samples=samples))
