@@ -26,7 +26,6 @@ from rltui.core.run_columns import (
     usual_order,
 )
 from rltui.core.run_filter import RunFilter, parse_filter
-from rltui.core.run_retention import RunRetention, retention_plan
 from rltui.core.run_tree import run_tree
 from rltui.core.runs import RunRow
 from rltui.core.text import shortened, visible
@@ -34,6 +33,7 @@ from rltui.core.times import span
 from rltui.errors import UsageError
 from rltui.services.runs.catalog import catch_up
 from rltui.services.runs.index import RunIndex
+from rltui.services.runs.keeping import RunRetention, retention_plan
 from rltui.services.runs.run_view import read_view
 
 _LEAST_NAME, _LEAST_TEXT = 16, 10
