@@ -30,7 +30,7 @@ from rltui.errors import ConflictError
 from rltui.ui import app as app_module
 from rltui.ui.actions import ACTIONS
 from rltui.ui.palette import ActionCommands
-from rltui.ui.requests import ExperimentScreen
+from rltui.ui.requests import MainScreen
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.config import ConfigScreen
 from rltui.ui.screens.config_dialogs import ConfigReview, ConverterDialog
@@ -542,7 +542,7 @@ def test_every_screen_on_top_has_a_key_and_is_there() -> None:
     keys = {action.call[1][0] for action in ACTIONS if action.call[0] == "show_screen"}
     assert keys == set(SCREENS)
     for target in SCREENS.values():
-        assert issubclass(resolve_name(target), ExperimentScreen)
+        assert issubclass(resolve_name(target), MainScreen)
 
 
 async def test_number_keys_work_on_every_main_screen(open_app: Opener) -> None:

@@ -52,6 +52,15 @@ class Experiment(Protocol):
     """`execute` is refused; `plan` is not."""
     observed: bool
     """Somebody else runs it. Then it is read-only as well."""
+    component_ids: tuple[str, ...]
+    """Of its components that start by themselves, as the layout has them: what the first frame shows."""
+    log_ids: tuple[str, ...]
+    """Of the log files of the layout."""
+
+    @property
+    def run_id(self) -> str:
+        """Id of the run in the index (`RunRow.id`); empty where it has none yet. Blocking."""
+        ...
 
     def events(self) -> AsyncIterator[Event]:
         """Current values first (status, gpus, knobs), then every change. Ends when the supervisor ends.

@@ -4,35 +4,46 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rltui.client import launch
 from rltui.client.connection import SupervisedExperiment
 from rltui.client.protocol import Experiment
-from rltui.core.compare import Comparison, compared_metrics, comparison
-from rltui.core.report import Draw
 from rltui.core.rollouts import RolloutSource
 from rltui.core.runs import RunRow
 from rltui.core.series import SeriesSource
-from rltui.errors import RltuiError, UsageError
+from rltui.errors import UsageError
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.runs.index import RunIndex
-from rltui.services.runs.rollouts import open_rollouts
+
+if TYPE_CHECKING:
+    from rltui.core.compare import Comparison
+    from rltui.core.report import Draw
+    from rltui.services.runs.index import RunIndex
 
 
 class KnownRuns:
-    """`Runs` over the index. For any thread: one at a time uses the connection."""
+    """`Runs` over the index. For any thread: one at a time uses the connection.
+
+    Much of what it needs is imported when it is asked for: an experiment's first frame need not wait for it.
+    """
 
     def __init__(self, index: RunIndex | None = None, *, readonly: bool = False) -> None:
-        """Without an index, the user's."""
+        """Without an index, the user's, which is opened when it is first asked."""
         self.readonly = readonly
-        self._index = index or RunIndex()
+        self._given = index
         self._lock = threading.Lock()
         self._stamp = -1
         self._by_id: dict[str, RunRow] = {}
         self._rows: tuple[RunRow, ...] = ()
+
+    @cached_property
+    def _index(self) -> RunIndex:
+        from rltui.services.runs.index import RunIndex
+
+        return self._given or RunIndex()
 
     def rows(self) -> tuple[RunRow, ...]:
         """All of them. Only what has changed is read."""
@@ -52,7 +63,10 @@ class KnownRuns:
 
     def catch_up(self) -> tuple[str, ...]:
         """What is on the disk counts."""
-        return ()
+        from rltui.services.runs import catalog
+
+        with self._lock:
+            return catalog.catch_up(self._index).told
 
     def configs(self, ids: Iterable[str]) -> Mapping[str, Mapping[str, Any]]:
         """Of these."""
@@ -67,10 +81,9 @@ class KnownRuns:
 
     def open(self, id_: str, *, again: bool = False) -> Experiment:
         """Through its supervisor, or from its files."""
-        row = self._row(id_)
-        record = ControlFolder(Path(row.folder)).read_record()
-        if record is None:
-            raise RltuiError(f"nothing is known of the run in {row.folder}", hint=row.problem)
+        from rltui.services.runs.catalog import record_of
+
+        record = record_of(self._row(id_))
         may_start = again or launch.is_alive(record)
         return SupervisedExperiment(record, readonly=self.readonly or not may_start)
 
@@ -78,6 +91,8 @@ class KnownRuns:
 
     def compare(self, ids: Sequence[str], metrics: Sequence[str] = ()) -> Comparison:
         """By the index, and by the series of those that have any."""
+        from rltui.core.compare import compared_metrics, comparison
+
         rows = [self._row(id_) for id_ in ids]
         found = compared_metrics(rows, [self._series(row) for row in rows], metrics)
         return comparison(rows, self.configs(ids), found)
@@ -92,6 +107,8 @@ class KnownRuns:
 
     def open_rollouts(self, id_: str) -> RolloutSource:
         """From its own folder."""
+        from rltui.services.runs.rollouts import open_rollouts
+
         row = self._row(id_)
         return open_rollouts(Path(row.run_dir or row.folder))
 
