@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from rltui.cli.arguments import Commands, add_creation, add_json, command, positive
+from rltui.cli.arguments import Commands, add_creation, add_json, command, count, positive
 
 
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add them all."""
-    for add_some in (_add_listing, _add_keeping, _add_queue):
+    for add_some in (_add_listing, _add_keeping, _add_queue, _add_comparing):
         add_some(commands)
 
 
@@ -21,8 +21,15 @@ def _add_listing(commands: Commands[argparse.ArgumentParser]) -> None:
         metavar="FILTER",
         help="only those: a part of the name, tag:baseline, 'reward > 0.8 and lr < 1e-5'",
     )
-    runs.add_argument("--sort", metavar="COL", help="by this column; -COL: the other way round")
-    runs.add_argument("--columns", metavar="COL,…", help="these; any metric or config key can be one")
+    runs.add_argument(
+        "--sort", metavar="COL", help="by this column: figures from the largest on, texts from A"
+    )
+    runs.add_argument("--reverse", action="store_true", help="the other way round")
+    runs.add_argument(
+        "--columns",
+        metavar="COL,…",
+        help="these, or with + before each, also these: fields, metrics, config keys",
+    )
     runs.add_argument("--all", action="store_true", help="also the archived")
     runs.add_argument("--group", action="store_true", help="sweeps and forks below what they come from")
     runs.add_argument("--limit", type=positive, metavar="N", help="only the first N")
@@ -152,3 +159,35 @@ def queued(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespa
     found = parser.parse_args([*argv[:begin], *own])
     found.words, found.overrides = words, argv[end + 1 :]
     return found
+
+
+def _add_comparing(commands: Commands[argparse.ArgumentParser]) -> None:
+    compare = command(
+        commands, "compare", "compare:compare", "runs beside each other: the keys that differ, the metrics"
+    )
+    compare.add_argument("run", nargs="+", metavar="RUN", help="two or more, by name or id")
+    compare.add_argument(
+        "--metric",
+        action="append",
+        default=[],
+        metavar="M",
+        help="this one: reward, loss, a series (again for more)",
+    )
+    compare.add_argument("--all-keys", action="store_true", help="also the keys that are alike")
+    shape = compare.add_mutually_exclusive_group()
+    shape.add_argument("--csv", action="store_true", help="a row for each run, with whole values")
+    shape.add_argument("--md", action="store_true", help="a table for GitHub")
+    add_json(shape)
+    export = command(
+        commands, "export", "compare:export", "a report of a run in a folder: Markdown, curves, configs"
+    )
+    export.add_argument("run", metavar="RUN", help="name or id")
+    export.add_argument("-o", "--output-dir", metavar="DIR", help="the folder (default: ./RUN-report)")
+    export.add_argument(
+        "--rollouts",
+        type=count,
+        default=3,
+        metavar="N",
+        help="so many of the best and the worst (default: 3)",
+    )
+    add_json(export)

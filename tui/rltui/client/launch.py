@@ -6,7 +6,9 @@ import contextlib
 import socket
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from rltui import paths
 from rltui.client.last_status import kept
@@ -40,8 +42,10 @@ def is_alive(record: ExperimentRecord) -> bool:
 
 def _has_something_to_adopt(record: ExperimentRecord) -> bool:
     """A component of it runs, or was about to run when its supervisor was killed."""
-    if kept(record) is not None:
-        return False
+    return kept(record) is None and _has_traces(record)
+
+
+def _has_traces(record: ExperimentRecord) -> bool:
     from rltui.services import processes  # not needed while a supervisor answers
     from rltui.services.runs.intent import IntentFile
 
@@ -75,6 +79,23 @@ def lives(record: ExperimentRecord) -> bool:
         return status["state"] == "running" or status["transaction"] is not None
 
 
+def living(records: Iterable[ExperimentRecord], *, idle: bool = False) -> list[ExperimentRecord]:
+    """Those that live, by one look at the processes of this box; of stopped ones hardly anything is read.
+
+    `idle`: also those with a supervisor that has nothing to do.
+    """
+    from rltui.services.processes import living_output_dirs  # not needed where one is named
+
+    folders = living_output_dirs()
+    return [
+        record
+        for record in records
+        if record.output_dir in folders
+        or any(map(Path.exists, paths.socket_places(record.name, record.output_dir)))
+        if lives(record) or (idle and is_alive(record))
+    ]
+
+
 def choose(name: str | None) -> ExperimentRecord:
     """The experiment called `name`, or the only one alive, or the only one there is.
 
@@ -89,7 +110,7 @@ def choose(name: str | None) -> ExperimentRecord:
             raise unknown("experiment", name, [other.name for other in known_experiments()])
         return record
     records = known_experiments()
-    alive = [record for record in records if lives(record)]
+    alive = living(records)
     candidates = alive or records
     if len(candidates) == 1:
         return candidates[0]
@@ -113,10 +134,20 @@ def connect(record: ExperimentRecord, *, patience_s: float = CONNECT_TIMEOUT_S) 
 
     Where there is none but something to adopt, one is started. `patience_s`: for one that does not answer.
     """
+    found = wire_or_status(record, patience_s=patience_s)
+    return found if isinstance(found, Wire) else None
+
+
+def wire_or_status(
+    record: ExperimentRecord, *, patience_s: float = CONNECT_TIMEOUT_S
+) -> Wire | dict[str, Any] | None:
+    """As `connect`; where nothing is alive, the status that was kept, if it still holds."""
     try:
         return Wire(find_socket(record), patience_s=patience_s)
     except SupervisorGoneError:
-        return reach(record) if _has_something_to_adopt(record) else None
+        if (status := kept(record)) is not None:
+            return status
+        return reach(record) if _has_traces(record) else None
 
 
 def reach(record: ExperimentRecord) -> Wire:
