@@ -16,6 +16,7 @@ from rltui.cli.arguments import (
     add_framework,
     add_json,
     add_name,
+    add_set,
     command,
     count,
     interval,
@@ -348,6 +349,7 @@ def _add_check(commands: Commands[argparse.ArgumentParser]) -> None:
     check.add_argument("config", nargs="*", metavar="CONFIG", help=_CONFIG_HELP)
     check.add_argument("-l", "--layout", metavar="LAYOUT", help="layout name or file")
     add_framework(check)
+    add_set(check)
     add_devices(check)
     check.add_argument(
         "--no-own", action="store_true", help="do not ask the framework's own validators, if they are found"

@@ -53,7 +53,7 @@ def open_config(arguments: argparse.Namespace) -> int:
         if (
             known is not None
             and same_folder(known.output_dir, planned.output_dir)
-            and not (arguments.new or arguments.resume or arguments.given.overrides)
+            and not (arguments.new or arguments.resume or arguments.given.overrides or arguments.given.edits)
         ):
             # Opening changes nothing, so an earlier run can be looked at; the TUI asks before it starts any.
             return show(known)
