@@ -40,7 +40,7 @@ def compare_table(
     """For so many cells. `first`: place of the first run that is seen; `selected`: the row that says more."""
     shown = found.rows(all_keys=all_keys)
     names = [clean_line(run.name) for run in found.runs]
-    columns = _Columns(shown, names, width, first)
+    columns = _RunColumns(shown, names, width, first)
     rows: list[Row] = []
     part = ""
     for row in shown:
@@ -72,7 +72,7 @@ def _heading(found: Comparison, part: str, *, all_keys: bool) -> Content:
     return Content.styled(f"  {text}", f"bold {FAINT}")
 
 
-class _Columns:
+class _RunColumns:
     """Which runs are seen, and how wide: wide values give way, until all have room or are narrow enough."""
 
     def __init__(self, rows: tuple[ComparedRow, ...], names: list[str], width: int, first: int) -> None:
