@@ -204,6 +204,11 @@ class Supervisor:
             offer = self.checkpoints.offer(self.observation.health.concerns)
         return self._status.build(transaction=under_way, down=down, rollback=offer, evals=self.evals.queue)
 
+    @property
+    def is_running(self) -> bool:
+        """As the status says."""
+        return self._status.is_running()
+
     def knobs(self) -> KnobTable:
         """The knob table, from the files as they are now.
 
