@@ -28,6 +28,7 @@ class Scope(StrEnum):
     EVENTS = "On the events screen"
     LOG_SCREEN = "On the log screen"
     ROLLOUTS = "On the rollout screen"
+    RUNS = "On the runs screen"
     EDITOR = "In the knob editor"
     CONVERTER = "In the batch converter"
     DIALOG = "In dialogs"
@@ -49,6 +50,7 @@ class Place(Enum):
     NOTE = "field for a note or a search"
     EVALUATE = "dialog for an evaluation"
     ROLLOUTS = "rollout screen"
+    RUNS = "runs screen"
     BOX = "every dialog"
     DIALOG = "dialog with buttons"
     REVIEW = "review of edits"
@@ -86,8 +88,11 @@ _SCREENS = (
     Place.CHECKPOINTS,
     Place.EVALS,
     Place.ROLLOUTS,
+    Place.RUNS,
 )
 """The main screens, which the number keys go to and work on."""
+_OF_ONE = tuple(place for place in _SCREENS if place is not Place.RUNS)
+"""Those that show the experiment that is open."""
 _PLACES = {
     Scope.GLOBAL: (Place.OVERVIEW,),
     Scope.COMPONENTS: (Place.OVERVIEW,),
@@ -102,6 +107,7 @@ _PLACES = {
     Scope.EVENTS: (Place.EVENTS,),
     Scope.LOG_SCREEN: (Place.LOGS,),
     Scope.ROLLOUTS: (Place.ROLLOUTS,),
+    Scope.RUNS: (Place.RUNS,),
     Scope.EDITOR: (Place.FIELD,),
     Scope.CONVERTER: (Place.CONVERTER,),
     Scope.DIALOG: (Place.DIALOG,),
@@ -216,7 +222,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("screen.logs", "2", "show_screen('logs')", "logs",
            "Open the log screen: all components merged by time, or one in full width", _G, only_in=_SCREENS),
     Action("logs.search-all", "ctrl+f", "search_all", "search all",
-           "Search the logs of all components and attempts", _G, only_in=_SCREENS),
+           "Search the logs of all components and attempts", _G, only_in=_OF_ONE),
     Action("screen.gpus", "3", "show_screen('gpus')", "GPUs",
            "Open the GPU screen: figures, processes, memory over time", _G, only_in=_SCREENS),
     Action("screen.metrics", "4", "show_screen('metrics')", "metrics",
@@ -227,6 +233,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("screen.config", "6", "show_screen('config')", "config",
            "Open the config screen: every key with its meaning, default and running value",
            _G, only_in=_SCREENS),
+    Action("screen.runs", "7", "show_screen('runs')", "runs",
+           "Open the runs screen: all runs there are, to look at another one", _G, only_in=_SCREENS),
     Action("screen.events", "8", "show_screen('events')", "events",
            "Open the events screen: starts, crashes, edits with their diffs, alerts, notes", _G,
            only_in=_SCREENS),
@@ -235,10 +243,10 @@ ACTIONS: tuple[Action, ...] = (
            only_in=_SCREENS),
     Action("note", "number_sign", "note", "note",
            "Note something: kept with the events, a mark on the charts", _G,
-           only_in=tuple(place for place in _SCREENS if place is not Place.EVENTS)),
+           only_in=tuple(place for place in _OF_ONE if place is not Place.EVENTS)),
     Action("links", "O", "open_links", "links",
            "Open or copy the address of a page about the run: W&B, a dashboard", _G, _SPARE,
-           only_in=_SCREENS),
+           only_in=_OF_ONE),
     Action("gpu.detail", "d", "show_screen('gpus')", "GPUs", "The GPU screen, and back", _G, palette=False),
     Action("pane.next", "tab", "focus_beside(1)", "next pane", "Go to the next pane", _G, palette=False),
     Action("pane.previous", "shift+tab", "focus_beside(-1)", "previous pane",
@@ -383,6 +391,18 @@ ACTIONS: tuple[Action, ...] = (
     Action("evals.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up", _A, palette=False),
     Action("evals.first", "home,g", "cursor_to_end(False)", "first", "The first row", _A, palette=False),
     Action("evals.last", "end,G", "cursor_to_end(True)", "last", "The last row", _A, palette=False),
+    Action("runs.open", "enter", "open_run", "open",
+           "Look at the run under the cursor, in place of the one that is open", Scope.RUNS, _YES),
+    Action("runs.back", "escape", "show_overview", "overview",
+           "Back to the experiment that is open", Scope.RUNS, _YES, palette=False),
+    Action("runs.down", "down,j", "cursor(1)", "down", "Next run", Scope.RUNS, palette=False),
+    Action("runs.up", "up,k", "cursor(-1)", "up", "Previous run", Scope.RUNS, palette=False),
+    Action("runs.page-down", "pagedown,ctrl+d", "page(1)", "page down", "A page down",
+           Scope.RUNS, palette=False),
+    Action("runs.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up", Scope.RUNS, palette=False),
+    Action("runs.first", "home,g", "cursor_to_end(False)", "first", "The first run", Scope.RUNS,
+           palette=False),
+    Action("runs.last", "end,G", "cursor_to_end(True)", "last", "The last run", Scope.RUNS, palette=False),
     Action("evaluate.cancel", "escape", "cancel", "cancel", "", _A, palette=False, only_in=(Place.EVALUATE,)),
     Action("evaluate.next", "down", "step(1)", "next", "", _A, palette=False, only_in=(Place.EVALUATE,)),
     Action("evaluate.previous", "up", "step(-1)", "previous", "", _A, palette=False,
