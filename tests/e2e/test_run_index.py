@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-from pathlib import Path
 
 import pytest
 from tests.conftest import Box
 from tests.waiting import retry_until
 
 from rltui.core.runs import RunRow
+from rltui.services.processes import is_alive, read_process_id
 from rltui.services.runs.catalog import catch_up, find_run
 from rltui.services.runs.index import RunIndex
 
@@ -46,8 +46,10 @@ def test_a_living_run_a_killed_supervisor_and_the_end(box: Box, monkeypatch: pyt
     retry_until(lambda: (row().step or 0) > 10 and row().supervisor is not None)
     assert row().state == "running"
     assert catch_up(index).read == 0
-    os.kill(box.supervisor_pid(), signal.SIGKILL)
-    retry_until(lambda: not _lives(box.supervisor_pid()))
+    supervisor = read_process_id(box.supervisor_pid())
+    assert supervisor is not None
+    os.kill(supervisor.pid, signal.SIGKILL)
+    retry_until(lambda: not is_alive(supervisor))
     before = row().step or 0
     retry_until(lambda: catch_up(index).read == 1 and (row().step or 0) > before)
     assert (row().state, row().supervisor) == ("running", None)
@@ -57,7 +59,3 @@ def test_a_living_run_a_killed_supervisor_and_the_end(box: Box, monkeypatch: pyt
     index.path.unlink()
     assert catch_up(index).told == ("there was no index of runs: it is made anew from the folders",)
     assert row().state == "stopped"
-
-
-def _lives(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()

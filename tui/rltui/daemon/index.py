@@ -62,7 +62,7 @@ class IndexFeed:
             self._index.close()
 
     async def _look(self, *, is_last: bool) -> None:
-        is_running, runners = self._supervisor.is_running, self._supervisor.processes.runners
+        is_running, runners = self._supervisor.builder.is_running(), self._supervisor.processes.runners
         attempts = tuple((name, each.attempt, each.life.state) for name, each in runners.items())
         trouble = ""
         try:
