@@ -10,11 +10,13 @@ from rltui import __version__
 from rltui.cli import run_parser
 from rltui.cli.arguments import (
     Commands,
+    OneCommand,
     add_creation,
     add_devices,
     add_framework,
     add_json,
     add_name,
+    add_set,
     command,
     count,
     interval,
@@ -52,7 +54,9 @@ _OF_CONFIGS = frozenset({"open", "up", "check"})
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """Parse a command line. Without a command, the arguments are those of `open`."""
-    parser, commands = _build()
+    parser, commands = _build(argv[0] if argv else "open")
+    if argv and argv[0] not in commands.choices:  # a name, a file, an option, or misspelt
+        parser, commands = _build()
     if not argv or (argv[0] not in commands.choices and argv[0] not in ("-h", "--help", "--version")):
         is_config = any(word.startswith(("-", "@")) or is_launcher(word) for word in argv[:1]) or "@" in argv
         if argv and not is_config and not is_file_name(argv[0]):
@@ -63,6 +67,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
         parsed = parser.parse_args(argv[:end])
         parsed.arguments = tuple(argv[end + 1 :])
         return parsed
+    if argv[0] == "sweep" or argv[:2] == ["queue", "add"]:
+        return run_parser.queued(parser, argv)
     if argv[0] not in _OF_CONFIGS:
         return parser.parse_args(argv)
     options = commands.choices[argv[0]]._option_string_actions  # noqa: SLF001
@@ -103,7 +109,8 @@ def _refuse_unless_experiment(word: str, commands: Iterable[str]) -> None:
     )
 
 
-def _build() -> tuple[argparse.ArgumentParser, Commands[argparse.ArgumentParser]]:
+def _build(only: str = "") -> tuple[argparse.ArgumentParser, Commands[argparse.ArgumentParser]]:
+    """`only`: of the other commands the names alone, as a command line needs that has this one."""
     parser = argparse.ArgumentParser(
         prog="rltui",
         description=_DESCRIPTION,
@@ -111,7 +118,14 @@ def _build() -> tuple[argparse.ArgumentParser, Commands[argparse.ArgumentParser]
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"rltui {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(
+        title="commands",
+        metavar="COMMAND",
+        required=True,
+        action=OneCommand if only else Commands,
+    )
+    if isinstance(commands, OneCommand):
+        commands.only = only
     for add in (_add_running, _add_processes, _add_by_hand, _add_config, _add_looking, _add_evals, _add_box):
         add(commands)
     run_parser.add(commands)
@@ -153,6 +167,8 @@ def _add_running(commands: Commands[argparse.ArgumentParser]) -> None:
         help="as --resume, from the checkpoint of this step rather than the newest",
     )
     _add_moved(up, "--from-checkpoint", "up --resume-step STEP")
+    up.add_argument("--entry", default="", help=argparse.SUPPRESS)  # of the queue that starts it
+    up.add_argument("--group", default="", help=argparse.SUPPRESS)  # the sweep that it is one of
     up.add_argument("--no-wait", action="store_true", help="return at once")
     up.add_argument("--timeout", type=float, metavar="S", help="give up waiting after S seconds")
     add_json(up)
@@ -333,6 +349,7 @@ def _add_check(commands: Commands[argparse.ArgumentParser]) -> None:
     check.add_argument("config", nargs="*", metavar="CONFIG", help=_CONFIG_HELP)
     check.add_argument("-l", "--layout", metavar="LAYOUT", help="layout name or file")
     add_framework(check)
+    add_set(check)
     add_devices(check)
     check.add_argument(
         "--no-own", action="store_true", help="do not ask the framework's own validators, if they are found"

@@ -7,7 +7,6 @@ import errno
 import fcntl
 import os
 import stat
-import tempfile
 from pathlib import Path
 
 from rltui.errors import RltuiError
@@ -84,6 +83,8 @@ def _why_foreign(info: os.stat_result, folder: Path) -> str | None:
 
 def _of_a_new_file(folder: Path) -> os.stat_result | None:
     """What a private file made in `folder` gets."""
+    import tempfile  # 10 ms, and rarely needed
+
     with contextlib.suppress(OSError), tempfile.TemporaryFile(dir=folder) as file:
         return os.fstat(file.fileno())
     return None
@@ -163,6 +164,11 @@ class FileLock:
             return os.path.samestat(os.fstat(self._descriptor), self.path.stat())
         except OSError:  # the file is gone
             return False
+
+    @property
+    def descriptor(self) -> int | None:
+        """For a child that shall hold it as well: it is free once both have closed theirs."""
+        return self._descriptor
 
     def release(self) -> None:
         """Let others have it. Without effect where it is not held."""
