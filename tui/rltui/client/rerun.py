@@ -49,12 +49,15 @@ def plan_rerun(
     `name`: of the new one; without, that of the run with `-again`. `output_dir`: without, beside the run's.
 
     Raises:
+        UsageError: if it was not started by rltui.
         ConfigError: if nothing is known of its config, or its folder is gone.
         ConflictError: if name or folder are taken.
     """
+    if row.kind == "evaluation" or row.observed:
+        raise UsageError(
+            f"{row.name} was not started by rltui, which has no config of it", hint="rltui up CONFIG"
+        )
     record = record_of(row)
-    if row.kind == "evaluation":
-        raise UsageError(f"{row.name} holds results of an evaluator alone", hint="rltui eval makes new ones")
     folder = output_dir or Path(row.folder).with_name(name or f"{row.name}-again")
     if output_dir is None and name is None and folder.exists():
         folder = next_free(folder)
