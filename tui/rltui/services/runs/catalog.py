@@ -34,7 +34,6 @@ from rltui.services.runs.experiment_files import (
 )
 from rltui.services.runs.experiments import find_experiment
 from rltui.services.runs.index import RunIndex
-from rltui.services.runs.leases import living
 from rltui.services.runs.moved_folders import TRASH, Finder, at_its_place, sheet_id, take_over, why_gone
 from rltui.services.runs.run_sheet import FILE_NAME, keep_sheet, new_sheet, path_id, read_sheet
 
@@ -312,6 +311,8 @@ class _CatchUp:
     def _at_its_place(self, record: ExperimentRecord, place: Path, sheet: RunSheet) -> ExperimentRecord:
         if same_folder(record.output_dir, str(place)):
             return record
+        from rltui.services.runs.leases import living  # the layouts behind it take 0.1 s
+
         moved = at_its_place(record, place)
         if sheet.trashed_at is not None or place.parent.name == TRASH or living(moved):
             return moved
