@@ -230,13 +230,13 @@ def check_names(columns: Iterable[RunColumn], configs: Mapping[str, Mapping[str,
         UsageError: names what comes nearest; or the keys of one run among which it is not clear.
     """
     for column in columns:
-        if column.of_config and column.id not in _SETTINGS_TOO:
+        if column.of_config:
             _check_key(column.id, configs.values())
 
 
 def _check_key(name: str, configs: Iterable[Mapping[str, Any]]) -> None:
     shapes = {tuple(config): config for config in configs if config}
-    found = False
+    found = name in _SETTINGS_TOO
     for keys, config in shapes.items():
         meant = _meant(keys, name)
         found = found or bool(meant)
