@@ -336,7 +336,7 @@ def sorted_by(
 
 def changed_text(row: RunRow) -> str:
     """`lr=1e-5 seed=2`: what differs, by the shortest names that are clear."""
-    names = _short_names(tuple(row.changed))
+    names = short_names(tuple(row.changed))
     return " ".join(f"{names[key]}={_setting(key, new)}" for key, (_, new) in row.changed.items())
 
 
@@ -345,8 +345,8 @@ def _setting(key: str, value: object) -> str:
 
 
 @lru_cache(maxsize=512)
-def _short_names(keys: tuple[str, ...]) -> dict[str, str]:
-    """By key: its last part, or as many as tell it from the others."""
+def short_names(keys: tuple[str, ...]) -> dict[str, str]:
+    """By config key: its last part, or as many as tell it from the others."""
     found = {}
     for key in keys:
         parts = key.split(".")
