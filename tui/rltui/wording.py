@@ -504,7 +504,7 @@ def queue_notices(queue: RunQueue) -> list[str]:
     """What a person should know of the queue as a whole."""
     told = [f"⚠ {queue.told}"] if queue.told else []
     if queue.paused:
-        told.append(f"paused, {queue.paused}: nothing is started; go on: rltui queue resume")
+        told.append(f"paused, {queue.paused}; it goes on with: rltui queue resume")
     if queue.max_parallel is not None:
         told.append(f"at most {queue.max_parallel} at once: rltui queue limit N|none")
     return told

@@ -222,7 +222,8 @@ def _details(entry: QueueEntry, width: int) -> list[Content]:
     if entry.devices:
         asked.append(f"on GPU {entry.devices}")
     if entry.retries:
-        asked.append(f"failed {entry.failures} times, of {entry.retries + 1} tries")
+        failed = f", {entry.failures} failed" if entry.failures else ""
+        asked.append(f"{entry.retries + 1} tries{failed}")
     if entry.priority:
         asked.append(f"priority {entry.priority}")
     asked += [f"stops if {rule}" for rule in entry.stop_if]
