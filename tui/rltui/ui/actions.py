@@ -30,11 +30,8 @@ class Scope(StrEnum):
     LOG_SCREEN = "On the log screen"
     ROLLOUTS = "On the rollout screen"
     RUNS = "On the runs screen"
-<<<<<<< HEAD
     QUEUE = "On the queue screen"
-=======
     COMPARE = "On the comparison screen"
->>>>>>> 02d9c26d2095a33f5032ede47f653844c0b91dd0
     EDITOR = "In the knob editor"
     CONVERTER = "In the batch converter"
     DIALOG = "In dialogs"
@@ -57,11 +54,8 @@ class Place(Enum):
     EVALUATE = "dialog for an evaluation"
     ROLLOUTS = "rollout screen"
     RUNS = "runs screen"
-<<<<<<< HEAD
     QUEUE = "queue screen"
-=======
     COMPARE = "comparison screen"
->>>>>>> 02d9c26d2095a33f5032ede47f653844c0b91dd0
     BOX = "every dialog"
     DIALOG = "dialog with buttons"
     REVIEW = "review of edits"
@@ -100,17 +94,11 @@ _SCREENS = (
     Place.EVALS,
     Place.ROLLOUTS,
     Place.RUNS,
-<<<<<<< HEAD
     Place.QUEUE,
-)
-"""The main screens, which the number keys go to and work on."""
-_OF_ONE = tuple(place for place in _SCREENS if place not in (Place.RUNS, Place.QUEUE))
-=======
     Place.COMPARE,
 )
 """The main screens, which the number keys go to and work on."""
-_OF_ONE = tuple(place for place in _SCREENS if place not in (Place.RUNS, Place.COMPARE))
->>>>>>> 02d9c26d2095a33f5032ede47f653844c0b91dd0
+_OF_ONE = tuple(place for place in _SCREENS if place not in (Place.RUNS, Place.QUEUE, Place.COMPARE))
 """Those that show the experiment that is open."""
 _PLACES = {
     Scope.GLOBAL: (Place.OVERVIEW,),
@@ -127,11 +115,8 @@ _PLACES = {
     Scope.LOG_SCREEN: (Place.LOGS,),
     Scope.ROLLOUTS: (Place.ROLLOUTS,),
     Scope.RUNS: (Place.RUNS,),
-<<<<<<< HEAD
     Scope.QUEUE: (Place.QUEUE,),
-=======
     Scope.COMPARE: (Place.COMPARE,),
->>>>>>> 02d9c26d2095a33f5032ede47f653844c0b91dd0
     Scope.EDITOR: (Place.FIELD,),
     Scope.CONVERTER: (Place.CONVERTER,),
     Scope.DIALOG: (Place.DIALOG,),
@@ -427,7 +412,6 @@ ACTIONS: tuple[Action, ...] = (
     Action("runs.first", "home,g", "cursor_to_end(False)", "first", "The first run", Scope.RUNS,
            palette=False),
     Action("runs.last", "end,G", "cursor_to_end(True)", "last", "The last run", Scope.RUNS, palette=False),
-<<<<<<< HEAD
     Action("queue.show", "Q", "show_screen('queue')", "queue",
            "Open the queue: runs that wait for GPUs, and start by themselves", Scope.RUNS, _YES),
     Action("queue.open", "enter", "open_queued", "open", "Look at the run under the cursor", _Q, _YES),
@@ -451,7 +435,6 @@ ACTIONS: tuple[Action, ...] = (
     Action("queue.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up", _Q, palette=False),
     Action("queue.top", "home,g", "cursor_to_end(False)", "first", "The first entry", _Q, palette=False),
     Action("queue.bottom", "end,G", "cursor_to_end(True)", "last", "The last entry", _Q, palette=False),
-=======
     Action("compare.curves", "enter,c", "curves", "curves",
            "Lay the curves of these runs over each other: x by step or by time", Scope.COMPARE, _YES),
     Action("compare.rollouts", "r", "rollouts", "rollouts",
@@ -474,7 +457,6 @@ ACTIONS: tuple[Action, ...] = (
            palette=False),
     Action("compare.last", "end,G", "cursor_to_end(True)", "last", "The last row", Scope.COMPARE,
            palette=False),
->>>>>>> 02d9c26d2095a33f5032ede47f653844c0b91dd0
     Action("evaluate.cancel", "escape", "cancel", "cancel", "", _A, palette=False, only_in=(Place.EVALUATE,)),
     Action("evaluate.next", "down", "step(1)", "next", "", _A, palette=False, only_in=(Place.EVALUATE,)),
     Action("evaluate.previous", "up", "step(-1)", "previous", "", _A, palette=False,
