@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 import orjson
 
@@ -17,7 +18,6 @@ from rltui.core.times import span
 from rltui.errors import RltuiError, UsageError
 from rltui.services.runs import keeping
 from rltui.services.runs.catalog import catch_up, find_run
-from rltui.services.runs.disk import size_of
 from rltui.services.runs.index import RunIndex
 
 _MOST_NAMED = 5
@@ -37,6 +37,24 @@ def tag(arguments: argparse.Namespace) -> int:
     if add or remove:
         rows = [keeping.set_tags(index, row, add=add, remove=remove) for row in rows]
     return _tell(rows, [f"{row.name}: {' '.join(row.tags) or 'no tags'}" for row in rows], arguments)
+
+
+def add(arguments: argparse.Namespace) -> int:
+    """Take runs of others into the index."""
+    from rltui.client.observation import add as add_runs  # knows the frameworks
+
+    found = [add_runs(folder, arguments.name) for folder in arguments.folder]
+    for sentence in dict.fromkeys(sentence for each in found for sentence in each.told):
+        print(sentence, file=sys.stderr)
+    new, known = ([*chain(*kinds)] for kinds in zip(*((each.new, each.known) for each in found), strict=True))
+    lines = [f"{row.name}: {row.state}, {row.folder}" for row in new]
+    if known:
+        lines.append(f"known already: {_named(known)}")
+    if arguments.json:
+        print(orjson.dumps({"new": new, "known": known}).decode())
+    else:
+        print("\n".join(lines))
+    return 0
 
 
 def _list_tags(index: RunIndex, *, as_json: bool) -> int:
@@ -232,5 +250,7 @@ def _named(rows: Sequence[RunRow]) -> str:
 
 
 def _size(row: RunRow) -> int:
+    from rltui.services.runs.disk import size_of  # pydantic behind it takes 0.1 s
+
     folder = keeping.kept_in(row)
     return size_of(folder) if folder is not None else 0

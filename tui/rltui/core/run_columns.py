@@ -155,7 +155,7 @@ _ALIASES = {
     "sweep": "group",
 }
 _SETTINGS_TOO = frozenset({"lr", "seq_len"})
-"""Metrics that are config keys as well, and then those are meant; the metric is `lr.last`."""
+"""Metrics that are config keys as well: those are meant where a run has them; the metric is `lr.last`."""
 DEFAULT_COLUMNS = ("name", "state", "step", "trend", "reward", "age", "duration", "changed", "tags")
 """Those that are shown where nobody chose."""
 
@@ -201,7 +201,7 @@ def column_of(name: str) -> RunColumn:
         name,
         name.rpartition(".")[2],
         "config",
-        lambda _, config: config_value(config, name),
+        lambda row, config: _setting_value(row, config, name),
         "a config key",
         of_config=True,
     )
@@ -214,6 +214,13 @@ def columns_of(names: Iterable[str]) -> tuple[RunColumn, ...]:
         UsageError: as `column_of`.
     """
     return tuple({column.id: column for column in map(column_of, names)}.values())
+
+
+def _setting_value(row: RunRow, config: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - of any type
+    value = config_value(config, name)
+    if value is None and name in _SETTINGS_TOO:
+        return row.metrics.get(name, (None, None))[0]
+    return value
 
 
 def check_names(columns: Iterable[RunColumn], configs: Mapping[str, Mapping[str, Any]]) -> None:
@@ -229,7 +236,7 @@ def check_names(columns: Iterable[RunColumn], configs: Mapping[str, Mapping[str,
 
 def _check_key(name: str, configs: Iterable[Mapping[str, Any]]) -> None:
     shapes = {tuple(config): config for config in configs if config}
-    found = False
+    found = name in _SETTINGS_TOO
     for keys, config in shapes.items():
         meant = _meant(keys, name)
         found = found or bool(meant)
