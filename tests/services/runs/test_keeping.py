@@ -16,6 +16,7 @@ from rltui.services.runs import catalog, keeping
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.keeping import RunRetention, retention_plan
+from rltui.services.runs.moved_folders import TRASH
 from rltui.services.runs.run_sheet import keep_sheet, new_sheet, read_sheet
 
 
@@ -71,7 +72,7 @@ def test_the_trash_takes_a_run_and_gives_it_back_as_it_was(index: RunIndex, tmp_
     (tmp_path / "out/a/.rltui/supervisor.lock").touch(0o600)
     files = sorted(path.relative_to(tmp_path / "out/a") for path in (tmp_path / "out/a").rglob("*"))
     gone = keeping.trash(index, row)
-    place = tmp_path / "out" / keeping.TRASH / f"{row.id}-a"
+    place = tmp_path / "out" / TRASH / f"{row.id}-a"
     assert (gone.folder, gone.run_dir, gone.trashed_at is not None) == (str(place), str(place), True)
     assert not (tmp_path / "out/a").exists()
     assert keeping.is_in_trash(gone)
@@ -101,7 +102,7 @@ def test_only_what_lies_in_the_trash_is_deleted(index: RunIndex, tmp_path: Path)
     assert outside.is_dir()
     assert index.ids() == {other.id}
     keeping.delete_for_good(index, other)
-    assert not (tmp_path / "out" / keeping.TRASH).exists()
+    assert not (tmp_path / "out" / TRASH).exists()
     assert catalog.catch_up(index, whole=True).runs == 0
 
 
