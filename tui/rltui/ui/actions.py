@@ -28,6 +28,8 @@ class Scope(StrEnum):
     EVENTS = "On the events screen"
     LOG_SCREEN = "On the log screen"
     ROLLOUTS = "On the rollout screen"
+    RUNS = "On the runs screen"
+    COLUMNS = "Columns of the runs screen"
     EDITOR = "In the knob editor"
     CONVERTER = "In the batch converter"
     DIALOG = "In dialogs"
@@ -49,6 +51,8 @@ class Place(Enum):
     NOTE = "field for a note or a search"
     EVALUATE = "dialog for an evaluation"
     ROLLOUTS = "rollout screen"
+    RUNS = "runs screen"
+    COLUMNS = "dialog for columns"
     BOX = "every dialog"
     DIALOG = "dialog with buttons"
     REVIEW = "review of edits"
@@ -102,6 +106,8 @@ _PLACES = {
     Scope.EVENTS: (Place.EVENTS,),
     Scope.LOG_SCREEN: (Place.LOGS,),
     Scope.ROLLOUTS: (Place.ROLLOUTS,),
+    Scope.RUNS: (Place.RUNS,),
+    Scope.COLUMNS: (Place.COLUMNS,),
     Scope.EDITOR: (Place.FIELD,),
     Scope.CONVERTER: (Place.CONVERTER,),
     Scope.DIALOG: (Place.DIALOG,),
@@ -154,6 +160,7 @@ _T, _P, _E, _D = Scope.KNOB_TABLE, Scope.GPUS, Scope.EDITOR, Scope.DIALOG
 _R = Scope.CHECKPOINTS
 _S, _B, _M, _V = Scope.CONFIG, Scope.CONVERTER, Scope.METRICS, Scope.EVENTS
 _W, _A = Scope.ROLLOUTS, Scope.EVALS
+_N, _O = Scope.RUNS, Scope.COLUMNS
 _YES, _NO, _KEPT, _SPARE = Footer.YES, Footer.NO, Footer.LAST_TO_GO, Footer.FIRST_TO_GO
 _STEPPED = (Place.NUMBER, Place.CHOICE, Place.LIST)
 _LIST = (Place.LIST,)
@@ -492,6 +499,53 @@ ACTIONS: tuple[Action, ...] = (
            "Read it side by side with the marked one, else with the same prompt at another step", _W, _YES),
     Action("rollouts.write", "w", "write", "write",
            "Write the marked samples, or this one, into a new file: JSONL or Markdown", _W, _YES),
+    Action("runs.open", "enter", "open", "open",
+           "Open the run under the cursor, from its files where nothing of it lives; a sweep unfolds",
+           _N, _KEPT),
+    Action("runs.filter", "slash", "filter", "filter",
+           "Only some: a part of the name, tag:baseline, reward > 0.8 and lr < 1e-5", _N, _YES),
+    Action("runs.sort", "s", "sort", "sort", "By another column", _N, _YES),
+    Action("runs.reverse", "S", "reverse", "reverse", "The other way round", _N),
+    Action("runs.mark", "space,m", "mark", "mark",
+           "Mark the run under the cursor: what follows is done to all that are marked", _N, _YES),
+    Action("runs.group", "b", "group", "group",
+           "Forks below their parents, the runs of a sweep below its name; or all by themselves", _N, _YES),
+    Action("runs.columns", "v", "choose_columns", "columns",
+           "Choose the columns, also config keys and metrics; they are kept", _N, _YES),
+    Action("runs.tags", "t", "tag", "tags", "Edit the tags", _N, _YES),
+    Action("runs.note", "n", "describe", "note", "Say something of the run", _N, _YES),
+    Action("runs.best", "asterisk", "mark_best", "best", "Mark as the best, or no more", _N, _SPARE),
+    Action("runs.archive", "a", "archive", "archive", "List it no more, or again", _N, _YES),
+    Action("runs.trash", "d,delete", "trash", "trash", "Put it into the trash, folder and all: asks",
+           _N, _YES),
+    Action("runs.undo", "u", "undo", "undo",
+           "Take back the last change of tags, note, mark, archive or trash", _N, _YES),
+    Action("runs.archived", "A", "show_archived", "archived", "List the archived too, or no more",
+           _N, _SPARE),
+    Action("runs.fold", "left,h", "fold(True)", "fold",
+           "Hide what stands below the line, or below its parent", _N, palette=False),
+    Action("runs.unfold", "right,l", "fold(False)", "unfold", "Show what stands below the line",
+           _N, palette=False),
+    Action("runs.back", "escape", "back", "back", "End the filter, take the marks away; back",
+           _N, palette=False),
+    Action("runs.down", "down,j", "cursor(1)", "down", "Next run", _N, palette=False),
+    Action("runs.up", "up,k", "cursor(-1)", "up", "Previous run", _N, palette=False),
+    Action("runs.page-down", "pagedown,ctrl+d", "page(1)", "page down", "A page down", _N, palette=False),
+    Action("runs.page-up", "pageup,ctrl+u", "page(-1)", "page up", "A page up", _N, palette=False),
+    Action("runs.first", "home,g", "cursor_to_end(False)", "first", "The first run", _N, palette=False),
+    Action("runs.last", "end,G", "cursor_to_end(True)", "last", "The last run", _N, palette=False),
+    Action("columns.toggle", "space", "toggle", "show", "Show the column, or no more", _O, palette=False),
+    Action("columns.left", "shift+up", "carry(-1)", "left", "Further to the left", _O, palette=False),
+    Action("columns.right", "shift+down", "carry(1)", "right", "Further to the right", _O, palette=False),
+    Action("columns.usual", "backspace", "usual", "usual", "The usual ones", _O, palette=False),
+    Action("columns.field", "tab,shift+tab", "other_field", "another",
+           "A line for a metric or a config key, and back", _O, palette=False),
+    Action("columns.keep", "enter", "keep", "keep", "These columns", _O, palette=False),
+    Action("columns.cancel", "escape", "cancel", "cancel", "The columns as they were", _O, palette=False),
+    Action("columns.down", "down,j", "cursor(1)", "down", "", _O, palette=False),
+    Action("columns.up", "up,k", "cursor(-1)", "up", "", _O, palette=False),
+    Action("columns.page-down", "pagedown", "page(1)", "page down", "", _O, palette=False),
+    Action("columns.page-up", "pageup", "page(-1)", "page up", "", _O, palette=False),
     Action("editor.write", "enter", "answer('write')", "write", "Write the file, restart nothing", _E),
     Action("editor.write-restart", "ctrl+r", "answer('restart')", "write + restart",
            "Write the file and restart what reads the knob", _E),
