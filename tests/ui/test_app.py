@@ -680,3 +680,17 @@ async def test_log_of_the_attempt_before_is_closed(experiment: FakeExperiment, o
         after = pane.log_pane.source
     assert isinstance(after, FakeLog)
     assert after.closed, "with the app"
+
+
+async def test_more_panes_than_rows_fold_and_the_selected_one_is_seen(open_app: Opener) -> None:
+    ids = [f"worker-{number:02}" for number in range(60)]
+    experiment = FakeExperiment(running_status(components=tuple(component(each, log=None) for each in ids)))
+    async with open_app(experiment, size=(100, 30)) as pilot:
+        await press(pilot, *"j" * 45)
+        screen = overview(pilot)
+        assert screen.selected == "worker-45"
+        pane = screen.body.reader("worker-45")
+        assert pane is not None
+        assert screen.find_widget(pane).visible_region.height > 8
+        titles = [each for each in screen.body.readers if screen.find_widget(each).visible_region]
+        assert 10 < len(titles) < 30

@@ -37,6 +37,8 @@ _ALERTS_STAY_S = {"error": 15.0, "warning": 8.0, "information": 5.0}
 
 _LOW_ROWS = 16
 """Below this, only the pane with the focus shows more than its title."""
+_LEAST_ROWS = 3
+"""Of a pane; where a column has no room for that, the others than the selected one fold to a line."""
 _CURVE_FROM_ROWS = 36
 """From here on the rewards of the whole run have three rows below the header."""
 _TINY_ROWS = 9
@@ -108,10 +110,17 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
         self.set_class(event.size.height < _LOW_ROWS, "-low")
         self.query_one(RewardCurve).wanted = event.size.height >= _CURVE_FROM_ROWS
         self._share_header()
+        self._fold_many()
         is_tiny = event.size.height < _TINY_ROWS
         if is_tiny != self._is_tiny and self.body.panes:
             self._is_tiny = is_tiny
             self.body.zoom((self.current_pane or self.body.panes[0]) if is_tiny else None)
+
+    def _fold_many(self) -> None:
+        """More panes than there are rows for."""
+        panes = [pane for pane in self.body.readers if not pane.has_class("-over")]
+        tallest = max((sum(pane.parent is each.parent for pane in panes) for each in panes), default=0)
+        self.set_class(tallest * _LEAST_ROWS > max(_LOW_ROWS, self.size.height), "-many")
 
     def _share_header(self) -> None:
         """The rewards are drawn once."""
@@ -201,6 +210,7 @@ class Overview(PaneActions, ComponentActions, ConfigActions):
             pane = self.body.reader(log.id)
             if isinstance(pane, LogFilePane):
                 pane.log_file = log
+        self._fold_many()
         if before is None and self._ask_to_start and not self._readonly and self._all_stopped(status):
             self.carry_out(AskedRequest(Request(action="start"), "Nothing runs yet. Start everything?"))
         self._offer_rollback(before, status)

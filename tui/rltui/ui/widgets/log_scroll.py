@@ -8,6 +8,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.content import Content
+from textual.errors import NoWidget
 from textual.geometry import Region
 from textual.reactive import reactive
 from textual.strip import Strip
@@ -362,9 +363,14 @@ class ScrolledLog(PaintedLog):
         self.action_move_rows(_WHEEL_ROWS)
 
     def _can_be_seen(self) -> bool:
-        """Whether the pane is on the top screen or behind a dialog; `is_current` counts a covered screen."""
+        """Whether part of the pane is on the top screen or behind a dialog, rather than scrolled away."""
         top = self.app.screen
-        return bool(self.size) and (self.screen is top or (top.is_modal and self.screen.is_current))
+        if not (self.screen is top or (top.is_modal and self.screen.is_current)):
+            return False  # `is_current` counts a covered screen
+        try:
+            return bool(self.screen.find_widget(self).visible_region)
+        except NoWidget:  # not laid out yet
+            return False
 
     def _load_older(self) -> bool:
         """Index a slice of older lines. The oldest line known so far may have been cut at its start."""
