@@ -1,0 +1,81 @@
+"""Runs that tests make up: a row needs no more than its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tests.fakes.experiment import NOW, FakeExperiment
+
+from rltui.core.runs import RunRow
+from rltui.errors import RltuiError, UsageError
+
+
+def run_row(name: str, **values: Any) -> RunRow:
+    """Finished an hour ago, unless `values` say otherwise."""
+    usual: dict[str, Any] = {
+        "id": f"id-{name}",
+        "created_at": NOW - 7200.0,
+        "folder": f"/runs/{name}",
+        "control": f"/runs/{name}/.rltui",
+        "run_dir": f"/runs/{name}",
+        "framework": "prime-rl",
+        "state": "done",
+        "started_at": NOW - 7200.0,
+        "ended_at": NOW - 3600.0,
+        "seconds": 3600.0,
+        "attempts": 1,
+        "step": 100,
+        "max_steps": 100,
+    }
+    return RunRow(name=name, **(usual | values))
+
+
+def living_row(name: str, **values: Any) -> RunRow:
+    """Half way."""
+    usual: dict[str, Any] = {"state": "running", "ended_at": None, "step": 50, "supervisor": (4711, NOW)}
+    return run_row(name, **(usual | values))
+
+
+class FakeRuns:
+    """Implements `rltui.client.protocol.Runs`."""
+
+    def __init__(self, *rows: RunRow, readonly: bool = False) -> None:
+        self.readonly = readonly
+        self.known = rows
+        """Assign others: the next look finds them."""
+        self.told: tuple[str, ...] = ()
+        """What the next `catch_up` says."""
+        self.flat_configs: dict[str, dict[str, Any]] = {}
+        self.experiments: dict[str, FakeExperiment] = {}
+        """By id; one that is not here is made when it is opened."""
+        self.opened: list[str] = []
+        """Ids, with `again` behind those that were to be supervised."""
+        self.looks = 0
+        self.error: RltuiError | None = None
+
+    def rows(self) -> tuple[RunRow, ...]:
+        self.looks += 1
+        if self.error:
+            raise self.error
+        return self.known
+
+    def catch_up(self) -> tuple[str, ...]:
+        if self.error:
+            raise self.error
+        return self.told
+
+    def configs(self, ids: Iterable[str]) -> Mapping[str, Mapping[str, Any]]:
+        return {id_: self.flat_configs.get(id_, {}) for id_ in ids}
+
+    def open(self, id_: str, *, again: bool = False) -> FakeExperiment:
+        if self.error:
+            raise self.error
+        row = next((each for each in self.known if each.id == id_), None)
+        if row is None:
+            raise UsageError("that run is not in the index any more")
+        self.opened.append(f"{id_} again" if again else id_)
+        if id_ not in self.experiments:
+            self.experiments[id_] = FakeExperiment(readonly=self.readonly)
+            self.experiments[id_].name = row.name
+        return self.experiments[id_]
