@@ -53,6 +53,37 @@ class KnownRuns:
         with self._lock:
             return self._index.configs(ids)
 
+    def change(self, id_: str, change: RunChange) -> RunRow:
+        """In its sheet, and in the index."""
+        with self._lock:
+            row = self._found(id_)
+            if change.add_tags or change.remove_tags:
+                row = keeping.set_tags(self._index, row, add=change.add_tags, remove=change.remove_tags)
+            if change.note is not None:
+                row = keeping.set_note(self._index, row, change.note)
+            if change.is_best is not None:
+                row = keeping.set_best(self._index, row, change.is_best)
+            if change.is_archived is not None:
+                row = (keeping.archive if change.is_archived else keeping.unarchive)(self._index, row)
+            if change.is_trashed is not None:
+                row = (keeping.trash if change.is_trashed else keeping.restore)(self._index, row)
+            return row
+
+    def _found(self, id_: str) -> RunRow:
+        """As the index has it now."""
+        row = next((each for each in self._index.named(id_) if each.id == id_), None)
+        if row is None:
+            raise UsageError("that run is not in the index any more", hint="rltui runs lists those that are")
+        return row
+
+    def view(self) -> RunView:
+        """Also that of the command line."""
+        return read_view()
+
+    def keep_view(self, view: RunView) -> None:
+        """For the command line too."""
+        keep_view(view)
+
     def open(self, id_: str, *, again: bool = False) -> Experiment:
         """Through its supervisor, or from its files."""
         row = next((each for each in self.rows() if each.id == id_), None)

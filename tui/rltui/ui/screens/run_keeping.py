@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from textual.content import Content
-from textual.screen import Screen
 
-from rltui.client.protocol import Runs
 from rltui.core.runs import RunChange, RunRow
 from rltui.core.text import listed, size_text
 from rltui.errors import RltuiError
-from rltui.ui.requests import show_error
+from rltui.ui.requests import READONLY_TEXT, MainScreen, show_error
 from rltui.ui.screens.dialogs import ButtonDialog, NoteDialog, button
+from rltui.ui.shared import Home
 from rltui.ui.text import clean_line
 
 _MOST_UNDONE = 50
@@ -63,14 +63,28 @@ class TrashDialog(ButtonDialog[bool]):
         )
 
 
-class KeepActions(Screen[None]):
+class KeepActions(MainScreen):
     """The keys that change what is said of runs. The screen says which are meant."""
 
-    runs: Runs
-
-    def __init__(self) -> None:
+    def __init__(self, home: Home) -> None:
         super().__init__()
+        self._home = home
         self._done: list[DoneChange] = []
+
+    @classmethod
+    def made(cls, home: Home) -> Self:
+        """Of all runs."""
+        return cls(home)
+
+    @property
+    def home(self) -> Home:
+        """Whose runs they are."""
+        return self._home
+
+    @property
+    def readonly_text(self) -> str:
+        """As the client is."""
+        return READONLY_TEXT if self._home.runs.readonly else ""
 
     @property
     def chosen(self) -> tuple[RunRow, ...]:
@@ -81,16 +95,12 @@ class KeepActions(Screen[None]):
         """Show what is there now."""
         raise NotImplementedError
 
-    def busy_with(self, coroutine: Coroutine[None, None, None]) -> None:
-        """Carry it out, unless the last one is still busy."""
-        raise NotImplementedError
-
     # keys
 
     def action_tag(self) -> None:
         """Those that all of them have, to be edited: what is added or removed counts for each."""
         if rows := self.chosen:
-            self.busy_with(self._tag(rows))
+            self.work(self._tag(rows))
 
     async def _tag(self, rows: Sequence[RunRow]) -> None:
         common = set(rows[0].tags).intersection(*(row.tags for row in rows))
@@ -115,7 +125,7 @@ class KeepActions(Screen[None]):
     def action_describe(self) -> None:
         """The note of one."""
         if rows := self.chosen[:1]:
-            self.busy_with(self._describe(rows[0]))
+            self.work(self._describe(rows[0]))
 
     async def _describe(self, row: RunRow) -> None:
         text = await self.app.push_screen_wait(
@@ -135,19 +145,19 @@ class KeepActions(Screen[None]):
         if rows := self.chosen:
             is_best = not all(row.is_best for row in rows)
             what = f"{runs_named(rows)} {'marked as best' if is_best else 'no longer marked as best'}"
-            self.busy_with(self._keep(rows, RunChange(is_best=is_best), what))
+            self.work(self._keep(rows, RunChange(is_best=is_best), what))
 
     def action_archive(self) -> None:
         """All of them, or back where all are."""
         if rows := self.chosen:
             archived = not all(row.archived_at is not None for row in rows)
             what = f"{runs_named(rows)} {'archived' if archived else 'listed again'}"
-            self.busy_with(self._keep(rows, RunChange(is_archived=archived), what))
+            self.work(self._keep(rows, RunChange(is_archived=archived), what))
 
     def action_trash(self) -> None:
         """Asks, default no."""
         if rows := self.chosen:
-            self.busy_with(self._trash(rows))
+            self.work(self._trash(rows))
 
     async def _trash(self, rows: Sequence[RunRow]) -> None:
         if await self.app.push_screen_wait(TrashDialog(rows)):
@@ -156,14 +166,14 @@ class KeepActions(Screen[None]):
     def action_undo(self) -> None:
         """The last of these."""
         if self._done:
-            self.busy_with(self._undo())
+            self.work(self._undo())
 
     async def _undo(self) -> None:
         last = self._done.pop()
         left = list(last.back)
         try:
             while left:
-                await asyncio.to_thread(self.runs.change, *left[0])
+                await asyncio.to_thread(self.home.runs.change, *left[0])
                 left.pop(0)
         except RltuiError as error:
             self._done.append(DoneChange(last.what, tuple(left)))
@@ -177,7 +187,7 @@ class KeepActions(Screen[None]):
         back: list[tuple[str, RunChange]] = []
         try:
             for row in rows:
-                await asyncio.to_thread(self.runs.change, row.id, change)
+                await asyncio.to_thread(self.home.runs.change, row.id, change)
                 back.append((row.id, change.undone(row)))
         except RltuiError as error:
             await show_error(self.app, error)

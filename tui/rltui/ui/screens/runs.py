@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.content import Content
-from textual.message import Message
 from textual.widgets import Input, Static
 
-from rltui.client.protocol import Runs
 from rltui.core.queue import QueueEntry
-from rltui.core.run_columns import DEFAULT_COLUMNS, RunColumn, columns_of, sorted_by, usual_order
+from rltui.core.run_columns import RunColumn, RunView, columns_of, sorted_by, usual_order
 from rltui.core.run_filter import RunFilter, parse_filter
 from rltui.core.run_tree import TreeLine, run_tree
 from rltui.core.runs import RunRow
@@ -24,6 +22,7 @@ from rltui.ui.actions import Place, bindings
 from rltui.ui.screens.column_dialog import ColumnDialog
 from rltui.ui.screens.dialogs import ChoiceMenu
 from rltui.ui.screens.run_keeping import KeepActions
+from rltui.ui.shared import Home
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_words import FAINT
@@ -35,68 +34,67 @@ _INTERVAL_S = 1.0
 _AGES_EVERY = 5
 """Looks between two at the ages."""
 _USUAL = "usual"
-_GROUP = "runs-request"
+_NOT_RUNNING = ("waiting", "starting")
+"""States of entries of the queue that no run stands for."""
 
 
 @dataclass(frozen=True, slots=True)
-class RunView:
-    """How a person looks at the list. Pure."""
+class RunSelection:
+    """How a person looks at the list: as it is kept, and what counts for now. Pure."""
 
-    columns: tuple[str, ...] = DEFAULT_COLUMNS
-    sort: str = ""
-    """Id of a column; empty: the usual order."""
-    is_reversed: bool = False
-    is_grouped: bool = False
+    view: RunView = RunView()  # noqa: RUF009 - frozen
     with_archived: bool = False
     filter: RunFilter | None = None
     folded: frozenset[str] = frozenset()
 
     @property
-    def needed(self) -> tuple[RunColumn, ...]:
-        """Columns whose values it takes."""
-        asked = self.filter.columns if self.filter is not None else ()
-        return (*columns_of((*self.columns, *([self.sort] if self.sort else []))), *asked)
+    def columns(self) -> tuple[RunColumn, ...]:
+        """Those that are shown."""
+        return columns_of(self.view.columns)
+
+    @property
+    def needs_configs(self) -> bool:
+        """It asks for config keys."""
+        sort = columns_of([self.view.sort] if self.view.sort else [])
+        filtered = self.filter is not None and self.filter.needs_config
+        return filtered or any(column.of_config for column in (*self.columns, *sort))
 
     def lines(
-        self, rows: Sequence[RunRow], configs: dict[str, Any], queue: Sequence[QueueEntry]
+        self, rows: Sequence[RunRow], configs: Mapping[str, Any], queue: Sequence[QueueEntry]
     ) -> list[Line]:
-        """Living runs, or trees with such; what waits; the others."""
+        """Living runs, or trees with such; what waits in the queue; the others."""
+        view = self.view
         shown = [row for row in rows if self._admits(row, configs.get(row.id, {}))]
-        if self.sort:
-            column = columns_of([self.sort])[0]
-            shown = sorted_by(shown, column, configs, is_reversed=self.is_reversed)
+        if view.sort:
+            column = columns_of([view.sort])[0]
+            shown = sorted_by(shown, column, configs, is_reversed=view.is_reversed)
         else:
-            shown = usual_order(shown)
-            if self.is_reversed:
-                shown.reverse()
+            shown = usual_order(shown)[:: -1 if view.is_reversed else 1]
         shown.sort(key=lambda row: not row.is_running)
-        waiting = [entry for entry in queue if entry.state in ("waiting", "starting")]
-        if self.filter is not None:
-            waiting = []
-        if not self.is_grouped:
-            living = sum(row.is_running for row in shown)
-            lines: list[Line] = [TreeLine(row.id, row, (), is_parent=False) for row in shown]
-            return [*lines[:living], *waiting, *lines[living:]]
-        tree = run_tree(shown, self.folded)
-        return [*_living_part(tree), *waiting, *tree[len(_living_part(tree)) :]]
+        waiting = [] if self.filter is not None else [each for each in queue if each.state in _NOT_RUNNING]
+        if view.is_grouped:
+            tree = run_tree(shown, self.folded)
+            living = _living_lines(tree)
+            return [*tree[:living], *waiting, *tree[living:]]
+        lines = [TreeLine(row.id, row, (), is_parent=False) for row in shown]
+        living = sum(row.is_running for row in shown)
+        return [*lines[:living], *waiting, *lines[living:]]
 
-    def _admits(self, row: RunRow, config: dict[str, Any]) -> bool:
+    def _admits(self, row: RunRow, config: Mapping[str, Any]) -> bool:
         if row.trashed_at is not None or (row.archived_at is not None and not self.with_archived):
             return False
         return self.filter is None or self.filter.matches(row, config)
 
 
-def _living_part(tree: Sequence[TreeLine]) -> Sequence[TreeLine]:
-    """Up to the end of the last tree in which something runs."""
-    end = is_living = 0
-    for at, line in enumerate(tree):
-        if not line.branch:
-            is_living = 0
-        if (line.row is not None and line.row.is_running) or any(row.is_running for row in line.members):
-            is_living = 1
+def _living_lines(tree: Sequence[TreeLine]) -> int:
+    """So many lines there are up to the end of the last tree in which something runs."""
+    end, is_living = 0, False
+    for at, line in enumerate(tree, start=1):
+        rows = line.members if line.row is None else (line.row, *line.members)
+        is_living = any(row.is_running for row in rows) or (is_living and bool(line.branch))
         if is_living:
-            end = at + 1
-    return tree[:end]
+            end = at
+    return end
 
 
 @dataclass
@@ -111,25 +109,19 @@ class _Known:
     queue: tuple[QueueEntry, ...] = ()
 
 
-class RunScreen(CursorKeys, KeepActions):
-    """The list and what is to be done with those in it."""
+class RunsScreen(CursorKeys, KeepActions):
+    """Lies on the overview, or at the bottom where no experiment is open."""
 
     CSS_PATH: ClassVar = ["runs.tcss"]
     BINDINGS = bindings(Place.RUNS)
+    place = Place.RUNS
     VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012 - as Textual declares it
 
-    @dataclass
-    class OpenWanted(Message):
-        """A person wants to look at a run."""
-
-        id: str
-
-    def __init__(self, runs: Runs, clock: Callable[[], float]) -> None:
-        super().__init__()
-        self.runs = runs
-        self._clock = clock
+    def __init__(self, home: Home) -> None:
+        super().__init__(home)
+        self._clock = home.clock
         self._known = _Known()
-        self._view = RunView()
+        self._selection = RunSelection()
         self._marked: frozenset[str] = frozenset()
         self._lines: list[Line] = []
         self._problem = "reading…"
@@ -167,7 +159,7 @@ class RunScreen(CursorKeys, KeepActions):
         """Catch up."""
         self.run_worker(self._follow(), name="follow", group="follow", exclusive=True)
 
-    def on_screen_suspend(self) -> None:
+    def left(self) -> None:
         """Nothing is asked any more."""
         self.workers.cancel_group(self, "follow")
 
@@ -175,9 +167,12 @@ class RunScreen(CursorKeys, KeepActions):
 
     async def _follow(self) -> None:
         """What the index has at once; then what the folders say; then what changes."""
-        await self.look()
         try:
-            for text in await asyncio.to_thread(self.runs.catch_up):
+            if not self._known.rows:
+                view = await asyncio.to_thread(self.home.runs.view)
+                self._selection = replace(self._selection, view=view)
+            await self.look()
+            for text in await asyncio.to_thread(self.home.runs.catch_up):
                 self.notify(clean_line(text), severity="warning", timeout=15, markup=False)
         except RltuiError as error:
             self._problem = error.title
@@ -193,7 +188,7 @@ class RunScreen(CursorKeys, KeepActions):
         """Read the index again; shown where something is another than before."""
         known, before = self._known, self._problem
         try:
-            rows = await asyncio.to_thread(self.runs.rows)
+            rows = await asyncio.to_thread(self.home.runs.rows)
             self._problem = ""
         except RltuiError as error:
             rows, self._problem = known.rows, error.title
@@ -207,10 +202,10 @@ class RunScreen(CursorKeys, KeepActions):
     async def _show_with_configs(self) -> None:
         """Configs are read where a column or the filter asks for them, and where a run has changed."""
         known = self._known
-        if any(column.of_config for column in self._view.needed):
+        if self._selection.needs_configs:
             old = [row for row in known.rows if known.of_rows.get(row.id) is not row]
             try:
-                found = await asyncio.to_thread(self.runs.configs, [row.id for row in old]) if old else {}
+                found = await asyncio.to_thread(self.home.runs.configs, [row.id for row in old]) if old else {}
             except RltuiError as error:
                 self._problem = error.title
             else:
@@ -220,17 +215,16 @@ class RunScreen(CursorKeys, KeepActions):
 
     def _show(self, key: str | None = None) -> None:
         """The list as the view wants it; the cursor goes to `key`, or stays on its row."""
-        known, view, line = self._known, self._view, self._table.line
-        self._lines = view.lines(known.rows, known.configs, known.queue)
+        known, selection, line = self._known, self._selection, self._table.line
+        self._lines = selection.lines(known.rows, known.configs, known.queue)
         listing = RunListing(
             self._lines,
-            columns_of(view.columns),
+            selection.columns,
             known.configs,
             known.names,
-            view.sort,
-            view.is_reversed,
+            selection.view,
             self._marked,
-            view.folded,
+            selection.folded,
         )
         key = key or (line_key(line) if line is not None else None)
         self._table.show_listing(listing, self._clock(), key)
@@ -239,22 +233,23 @@ class RunScreen(CursorKeys, KeepActions):
         self.refresh_bindings()
 
     def _update_title(self) -> None:
-        rows, view = self._known.rows, self._view
+        rows, selection = self._known.rows, self._selection
+        view, is_all = selection.view, selection.with_archived
         living = sum(row.is_running for row in rows)
         listed = [row for row in rows if row.trashed_at is None]
         archived = sum(row.archived_at is not None for row in listed)
         parts: list[tuple[str, str]] = [(" rltui ", "bold $accent"), ("Runs", "bold")]
         parts += [(f" · {living} running", "$text-success")] if living else []
         parts += [(f" · {len(self._known.queue)} waiting", "$text-warning")] if self._known.queue else []
-        if view.filter is not None:
+        if selection.filter is not None:
             shown = sum(isinstance(line, TreeLine) and line.row is not None for line in self._lines)
             parts.append(
-                (f" · {shown:,} of {len(listed) - archived:,}: {clean_line(view.filter.text)}", "bold")
+                (f" · {shown:,} of {len(listed) - archived:,}: {clean_line(selection.filter.text)}", "bold")
             )
         else:
             parts.append((f" · {len(listed) - archived:,} in all", FAINT))
         parts += (
-            [(f" · {archived:,} archived{'' if view.with_archived else ' (A)'}", FAINT)] if archived else []
+            [(f" · {archived:,} archived{'' if is_all else ' (A)'}", FAINT)] if archived else []
         )
         parts += [(f" · by {view.sort}{' reversed' if view.is_reversed else ''}", FAINT)] if view.sort else []
         parts += [(f" · {len(self._marked)} marked", "bold $text-accent")] if self._marked else []
@@ -276,7 +271,7 @@ class RunScreen(CursorKeys, KeepActions):
         """Why there is no line."""
         if self._problem:
             return clean_line(self._problem)
-        if self._view.filter is not None:
+        if self._selection.filter is not None:
             return "No run matches. esc ends the filter."
         return "No run yet. rltui rl.toml starts one, rltui demo too; rltui add DIR lists those of others."
 
@@ -287,10 +282,21 @@ class RunScreen(CursorKeys, KeepActions):
 
     # how it is looked at
 
-    def _look_as(self, view: RunView, key: str | None = None) -> None:
+    def _look_as(self, selection: RunSelection, key: str | None = None) -> None:
         """Show it so from now on."""
-        self._view = view
+        self._selection = selection
         self.run_worker(self._look_again(key), name="view", group="view", exclusive=True)
+
+    def _keep_view(self, **values: Any) -> None:
+        """Show it so from now on, also the next time."""
+        self._look_as(replace(self._selection, view=replace(self._selection.view, **values)))
+        self.run_worker(self._write_view(), name="keep-view", group="keep-view", exclusive=True)
+
+    async def _write_view(self) -> None:
+        try:
+            await asyncio.to_thread(self.home.runs.keep_view, self._selection.view)
+        except RltuiError as error:
+            self.notify(f"Not kept: {clean_line(error.title)}", severity="warning", markup=False)
 
     async def _look_again(self, key: str | None) -> None:
         await self._show_with_configs()
@@ -304,7 +310,7 @@ class RunScreen(CursorKeys, KeepActions):
 
     @on(Input.Changed, "#runs-filter")
     def _filtered(self, event: Input.Changed) -> None:
-        trouble, wanted = "", self._view.filter
+        trouble, wanted = "", self._selection.filter
         if not event.value.strip():
             wanted = None
         else:
@@ -316,8 +322,8 @@ class RunScreen(CursorKeys, KeepActions):
                 trouble = "\n".join(filter(None, (error.title, *error.details, error.hint)))
         self._trouble.update(Content(trouble))
         self._trouble.set_class(bool(trouble), "-shown")
-        if wanted is not self._view.filter:
-            self._look_as(replace(self._view, filter=wanted))
+        if wanted is not self._selection.filter:
+            self._look_as(replace(self._selection, filter=wanted))
 
     @on(Input.Submitted, "#runs-filter")
     def _filter_ready(self) -> None:
@@ -328,41 +334,41 @@ class RunScreen(CursorKeys, KeepActions):
         choices = {_USUAL: ("the usual order", "living ones, then those that ended last")}
         choices |= {
             column.id: (clean_line(column.heading), clean_line(column.about))
-            for column in columns_of(self._view.columns)
+            for column in self._selection.columns
         }
         self.app.push_screen(ChoiceMenu("Sort by", choices), self._sort_by)
 
     def _sort_by(self, choice: str | None) -> None:
         if choice is not None:
             sort = "" if choice == _USUAL else choice
-            self._look_as(replace(self._view, sort=sort, is_reversed=False))
+            self._keep_view(sort=sort, is_reversed=False)
 
     def action_reverse(self) -> None:
         """The other way round."""
-        self._look_as(replace(self._view, is_reversed=not self._view.is_reversed))
+        self._keep_view(is_reversed=not self._selection.view.is_reversed)
 
     def action_choose_columns(self) -> None:
         """Which, and in what order; they are kept."""
-        self.app.push_screen(ColumnDialog(self._view.columns), self._take_columns)
+        self.app.push_screen(ColumnDialog(self._selection.view.columns), self._take_columns)
 
     def _take_columns(self, columns: tuple[str, ...] | None) -> None:
         if columns is not None:
-            self._look_as(replace(self._view, columns=columns))
+            self._keep_view(columns=columns)
 
     def action_group(self) -> None:
         """Forks below their parents and sweeps below their names, or all by themselves."""
-        self._look_as(replace(self._view, is_grouped=not self._view.is_grouped))
+        self._keep_view(is_grouped=not self._selection.view.is_grouped)
 
     def action_fold(self, wanted: bool) -> None:
         """What stands below the line; where nothing does, below the line above it."""
-        line, folded = self._table.line, self._view.folded
-        if not isinstance(line, TreeLine) or not self._view.is_grouped:
+        line, folded = self._table.line, self._selection.folded
+        if not isinstance(line, TreeLine) or not self._selection.view.is_grouped:
             return
         if wanted and (not line.is_parent or line.key in folded):
             line = self._above(line)
         if line is not None and line.is_parent:
             keys = folded | {line.key} if wanted else folded - {line.key}
-            self._look_as(replace(self._view, folded=keys), line.key)
+            self._look_as(replace(self._selection, folded=keys), line.key)
 
     def _above(self, line: TreeLine) -> TreeLine | None:
         """The parent of a line, or the heading of its sweep."""
@@ -373,7 +379,7 @@ class RunScreen(CursorKeys, KeepActions):
 
     def action_show_archived(self) -> None:
         """Or show them no more."""
-        self._look_as(replace(self._view, with_archived=not self._view.with_archived))
+        self._look_as(replace(self._selection, with_archived=not self._selection.with_archived))
 
     # which are meant
 
@@ -408,9 +414,10 @@ class RunScreen(CursorKeys, KeepActions):
         """The run; of a heading, unfold or fold it."""
         line = self._table.line
         if isinstance(line, TreeLine) and line.row is None:
-            self.action_fold(line.key not in self._view.folded)
+            self.action_fold(line.key not in self._selection.folded)
         elif isinstance(line, TreeLine) and line.row is not None:
-            self.post_message(self.OpenWanted(line.row.id))
+            screen = "rollouts" if line.row.kind == "evaluation" else ""
+            self.post_message(self.RunWanted(line.row.id, screen=screen))
 
     def action_back(self) -> None:
         """First the filter ends, then the marks go, then the screen."""
@@ -421,35 +428,25 @@ class RunScreen(CursorKeys, KeepActions):
         elif self._marked:
             self._marked = frozenset()
             self._show()
-        elif self.is_active and len(self.app.screen_stack) > 1:
-            self.app.pop_screen()
-
-    def busy_with(self, coroutine: Coroutine[None, None, None]) -> None:
-        """One at a time, so that a second key does not cut off an answer."""
-        if any(worker.group == _GROUP and not worker.is_finished for worker in self.workers):
-            coroutine.close()
-            self.notify("Still busy with the last request", markup=False)
-        else:
-            self.run_worker(coroutine, name=_GROUP, group=_GROUP)
+        elif self.home.shared is not None:
+            self.action_show_overview()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what there is something to do for."""
         line = self._table.line
         match action:
-            case "open":
-                possible = isinstance(line, TreeLine)
-            case "mark":
+            case "open" | "mark":
                 possible = isinstance(line, TreeLine)
             case "tag" | "mark_best" | "archive" | "trash":
-                possible = bool(self.chosen) and not self.runs.readonly
+                possible = bool(self.chosen)
             case "describe":
-                possible = len(self.chosen) == 1 and not self.runs.readonly
+                possible = len(self.chosen) == 1
             case "undo":
                 possible = self.can_undo
             case "filter" | "sort" | "reverse" | "group":
                 possible = bool(self._known.rows)
             case "fold":
-                possible = self._view.is_grouped
+                possible = self._selection.view.is_grouped
             case _:
                 possible = True
         return possible and super().check_action(action, parameters)

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from rltui.core.queue import QueueEntry
-from rltui.core.run_columns import RunColumn
+from rltui.core.run_columns import RunColumn, RunView
 from rltui.core.run_tree import TreeLine
 from rltui.core.runs import RunRow
 from rltui.core.text import figure
@@ -64,9 +64,7 @@ class RunListing:
     """By id, where a column needs them."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Of all runs, by id."""
-    sort: str = ""
-    """Id of a column; empty: the usual order."""
-    is_reversed: bool = False
+    view: RunView = RunView()  # noqa: RUF009 - frozen
     marked: frozenset[str] = frozenset()
     folded: frozenset[str] = frozenset()
 
@@ -142,8 +140,8 @@ class RunTable(VirtualList, inherit_bindings=False):
     def _head_line(self, width: int) -> Content:
         parts: list[tuple[str, str]] = [(" " * _GUTTER, "")]
         for at, (column, cells) in enumerate(self._widths):
-            is_sorted = column.id == self._listing.sort
-            arrow = ("↑" if self._listing.is_reversed else "↓") if is_sorted else ""
+            is_sorted = column.id == self._listing.view.sort
+            arrow = ("↑" if self._listing.view.is_reversed else "↓") if is_sorted else ""
             heading = f"  {column.heading}" if column.id == "name" else column.heading
             text = _cell(f"{heading}{arrow}", cells, is_right=column.is_right and column.id != "trend")
             parts += [(_GAP if at else "", ""), (text, f"bold {FAINT}" if is_sorted else FAINT)]
@@ -294,7 +292,7 @@ class _Longest:
         for column in listing.columns:
             if column.id not in wanted:
                 usual = _OWN_WIDTHS.get(column.id) or _USUAL_WIDTHS[column.kind]
-                wanted[column.id] = max(usual, len(column.heading) + (column.id == listing.sort))
+                wanted[column.id] = max(usual, len(column.heading) + (column.id == listing.view.sort))
         return wanted
 
 
