@@ -28,18 +28,19 @@ def ended(name: str, days: float, reward: float, **values: object) -> RunRow:
 
 
 FORK = living_row(
-    "reverse-text-b", started_at=NOW - 2460, step=120, max_steps=200, sparkline=curve(0.81), parent="id-baseline",
-    parent_step=100, metrics={"reward": (0.81, 0.84), "eval": (0.71, 0.74), "loss": (0.021, 0.014)},
+    "reverse-text-b", started_at=NOW - 2460, step=120, max_steps=200, sparkline=curve(0.81),
+    metrics={"reward": (0.81, 0.84), "eval": (0.71, 0.74), "loss": (0.021, 0.014)},
+    parent="id-baseline", parent_step=100,
     changed={"trainer.optim.lr": (1e-5, 3e-6), "seed": (0, 1)}, gpus=("NVIDIA H200", "NVIDIA H200"),
     seconds=2400.0, gpu_seconds=4800.0, attempts=2, commit="3f9c2a1b7d5e", is_dirty=True, host="gpu-1",
     versions={"prime-rl": "0.8.0", "vllm": "0.32.0", "torch": "2.9.1"}, generation="0.8", disk_bytes=13 << 30,
     checkpoints=(50, 100),
 )  # fmt: skip
 SWEEP = (
-    living_row("lr-lr1e-06", group="lr", started_at=NOW - 600, step=12, changed={"trainer.optim.lr": (1e-5, 1e-6)},
-               metrics={"reward": (0.31, 0.33)}, sparkline=curve(0.3)),
-    living_row("lr-lr3e-06", group="lr", started_at=NOW - 500, step=9, changed={"trainer.optim.lr": (1e-5, 3e-6)},
-               metrics={"reward": (0.28, 0.3)}, sparkline=curve(0.28)),
+    living_row("lr-lr1e-06", group="lr", started_at=NOW - 600, step=12, sparkline=curve(0.3),
+               metrics={"reward": (0.31, 0.33)}, changed={"trainer.optim.lr": (1e-5, 1e-6)}),
+    living_row("lr-lr3e-06", group="lr", started_at=NOW - 500, step=9, sparkline=curve(0.28),
+               metrics={"reward": (0.28, 0.3)}, changed={"trainer.optim.lr": (1e-5, 3e-6)}),
     ended("lr-lr1e-05", 0.1, 0.92, group="lr"),
 )  # fmt: skip
 RUNS = (

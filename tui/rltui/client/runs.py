@@ -10,8 +10,10 @@ from typing import Any
 from rltui.client import launch
 from rltui.client.connection import SupervisedExperiment
 from rltui.client.protocol import Experiment
-from rltui.core.runs import RunRow
+from rltui.core.run_columns import RunView
+from rltui.core.runs import RunChange, RunRow
 from rltui.errors import RltuiError, UsageError
+from rltui.services.runs import run_view
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.index import RunIndex
 
@@ -55,6 +57,8 @@ class KnownRuns:
 
     def change(self, id_: str, change: RunChange) -> RunRow:
         """In its sheet, and in the index."""
+        from rltui.services.runs import keeping
+
         with self._lock:
             row = self._found(id_)
             if change.add_tags or change.remove_tags:
@@ -78,11 +82,11 @@ class KnownRuns:
 
     def view(self) -> RunView:
         """Also that of the command line."""
-        return read_view()
+        return run_view.read_view()
 
     def keep_view(self, view: RunView) -> None:
         """For the command line too."""
-        keep_view(view)
+        run_view.keep_view(view)
 
     def open(self, id_: str, *, again: bool = False) -> Experiment:
         """Through its supervisor, or from its files."""

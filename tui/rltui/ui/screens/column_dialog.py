@@ -26,7 +26,7 @@ _ID_CELLS = 18
 class ColumnDialog(CursorKeys, Box[tuple[str, ...]]):
     """Those that are shown stand first, in their order. `None` where it is cancelled."""
 
-    CSS_PATH: ClassVar = ["column_dialog.tcss"]
+    CSS_PATH: ClassVar = ["dialogs.tcss", "column_dialog.tcss"]
     BINDINGS = bindings(Place.COLUMNS)
 
     def __init__(self, chosen: Sequence[str]) -> None:

@@ -50,8 +50,8 @@ class TrashDialog(ButtonDialog[bool]):
         lines = [clean_line(f"{row.name}  {row.folder}") for row in rows[:10]]
         lines += [f"and {len(rows) - 10} more"] if len(rows) > 10 else []
         told = (
-            f"{freed}. The trash lies beside the folders, on the same disk: rltui trash --empty frees it, "
-            "u and rltui restore bring them back."
+            f"It lies beside the folder then, on the same disk: emptying the trash frees {freed} "
+            "(rltui trash --empty). Until then u brings it back, and rltui restore."
         )
         super().__init__(
             f"Put {runs_named(rows)} into the trash?",

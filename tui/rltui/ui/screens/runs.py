@@ -23,7 +23,7 @@ from rltui.ui.screens.column_dialog import ColumnDialog
 from rltui.ui.screens.dialogs import ChoiceMenu
 from rltui.ui.screens.run_keeping import KeepActions
 from rltui.ui.shared import Home
-from rltui.ui.text import clean_line
+from rltui.ui.text import clean, clean_line
 from rltui.ui.widgets.bars import KeyBar
 from rltui.ui.widgets.gpu_words import FAINT
 from rltui.ui.widgets.row_list import CursorKeys
@@ -42,7 +42,7 @@ _NOT_RUNNING = ("waiting", "starting")
 class RunSelection:
     """How a person looks at the list: as it is kept, and what counts for now. Pure."""
 
-    view: RunView = RunView()  # noqa: RUF009 - frozen
+    view: RunView = RunView()
     with_archived: bool = False
     filter: RunFilter | None = None
     folded: frozenset[str] = frozenset()
@@ -132,6 +132,8 @@ class RunsScreen(CursorKeys, KeepActions):
             compact=True,
         )
         self._filter.cursor_blink = False
+        self._filter_before: RunFilter | None = None
+        """What counted when the typing began."""
         self._trouble = Static(id="runs-trouble", markup=False)
         self._head = Static(id="runs-head", markup=False)
         self._table = RunTable(self._head, id="runs-table")
@@ -205,7 +207,9 @@ class RunsScreen(CursorKeys, KeepActions):
         if self._selection.needs_configs:
             old = [row for row in known.rows if known.of_rows.get(row.id) is not row]
             try:
-                found = await asyncio.to_thread(self.home.runs.configs, [row.id for row in old]) if old else {}
+                found = (
+                    await asyncio.to_thread(self.home.runs.configs, [row.id for row in old]) if old else {}
+                )
             except RltuiError as error:
                 self._problem = error.title
             else:
@@ -248,9 +252,7 @@ class RunsScreen(CursorKeys, KeepActions):
             )
         else:
             parts.append((f" · {len(listed) - archived:,} in all", FAINT))
-        parts += (
-            [(f" · {archived:,} archived{'' if is_all else ' (A)'}", FAINT)] if archived else []
-        )
+        parts += [(f" · {archived:,} archived{'' if is_all else ' (A)'}", FAINT)] if archived else []
         parts += [(f" · by {view.sort}{' reversed' if view.is_reversed else ''}", FAINT)] if view.sort else []
         parts += [(f" · {len(self._marked)} marked", "bold $text-accent")] if self._marked else []
         parts += [(f" · ⚠ {clean_line(self._problem)}", "bold $text-warning")] if self._problem else []
@@ -287,9 +289,9 @@ class RunsScreen(CursorKeys, KeepActions):
         self._selection = selection
         self.run_worker(self._look_again(key), name="view", group="view", exclusive=True)
 
-    def _keep_view(self, **values: Any) -> None:
+    def _keep_view(self, view: RunView) -> None:
         """Show it so from now on, also the next time."""
-        self._look_as(replace(self._selection, view=replace(self._selection.view, **values)))
+        self._look_as(replace(self._selection, view=view))
         self.run_worker(self._write_view(), name="keep-view", group="keep-view", exclusive=True)
 
     async def _write_view(self) -> None:
@@ -300,30 +302,39 @@ class RunsScreen(CursorKeys, KeepActions):
 
     async def _look_again(self, key: str | None) -> None:
         await self._show_with_configs()
+        if (asked := self._selection.filter) is not None:
+            try:
+                asked.check(self._known.configs)
+            except UsageError as error:
+                self._tell(error)
         if key is not None:
             self._show(key)
 
     def action_filter(self) -> None:
         """Type which are meant."""
+        if not self._filter.has_focus:
+            self._filter_before = self._selection.filter
         self._filter.add_class("-shown")
         self._filter.focus()
 
     @on(Input.Changed, "#runs-filter")
     def _filtered(self, event: Input.Changed) -> None:
-        trouble, wanted = "", self._selection.filter
-        if not event.value.strip():
-            wanted = None
+        """It counts while it is typed. Where it cannot be understood, the one before the typing does."""
+        ids = {name: id_ for id_, name in self._known.names.items()}
+        try:
+            wanted = parse_filter(event.value, now=self._clock(), ids=ids) if event.value.strip() else None
+        except UsageError as error:
+            self._tell(error)
+            wanted = self._filter_before
         else:
-            try:
-                wanted = parse_filter(
-                    event.value, now=self._clock(), ids={v: k for k, v in self._known.names.items()}
-                )
-            except UsageError as error:
-                trouble = "\n".join(filter(None, (error.title, *error.details, error.hint)))
-        self._trouble.update(Content(trouble))
-        self._trouble.set_class(bool(trouble), "-shown")
-        if wanted is not self._selection.filter:
-            self._look_as(replace(self._selection, filter=wanted))
+            self._tell(None)
+        self._look_as(replace(self._selection, filter=wanted))
+
+    def _tell(self, error: UsageError | None) -> None:
+        """What is wrong with the filter."""
+        lines = [] if error is None else [error.title, *error.details, error.hint]
+        self._trouble.update(Content("\n".join(clean(line) for line in lines if line)))
+        self._trouble.set_class(bool(lines), "-shown")
 
     @on(Input.Submitted, "#runs-filter")
     def _filter_ready(self) -> None:
@@ -341,11 +352,11 @@ class RunsScreen(CursorKeys, KeepActions):
     def _sort_by(self, choice: str | None) -> None:
         if choice is not None:
             sort = "" if choice == _USUAL else choice
-            self._keep_view(sort=sort, is_reversed=False)
+            self._keep_view(replace(self._selection.view, sort=sort, is_reversed=False))
 
     def action_reverse(self) -> None:
         """The other way round."""
-        self._keep_view(is_reversed=not self._selection.view.is_reversed)
+        self._keep_view(replace(self._selection.view, is_reversed=not self._selection.view.is_reversed))
 
     def action_choose_columns(self) -> None:
         """Which, and in what order; they are kept."""
@@ -353,11 +364,11 @@ class RunsScreen(CursorKeys, KeepActions):
 
     def _take_columns(self, columns: tuple[str, ...] | None) -> None:
         if columns is not None:
-            self._keep_view(columns=columns)
+            self._keep_view(replace(self._selection.view, columns=columns))
 
     def action_group(self) -> None:
         """Forks below their parents and sweeps below their names, or all by themselves."""
-        self._keep_view(is_grouped=not self._selection.view.is_grouped)
+        self._keep_view(replace(self._selection.view, is_grouped=not self._selection.view.is_grouped))
 
     def action_fold(self, wanted: bool) -> None:
         """What stands below the line; where nothing does, below the line above it."""

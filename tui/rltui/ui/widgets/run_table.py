@@ -64,7 +64,7 @@ class RunListing:
     """By id, where a column needs them."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Of all runs, by id."""
-    view: RunView = RunView()  # noqa: RUF009 - frozen
+    view: RunView = RunView()
     marked: frozenset[str] = frozenset()
     folded: frozenset[str] = frozenset()
 
@@ -235,7 +235,7 @@ def group_text(line: TreeLine) -> list[str]:
     """`6 runs`, `2 running`, `3 done`, `best reward 0.83: NAME`."""
     counts = Counter(row.state for row in line.members)
     parts = [f"{len(line.members)} run{'' if len(line.members) == 1 else 's'}"]
-    parts += [f"{count} {state}" for state, count in counts.items()]
+    parts += [f"{counts[state]} {state}" for state in RUN_BADGES if counts[state]]
     rewards = {row.name: row.metrics.get("reward", (None, None))[1] for row in line.members}
     known = {name: value for name, value in rewards.items() if value is not None}
     if known:
